@@ -1,0 +1,1 @@
+//! Offsets finished in any order, committed as a contiguous prefix.

@@ -1,0 +1,134 @@
+//! The catalogue: what organizations configure. Read on every request through a cache, written by the admin API.
+//!
+//! # Contract
+//! - **Visibility**: a read that begins after a write returned sees it, on any process.
+//! - **Idempotence**: [`Catalog::put`] makes it so, whether or not it was so; [`Catalog::remove`] of what is not there
+//!   succeeds.
+//! - **Tenancy**: an entry is written and listed under its organization. Reading one by its id needs none, because that
+//!   read is how the service finds out whose it is; ids cannot be guessed.
+//! - **Durability**: as in [`crate::store`].
+//! - **Secrets**: provider keys lie here sealed, API keys only as keyed hashes.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use switchboard_schemas::{
+    agent::Agent,
+    api_key::{ApiKey, ApiKeyHash},
+    ids::OrgId,
+    organization::Organization,
+    provider::Provider,
+    team::Team,
+};
+
+use crate::store::StoreError;
+
+/// Where configuration is kept.
+#[async_trait]
+pub trait Catalog: Send + Sync {
+    /// The entry of this kind and id.
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError>;
+
+    /// The key with this hash.
+    async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
+
+    /// Makes or replaces an entry.
+    async fn put(&self, entry: &Entry) -> Result<(), StoreError>;
+
+    /// Removes an entry; a removed key is no longer found by its hash.
+    async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
+
+    /// All entries of a kind of one organization, by id; with no organization, all organizations themselves.
+    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError>;
+
+    /// Whether the catalogue answers.
+    async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// Kinds of entries.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub enum EntryKind {
+    /// [`Organization`].
+    Organization,
+    /// [`Provider`] with its sealed key.
+    Provider,
+    /// [`Agent`].
+    Agent,
+    /// [`Team`].
+    Team,
+    /// [`ApiKey`] with its hash.
+    Key,
+}
+
+impl EntryKind {
+    /// Name in the store.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Organization => "organization",
+            Self::Provider => "provider",
+            Self::Agent => "agent",
+            Self::Team => "team",
+            Self::Key => "key",
+        }
+    }
+}
+
+/// One configured thing.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum Entry {
+    /// An organization.
+    Organization(Organization),
+    /// A provider and its key, sealed by [`crate::vault::Vault`]; empty when it needs none.
+    Provider {
+        /// The endpoint.
+        provider: Provider,
+        /// Its key, sealed.
+        sealed_key: Vec<u8>,
+    },
+    /// An agent.
+    Agent(Box<Agent>),
+    /// A team.
+    Team(Team),
+    /// An API key and the hash under which it is found.
+    Key {
+        /// What is known of it.
+        key: ApiKey,
+        /// HMAC-SHA-256 of its text.
+        hash: [u8; 32],
+    },
+}
+
+impl Entry {
+    /// Its kind.
+    pub const fn kind(&self) -> EntryKind {
+        match self {
+            Self::Organization(_) => EntryKind::Organization,
+            Self::Provider { .. } => EntryKind::Provider,
+            Self::Agent(_) => EntryKind::Agent,
+            Self::Team(_) => EntryKind::Team,
+            Self::Key { .. } => EntryKind::Key,
+        }
+    }
+
+    /// Its id.
+    pub fn id(&self) -> &str {
+        match self {
+            Self::Organization(organization) => organization.id.as_str(),
+            Self::Provider { provider, .. } => provider.id.as_str(),
+            Self::Agent(agent) => agent.id.as_str(),
+            Self::Team(team) => team.id.as_str(),
+            Self::Key { key, .. } => key.id.as_str(),
+        }
+    }
+
+    /// Its owner.
+    pub const fn org_id(&self) -> &OrgId {
+        match self {
+            Self::Organization(organization) => &organization.id,
+            Self::Provider { provider, .. } => &provider.org_id,
+            Self::Agent(agent) => &agent.org_id,
+            Self::Team(team) => &team.org_id,
+            Self::Key { key, .. } => &key.org_id,
+        }
+    }
+}

@@ -1,0 +1,30 @@
+//! The outside world: five traits, each with an embedded and a production twin that keep the same contract.
+//!
+//! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
+//! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`limiter`]
+//! counts requests. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
+
+pub mod bus;
+pub mod catalog;
+pub mod config;
+pub mod limiter;
+pub mod relay;
+pub mod store;
+pub mod vault;
+
+use std::sync::Arc;
+
+/// The outside world, opened.
+#[derive(Clone)]
+pub struct Backends {
+    /// Jobs and events.
+    pub bus: Arc<dyn bus::Bus>,
+    /// Replies on their way.
+    pub relay: Arc<dyn relay::Relay>,
+    /// Conversations.
+    pub store: Arc<dyn store::Store>,
+    /// Configuration.
+    pub catalog: Arc<dyn catalog::Catalog>,
+    /// Request budgets.
+    pub limiter: Arc<dyn limiter::Limiter>,
+}

@@ -1,0 +1,188 @@
+//! The relay: who works on a reply, and the reply's text on its way to the connection that waits.
+//!
+//! # Contract
+//! - **Claim**: at most one token of a reply is valid at a time, and at most one reply of a conversation is claimed. A
+//!   token is an attempt number and a nonce; it lives for [`LEASE`] and is renewed by each append and each beat. When
+//!   the lease has ended, the next claim gets a higher attempt; after [`ATTEMPTS_MAX`] it is told to give up. The
+//!   relay's own clock decides, never a worker's.
+//! - **Fence**: an append, seal or settle with another token than the valid one changes nothing.
+//! - **Log**: frames of a reply are kept in the order of their `seq`; a repeated `seq` is ignored. The log lives for
+//!   [`LOG_TTL`] after its last frame.
+//! - **Delivery**: each appended frame is also pushed to the ingress that waits, at most once, in order; frames are
+//!   lost while that process is disconnected, and the log repairs it. A listener that does not keep up loses frames too.
+//! - **Seal**: after it, no other text can be stored for the reply; the end frame stays hidden until [`Relay::settle`].
+//! - **Cancellation**: a cancel mark is told by the next append, beat or seal; dropping any future here leaves the
+//!   call either done or not done.
+//! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
+//!   anew what the holder knows, unless someone else has claimed the reply meanwhile.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use switchboard_schemas::{
+    ids::{ConversationId, EventId, IngressId, MessageId},
+    reply_event::{Envelope, Frame, PatchOutcome},
+};
+use tokio::sync::mpsc;
+
+/// How long a claim lives without a sign of its holder.
+pub const LEASE: Duration = Duration::from_secs(3);
+/// How often a holder that appends nothing gives a sign.
+pub const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+/// Attempts of one reply, ever.
+pub const ATTEMPTS_MAX: u32 = 3;
+/// How long the log outlives its last frame.
+pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
+/// How long it is remembered that a reply is final, or that a publish was voided.
+pub const DONE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// Envelopes that may wait in a listener.
+pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
+
+/// Claims and reply text, worker's side and ingress's side.
+#[async_trait]
+pub trait Relay: Send + Sync {
+    /// Asks for the right to work on a reply.
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError>;
+
+    /// Logs frames and pushes them to `push_to`; renews the lease. No frames: a beat, which is pushed and not logged.
+    async fn append(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError>;
+
+    /// After [`Standing::Forgotten`]: takes the claim again and logs `frames`, the reply so far.
+    async fn restore(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError>;
+
+    /// Fixes the reply's text and its end: from here on this end is stored, by this holder or the next one. A
+    /// cancelled reply refuses every end but a cancelled one.
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError>;
+
+    /// The end is stored: logs and pushes it, frees the conversation and remembers its number of messages.
+    /// Without `announced`, the next claim is told to announce the reply to analytics.
+    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError>;
+
+    /// Ends the lease now, so that the next claim succeeds at once and with the same attempts left.
+    async fn release(&self, token: &ClaimToken) -> Result<(), RelayError>;
+
+    /// Pushes the outcome of a change of metadata.
+    async fn answer_patch(&self, push_to: &IngressId, patch: &EventId, outcome: PatchOutcome)
+    -> Result<(), RelayError>;
+
+    /// Listens on an ingress's channel, before its first job is published. Comes back by itself after any outage;
+    /// closed only when the receiver is dropped.
+    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError>;
+
+    /// The logged frames after `after_seq`, oldest first, with an end if there is one.
+    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
+
+    /// Marks a publish that was answered with 503: a record that carries this nonce is not worked on.
+    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError>;
+
+    /// Asks that the reply stops; `false` when it was already final or sealed.
+    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError>;
+
+    /// Whether the relay answers.
+    async fn check(&self) -> Result<(), RelayError>;
+}
+
+/// Who asks for which reply.
+#[derive(Clone, Debug)]
+pub struct ClaimRequest {
+    /// The reply.
+    pub reply_id: MessageId,
+    /// The nonce of the publish that brought the job.
+    pub publish_nonce: String,
+    /// Lowest attempt that may be handed out.
+    pub attempt_min: u32,
+}
+
+/// The right to work on a reply.
+#[derive(Clone, Debug, PartialEq, Eq, Hash)]
+pub struct ClaimToken {
+    /// The reply.
+    pub reply_id: MessageId,
+    /// Which attempt; higher ones win in the store.
+    pub attempt: u32,
+    /// Tells apart two holders of one number, which an emptied relay can make.
+    pub nonce: u64,
+}
+
+/// The answer to a claim.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Claim {
+    /// It is yours.
+    Granted {
+        /// Shown at every step.
+        token: ClaimToken,
+        /// What is left to do.
+        duty: Duty,
+        /// Messages in the conversation's history when its last turn was settled; none when the relay does not know.
+        message_count: Option<u64>,
+    },
+    /// Another holder is alive, on this reply or on another one of its conversation.
+    Busy {
+        /// When to ask again.
+        retry_after: Duration,
+    },
+    /// It is final, and announced.
+    Done,
+    /// Its publish was answered with 503.
+    Voided,
+}
+
+/// What the holder of a claim is to do.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Duty {
+    /// Make the reply, or go on with it where its log ends.
+    Answer,
+    /// The text is complete in the log: store it with this end, call no model.
+    StoreSealed {
+        /// The end that was sealed.
+        end: Frame,
+    },
+    /// It is stored: announce it to analytics.
+    Announce,
+    /// Every attempt died: store that it failed.
+    GiveUp,
+}
+
+/// How a holder stands.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Standing {
+    /// The claim holds.
+    Held,
+    /// It holds, and the reply is to stop.
+    Cancelled,
+    /// Someone else holds it now: write nothing more.
+    Fenced,
+    /// The relay lost its memory: [`Relay::restore`].
+    Forgotten,
+}
+
+/// The end of a turn, as the relay remembers it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Settlement {
+    /// The end frame.
+    pub end: Frame,
+    /// Messages in the conversation's history now.
+    pub message_count: u64,
+    /// Whether analytics has the reply.
+    pub announced: bool,
+    /// The ingress that waits.
+    pub push_to: Option<IngressId>,
+}
+
+/// Why the relay did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum RelayError {
+    /// It cannot be reached; replies go on without it.
+    #[error("relay unavailable: {0}")]
+    Unavailable(String),
+}

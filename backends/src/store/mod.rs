@@ -1,0 +1,133 @@
+//! The store: conversations and their messages.
+//!
+//! # Contract
+//! - **Idempotence**: every write may be repeated; of two different writes of the same thing the higher attempt wins,
+//!   whatever their order of arrival.
+//! - **Durability**: a write that returned `Ok` survives a crash of this process (and, with ScyllaDB, of any node less
+//!   than a quorum).
+//! - **Visibility**: a read that begins after a write returned sees it.
+//! - **Work**: a page of messages costs work in proportion to the page, not to the conversation.
+//! - **Tenancy**: a read with another organization finds nothing.
+//! - **Order**: one worker at a time writes the turns of a conversation; the store does not arbitrate between two.
+
+use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    conversation::{Conversation, ConversationOwner, Message},
+    ids::{ConversationId, MessageId, OrgId},
+    reply_event::{ReplyEnd, ReplyHead},
+    time::Timestamp,
+    turn::Turn,
+};
+
+/// Where conversations are kept.
+#[async_trait]
+pub trait Store: Send + Sync {
+    /// A turn begins: makes the conversation if it is the first one, stores the user message at its position, counts it,
+    /// names the active reply, and merges what the turn says of its visitor into the metadata.
+    async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError>;
+
+    /// A turn ends: stores the reply, if it has text, and its record; counts it; no reply is active any more.
+    async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
+
+    /// What became of a reply; none while it has no final state.
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError>;
+
+    /// A conversation without its messages.
+    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
+
+    /// Messages from position `from` on, oldest first, at most `limit`; only those that are counted.
+    async fn messages(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Message>, StoreError>;
+
+    /// Sets and clears (`null`) keys of the metadata; of two changes of one key the later `at` wins. `false` when there
+    /// is no such conversation.
+    async fn update_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        changes: &Map<String, Value>,
+        at: Timestamp,
+    ) -> Result<bool, StoreError>;
+
+    /// Whether the store answers.
+    async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// A turn that begins.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnStart {
+    /// The message and its circumstances.
+    pub turn: Turn,
+    /// Whom the conversation is with.
+    pub owner: ConversationOwner,
+    /// Place of the user message.
+    pub position: u64,
+    /// The attempt that writes.
+    pub attempt: u32,
+}
+
+/// A turn that has its final state.
+#[derive(Clone, Debug, PartialEq)]
+pub struct TurnEnd {
+    /// Tenant.
+    pub org_id: OrgId,
+    /// When the turn was accepted; with the attempt it decides which write wins.
+    pub accepted_at: Timestamp,
+    /// The attempt that writes.
+    pub attempt: u32,
+    /// The user message.
+    pub user_message_id: MessageId,
+    /// The assistant message, if it has text.
+    pub message: Option<Message>,
+    /// What is kept under the reply's id.
+    pub record: ReplyRecord,
+}
+
+/// What became of a reply; kept as one value, because equal timestamps would merge cell by cell.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct ReplyRecord {
+    /// The message that it answers.
+    pub user_message_id: MessageId,
+    /// Place of that message.
+    pub user_position: u64,
+    /// Place of the reply; none when it has no text.
+    pub position: Option<u64>,
+    /// How it began; none when it failed before that.
+    pub head: Option<ReplyHead>,
+    /// How it ended.
+    pub end: ReplyEnd,
+    /// The generation of its text.
+    pub generation: u32,
+    /// The attempt that wrote it.
+    pub attempt: u32,
+    /// When it ended.
+    pub finished_at: Timestamp,
+    /// Milliseconds from acceptance to the first text.
+    pub first_text_ms: Option<u64>,
+}
+
+impl ReplyRecord {
+    /// Messages in the history once this turn is over.
+    pub fn message_count(&self) -> u64 {
+        self.position.unwrap_or(self.user_position) + 1
+    }
+}
+
+/// Why the store did not do it.
+#[derive(Debug, thiserror::Error)]
+pub enum StoreError {
+    /// It cannot be reached, or did not answer in time; a write may have happened. Safe to repeat.
+    #[error("store unavailable: {0}")]
+    Unavailable(String),
+    /// What lies there is not what was written.
+    #[error("store holds a malformed row: {0}")]
+    Malformed(String),
+}

@@ -1,0 +1,89 @@
+//! Seals provider keys at rest: XChaCha20-Poly1305 under a key derived from the installation secret, bound to the
+//! organization, so that a sealed key copied to another organization's row does not open.
+
+use chacha20poly1305::{
+    Key, KeyInit, XChaCha20Poly1305, XNonce,
+    aead::{Aead, Payload},
+};
+use secrecy::{ExposeSecret, SecretString};
+use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
+
+/// Version of the sealed form, its first byte, so that the key can be rotated.
+const SEAL_VERSION: u8 = 1;
+const NONCE_BYTES: usize = 24;
+
+/// Seals and opens secrets of organizations.
+#[derive(Clone)]
+pub struct Vault {
+    cipher: XChaCha20Poly1305,
+}
+
+/// The sealed bytes do not open: another secret, another organization, or damage.
+#[derive(Debug, thiserror::Error)]
+#[error("a sealed provider key does not open with this installation secret")]
+pub struct SealBroken;
+
+impl Vault {
+    /// The vault of this installation.
+    pub fn new(secret: &InstallationSecret) -> Self {
+        let key = Key::from(secret.derive_key("provider-keys"));
+        Self { cipher: XChaCha20Poly1305::new(&key) }
+    }
+
+    /// Seals `plain` for `org`.
+    pub fn seal(&self, org: &OrgId, plain: &SecretString) -> Result<Vec<u8>, SealBroken> {
+        let nonce: [u8; NONCE_BYTES] = rand::random();
+        let payload = Payload { msg: plain.expose_secret().as_bytes(), aad: org.as_str().as_bytes() };
+        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SealBroken)?;
+        Ok([&[SEAL_VERSION][..], &nonce, &sealed].concat())
+    }
+
+    /// Opens what [`Self::seal`] made for the same organization.
+    pub fn open(&self, org: &OrgId, sealed: &[u8]) -> Result<SecretString, SealBroken> {
+        let (head, message) = sealed.split_at_checked(1 + NONCE_BYTES).ok_or(SealBroken)?;
+        let (version, nonce) = head.split_first().ok_or(SealBroken)?;
+        if *version != SEAL_VERSION {
+            return Err(SealBroken);
+        }
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| SealBroken)?;
+        let payload = Payload { msg: message, aad: org.as_str().as_bytes() };
+        let plain = self.cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| SealBroken)?;
+        String::from_utf8(plain).map(SecretString::from).map_err(|_| SealBroken)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vault() -> Vault {
+        Vault::new(&InstallationSecret::from_bytes([1; 32]))
+    }
+
+    fn org(slug: &str) -> OrgId {
+        OrgId::derive(&InstallationSecret::from_bytes([1; 32]), slug)
+    }
+
+    #[test]
+    fn a_sealed_key_opens_for_its_organization_alone() {
+        let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
+        assert_eq!(vault().open(&org("a"), &sealed).unwrap().expose_secret(), "sk-secret");
+        assert!(vault().open(&org("b"), &sealed).is_err());
+    }
+
+    #[test]
+    fn another_installation_and_damaged_bytes_do_not_open_it() {
+        let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
+        let other = Vault::new(&InstallationSecret::from_bytes([2; 32]));
+        assert!(other.open(&org("a"), &sealed).is_err());
+        for cut in 0..sealed.len() {
+            assert!(vault().open(&org("a"), &sealed[..cut]).is_err());
+        }
+    }
+
+    #[test]
+    fn sealed_bytes_do_not_hold_the_plain_text() {
+        let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
+        assert!(!sealed.windows(9).any(|window| window == b"sk-secret"));
+    }
+}

@@ -1,0 +1,117 @@
+//! Identifiers that clients choose: any short text without control characters, compared byte for byte.
+
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
+
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+
+/// Longest client-chosen identifier, in bytes.
+pub const CLIENT_TEXT_BYTES_MAX: usize = 256;
+
+/// Why a text cannot be a client-chosen identifier.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+pub enum ClientTextError {
+    /// Nothing but white space.
+    #[error("must not be blank")]
+    Blank,
+    /// More than [`CLIENT_TEXT_BYTES_MAX`] bytes.
+    #[error("must have at most {CLIENT_TEXT_BYTES_MAX} bytes")]
+    TooLong,
+    /// Holds a control character.
+    #[error("must not contain control characters")]
+    ControlCharacter,
+}
+
+fn check(text: &str) -> Result<(), ClientTextError> {
+    if text.trim().is_empty() {
+        Err(ClientTextError::Blank)
+    } else if text.len() > CLIENT_TEXT_BYTES_MAX {
+        Err(ClientTextError::TooLong)
+    } else if text.chars().any(char::is_control) {
+        Err(ClientTextError::ControlCharacter)
+    } else {
+        Ok(())
+    }
+}
+
+macro_rules! client_text {
+    ($($(#[$doc:meta])* $name:ident;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// The text as the client wrote it.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = ClientTextError;
+
+            fn from_str(text: &str) -> Result<Self, ClientTextError> {
+                check(text).map(|()| Self(text.into()))
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = ClientTextError;
+
+            fn try_from(text: String) -> Result<Self, ClientTextError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(text: $name) -> String {
+                text.0.as_ref().to_owned()
+            }
+        }
+
+        // Session ids open conversations, so that they are treated as secrets and never printed whole.
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                write!(formatter, "{}({} bytes)", stringify!($name), self.0.len())
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                json_schema!({ "type": "string", "minLength": 1, "maxLength": CLIENT_TEXT_BYTES_MAX })
+            }
+        }
+    )*};
+}
+
+client_text! {
+    /// Groups messages into one conversation; chosen by the client.
+    SessionId;
+    /// A visitor across sessions; chosen by the client.
+    VisitorId;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn printable_text_of_any_script_is_kept_as_it_is() {
+        for text in ["a", "sess/../1", "سلام", "🦀", "a b"] {
+            assert_eq!(text.parse::<SessionId>().unwrap().as_str(), text);
+        }
+    }
+
+    #[test]
+    fn blank_long_and_control_text_is_refused_with_its_reason() {
+        assert_eq!("".parse::<SessionId>(), Err(ClientTextError::Blank));
+        assert_eq!(" \u{a0}".parse::<SessionId>(), Err(ClientTextError::Blank));
+        assert_eq!("x".repeat(257).parse::<SessionId>(), Err(ClientTextError::TooLong));
+        assert_eq!("a\nb".parse::<VisitorId>(), Err(ClientTextError::ControlCharacter));
+    }
+}

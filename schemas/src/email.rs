@@ -1,0 +1,43 @@
+//! The one check of an e-mail address, shared by the public API and the dashboard.
+
+/// Longest address that mail systems accept, in bytes (RFC 5321, section 4.5.3.1.3).
+pub const EMAIL_BYTES_MAX: usize = 254;
+
+/// Whether `text` has the form of an address, by the rule of HTML's e-mail input plus a dot in the domain.
+pub fn is_email(text: &str) -> bool {
+    let Some((local, domain)) = text.split_once('@') else { return false };
+    text.len() <= EMAIL_BYTES_MAX
+        && (1..=64).contains(&local.len())
+        && local.bytes().all(|byte| byte.is_ascii_alphanumeric() || b".!#$%&'*+/=?^_`{|}~-".contains(&byte))
+        && domain.contains('.')
+        && domain.split('.').all(is_label)
+}
+
+fn is_label(label: &str) -> bool {
+    (1..=63).contains(&label.len())
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+#[cfg(test)]
+mod tests {
+    use super::is_email;
+
+    #[test]
+    fn usual_addresses_are_accepted() {
+        for text in ["a@b.co", "first.last+tag@mail.example.org", "o'neil@x-y.example"] {
+            assert!(is_email(text), "{text}");
+        }
+    }
+
+    #[test]
+    fn malformed_addresses_are_refused() {
+        let long = format!("{}@example.org", "a".repeat(300));
+        for text in
+            ["", "a", "@b.co", "a@", "a@b", "a b@c.de", "a@b..c", "a@-b.co", "a@b.co\r\nBcc: x@y.z", "a@b@c.de", &long]
+        {
+            assert!(!is_email(text), "{text:?}");
+        }
+    }
+}

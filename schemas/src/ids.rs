@@ -1,0 +1,283 @@
+//! Typed identifiers: one table of prefixes, so that an id says what it is and cannot be passed where another is wanted.
+//!
+//! Ids of the message path are derived, never drawn from a store, so that nothing on the path needs a lock: any
+//! process computes the same conversation from (organization, owner, session) and the same reply from its question.
+
+use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
+
+use hmac::{Hmac, KeyInit, Mac};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Serialize};
+use sha2::{Digest, Sha256};
+use uuid::Uuid;
+
+use crate::{base32, client_text::SessionId, secret::InstallationSecret};
+
+/// Why a text is not an id of the wanted kind.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("not a {prefix}… id")]
+pub struct IdError {
+    prefix: &'static str,
+}
+
+macro_rules! ids {
+    ($($(#[$doc:meta])* $name:ident = $prefix:literal, $payloads:literal;)*) => {$(
+        $(#[$doc])*
+        #[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+        #[serde(try_from = "String", into = "String")]
+        pub struct $name(Arc<str>);
+
+        impl $name {
+            /// What every id of this kind begins with.
+            pub const PREFIX: &'static str = $prefix;
+
+            /// The id as clients see it.
+            pub fn as_str(&self) -> &str {
+                &self.0
+            }
+
+            #[allow(dead_code, reason = "not every kind is made from one payload")]
+            fn from_bits(bits: u128) -> Self {
+                Self(format!("{}{}", $prefix, base32::encode(bits)).into())
+            }
+        }
+
+        impl FromStr for $name {
+            type Err = IdError;
+
+            fn from_str(text: &str) -> Result<Self, IdError> {
+                let error = IdError { prefix: $prefix };
+                let payload = text.strip_prefix($prefix).filter(|rest| rest.is_ascii()).ok_or(error)?;
+                let well_formed = payload.len() == $payloads * base32::ENCODED_CHARS
+                    && (0..$payloads).all(|part| {
+                        let start = part * base32::ENCODED_CHARS;
+                        base32::is_encoded(&payload[start..start + base32::ENCODED_CHARS])
+                    });
+                if well_formed { Ok(Self(text.into())) } else { Err(IdError { prefix: $prefix }) }
+            }
+        }
+
+        impl TryFrom<String> for $name {
+            type Error = IdError;
+
+            fn try_from(text: String) -> Result<Self, IdError> {
+                text.parse()
+            }
+        }
+
+        impl From<$name> for String {
+            fn from(id: $name) -> String {
+                id.0.as_ref().to_owned()
+            }
+        }
+
+        impl fmt::Display for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+
+        impl fmt::Debug for $name {
+            fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+                formatter.write_str(&self.0)
+            }
+        }
+
+        impl JsonSchema for $name {
+            fn schema_name() -> Cow<'static, str> {
+                stringify!($name).into()
+            }
+
+            fn json_schema(_: &mut SchemaGenerator) -> Schema {
+                let pattern = format!("^{}[0-9a-hjkmnp-tv-z]{{{}}}$", $prefix, $payloads * base32::ENCODED_CHARS);
+                json_schema!({ "type": "string", "pattern": pattern })
+            }
+        }
+    )*};
+}
+
+// The closed list of prefixes, at most 64 characters each. Append only: ids are kept for ever by clients.
+ids! {
+    /// An organization, the owner of everything else.
+    OrgId = "org_", 1;
+    /// An agent.
+    AgentId = "agt_", 1;
+    /// A team of agents.
+    TeamId = "team_", 1;
+    /// A model provider of an organization.
+    ProviderId = "prov_", 1;
+    /// An API key's public name; never the key itself.
+    KeyId = "key_", 1;
+    /// A conversation.
+    ConversationId = "conv_", 1;
+    /// A message; its first payload is its conversation's, so that any ingress finds it.
+    MessageId = "msg_", 2;
+    /// An event on the topic for analytics.
+    EventId = "evt_", 1;
+    /// One HTTP request.
+    RequestId = "req_", 1;
+    /// A running ingress process, the address that replies travel to.
+    IngressId = "ing_", 1;
+}
+
+impl OrgId {
+    /// The organization that this installation knows by `slug`.
+    pub fn derive(secret: &InstallationSecret, slug: &str) -> Self {
+        Self::from_bits(keyed_bits(secret, "organization", &[slug]))
+    }
+}
+
+impl AgentId {
+    /// The agent that `org` knows by `slug`: two simultaneous applies make one agent.
+    pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
+        Self::from_bits(keyed_bits(secret, "agent", &[org.as_str(), slug]))
+    }
+}
+
+impl TeamId {
+    /// The team that `org` knows by `slug`.
+    pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
+        Self::from_bits(keyed_bits(secret, "team", &[org.as_str(), slug]))
+    }
+}
+
+impl ProviderId {
+    /// The provider that `org` knows by `slug`.
+    pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
+        Self::from_bits(keyed_bits(secret, "provider", &[org.as_str(), slug]))
+    }
+}
+
+impl KeyId {
+    /// The key that `org` knows by `name`, so that two simultaneous applies make one key.
+    pub fn derive(secret: &InstallationSecret, org: &OrgId, name: &str, created_at_micros: i64) -> Self {
+        Self::from_bits(keyed_bits(secret, "key", &[org.as_str(), name, &created_at_micros.to_string()]))
+    }
+}
+
+impl ConversationId {
+    /// The conversation of `session` with an agent.
+    pub fn of_agent(org: &OrgId, agent: &AgentId, session: &SessionId) -> Self {
+        Self::from_bits(digest_bits("conversation", &[org.as_str(), agent.as_str(), session.as_str()]))
+    }
+
+    /// The conversation of `session` with a team.
+    pub fn of_team(org: &OrgId, team: &TeamId, session: &SessionId) -> Self {
+        Self::from_bits(digest_bits("conversation", &[org.as_str(), team.as_str(), session.as_str()]))
+    }
+}
+
+impl MessageId {
+    /// A new user message, ordered by time within its conversation.
+    pub fn new_in(conversation: &ConversationId) -> Self {
+        Self::within(conversation, Uuid::now_v7().as_u128())
+    }
+
+    /// The user message that a client's `Idempotency-Key` names: the same on every ingress.
+    pub fn idempotent(conversation: &ConversationId, key: &KeyId, route: &str, idempotency_key: &str) -> Self {
+        Self::within(conversation, digest_bits("idempotent", &[key.as_str(), route, idempotency_key]))
+    }
+
+    /// The assistant's reply to this user message, known before any work was done.
+    pub fn reply(&self) -> Self {
+        Self::within(&self.conversation(), digest_bits("reply", &[self.as_str()]))
+    }
+
+    /// The conversation that the message belongs to.
+    pub fn conversation(&self) -> ConversationId {
+        let start = Self::PREFIX.len();
+        let payload = &self.0[start..start + base32::ENCODED_CHARS];
+        ConversationId(format!("{}{payload}", ConversationId::PREFIX).into())
+    }
+
+    fn within(conversation: &ConversationId, bits: u128) -> Self {
+        let payload = &conversation.0[ConversationId::PREFIX.len()..];
+        Self(format!("{}{payload}{}", Self::PREFIX, base32::encode(bits)).into())
+    }
+}
+
+impl EventId {
+    /// The event that `fact` happened to `subject`: a repeat of the work makes the same id.
+    pub fn of(subject: &str, fact: &str) -> Self {
+        Self::from_bits(digest_bits("event", &[subject, fact]))
+    }
+}
+
+impl RequestId {
+    /// A new id, ordered by time.
+    pub fn random() -> Self {
+        Self::from_bits(Uuid::now_v7().as_u128())
+    }
+}
+
+impl IngressId {
+    /// A new id for a starting process.
+    pub fn random() -> Self {
+        Self::from_bits(Uuid::new_v4().as_u128())
+    }
+}
+
+/// 128 bits that only holders of the installation secret can predict.
+fn keyed_bits(secret: &InstallationSecret, domain: &str, parts: &[&str]) -> u128 {
+    let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose()) else {
+        unreachable!("HMAC takes keys of any length")
+    };
+    for part in std::iter::once(&domain).chain(parts) {
+        mac.update(&(part.len() as u64).to_be_bytes());
+        mac.update(part.as_bytes());
+    }
+    leading_bits(&mac.finalize().into_bytes())
+}
+
+/// 128 bits of SHA-256 over length-prefixed parts, so that no two lists of parts read the same.
+fn digest_bits(domain: &str, parts: &[&str]) -> u128 {
+    let mut digest = Sha256::new();
+    for part in std::iter::once(&domain).chain(parts) {
+        digest.update((part.len() as u64).to_be_bytes());
+        digest.update(part.as_bytes());
+    }
+    leading_bits(&digest.finalize())
+}
+
+fn leading_bits(digest: &[u8]) -> u128 {
+    digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn conversation() -> ConversationId {
+        let secret = InstallationSecret::from_bytes([7; 32]);
+        let org = OrgId::derive(&secret, "acme");
+        let agent = AgentId::derive(&secret, &org, "shop");
+        ConversationId::of_agent(&org, &agent, &"session".parse().unwrap())
+    }
+
+    #[test]
+    fn a_message_id_names_its_conversation_and_fits_64_characters() {
+        let message = MessageId::new_in(&conversation());
+        assert_eq!(message.conversation(), conversation());
+        assert_eq!(message.reply().conversation(), conversation());
+        assert!(message.as_str().len() <= 64);
+    }
+
+    #[test]
+    fn a_reply_id_is_the_same_for_every_process() {
+        let message = MessageId::new_in(&conversation());
+        assert_eq!(message.reply(), message.reply());
+        assert_ne!(message.reply(), message);
+    }
+
+    #[test]
+    fn an_id_of_another_kind_is_refused() {
+        assert!(conversation().as_str().parse::<AgentId>().is_err());
+        assert!("agt_".parse::<AgentId>().is_err());
+        assert!("agt_é0000000000000000000000000".parse::<AgentId>().is_err());
+    }
+
+    #[test]
+    fn parts_that_join_to_the_same_text_make_different_ids() {
+        assert_ne!(digest_bits("x", &["ab", "c"]), digest_bits("x", &["a", "bc"]));
+    }
+}

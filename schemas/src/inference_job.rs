@@ -1,0 +1,88 @@
+//! Work of one conversation: from ingress or routing to an inference worker, keyed by conversation.
+
+use schemars::JsonSchema;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
+
+use crate::{
+    ids::{AgentId, ConversationId, EventId, IngressId, OrgId, RequestId, TeamId},
+    time::Timestamp,
+    turn::Turn,
+    versioned::Record,
+};
+
+/// A record of [`crate::topics::Topic::Jobs`] or [`crate::topics::Topic::JobsRetry`].
+/// In order per conversation, at least once, safe to repeat.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(tag = "kind", rename_all = "lowercase")]
+pub enum ConversationJob {
+    /// Answer a message.
+    Answer(Box<AnswerJob>),
+    /// Change what is known about the conversation.
+    Patch(Box<PatchJob>),
+}
+
+impl Record for ConversationJob {
+    const VERSION: u32 = 1;
+}
+
+impl ConversationJob {
+    /// The conversation, which is the record's key.
+    pub fn conversation_id(&self) -> &ConversationId {
+        match self {
+            Self::Answer(job) => &job.turn.conversation_id,
+            Self::Patch(job) => &job.conversation_id,
+        }
+    }
+}
+
+/// A message that an agent is to answer.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct AnswerJob {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// How the agent was chosen, for a team's message.
+    pub routed: Option<Routed>,
+    /// The message.
+    pub turn: Turn,
+    /// Lowest attempt number that may be handed out: more than any that the sender has heard of, so that a
+    /// claim store that lost its memory cannot hand out an old number again.
+    #[serde(default = "first_attempt")]
+    pub attempt_min: u32,
+}
+
+fn first_attempt() -> u32 {
+    1
+}
+
+/// A routing decision.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+pub struct Routed {
+    /// The team that was addressed.
+    pub team_id: TeamId,
+    /// Why this agent, in words a customer can read.
+    pub reason: String,
+}
+
+/// A change of a conversation's metadata, applied by the worker that owns the conversation.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+pub struct PatchJob {
+    /// Names the change, so that a repeat makes the same event.
+    pub event_id: EventId,
+    /// Tenant.
+    pub org_id: OrgId,
+    /// Conversation.
+    pub conversation_id: ConversationId,
+    /// The agent through which it was addressed.
+    pub agent_id: AgentId,
+    /// The request that asks.
+    pub request_id: RequestId,
+    /// Who asks, for the event: `visitor` or `api`.
+    pub actor: String,
+    /// Keys to set; `null` clears. Reserved keys (visitor fields, rating, feedback) stand beside the client's own.
+    pub changes: Map<String, Value>,
+    /// When the ingress accepted it.
+    pub accepted_at: Timestamp,
+    /// The ingress that waits for the outcome.
+    pub reply_to: IngressId,
+}

@@ -1,0 +1,26 @@
+//! The contract between Switchboard's processes, and with the readers of its topics: plain data, no I/O.
+//!
+//! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
+//! [`api_key`] are what an organization configures; [`turn`] is an accepted message on its way; [`chat_job`] and
+//! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
+//! [`message_event`] is what analytics reads. [`topics`] is the one table of where each of them travels.
+
+pub mod agent;
+pub mod api_key;
+pub mod base32;
+pub mod chat_job;
+pub mod client_text;
+pub mod conversation;
+pub mod email;
+pub mod ids;
+pub mod inference_job;
+pub mod message_event;
+pub mod organization;
+pub mod provider;
+pub mod reply_event;
+pub mod secret;
+pub mod team;
+pub mod time;
+pub mod topics;
+pub mod turn;
+pub mod versioned;

@@ -1,0 +1,83 @@
+//! Points in time as the product stores and prints them: microseconds since the epoch inside, RFC 3339 UTC outside.
+
+use std::{borrow::Cow, fmt};
+
+use chrono::{DateTime, SecondsFormat, Utc};
+use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
+use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+
+/// A point in time, in microseconds since the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
+pub struct Timestamp(i64);
+
+impl Timestamp {
+    /// The wall clock of this process.
+    pub fn now() -> Self {
+        Self(Utc::now().timestamp_micros())
+    }
+
+    /// From microseconds since the epoch.
+    pub const fn from_micros(micros: i64) -> Self {
+        Self(micros)
+    }
+
+    /// Microseconds since the epoch.
+    pub const fn micros(self) -> i64 {
+        self.0
+    }
+
+    /// Milliseconds from `earlier` to this; zero when the clock went back.
+    pub fn millis_since(self, earlier: Self) -> u64 {
+        u64::try_from((self.0 - earlier.0) / 1000).unwrap_or(0)
+    }
+}
+
+impl fmt::Display for Timestamp {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let date = DateTime::<Utc>::from_timestamp_micros(self.0).unwrap_or_default();
+        formatter.write_str(&date.to_rfc3339_opts(SecondsFormat::Micros, true))
+    }
+}
+
+/// Microseconds are kept in the text, so that a record that is read and written again is the same record.
+impl Serialize for Timestamp {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        serializer.collect_str(self)
+    }
+}
+
+impl<'de> Deserialize<'de> for Timestamp {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let text = Cow::<'de, str>::deserialize(deserializer)?;
+        let date = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
+        Ok(Self(date.timestamp_micros()))
+    }
+}
+
+impl JsonSchema for Timestamp {
+    fn schema_name() -> Cow<'static, str> {
+        "Timestamp".into()
+    }
+
+    fn json_schema(_: &mut SchemaGenerator) -> Schema {
+        json_schema!({ "type": "string", "format": "date-time" })
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_timestamp_survives_its_own_text() {
+        let now = Timestamp::now();
+        let text = serde_json::to_string(&now).unwrap();
+        assert_eq!(serde_json::from_str::<Timestamp>(&text).unwrap(), now);
+        assert!(text.ends_with("Z\""));
+    }
+
+    #[test]
+    fn a_clock_that_went_back_gives_no_negative_duration() {
+        assert_eq!(Timestamp::from_micros(0).millis_since(Timestamp::from_micros(5000)), 0);
+    }
+}
