@@ -42,8 +42,6 @@ pub struct BusConfig {
     pub partitions: u32,
     /// Copies of each partition, when topics are made.
     pub replication: u16,
-    /// How long the ingress waits for an acknowledgement.
-    pub publish_timeout_ms: u64,
     /// `classic` or `consumer` (KIP-848).
     pub group_protocol: String,
     /// Further librdkafka properties, for instance of TLS and SASL; they win over ours.
