@@ -114,8 +114,14 @@ fn products_of_the_system_prompt_are_offered() {
     assert!(phrases::reply(&asked).contains("- **Blue mug, $9**\n- **Red mug, $12**"));
 }
 
+fn client() -> Client {
+    // The program installs it at start; a second test finds it installed.
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    Client::new()
+}
+
 async fn post(model: &DemoModel, body: Value) -> reqwest::Response {
-    let request = Client::new().post(format!("{}/chat/completions", model.base_url()));
+    let request = client().post(format!("{}/chat/completions", model.base_url()));
     request.bearer_auth(model.token().expose_secret()).json(&body).send().await.unwrap()
 }
 
@@ -197,7 +203,7 @@ async fn the_tool_that_shows_products_is_called_and_its_result_is_put_into_words
 async fn only_the_token_of_this_start_opens_it_and_refusals_have_the_protocols_shape() {
     let (model, other) = (DemoModel::start().await.unwrap(), DemoModel::start().await.unwrap());
     let models = Url::parse(&format!("{}/models", model.base_url())).unwrap();
-    let get = |token: &str| Client::new().get(models.clone()).bearer_auth(token).send();
+    let get = |token: &str| client().get(models.clone()).bearer_auth(token).send();
     assert_eq!(get(other.token().expose_secret()).await.unwrap().status(), StatusCode::UNAUTHORIZED);
     let listed: Value = get(model.token().expose_secret()).await.unwrap().json().await.unwrap();
     assert_eq!(listed["data"][0]["id"], DEMO_MODEL);
