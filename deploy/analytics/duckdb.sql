@@ -27,8 +27,7 @@ FROM dump HAVING max(version) > 1;
 
 CREATE TABLE IF NOT EXISTS facts AS FROM dump LIMIT 0;
 CREATE UNIQUE INDEX IF NOT EXISTS one_fact ON facts (event_id);
-INSERT OR IGNORE INTO facts
-FROM dump QUALIFY row_number() OVER (PARTITION BY event_id ORDER BY occurred_at) = 1;
+INSERT OR IGNORE INTO facts FROM dump;
 
 -- Messages a day (UTC) and agent. A failed reply is counted apart: it is not in the history.
 CREATE OR REPLACE VIEW messages_per_day AS

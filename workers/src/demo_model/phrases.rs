@@ -118,7 +118,7 @@ fn markdown(conversation: &Conversation) -> String {
 }
 
 fn help() -> String {
-    "I follow a handful of rules. Try:\n\n- *My name is Ada*, and later *what is my name?*\n- *What did I say?* or \
+    "I am the demo model of this installation, and I follow a handful of rules. Try:\n\n- *My name is Ada*, and later *what is my name?*\n- *What did I say?* or \
      *How many messages was that?*\n- *Show me a table*, *a list*, or *how to configure a model*\n- *Which products do \
      you have?*, with an agent that has a catalogue"
         .into()

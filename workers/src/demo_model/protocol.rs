@@ -1,7 +1,7 @@
 //! The OpenAI chat protocol as far as the demo model speaks it: what it reads of a request and the chunks of an answer.
 
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use switchboard_schemas::time::Timestamp;
 
 use super::{DEMO_MODEL, conversation::Conversation};
@@ -9,85 +9,49 @@ use super::{DEMO_MODEL, conversation::Conversation};
 /// Longest piece of a stream, in characters: scripts without spaces between words stream as well.
 const PIECE_CHARS_MAX: usize = 16;
 
-/// A request for a chat completion; everything else in it is ignored.
+/// A request for a chat completion; everything else in it is ignored. Parts that clients write in many ways stay JSON.
 #[derive(Deserialize)]
 pub(super) struct ChatRequest {
     pub(super) messages: Vec<Message>,
-    stream: Option<bool>,
-    stream_options: Option<StreamOptions>,
+    #[serde(default)]
+    stream: Value,
+    #[serde(default)]
+    stream_options: Value,
+    #[serde(default)]
+    response_format: Value,
     max_tokens: Option<usize>,
     max_completion_tokens: Option<usize>,
-    tools: Option<Vec<Tool>>,
-    response_format: Option<ResponseFormat>,
+    tools: Option<Vec<Value>>,
 }
 
 /// One message of the conversation.
 #[derive(Deserialize)]
 pub(super) struct Message {
     pub(super) role: String,
-    content: Option<Content>,
+    #[serde(default)]
+    content: Value,
     tool_calls: Option<Vec<Value>>,
-}
-
-#[derive(Deserialize)]
-#[serde(untagged)]
-enum Content {
-    Text(String),
-    Parts(Vec<Part>),
-}
-
-#[derive(Deserialize)]
-struct Part {
-    #[serde(default)]
-    text: String,
-}
-
-#[derive(Deserialize)]
-struct StreamOptions {
-    #[serde(default)]
-    include_usage: bool,
-}
-
-#[derive(Deserialize)]
-struct Tool {
-    function: Function,
-}
-
-#[derive(Deserialize)]
-struct Function {
-    name: String,
-    #[serde(default)]
-    parameters: Value,
-}
-
-#[derive(Deserialize)]
-struct ResponseFormat {
-    r#type: String,
 }
 
 impl ChatRequest {
     /// Whether the answer is to be streamed.
     pub(super) fn streams(&self) -> bool {
-        self.stream.unwrap_or(false)
+        self.stream == true
     }
 
     /// Whether the caller asks for anything but prose.
     pub(super) fn wants_structured_output(&self) -> bool {
-        self.response_format.as_ref().is_some_and(|format| format.r#type != "text")
+        self.response_format["type"].as_str().is_some_and(|format| format != "text")
     }
 
-    /// A call of the tool that shows products, if there is one that needs nothing but words.
+    /// A call of the tool that shows products, if there is one, with the question wherever it must have an argument.
     fn product_tool_call(&self, question: &str) -> Option<Value> {
-        let function =
-            self.tools.iter().flatten().map(|tool| &tool.function).find(|tool| tool.name.contains("product"))?;
-        let required = function.parameters["required"].as_array();
-        let arguments: serde_json::Map<String, Value> = required
-            .into_iter()
-            .flatten()
-            .filter_map(Value::as_str)
-            .map(|key| (key.to_owned(), question.into()))
-            .collect();
-        let called = json!({ "name": function.name, "arguments": Value::from(arguments).to_string() });
+        let functions = self.tools.iter().flatten().map(|tool| &tool["function"]);
+        let named = |function: &&Value| function["name"].as_str().is_some_and(|name| name.contains("product"));
+        let function = functions.into_iter().find(named)?;
+        let required = function["parameters"]["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let arguments: Map<String, Value> = required.map(|key| (key.to_owned(), question.into())).collect();
+        let called = json!({ "name": function["name"], "arguments": Value::from(arguments).to_string() });
         Some(json!({ "index": 0, "id": "call_products", "type": "function", "function": called }))
     }
 }
@@ -95,11 +59,8 @@ impl ChatRequest {
 impl Message {
     /// Its text; several parts stand on lines of their own.
     pub(super) fn text(&self) -> String {
-        match &self.content {
-            None => String::new(),
-            Some(Content::Text(text)) => text.clone(),
-            Some(Content::Parts(parts)) => parts.iter().map(|part| part.text.as_str()).collect::<Vec<_>>().join("\n"),
-        }
+        let parts = self.content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
+        self.content.as_str().map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
     }
 
     /// Whether it is text that an assistant has begun, and not a call of a tool.
@@ -162,7 +123,7 @@ impl Envelope {
             id: format!("chatcmpl-demo-{now}"),
             created: now / 1_000_000,
             prompt_tokens: request.messages.iter().map(|message| pieces(&message.text()).len()).sum(),
-            include_usage: request.stream_options.as_ref().is_some_and(|options| options.include_usage),
+            include_usage: request.stream_options["include_usage"] == true,
         }
     }
 

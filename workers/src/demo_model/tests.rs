@@ -45,6 +45,7 @@ fn every_topic_is_found_by_the_words_of_the_help_text() {
         ("a list", Topic::Markdown),
         ("help!", Topic::Help),
         ("Who are you?", Topic::Help),
+        ("Hello! What can you do?", Topic::Help),
         ("سلام", Topic::Greeting),
         ("Hi there", Topic::Greeting),
         ("Thank you", Topic::Thanks),
@@ -95,6 +96,19 @@ fn a_reply_broken_off_at_any_character_is_continued_with_exactly_the_rest() {
             assert_eq!(format!("{said}{}", resumed.rest_of_reply()), whole);
         }
     }
+}
+
+#[test]
+fn a_beginning_by_another_model_is_followed_by_a_paragraph_of_its_own() {
+    let messages = json!([{ "role": "user", "content": "thanks" }, { "role": "assistant", "content": "No problem" }]);
+    let whole = phrases::reply(&asked("thanks"));
+    assert_eq!(conversation(&messages).rest_of_reply(), format!("\n\n{whole}"));
+}
+
+#[test]
+fn a_message_in_parts_is_read_like_one_text() {
+    let parts = json!([{ "type": "text", "text": "my name is Ada" }, { "type": "image_url", "image_url": {} }]);
+    assert_eq!(conversation(&json!([{ "role": "user", "content": parts }])).name().as_deref(), Some("Ada"));
 }
 
 #[test]
