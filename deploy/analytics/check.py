@@ -135,6 +135,7 @@ def check_spark(folder: pathlib.Path) -> None:
     from pyspark.sql import SparkSession
 
     sys.path.insert(0, str(HERE))
+    sys.dont_write_bytecode = True
     import spark as sample
 
     (folder / "topic").mkdir()
