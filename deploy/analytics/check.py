@@ -52,13 +52,13 @@ def golden() -> list[dict]:
 
 def dump() -> str:
     """Every record twice, as a redelivery leaves them, and one field that a newer program added."""
-    records = golden() + [{**record, "added_later": [1]} for record in golden()]
+    records = golden() + [{**record, "addedLater": [1]} for record in golden()]
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
 def agent_names() -> dict[str, str]:
-    agents = {record["agent_id"] for record in golden()}
-    support = {record["agent_id"] for record in golden() if record["team_id"]}
+    agents = {record["agentId"] for record in golden()}
+    support = {record["agentId"] for record in golden() if record["teamId"]}
     return {agent: SUPPORT if agent in support else SHOP for agent in agents}
 
 

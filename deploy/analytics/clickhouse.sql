@@ -12,6 +12,7 @@ ENGINE = Kafka
 SETTINGS kafka_broker_list = 'localhost:9092', kafka_topic_list = 'chat.messages',
     kafka_group_name = 'clickhouse-analytics', kafka_format = 'RawBLOB', kafka_num_consumers = 1;
 
+-- Columns are called as the fields are, in the snake case of SQL.
 -- Delivery is at least once: rows with one event_id merge into one, and the views say FINAL, so that a repeat never counts.
 CREATE TABLE IF NOT EXISTS chat.facts (
     event_id String, occurred_at DateTime64(6, 'UTC'), org_id String, conversation_id String, actor LowCardinality(String),
@@ -32,30 +33,30 @@ ORDER BY seen_at;
 
 CREATE MATERIALIZED VIEW IF NOT EXISTS chat.read_facts TO chat.facts AS
 SELECT
-    JSONExtractString(record, 'event_id') AS event_id,
-    parseDateTime64BestEffort(JSONExtractString(record, 'occurred_at'), 6, 'UTC') AS occurred_at,
-    JSONExtractString(record, 'org_id') AS org_id,
-    JSONExtractString(record, 'conversation_id') AS conversation_id,
+    JSONExtractString(record, 'eventId') AS event_id,
+    parseDateTime64BestEffort(JSONExtractString(record, 'occurredAt'), 6, 'UTC') AS occurred_at,
+    JSONExtractString(record, 'orgId') AS org_id,
+    JSONExtractString(record, 'conversationId') AS conversation_id,
     JSONExtractString(record, 'actor') AS actor,
-    JSONExtractString(record, 'agent_id') AS agent_id,
-    JSONExtract(record, 'team_id', 'Nullable(String)') AS team_id,
+    JSONExtractString(record, 'agentId') AS agent_id,
+    JSONExtract(record, 'teamId', 'Nullable(String)') AS team_id,
     JSONExtractString(record, 'type') AS type,
-    JSONExtract(record, 'message_id', 'Nullable(String)') AS message_id,
+    JSONExtract(record, 'messageId', 'Nullable(String)') AS message_id,
     JSONExtract(record, 'position', 'Nullable(UInt64)') AS position,
     JSONExtract(record, 'content', 'Nullable(String)') AS content,
-    JSONExtract(record, 'session_id', 'Nullable(String)') AS session_id,
-    JSONExtract(record, 'visitor_id', 'Nullable(String)') AS visitor_id,
+    JSONExtract(record, 'sessionId', 'Nullable(String)') AS session_id,
+    JSONExtract(record, 'visitorId', 'Nullable(String)') AS visitor_id,
     JSONExtract(record, 'source', 'Nullable(String)') AS source,
-    JSONExtract(record, 'in_reply_to', 'Nullable(String)') AS in_reply_to,
+    JSONExtract(record, 'inReplyTo', 'Nullable(String)') AS in_reply_to,
     JSONExtract(record, 'status', 'Nullable(String)') AS status,
-    JSONExtract(record, 'finish_reason', 'Nullable(String)') AS finish_reason,
+    JSONExtract(record, 'finishReason', 'Nullable(String)') AS finish_reason,
     JSONExtract(record, 'failure', 'Nullable(String)') AS failure,
     JSONExtract(record, 'model', 'Nullable(String)') AS model,
-    JSONExtract(record, 'prompt_tokens', 'Nullable(UInt64)') AS prompt_tokens,
-    JSONExtract(record, 'completion_tokens', 'Nullable(UInt64)') AS completion_tokens,
-    JSONExtract(record, 'response_time_ms', 'Nullable(UInt64)') AS response_time_ms,
-    JSONExtract(record, 'first_text_ms', 'Nullable(UInt64)') AS first_text_ms,
-    JSONExtract(record, 'routing_reason', 'Nullable(String)') AS routing_reason,
+    JSONExtract(record, 'promptTokens', 'Nullable(UInt64)') AS prompt_tokens,
+    JSONExtract(record, 'completionTokens', 'Nullable(UInt64)') AS completion_tokens,
+    JSONExtract(record, 'responseTimeMs', 'Nullable(UInt64)') AS response_time_ms,
+    JSONExtract(record, 'firstTextMs', 'Nullable(UInt64)') AS first_text_ms,
+    JSONExtract(record, 'routingReason', 'Nullable(String)') AS routing_reason,
     JSONExtractRaw(record, 'changes') AS changes
 FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') = 1;
 

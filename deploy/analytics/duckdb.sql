@@ -5,20 +5,29 @@
 --   duckdb chat.duckdb -c 'FROM messages_per_day'
 --
 -- Another file name: SET VARIABLE messages_file = 'path/*.ndjson' before this script. Loading a dump again, or one that
--- overlaps the last one, changes nothing: a fact is kept once, by its event_id.
+-- overlaps the last one, changes nothing: a fact is kept once, by its eventId.
 
 SET VARIABLE messages_file = coalesce(getvariable('messages_file'), 'messages.ndjson');
 
 -- A missing field reads as null and an unknown one is ignored, as the contract asks of readers.
+-- Columns are called as the fields are, in the snake case of SQL.
 CREATE OR REPLACE TEMP TABLE dump AS
+SELECT * RENAME (
+    eventId AS event_id, occurredAt AS occurred_at, orgId AS org_id, conversationId AS conversation_id,
+    agentId AS agent_id, teamId AS team_id, requestId AS request_id, messageId AS message_id, sessionId AS session_id,
+    visitorId AS visitor_id, keyId AS key_id, acceptedAt AS accepted_at, inReplyTo AS in_reply_to,
+    finishReason AS finish_reason, promptTokens AS prompt_tokens, completionTokens AS completion_tokens,
+    usageEstimated AS usage_estimated, responseTimeMs AS response_time_ms, firstTextMs AS first_text_ms,
+    routingReason AS routing_reason, uiSpec AS ui_spec
+)
 FROM read_json(getvariable('messages_file'), format = 'newline_delimited', columns = {
-    version: 'INTEGER', event_id: 'VARCHAR', occurred_at: 'TIMESTAMP', org_id: 'VARCHAR', conversation_id: 'VARCHAR',
-    actor: 'VARCHAR', agent_id: 'VARCHAR', team_id: 'VARCHAR', request_id: 'VARCHAR', type: 'VARCHAR',
-    message_id: 'VARCHAR', position: 'BIGINT', content: 'VARCHAR', session_id: 'VARCHAR', visitor_id: 'VARCHAR',
-    source: 'VARCHAR', key_id: 'VARCHAR', accepted_at: 'TIMESTAMP', in_reply_to: 'VARCHAR', status: 'VARCHAR',
-    finish_reason: 'VARCHAR', failure: 'VARCHAR', model: 'VARCHAR', prompt_tokens: 'BIGINT',
-    completion_tokens: 'BIGINT', usage_estimated: 'BOOLEAN', response_time_ms: 'BIGINT', first_text_ms: 'BIGINT',
-    attempt: 'INTEGER', routing_reason: 'VARCHAR', ui_spec: 'JSON', changes: 'JSON'
+    version: 'INTEGER', eventId: 'VARCHAR', occurredAt: 'TIMESTAMP', orgId: 'VARCHAR', conversationId: 'VARCHAR',
+    actor: 'VARCHAR', agentId: 'VARCHAR', teamId: 'VARCHAR', requestId: 'VARCHAR', type: 'VARCHAR',
+    messageId: 'VARCHAR', position: 'BIGINT', content: 'VARCHAR', sessionId: 'VARCHAR', visitorId: 'VARCHAR',
+    source: 'VARCHAR', keyId: 'VARCHAR', acceptedAt: 'TIMESTAMP', inReplyTo: 'VARCHAR', status: 'VARCHAR',
+    finishReason: 'VARCHAR', failure: 'VARCHAR', model: 'VARCHAR', promptTokens: 'BIGINT', completionTokens: 'BIGINT',
+    usageEstimated: 'BOOLEAN', responseTimeMs: 'BIGINT', firstTextMs: 'BIGINT', attempt: 'INTEGER',
+    routingReason: 'VARCHAR', uiSpec: 'JSON', changes: 'JSON'
 });
 
 -- Figures that leave out what this script cannot read would be wrong without a word.

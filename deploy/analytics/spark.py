@@ -6,6 +6,7 @@
 The version in --packages is that of your Spark.
 """
 
+import re
 import sys
 
 from pyspark.sql import DataFrame, SparkSession
@@ -14,12 +15,12 @@ from pyspark.sql import functions as f
 TOPIC = "chat.messages"
 # A field that a record lacks reads as null and an unknown one is ignored, as the contract asks of readers.
 SCHEMA = """
-    version INT, event_id STRING, occurred_at TIMESTAMP, org_id STRING, conversation_id STRING, actor STRING,
-    agent_id STRING, team_id STRING, request_id STRING, type STRING, message_id STRING, position BIGINT, content STRING,
-    session_id STRING, visitor_id STRING, source STRING, key_id STRING, accepted_at TIMESTAMP, in_reply_to STRING,
-    status STRING, finish_reason STRING, failure STRING, model STRING, prompt_tokens BIGINT, completion_tokens BIGINT,
-    usage_estimated BOOLEAN, response_time_ms BIGINT, first_text_ms BIGINT, attempt INT, routing_reason STRING,
-    ui_spec STRING, changes STRING
+    version INT, eventId STRING, occurredAt TIMESTAMP, orgId STRING, conversationId STRING, actor STRING,
+    agentId STRING, teamId STRING, requestId STRING, type STRING, messageId STRING, position BIGINT, content STRING,
+    sessionId STRING, visitorId STRING, source STRING, keyId STRING, acceptedAt TIMESTAMP, inReplyTo STRING,
+    status STRING, finishReason STRING, failure STRING, model STRING, promptTokens BIGINT, completionTokens BIGINT,
+    usageEstimated BOOLEAN, responseTimeMs BIGINT, firstTextMs BIGINT, attempt INT, routingReason STRING, uiSpec STRING,
+    changes STRING
 """
 
 
@@ -28,7 +29,14 @@ def facts(records: DataFrame) -> DataFrame:
     # `raw` stays with the facts: a record of a version that is not known yet is not lost, but read again later.
     text = records.select(f.col("value").cast("string").alias("raw"))
     parsed = text.select("raw", f.from_json("raw", SCHEMA).alias("fact")).select("raw", "fact.*")
+    # The catalogues of lakes know no upper case in names.
+    parsed = parsed.toDF(*map(snake_case, parsed.columns))
     return parsed.withColumn("day", f.to_date("occurred_at"))
+
+
+def snake_case(name: str) -> str:
+    """The column of a field: `occurred_at` for `occurredAt`."""
+    return re.sub("[A-Z]", lambda letter: "_" + letter[0].lower(), name)
 
 
 def stream(spark: SparkSession, records: DataFrame, directory: str):

@@ -119,6 +119,29 @@ fn every_committed_schema_is_that_of_its_rust_type() {
 }
 
 #[test]
+fn every_field_is_named_in_camel_case() {
+    for topic in Topic::ALL {
+        let mut names = Vec::new();
+        collect_field_names(&contract(topic).schema, &mut names);
+        assert!(names.len() >= 4, "{topic}: {names:?}");
+        let foreign: Vec<&String> = names.iter().filter(|name| !name.chars().all(char::is_alphanumeric)).collect();
+        assert!(foreign.is_empty(), "{topic}: {foreign:?}");
+    }
+}
+
+fn collect_field_names(schema: &Value, names: &mut Vec<String>) {
+    for (key, value) in schema.as_object().into_iter().flatten() {
+        if key == "properties" {
+            names.extend(value.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+        }
+        collect_field_names(value, names);
+    }
+    for value in schema.as_array().into_iter().flatten() {
+        collect_field_names(value, names);
+    }
+}
+
+#[test]
 fn there_is_one_schema_file_for_each_version_and_no_other() {
     let expected: BTreeSet<PathBuf> = Topic::ALL
         .into_iter()
@@ -153,7 +176,7 @@ fn a_record_without_a_required_field_is_not_valid() {
     for example in examples() {
         let schema = read_json(&schema_path(&contract(example.topic), example.version));
         let validator = jsonschema::validator_for(&schema).unwrap();
-        for missing in ["version", "event_id", "type", "turn", "kind", "id"] {
+        for missing in ["version", "eventId", "type", "turn", "kind", "id"] {
             let mut value = example.value.clone();
             if value.as_object_mut().unwrap().remove(missing).is_some() {
                 assert!(!validator.is_valid(&value), "{} without {missing}", example.path.display());
@@ -179,10 +202,10 @@ fn fields_that_were_added_later_are_ignored_at_any_depth() {
     for example in examples() {
         let rewrite = contract(example.topic).rewrite;
         let mut extended = example.value.clone();
-        extended["added_later"] = json!({ "at": "any depth" });
+        extended["addedLater"] = json!({ "at": "any depth" });
         for nested in ["turn", "routed"] {
             if extended[nested].is_object() {
-                extended[nested]["added_later"] = json!([1, 2]);
+                extended[nested]["addedLater"] = json!([1, 2]);
             }
         }
         assert_eq!(rewrite(&extended).unwrap(), rewrite(&example.value).unwrap(), "{}", example.path.display());
@@ -213,13 +236,13 @@ fn the_examples_show_every_variant() {
     assert_eq!(texts(messages, "actor"), set(&["visitor", "agent", "api"]));
     assert_eq!(texts(messages, "source"), set(&["api", "widget", "null"]));
     assert_eq!(texts(messages, "status"), set(&["completed", "incomplete", "failed", "cancelled", "null"]));
-    assert_eq!(texts(messages, "finish_reason"), set(&["stop", "length", "content_filter", "cancelled", "null"]));
+    assert_eq!(texts(messages, "finishReason"), set(&["stop", "length", "content_filter", "cancelled", "null"]));
     assert_eq!(texts(Topic::Jobs, "kind"), set(&["answer", "patch"]));
     assert_eq!(texts(Topic::Control, "kind"), set(&["organization", "provider", "agent", "team", "key"]));
 
     let shown = |wanted: fn(&Value) -> bool| examples_of(messages).iter().any(|example| wanted(&example.value));
-    assert!(shown(|value| value["ui_spec"].is_object()));
-    assert!(shown(|value| value["routing_reason"].is_string() && value["team_id"].is_string()));
+    assert!(shown(|value| value["uiSpec"].is_object()));
+    assert!(shown(|value| value["routingReason"].is_string() && value["teamId"].is_string()));
     assert!(shown(|value| value["changes"].as_object().is_some_and(|keys| keys.values().any(Value::is_null))));
 }
 
