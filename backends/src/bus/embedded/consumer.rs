@@ -9,11 +9,7 @@ use std::{
 
 use async_trait::async_trait;
 
-use super::{
-    Shared, file,
-    groups::Seat,
-    tails::Read,
-};
+use super::{Shared, file, groups::Seat, tails::Read};
 use crate::bus::{BusError, BusEvent, CommitMark, Consumer, IncomingRecord, PartitionId};
 
 /// Records fetched at once, and the most that are held for one partition.
@@ -149,7 +145,8 @@ impl Consumer for EmbeddedConsumer {
     fn lag(&self) -> Vec<(PartitionId, u64)> {
         let Membership { shared, seat } = &self.membership;
         let behind = |(partition, owned): (&PartitionId, &Owned)| {
-            let done = shared.groups.mark(&seat.group, *partition).map_or(owned.next_delivered(), |mark| mark.next_offset);
+            let done =
+                shared.groups.mark(&seat.group, *partition).map_or(owned.next_delivered(), |mark| mark.next_offset);
             (*partition, shared.tails.end(*partition).saturating_sub(done))
         };
         self.owned.iter().map(behind).collect()

@@ -55,11 +55,14 @@ pub(super) fn create_tables(connection: &mut Connection, partitions: u32) -> rus
     transaction.execute_batch(TABLES)?;
     for topic in Topic::ALL {
         let existing: i64 =
-            transaction.query_row("SELECT count(*) FROM partitions WHERE topic = ?1", [topic.name()], |row| row.get(0))?;
+            transaction
+                .query_row("SELECT count(*) FROM partitions WHERE topic = ?1", [topic.name()], |row| row.get(0))?;
         if existing == 0 {
             for number in 0..placement::partition_count(topic, partitions) {
-                transaction
-                    .execute("INSERT INTO partitions (topic, partition) VALUES (?1, ?2)", params![topic.name(), number])?;
+                transaction.execute(
+                    "INSERT INTO partitions (topic, partition) VALUES (?1, ?2)",
+                    params![topic.name(), number],
+                )?;
             }
         }
     }
@@ -187,7 +190,8 @@ pub(super) fn forget_groups(
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     for group in alive {
-        transaction.execute("UPDATE marks SET written_at = ?2 WHERE consumer_group = ?1", params![group, now.micros()])?;
+        transaction
+            .execute("UPDATE marks SET written_at = ?2 WHERE consumer_group = ?1", params![group, now.micros()])?;
     }
     let forgotten_before = now.micros() - GROUP_RETENTION_HOURS * HOUR_MICROS;
     transaction.execute("DELETE FROM marks WHERE written_at < ?1", [forgotten_before])?;

@@ -69,8 +69,7 @@ impl Groups {
         partitions: &[PartitionId],
     ) -> Seat {
         let mut groups = lock(&self.groups);
-        let state =
-            groups.entry(group.to_owned()).or_insert_with(|| Group { marks: stored, ..Group::default() });
+        let state = groups.entry(group.to_owned()).or_insert_with(|| Group { marks: stored, ..Group::default() });
         state.last_member += 1;
         let (member, mailbox) = (state.last_member, Arc::new(Mailbox::default()));
         state.members.insert(member, Member { topics: topics.to_vec(), mailbox: mailbox.clone() });
@@ -90,7 +89,8 @@ impl Groups {
     pub(super) fn commit(&self, seat: &Seat, partition: PartitionId, epoch: u64, mark: CommitMark) {
         let mut groups = lock(&self.groups);
         let Some(state) = groups.get_mut(&seat.group) else { return };
-        let owned = state.owners.get(&partition).is_some_and(|owner| owner.member == seat.member && owner.epoch == epoch);
+        let owned =
+            state.owners.get(&partition).is_some_and(|owner| owner.member == seat.member && owner.epoch == epoch);
         if owned {
             state.marks.insert(partition, mark);
             state.unwritten.insert(partition);
@@ -125,7 +125,9 @@ impl Groups {
     pub(super) fn ring(&self, partitions: &HashSet<PartitionId>) {
         for state in lock(&self.groups).values() {
             let owners = partitions.iter().filter_map(|partition| state.owners.get(partition));
-            owners.filter_map(|owner| state.members.get(&owner.member)).for_each(|member| member.mailbox.bell.notify_one());
+            owners
+                .filter_map(|owner| state.members.get(&owner.member))
+                .for_each(|member| member.mailbox.bell.notify_one());
         }
     }
 

@@ -7,10 +7,10 @@ mod assignment;
 mod consumer;
 mod file;
 mod groups;
-#[cfg(test)]
-mod tests;
 mod sweep;
 mod tails;
+#[cfg(test)]
+mod tests;
 mod writer;
 
 use std::{
