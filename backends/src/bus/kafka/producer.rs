@@ -63,14 +63,14 @@ impl Producer {
     fn failed(&self, instance: Instance, error: &KafkaError) -> BusError {
         if instance.producer.client().fatal_error().is_some() {
             self.replace(instance.generation);
+            return BusError::Unavailable(format!("producer was replaced: {error}"));
         }
         match error.rdkafka_error_code() {
             Some(
                 RDKafkaErrorCode::MessageSizeTooLarge
                 | RDKafkaErrorCode::InvalidMessage
                 | RDKafkaErrorCode::InvalidRecord
-                | RDKafkaErrorCode::TopicAuthorizationFailed
-                | RDKafkaErrorCode::ClusterAuthorizationFailed,
+                | RDKafkaErrorCode::TopicAuthorizationFailed,
             ) => BusError::Fatal(error.to_string()),
             _ => BusError::Unavailable(error.to_string()),
         }

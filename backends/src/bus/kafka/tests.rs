@@ -5,24 +5,31 @@ use std::{
     time::{Duration, Instant},
 };
 
+use rdkafka::{
+    mocking::MockCluster,
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
 use switchboard_schemas::topics::Topic;
 
-use super::KafkaBus;
+use super::{KafkaBus, producer::Producer, properties::Properties};
 use crate::{
     bus::{Bus, BusError, OutgoingRecord},
     config::BusConfig,
 };
 
 fn connect(brokers: &str, partitions: u32, namespace: &str) -> KafkaBus {
-    let config = BusConfig {
+    KafkaBus::connect(&config(brokers, partitions), namespace, "conformance").unwrap()
+}
+
+fn config(brokers: &str, partitions: u32) -> BusConfig {
+    BusConfig {
         brokers: brokers.to_owned(),
         partitions,
         replication: 1,
         publish_timeout_ms: 3000,
         group_protocol: "classic".to_owned(),
         properties: BTreeMap::new(),
-    };
-    KafkaBus::connect(&config, namespace, "conformance").unwrap()
+    }
 }
 
 /// A port that was free a moment ago.
@@ -60,41 +67,24 @@ async fn without_a_broker_a_consumer_closes_within_five_seconds() {
     assert!(begun.elapsed() < Duration::from_millis(5500), "{:?}", begun.elapsed());
 }
 
-#[cfg(feature = "real-services")]
-mod real {
-    use super::{Bus, KafkaBus, Topic, connect};
-    use crate::bus::conformance::{PARTITIONS, bus_conformance};
-
-    const BROKERS: &str = "SWITCHBOARD_TEST_BROKERS";
-
-    bus_conformance!(fresh);
-
-    async fn fresh() -> (KafkaBus, Leftovers) {
-        let brokers = std::env::var(BROKERS).unwrap_or_else(|_| panic!("{BROKERS} must name a Kafka"));
-        let namespace = format!("test-{:016x}", rand::random::<u64>());
-        let bus = connect(&brokers, PARTITIONS, &namespace);
-        bus.migrate().await.unwrap();
-        let topics = Topic::ALL.into_iter().map(|topic| bus.names.topic(topic)).collect();
-        let properties = bus.properties.clone();
-        (bus, Leftovers { properties, topics })
-    }
-
-    /// Deletes the topics of one test when it has ended, well or not.
-    struct Leftovers {
-        properties: super::super::Properties,
-        topics: Vec<String>,
-    }
-
-    impl Drop for Leftovers {
-        fn drop(&mut self) {
-            use rdkafka::{
-                admin::{AdminClient, AdminOptions},
-                client::DefaultClientContext,
-            };
-            let admin: AdminClient<DefaultClientContext> = self.properties.admin().create().unwrap();
-            let topics: Vec<&str> = self.topics.iter().map(String::as_str).collect();
-            let deletion = admin.delete_topics(&topics, &AdminOptions::new());
-            drop(futures::executor::block_on(deletion));
-        }
-    }
+/// The mock refuses the first producer for good, as a broker does that has lost a producer's sequence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_failed_for_good_is_replaced() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic(Topic::Jobs.name(), 1, 1).unwrap();
+    let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+    cluster.request_errors(RDKafkaApiKey::InitProducerId, &[refusal]);
+    let properties = Properties::new(&config(&cluster.bootstrap_servers(), 1), "test").unwrap();
+    let producer = Producer::new(properties.job_producer()).unwrap();
+    let publish = || {
+        let key = "key".to_owned();
+        let record = OutgoingRecord { topic: Topic::Jobs, key, payload: "x".into(), headers: Vec::new() };
+        producer.publish(Topic::Jobs.name(), record, Duration::from_secs(10))
+    };
+    let first = publish().await;
+    assert!(matches!(first, Err(BusError::Unavailable(_))), "{first:?}");
+    publish().await.unwrap();
 }
+
+#[cfg(feature = "real-services")]
+mod real;
