@@ -10,7 +10,10 @@ use futures::FutureExt;
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 use tokio::time::{Instant, timeout, timeout_at};
 
-use super::{Bus, BusEvent, CommitMark, Consumer, IncomingRecord, OutgoingRecord, PartitionId};
+use super::{
+    Bus, BusEvent, CommitMark, Consumer, IncomingRecord, OutgoingRecord, PartitionId,
+    ledger::{Ledger, Take},
+};
 
 /// Partitions of the busy topics of every bus under test.
 pub(super) const PARTITIONS: u32 = 4;
@@ -27,6 +30,8 @@ macro_rules! bus_conformance {
             a_committed_mark_comes_back_at_the_next_assignment
             consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves
             a_mark_for_a_partition_that_is_no_longer_owned_is_dropped
+            marks_that_were_given_are_written_when_a_partition_is_revoked
+            nothing_is_lost_or_left_unmarked_while_members_come_and_go
             a_paused_partition_is_silent_until_it_is_resumed
             a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing
             every_group_gets_every_record
@@ -132,6 +137,64 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bu
         let event = next(&mut *three).await;
         assert!(matches!(event, BusEvent::Assigned { committed: None, .. }), "{event:?}");
     }
+}
+
+pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(bus: &impl Bus) {
+    let mut one = Owner::join(bus).await;
+    while one.owned.len() < 4 {
+        one.step().await;
+    }
+    let mark = |given: u64| CommitMark { next_offset: given, finished: "v1:C".to_owned() };
+    let give = |owner: &mut Owner, given: u64| {
+        owner.partitions().into_iter().for_each(|partition| owner.consumer.commit(partition, mark(given)));
+    };
+    give(&mut one, 1);
+    let mut two = join(bus, GROUP).await;
+    // Gives marks all the time, so that some are always younger than the last regular write.
+    let (mut given, mut taken_over) = (1, 0);
+    while taken_over < 2 {
+        given += 1;
+        give(&mut one, given);
+        tokio::select! {
+            () = one.step() => {}
+            event = next(&mut *two) => {
+                let BusEvent::Assigned { committed, .. } = event else { continue };
+                assert!(committed.is_some_and(|mark| mark.finished == "v1:C"));
+                taken_over += 1;
+            }
+            () = tokio::time::sleep(Duration::from_millis(1)) => {}
+        }
+    }
+}
+
+pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(bus: &impl Bus) {
+    const ROUNDS: u32 = 6;
+    const RECORDS: u32 = 50;
+    let (mut workers, mut finished) = (vec![Worker::join(bus).await], BTreeSet::new());
+    for round in 0..ROUNDS {
+        for number in 0..RECORDS {
+            publish(bus, &format!("key {number}"), &(round * RECORDS + number).to_string()).await;
+        }
+        // One joins; then one that has just joined leaves, by closing or by being dropped.
+        match round % 3 {
+            0 => workers.push(Worker::join(bus).await),
+            1 => workers.remove(0).consumer.close().await.unwrap(),
+            _ => drop(workers.splice(0..1, [Worker::join(bus).await])),
+        }
+        while finished.len() < ((round + 1) * RECORDS) as usize {
+            let steps = workers.iter_mut().map(|worker| worker.step().boxed());
+            finished.extend(futures::future::select_all(steps).await.0);
+        }
+    }
+    for worker in workers {
+        worker.consumer.close().await.unwrap();
+    }
+    let (mut last, mut marked) = (join(bus, GROUP).await, 0);
+    for _ in 0..PARTITIONS {
+        let BusEvent::Assigned { committed, .. } = next(&mut *last).await else { panic!("nothing is left to run") };
+        marked += committed.map_or(0, |mark| mark.next_offset);
+    }
+    assert_eq!(marked, u64::from(ROUNDS * RECORDS));
 }
 
 pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl Bus) {
@@ -303,6 +366,40 @@ impl Owner {
                 self.records.push(record);
             }
         }
+    }
+}
+
+/// A consumer that finishes every record at once, with a ledger for each partition.
+struct Worker {
+    consumer: Box<dyn Consumer>,
+    ledgers: BTreeMap<PartitionId, Ledger>,
+}
+
+impl Worker {
+    async fn join(bus: &impl Bus) -> Self {
+        Self { consumer: join(bus, GROUP).await, ledgers: BTreeMap::new() }
+    }
+
+    /// The payload of the record that was finished, if one was.
+    async fn step(&mut self) -> Option<String> {
+        let record = match next(&mut *self.consumer).await {
+            BusEvent::Assigned { partition, committed, .. } => {
+                self.ledgers.insert(partition, Ledger::resume(committed.as_ref()));
+                return None;
+            }
+            BusEvent::Revoked { partition } => {
+                self.ledgers.remove(&partition);
+                return None;
+            }
+            BusEvent::Record(record) => record,
+        };
+        let ledger = self.ledgers.get_mut(&record.partition).expect("assigned before its first record");
+        let run = ledger.take(record.offset) == Take::Run;
+        ledger.finish(record.offset);
+        if let Some(mark) = ledger.mark() {
+            self.consumer.commit(record.partition, mark);
+        }
+        run.then(|| text(&record).to_owned())
     }
 }
 

@@ -4,6 +4,7 @@ use std::{
     future::{Ready, ready},
     path::Path,
     process::Command,
+    time::{Duration, Instant},
 };
 
 use futures::FutureExt;
@@ -114,7 +115,7 @@ async fn compaction_keeps_the_last_record_of_each_key() {
     for (key, payload) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("c", "5")] {
         let record =
             OutgoingRecord { topic: Topic::Control, key: key.to_owned(), payload: payload.into(), headers: Vec::new() };
-        bus.publish(record, std::time::Duration::from_secs(5)).await.unwrap();
+        bus.publish(record, Duration::from_secs(5)).await.unwrap();
     }
     drop(bus);
     let connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
@@ -124,6 +125,30 @@ async fn compaction_keeps_the_last_record_of_each_key() {
     let bus = open(directory.path());
     let mut consumer = bus.consume("reader", &[Topic::Control]).await.unwrap();
     assert_eq!(texts(&records(&mut *consumer, 3).await), ["3", "4", "5"]);
+}
+
+/// Another connection holds the file, as a backup might; more wait than the queue holds.
+#[tokio::test]
+async fn while_the_file_cannot_be_written_publishes_are_unavailable_and_the_queue_is_bounded() {
+    const WAITING: usize = 6000;
+    let (bus, directory) = fresh().await;
+    let blocker = file::open(&directory.path().join("bus.sqlite")).unwrap();
+    blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let record =
+        || OutgoingRecord { topic: Topic::Jobs, key: "key".to_owned(), payload: "x".into(), headers: Vec::new() };
+    let begun = Instant::now();
+    let publishes = (0..WAITING).map(|_| bus.publish(record(), Duration::from_millis(300)));
+    let results = futures::future::join_all(publishes).await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let reasons: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
+    assert!(reasons.iter().all(|reason| reason.starts_with("bus unavailable")));
+    assert!(reasons.iter().any(|reason| reason.contains("behind")), "the queue has no bound");
+
+    blocker.execute_batch("ROLLBACK").unwrap();
+    while let Err(error) = bus.publish(record(), Duration::from_secs(1)).await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{error}");
+        tokio::task::yield_now().await;
+    }
 }
 
 #[tokio::test]
