@@ -96,7 +96,6 @@ fn kafka(brokers: String) -> Result<Arc<dyn Bus>, Box<dyn Error>> {
         brokers,
         partitions: PARTITIONS,
         replication: 1,
-        publish_timeout_ms: 3000,
         group_protocol: "classic".to_owned(),
         properties: [].into(),
     };

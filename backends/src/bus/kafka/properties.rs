@@ -124,7 +124,6 @@ mod tests {
             brokers: "localhost:1".to_owned(),
             partitions: 1,
             replication: 1,
-            publish_timeout_ms: 1,
             group_protocol: group_protocol.to_owned(),
             properties: [("linger.ms".to_owned(), "7".to_owned())].into(),
         };

@@ -26,7 +26,6 @@ fn config(brokers: &str, partitions: u32) -> BusConfig {
         brokers: brokers.to_owned(),
         partitions,
         replication: 1,
-        publish_timeout_ms: 3000,
         group_protocol: "classic".to_owned(),
         properties: BTreeMap::new(),
     }
