@@ -63,13 +63,7 @@ impl AttemptBook {
                 attempt = excluded.attempt, failures = excluded.failures, released = excluded.released,
                 written_at = excluded.written_at
              WHERE excluded.attempt > attempt",
-            params![
-                reply_id.as_str(),
-                record.attempt,
-                record.failures,
-                record.released,
-                Timestamp::now().micros()
-            ],
+            params![reply_id.as_str(), record.attempt, record.failures, record.released, Timestamp::now().micros()],
         )
     }
 
@@ -83,10 +77,7 @@ impl AttemptBook {
 
     /// The reply is final.
     pub(super) fn forget(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
-        self.execute(
-            "DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2",
-            params![reply_id.as_str(), attempt],
-        )
+        self.execute("DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2", params![reply_id.as_str(), attempt])
     }
 
     fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), RelayError> {
@@ -101,4 +92,65 @@ impl AttemptBook {
 
 fn unavailable(error: rusqlite::Error) -> RelayError {
     RelayError::Unavailable(format!("attempt file: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::relay::{
+        ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, Relay, Settlement, embedded::EmbeddedRelay,
+    };
+    use std::path::Path;
+    use switchboard_schemas::{
+        ids::MessageId,
+        reply_event::{Frame, FrameBody},
+    };
+
+    /// Opens the relay as a process does that was just started, and claims.
+    async fn claim_after_start(path: &Path, reply_id: &MessageId) -> (EmbeddedRelay, ClaimToken, Duty) {
+        let relay = EmbeddedRelay::open(Some(path)).unwrap();
+        let request = ClaimRequest { reply_id: reply_id.clone(), publish_nonce: "publish".into(), attempt_min: 1 };
+        match relay.claim(&request).await.unwrap() {
+            Claim::Granted { token, duty, .. } => (relay, token, duty),
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    fn any_reply() -> MessageId {
+        format!("msg_{}{}", "0".repeat(26), "1".repeat(26)).parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_kills_its_process_is_given_up_after_the_last_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        for attempt in 1..=ATTEMPTS_MAX {
+            let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+        }
+        let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+        assert_eq!((token.attempt, duty), (ATTEMPTS_MAX + 1, Duty::GiveUp));
+    }
+
+    #[tokio::test]
+    async fn a_planned_restart_costs_no_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        for attempt in 1..=ATTEMPTS_MAX * 2 {
+            let (relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+            relay.release(&token).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_final_reply_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        let (relay, token, _) = claim_after_start(&path, &any_reply()).await;
+        let end = Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::Beat };
+        let settlement = Settlement { end, message_count: 2, announced: true, push_to: None };
+        relay.settle(&token, &settlement).await.unwrap();
+        let book = super::AttemptBook::open(&path).unwrap();
+        assert_eq!(book.read(&any_reply()).unwrap(), None);
+    }
 }

@@ -241,6 +241,15 @@ impl ConversationClaims {
         }
     }
 
+    /// Whether this token holds the conversation at this moment.
+    #[cfg(test)]
+    pub(super) fn is_held_alive(&self, now: Millis, token: &ClaimToken) -> bool {
+        self.replies.get(&token.reply_id).is_some_and(|reply| {
+            let working = matches!(reply.status, Some(Status::Running | Status::Sealed));
+            working && reply.attempt == token.attempt && reply.nonce == Some(token.nonce) && reply.lease_until > now
+        })
+    }
+
     /// Forgets what has expired; `false` when nothing is left.
     pub(super) fn sweep(&mut self, now: Millis) -> bool {
         self.voided.retain(|_, until| *until > now);

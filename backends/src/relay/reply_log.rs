@@ -10,11 +10,18 @@ pub(super) type Millis = u64;
 /// Frames of one generation, in the order of their `seq`.
 #[derive(Debug, Default)]
 pub(super) struct ReplyLog {
-    frames: Vec<Frame>,
+    frames: Vec<Placed>,
     generation: u32,
     /// After a restore one gap is accepted: the holder may have written its reply so far as fewer frames.
     loose: bool,
     expires_at: Millis,
+}
+
+/// A frame and its place, which is its `seq`; only an end may carry a number that is taken.
+#[derive(Debug)]
+struct Placed {
+    place: u64,
+    frame: Frame,
 }
 
 /// What became of a frame.
@@ -32,12 +39,12 @@ impl ReplyLog {
     /// Adds the next frame; a higher generation begins anew, because bytes of two generations are never joined.
     pub(super) fn add(&mut self, now: Millis, frame: &Frame) -> Logged {
         self.expire(now);
-        match self.place(frame) {
-            Logged::Added => self.push(now, frame.clone()),
-            other => return other,
+        let logged = self.place(frame);
+        if logged == Logged::Added {
+            self.push(now, frame.clone());
+            self.loose = false;
         }
-        self.loose = false;
-        Logged::Added
+        logged
     }
 
     /// What would become of `frame`.
@@ -66,7 +73,8 @@ impl ReplyLog {
     pub(super) fn restore(&mut self, now: Millis, frames: &[Frame]) {
         *self = Self { loose: true, ..Self::default() };
         for frame in frames {
-            if frame.generation > self.generation || (frame.seq > self.last_seq() && frame.generation == self.generation)
+            if frame.generation > self.generation
+                || (frame.seq > self.last_seq() && frame.generation == self.generation)
             {
                 self.push(now, frame.clone());
             }
@@ -76,8 +84,8 @@ impl ReplyLog {
     /// Frames after `after_seq`.
     pub(super) fn read(&mut self, now: Millis, after_seq: u64) -> Vec<Frame> {
         self.expire(now);
-        let start = self.frames.partition_point(|frame| frame.seq <= after_seq);
-        self.frames[start..].to_vec()
+        let start = self.frames.partition_point(|placed| placed.place <= after_seq);
+        self.frames[start..].iter().map(|placed| placed.frame.clone()).collect()
     }
 
     /// Forgets the frames when their time is over.
@@ -92,11 +100,12 @@ impl ReplyLog {
             self.frames.clear();
             self.generation = frame.generation;
         }
-        self.frames.push(frame);
+        let place = frame.seq.max(self.last_seq() + 1);
+        self.frames.push(Placed { place, frame });
         self.expires_at = now + super::millis(LOG_TTL);
     }
 
     fn last_seq(&self) -> u64 {
-        self.frames.last().map_or(0, |frame| frame.seq)
+        self.frames.last().map_or(0, |placed| placed.place)
     }
 }

@@ -105,7 +105,8 @@ fn frames(generation: u32, seqs: std::ops::Range<u64>) -> Vec<Frame> {
 fn any_history_gets_the_same_answers_from_both_twins() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let (embedded, redis) = runtime.block_on(async { (World::embedded().await, World::redis().await) });
-    let mut runner = TestRunner::new(ProptestConfig { cases: HISTORIES, ..ProptestConfig::default() });
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: HISTORIES, failure_persistence: None, ..ProptestConfig::default() });
     let histories = proptest::collection::vec(any_call(), 1..CALLS_MAX);
     let outcome = runner.run(&histories, |history| {
         let conversation = any_conversation();

@@ -12,9 +12,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::mpsc;
 
-use crate::relay::{
-    Claim, ClaimRequest, ClaimToken, Duty, LEASE, Relay, Settlement, embedded::EmbeddedRelay,
-};
+use crate::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, Relay, Settlement, embedded::EmbeddedRelay};
 
 /// Longest wait for something that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
