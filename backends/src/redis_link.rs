@@ -146,14 +146,16 @@ fn manager_config(command_timeout: Duration) -> ConnectionManagerConfig {
 }
 
 /// Where the tests of the production twins find Redis.
-#[cfg(all(test, feature = "real-services"))]
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 pub(crate) fn test_config() -> RedisConfig {
     let url = std::env::var("SWITCHBOARD_TEST_REDIS").expect("SWITCHBOARD_TEST_REDIS names the Redis to test with");
     RedisConfig { url: url.into(), command_timeout_ms: 5_000 }
 }
 
 /// A namespace that no other test uses.
-#[cfg(all(test, feature = "real-services"))]
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 pub(crate) fn test_namespace() -> String {
     format!("test-{:032x}", rand::random::<u128>())
 }

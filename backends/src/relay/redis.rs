@@ -2,7 +2,8 @@
 //! reply is its log, and one channel per ingress process carries what is pushed.
 
 mod listener;
-#[cfg(all(test, feature = "real-services"))]
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 mod outage_tests;
 mod scripts;
 

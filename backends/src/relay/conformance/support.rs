@@ -1,6 +1,7 @@
 //! What the sentences need: a world with a worker's and an ingress's view of one relay, and short ways to say things.
 
 use std::{
+    future::{Ready, ready},
     sync::Arc,
     time::{Duration, Instant},
 };
@@ -26,9 +27,9 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) async fn embedded() -> Self {
+    pub(super) fn embedded() -> Ready<Self> {
         let relay: Arc<dyn Relay> = Arc::new(EmbeddedRelay::open(None).unwrap());
-        Self::of(Arc::clone(&relay), relay)
+        ready(Self::of(Arc::clone(&relay), relay))
     }
 
     #[cfg(feature = "real-services")]
