@@ -1,7 +1,10 @@
 //! The shared way to Redis: one multiplexed connection that opens while Redis is away, comes back by itself after any
 //! outage, and whose commands fail fast.
 
-use std::time::Duration;
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
 
 use redis::{
     Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, ScriptInvocation,
@@ -21,13 +24,22 @@ const PIPELINE_COMMANDS_MAX: usize = 1_024;
 #[cfg(target_os = "linux")]
 const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
 
+/// A connection that has not answered for so long, though its peer is reachable, is thrown away: the client keeps one
+/// that is open and dumb for ever.
+const DUMB_MAX: Duration = Duration::from_secs(5);
+
 /// A connection to Redis and the names of our keys in it.
 #[derive(Clone)]
 pub(crate) struct RedisLink {
     client: Client,
-    manager: ConnectionManager,
+    current: Arc<Mutex<Current>>,
     command_timeout: Duration,
     prefix: String,
+}
+
+struct Current {
+    manager: ConnectionManager,
+    answered_at: Instant,
 }
 
 /// Redis did not do it; the text holds no key, no value and no password.
@@ -46,9 +58,9 @@ impl RedisLink {
         let info = config.url.expose_secret().into_connection_info();
         let info = info.map_err(|_| LinkError("the redis url cannot be read".into()))?;
         let client = Client::open(with_tcp_settings(info))?;
-        let manager = ConnectionManager::new_lazy_with_config(client.clone(), manager_config(command_timeout))?;
+        let current = Arc::new(Mutex::new(Current::new(&client, command_timeout)?));
         let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}:") };
-        let link = Self { client, manager, command_timeout, prefix };
+        let link = Self { client, current, command_timeout, prefix };
         // The connection is made by whoever first waits for it: better now than with the first reply.
         let _ = link.check().await;
         Ok(link)
@@ -71,8 +83,7 @@ impl RedisLink {
 
     /// Runs one command. It must be safe to repeat: the first one after an outage is.
     pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
-        self.timed(async {
-            let mut manager = self.manager.clone();
+        self.timed(|mut manager: ConnectionManager| async move {
             match command.query_async(&mut manager).await {
                 Err(error) if is_stale(&error) => command.query_async(&mut manager).await,
                 result => result,
@@ -83,8 +94,7 @@ impl RedisLink {
 
     /// Runs one script by its hash, teaching it to Redis where it is not known. It must be safe to repeat.
     pub(crate) async fn invoke<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, LinkError> {
-        self.timed(async {
-            let mut manager = self.manager.clone();
+        self.timed(|mut manager: ConnectionManager| async move {
             match script.invoke_async(&mut manager).await {
                 Err(error) if is_stale(&error) => script.invoke_async(&mut manager).await,
                 result => result,
@@ -98,13 +108,48 @@ impl RedisLink {
         let subscribe = async {
             let mut connection = self.client.get_async_pubsub().await?;
             connection.subscribe(channel).await?;
-            Ok(connection)
+            Ok::<_, LinkError>(connection)
         };
-        within(CONNECT_TIMEOUT, subscribe).await
+        match tokio::time::timeout(CONNECT_TIMEOUT, subscribe).await {
+            Ok(result) => result,
+            Err(_) => Err(no_answer(CONNECT_TIMEOUT)),
+        }
     }
 
-    async fn timed<T>(&self, work: impl Future<Output = RedisResult<T>>) -> Result<T, LinkError> {
-        within(self.command_timeout, work).await
+    async fn timed<T, F>(&self, work: impl FnOnce(ConnectionManager) -> F) -> Result<T, LinkError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let manager = self.with_current(|current| current.manager.clone());
+        let result = tokio::time::timeout(self.command_timeout, work(manager)).await;
+        // The client has its own timeout of the same length: either may be first.
+        let is_silent = result.as_ref().map_or(true, |result| result.as_ref().is_err_and(RedisError::is_timeout));
+        self.with_current(|current| current.note(is_silent, &self.client, self.command_timeout));
+        match result {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(no_answer(self.command_timeout)),
+        }
+    }
+
+    fn with_current<T>(&self, work: impl FnOnce(&mut Current) -> T) -> T {
+        work(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Current {
+    fn new(client: &Client, command_timeout: Duration) -> Result<Self, LinkError> {
+        let manager = ConnectionManager::new_lazy_with_config(client.clone(), manager_config(command_timeout))?;
+        Ok(Self { manager, answered_at: Instant::now() })
+    }
+
+    fn note(&mut self, is_silent: bool, client: &Client, command_timeout: Duration) {
+        if !is_silent {
+            self.answered_at = Instant::now();
+        } else if self.answered_at.elapsed() >= DUMB_MAX
+            && let Ok(fresh) = Self::new(client, command_timeout)
+        {
+            *self = fresh;
+        }
     }
 }
 
@@ -116,11 +161,8 @@ impl From<RedisError> for LinkError {
     }
 }
 
-async fn within<T>(limit: Duration, work: impl Future<Output = RedisResult<T>>) -> Result<T, LinkError> {
-    match tokio::time::timeout(limit, work).await {
-        Ok(result) => Ok(result?),
-        Err(_) => Err(LinkError(format!("no answer within {} ms", limit.as_millis()))),
-    }
+fn no_answer(limit: Duration) -> LinkError {
+    LinkError(format!("no answer within {} ms", limit.as_millis()))
 }
 
 /// The first command after an outage finds out that the connection is dead.

@@ -1,6 +1,9 @@
 //! The relay on Redis: each step of a reply is one script, so that fence, log and push are one thing; a stream per
 //! reply is its log, and one channel per ingress process carries what is pushed.
 
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+mod black_hole_tests;
 mod listener;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
