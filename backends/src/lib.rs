@@ -8,6 +8,7 @@ pub mod bus;
 pub mod catalog;
 pub mod config;
 pub mod limiter;
+mod redis_link;
 pub mod relay;
 pub mod store;
 pub mod vault;

@@ -8,6 +8,12 @@
 //! - **Clock**: the limiter's own clock decides, never a caller's.
 //! - **Expiry**: a key that was silent for a window is forgotten.
 
+#[cfg(test)]
+mod conformance;
+pub mod embedded;
+pub mod redis;
+mod window;
+
 use std::time::Duration;
 
 use async_trait::async_trait;

@@ -16,12 +16,22 @@
 //! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
 //!   anew what the holder knows, unless someone else has claimed the reply meanwhile.
 
+mod attempt_book;
+mod claim_state;
+#[cfg(test)]
+mod claim_state_properties;
+#[cfg(test)]
+mod conformance;
+pub mod embedded;
+pub mod redis;
+mod reply_log;
+
 use std::time::Duration;
 
 use async_trait::async_trait;
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId},
-    reply_event::{Envelope, Frame, PatchOutcome},
+    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
 };
 use tokio::sync::mpsc;
 
@@ -185,4 +195,13 @@ pub enum RelayError {
     /// It cannot be reached; replies go on without it.
     #[error("relay unavailable: {0}")]
     Unavailable(String),
+}
+
+/// The sign of life that is pushed and never logged.
+fn beat(token: &ClaimToken) -> Frame {
+    Frame { attempt: token.attempt, generation: 0, seq: 0, body: FrameBody::Beat }
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
 }

@@ -1,0 +1,58 @@
+//! The limiter on Redis: one script per request, so that any number of processes share one exact window.
+
+use std::time::Duration;
+
+use async_trait::async_trait;
+use redis::Script;
+
+use super::{
+    Limiter, LimiterError, Quota, Verdict,
+    window::{micros, slice},
+};
+use crate::{
+    config::RedisConfig,
+    redis_link::{LinkError, RedisLink},
+};
+
+/// Counts the requests of all processes of an installation.
+pub struct RedisLimiter {
+    link: RedisLink,
+    take: Script,
+}
+
+impl RedisLimiter {
+    /// Opens the limiter, whether or not Redis is there.
+    ///
+    /// # Errors
+    /// The URL cannot be read.
+    pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LimiterError> {
+        let link = RedisLink::connect(config, namespace).await?;
+        Ok(Self { link, take: Script::new(include_str!("redis/take.lua")) })
+    }
+}
+
+#[async_trait]
+impl Limiter for RedisLimiter {
+    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+        let mut call = self.take.key(self.link.key(&format!("limit:{{{key}}}")));
+        call.arg(quota.limit).arg(micros(quota.window)).arg(slice(quota));
+        // The first request after an outage may count twice: that admits one less, never one more.
+        let (admitted, remaining, retry_after, reset_after) = self.link.invoke(&call).await?;
+        Ok(Verdict {
+            admitted,
+            remaining,
+            retry_after: Duration::from_micros(retry_after),
+            reset_after: Duration::from_micros(reset_after),
+        })
+    }
+
+    async fn check(&self) -> Result<(), LimiterError> {
+        Ok(self.link.check().await?)
+    }
+}
+
+impl From<LinkError> for LimiterError {
+    fn from(error: LinkError) -> Self {
+        Self::Unavailable(error.0)
+    }
+}

@@ -1,0 +1,203 @@
+//! The shared way to Redis: one multiplexed connection that opens while Redis is away, comes back by itself after any
+//! outage, and whose commands fail fast.
+
+use std::{
+    sync::{Arc, Mutex, PoisonError},
+    time::{Duration, Instant},
+};
+
+use redis::{
+    Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, ScriptInvocation,
+    aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
+    io::tcp::TcpSettings,
+};
+use secrecy::ExposeSecret;
+
+use crate::config::RedisConfig;
+
+const RECONNECT_DELAY_MIN: Duration = Duration::from_millis(50);
+const RECONNECT_DELAY_MAX: Duration = Duration::from_millis(500);
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(1);
+/// Commands that may wait for the socket; the client's own default of 50 stalls a busy worker.
+const PIPELINE_COMMANDS_MAX: usize = 1_024;
+/// A peer that vanished without a word is given up after this long; the kernel's default is many minutes.
+#[cfg(target_os = "linux")]
+const UNACKNOWLEDGED_MAX: Duration = Duration::from_secs(5);
+
+/// A connection that has not answered for so long, though its peer is reachable, is thrown away: the client keeps one
+/// that is open and dumb for ever.
+const DUMB_MAX: Duration = Duration::from_secs(5);
+
+/// A connection to Redis and the names of our keys in it.
+#[derive(Clone)]
+pub(crate) struct RedisLink {
+    client: Client,
+    current: Arc<Mutex<Current>>,
+    command_timeout: Duration,
+    prefix: String,
+}
+
+struct Current {
+    manager: ConnectionManager,
+    answered_at: Instant,
+}
+
+/// Redis did not do it; the text holds no key, no value and no password.
+#[derive(Debug, thiserror::Error)]
+#[error("{0}")]
+pub(crate) struct LinkError(pub(crate) String);
+
+impl RedisLink {
+    /// Opens the link, whether or not Redis is there.
+    ///
+    /// # Errors
+    /// The URL cannot be read.
+    pub(crate) async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LinkError> {
+        let command_timeout = Duration::from_millis(config.command_timeout_ms);
+        // The client's own error would repeat the URL, which may hold a password.
+        let info = config.url.expose_secret().into_connection_info();
+        let info = info.map_err(|_| LinkError("the redis url cannot be read".into()))?;
+        let client = Client::open(with_tcp_settings(info))?;
+        let current = Arc::new(Mutex::new(Current::new(&client, command_timeout)?));
+        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}:") };
+        let link = Self { client, current, command_timeout, prefix };
+        // The connection is made by whoever first waits for it: better now than with the first reply.
+        let _ = link.check().await;
+        Ok(link)
+    }
+
+    /// A key or channel of this installation.
+    pub(crate) fn key(&self, rest: &str) -> String {
+        format!("{}{rest}", self.prefix)
+    }
+
+    /// How long one command may take.
+    pub(crate) fn command_timeout(&self) -> Duration {
+        self.command_timeout
+    }
+
+    /// Whether Redis answers.
+    pub(crate) async fn check(&self) -> Result<(), LinkError> {
+        self.query(&redis::cmd("PING")).await
+    }
+
+    /// Runs one command. It must be safe to repeat: the first one after an outage is.
+    pub(crate) async fn query<T: FromRedisValue>(&self, command: &Cmd) -> Result<T, LinkError> {
+        self.timed(|mut manager: ConnectionManager| async move {
+            match command.query_async(&mut manager).await {
+                Err(error) if is_stale(&error) => command.query_async(&mut manager).await,
+                result => result,
+            }
+        })
+        .await
+    }
+
+    /// Runs one script by its hash, teaching it to Redis where it is not known. It must be safe to repeat.
+    pub(crate) async fn invoke<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, LinkError> {
+        self.timed(|mut manager: ConnectionManager| async move {
+            match script.invoke_async(&mut manager).await {
+                Err(error) if is_stale(&error) => script.invoke_async(&mut manager).await,
+                result => result,
+            }
+        })
+        .await
+    }
+
+    /// A connection of its own that listens to `channel`.
+    pub(crate) async fn subscribe(&self, channel: &str) -> Result<PubSub, LinkError> {
+        let subscribe = async {
+            let mut connection = self.client.get_async_pubsub().await?;
+            connection.subscribe(channel).await?;
+            Ok::<_, LinkError>(connection)
+        };
+        match tokio::time::timeout(CONNECT_TIMEOUT, subscribe).await {
+            Ok(result) => result,
+            Err(_) => Err(no_answer(CONNECT_TIMEOUT)),
+        }
+    }
+
+    async fn timed<T, F>(&self, work: impl FnOnce(ConnectionManager) -> F) -> Result<T, LinkError>
+    where
+        F: Future<Output = RedisResult<T>>,
+    {
+        let manager = self.with_current(|current| current.manager.clone());
+        let result = tokio::time::timeout(self.command_timeout, work(manager)).await;
+        // The client has its own timeout of the same length: either may be first.
+        let is_silent = result.as_ref().map_or(true, |result| result.as_ref().is_err_and(RedisError::is_timeout));
+        self.with_current(|current| current.note(is_silent, &self.client, self.command_timeout));
+        match result {
+            Ok(result) => Ok(result?),
+            Err(_) => Err(no_answer(self.command_timeout)),
+        }
+    }
+
+    fn with_current<T>(&self, work: impl FnOnce(&mut Current) -> T) -> T {
+        work(&mut self.current.lock().unwrap_or_else(PoisonError::into_inner))
+    }
+}
+
+impl Current {
+    fn new(client: &Client, command_timeout: Duration) -> Result<Self, LinkError> {
+        let manager = ConnectionManager::new_lazy_with_config(client.clone(), manager_config(command_timeout))?;
+        Ok(Self { manager, answered_at: Instant::now() })
+    }
+
+    fn note(&mut self, is_silent: bool, client: &Client, command_timeout: Duration) {
+        if !is_silent {
+            self.answered_at = Instant::now();
+        } else if self.answered_at.elapsed() >= DUMB_MAX
+            && let Ok(fresh) = Self::new(client, command_timeout)
+        {
+            *self = fresh;
+        }
+    }
+}
+
+impl From<RedisError> for LinkError {
+    fn from(error: RedisError) -> Self {
+        // Server errors can quote arguments; their code says enough.
+        let code = error.code().unwrap_or_default();
+        Self(format!("{} {code}", error.category()).trim_end().to_owned())
+    }
+}
+
+fn no_answer(limit: Duration) -> LinkError {
+    LinkError(format!("no answer within {} ms", limit.as_millis()))
+}
+
+/// The first command after an outage finds out that the connection is dead.
+fn is_stale(error: &RedisError) -> bool {
+    error.is_connection_dropped() || (error.is_unrecoverable_error() && !error.is_timeout())
+}
+
+fn with_tcp_settings(info: ConnectionInfo) -> ConnectionInfo {
+    let settings = TcpSettings::default().set_nodelay(true);
+    #[cfg(target_os = "linux")]
+    let settings = settings.set_user_timeout(UNACKNOWLEDGED_MAX);
+    info.set_tcp_settings(settings)
+}
+
+fn manager_config(command_timeout: Duration) -> ConnectionManagerConfig {
+    ConnectionManagerConfig::new()
+        .set_number_of_retries(usize::MAX)
+        .set_min_delay(RECONNECT_DELAY_MIN)
+        .set_max_delay(RECONNECT_DELAY_MAX)
+        .set_connection_timeout(Some(CONNECT_TIMEOUT))
+        .set_response_timeout(Some(command_timeout))
+        .set_pipeline_buffer_size(PIPELINE_COMMANDS_MAX)
+}
+
+/// Where the tests of the production twins find Redis.
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+pub(crate) fn test_config() -> RedisConfig {
+    let url = std::env::var("SWITCHBOARD_TEST_REDIS").expect("SWITCHBOARD_TEST_REDIS names the Redis to test with");
+    RedisConfig { url: url.into(), command_timeout_ms: 5_000 }
+}
+
+/// A namespace that no other test uses.
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+pub(crate) fn test_namespace() -> String {
+    format!("test-{:032x}", rand::random::<u128>())
+}

@@ -1,0 +1,156 @@
+//! Attempts on disk for the embedded relay: a job that kills its process is counted before it begins, so that the
+//! restart loop ends after [`super::ATTEMPTS_MAX`].
+
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_schemas::{ids::MessageId, time::Timestamp};
+
+use super::{DONE_TTL, RelayError, claim_state::AttemptRecord};
+
+// A killed process loses nothing with synchronous off, only a power cut can; a few lost counts are then harmless.
+const SCHEMA: &str = "
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE IF NOT EXISTS attempts (
+        reply_id TEXT PRIMARY KEY,
+        attempt INTEGER NOT NULL,
+        failures INTEGER NOT NULL,
+        released INTEGER NOT NULL,
+        written_at INTEGER NOT NULL
+    ) WITHOUT ROWID, STRICT;";
+
+/// The file of attempts.
+pub(super) struct AttemptBook {
+    connection: Mutex<Connection>,
+}
+
+impl AttemptBook {
+    /// Opens or makes the file, and drops what is older than any job can be.
+    pub(super) fn open(path: &Path) -> Result<Self, RelayError> {
+        let open = || {
+            let connection = Connection::open(path)?;
+            connection.execute_batch(SCHEMA)?;
+            let keep_micros = i64::try_from(DONE_TTL.as_micros()).unwrap_or(i64::MAX);
+            let oldest = Timestamp::now().micros() - keep_micros;
+            connection.execute("DELETE FROM attempts WHERE written_at < ?1", params![oldest])?;
+            Ok(connection)
+        };
+        open().map(|connection| Self { connection: Mutex::new(connection) }).map_err(unavailable)
+    }
+
+    /// What an earlier run wrote of a reply.
+    pub(super) fn read(&self, reply_id: &MessageId) -> Result<Option<AttemptRecord>, RelayError> {
+        self.connection()
+            .prepare_cached("SELECT attempt, failures, released FROM attempts WHERE reply_id = ?1")
+            .and_then(|mut select| {
+                select
+                    .query_row(params![reply_id.as_str()], |row| {
+                        Ok(AttemptRecord { attempt: row.get(0)?, failures: row.get(1)?, released: row.get(2)? })
+                    })
+                    .optional()
+            })
+            .map_err(unavailable)
+    }
+
+    /// Counts an attempt. Writers may pass each other, so the highest attempt stays.
+    pub(super) fn write(&self, reply_id: &MessageId, record: AttemptRecord) -> Result<(), RelayError> {
+        self.execute(
+            "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (reply_id) DO UPDATE SET
+                attempt = excluded.attempt, failures = excluded.failures, released = excluded.released,
+                written_at = excluded.written_at
+             WHERE excluded.attempt > attempt",
+            params![reply_id.as_str(), record.attempt, record.failures, record.released, Timestamp::now().micros()],
+        )
+    }
+
+    /// Notes that an attempt was handed over and did not die.
+    pub(super) fn release(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
+        self.execute(
+            "UPDATE attempts SET released = 1 WHERE reply_id = ?1 AND attempt = ?2",
+            params![reply_id.as_str(), attempt],
+        )
+    }
+
+    /// The reply is final.
+    pub(super) fn forget(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
+        self.execute("DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2", params![reply_id.as_str(), attempt])
+    }
+
+    fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), RelayError> {
+        let changed = self.connection().prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        changed.map(|_| ()).map_err(unavailable)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+fn unavailable(error: rusqlite::Error) -> RelayError {
+    RelayError::Unavailable(format!("attempt file: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::relay::{
+        ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, Relay, Settlement, embedded::EmbeddedRelay,
+    };
+    use std::path::Path;
+    use switchboard_schemas::{
+        ids::MessageId,
+        reply_event::{Frame, FrameBody},
+    };
+
+    /// Opens the relay as a process does that was just started, and claims.
+    async fn claim_after_start(path: &Path, reply_id: &MessageId) -> (EmbeddedRelay, ClaimToken, Duty) {
+        let relay = EmbeddedRelay::open(Some(path)).unwrap();
+        let request = ClaimRequest { reply_id: reply_id.clone(), publish_nonce: "publish".into(), attempt_min: 1 };
+        match relay.claim(&request).await.unwrap() {
+            Claim::Granted { token, duty, .. } => (relay, token, duty),
+            other => panic!("not granted: {other:?}"),
+        }
+    }
+
+    fn any_reply() -> MessageId {
+        format!("msg_{}{}", "0".repeat(26), "1".repeat(26)).parse().unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_job_that_kills_its_process_is_given_up_after_the_last_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        for attempt in 1..=ATTEMPTS_MAX {
+            let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+        }
+        let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+        assert_eq!((token.attempt, duty), (ATTEMPTS_MAX + 1, Duty::GiveUp));
+    }
+
+    #[tokio::test]
+    async fn a_planned_restart_costs_no_attempt() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        for attempt in 1..=ATTEMPTS_MAX * 2 {
+            let (relay, token, duty) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+            relay.release(&token).await.unwrap();
+        }
+    }
+
+    #[tokio::test]
+    async fn a_final_reply_leaves_nothing_behind() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("attempts.sqlite");
+        let (relay, token, _) = claim_after_start(&path, &any_reply()).await;
+        let end = Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::Beat };
+        let settlement = Settlement { end, message_count: 2, announced: true, push_to: None };
+        relay.settle(&token, &settlement).await.unwrap();
+        let book = super::AttemptBook::open(&path).unwrap();
+        assert_eq!(book.read(&any_reply()).unwrap(), None);
+    }
+}

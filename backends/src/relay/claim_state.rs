@@ -1,0 +1,347 @@
+//! The claim table of one conversation, pure: a state, a time and an event give an answer. The embedded relay runs it;
+//! the scripts of the production twin say the same in Lua, and a test compares the two word for word.
+
+use std::collections::HashMap;
+
+use switchboard_schemas::{
+    conversation::ReplyStatus,
+    ids::MessageId,
+    reply_event::{Frame, FrameBody},
+};
+
+use super::{
+    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, Settlement, Standing, millis,
+    reply_log::{Logged, Millis, ReplyLog},
+};
+
+/// All that is known of one conversation.
+#[derive(Debug, Default)]
+pub(super) struct ConversationClaims {
+    /// The reply that holds the conversation; its lease may have ended.
+    current: Option<MessageId>,
+    message_count: Option<u64>,
+    replies: HashMap<MessageId, ReplyClaim>,
+    voided: HashMap<String, Millis>,
+    keep_until: Millis,
+}
+
+/// What outlives a crash of the process that also holds the relay.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct AttemptRecord {
+    /// Last attempt that was handed out.
+    pub(super) attempt: u32,
+    /// Attempts that died before it.
+    pub(super) failures: u32,
+    /// Whether it was handed over as planned.
+    pub(super) released: bool,
+}
+
+#[derive(Debug, Default)]
+struct ReplyClaim {
+    /// None while only a cancel mark is known.
+    status: Option<Status>,
+    attempt: u32,
+    /// None after a release: no token is valid.
+    nonce: Option<u64>,
+    lease_until: Millis,
+    failures: u32,
+    released: bool,
+    cancelled: bool,
+    end: Option<Frame>,
+    log: ReplyLog,
+    keep_until: Millis,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Status {
+    Running,
+    Sealed,
+    Stored,
+    Done,
+}
+
+impl ConversationClaims {
+    /// Asks for a reply; `nonce` becomes part of the token. The same nonce again gets the same answer.
+    pub(super) fn claim(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) -> Claim {
+        if self.voided.get(&request.publish_nonce).is_some_and(|until| *until > now) {
+            return Claim::Voided;
+        }
+        let reply = self.replies.get(&request.reply_id);
+        let status = reply.and_then(|reply| reply.status);
+        let lease_until = reply.map_or(0, |reply| reply.lease_until);
+        match status {
+            Some(Status::Done) => return Claim::Done,
+            Some(_) if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
+            Some(_) if lease_until > now => return busy(lease_until - now),
+            _ => {
+                // A stored reply has left the conversation: announcing it waits for nobody.
+                let other = self.lease_of_another(now, &request.reply_id).filter(|_| status != Some(Status::Stored));
+                if let Some(left) = other {
+                    return busy(left);
+                }
+                self.grant(now, request, nonce);
+            }
+        }
+        self.granted(&request.reply_id)
+    }
+
+    /// Logs frames; each one that is to be pushed is given to `push`.
+    pub(super) fn append(
+        &mut self,
+        now: Millis,
+        token: &ClaimToken,
+        frames: &[Frame],
+        mut push: impl FnMut(&Frame),
+    ) -> Standing {
+        let reply = match self.renew(now, token) {
+            Ok(reply) => reply,
+            Err(standing) => return standing,
+        };
+        for frame in frames {
+            if frame.seq == 0 {
+                push(frame);
+            } else if reply.status == Some(Status::Running) {
+                match reply.log.add(now, frame) {
+                    Logged::Added => push(frame),
+                    Logged::Repeated => {}
+                    Logged::Gap => return Standing::Forgotten,
+                }
+            }
+        }
+        reply.standing()
+    }
+
+    /// Takes the claim again with what its holder knows.
+    pub(super) fn restore(
+        &mut self,
+        now: Millis,
+        token: &ClaimToken,
+        frames: &[Frame],
+        mut push: impl FnMut(&Frame),
+    ) -> Standing {
+        match self.renew(now, token).map(|_| ()) {
+            Err(Standing::Forgotten) if self.lease_of_another(now, &token.reply_id).is_some() => {
+                return Standing::Fenced;
+            }
+            Ok(()) | Err(Standing::Forgotten) => {}
+            Err(standing) => return standing,
+        }
+        let reply = self.replies.entry(token.reply_id.clone()).or_default();
+        if reply.status.is_none_or(|status| status == Status::Running) {
+            reply.take(now, token.attempt, token.nonce);
+            reply.status = Some(Status::Running);
+            reply.log.restore(now, frames);
+            frames.iter().for_each(&mut push);
+            self.current = Some(token.reply_id.clone());
+        }
+        self.replies.get(&token.reply_id).map_or(Standing::Forgotten, ReplyClaim::standing)
+    }
+
+    /// Fixes the end of a running reply; a sealed one keeps the end that it has.
+    pub(super) fn seal(&mut self, now: Millis, token: &ClaimToken, end: &Frame) -> Standing {
+        let reply = match self.renew(now, token) {
+            Ok(reply) => reply,
+            Err(standing) => return standing,
+        };
+        if reply.status != Some(Status::Running) {
+            return Standing::Held;
+        }
+        if reply.cancelled && !is_cancelled_end(end) {
+            return Standing::Cancelled;
+        }
+        reply.log.expire(now);
+        if reply.log.place(end) == Logged::Gap {
+            return Standing::Forgotten;
+        }
+        reply.status = Some(Status::Sealed);
+        reply.end = Some(end.clone());
+        Standing::Held
+    }
+
+    /// The end is stored: shows it, and frees the conversation.
+    pub(super) fn settle(
+        &mut self,
+        now: Millis,
+        token: &ClaimToken,
+        settlement: &Settlement,
+        mut push: impl FnMut(&Frame),
+    ) -> Standing {
+        if self.replies.get(&token.reply_id).is_some_and(|reply| reply.is_done_by(token)) {
+            return Standing::Held;
+        }
+        let reply = match self.renew(now, token) {
+            Ok(reply) => reply,
+            Err(standing) => return standing,
+        };
+        let newly_stored = reply.status != Some(Status::Stored);
+        if newly_stored {
+            let end = reply.end.take().unwrap_or_else(|| settlement.end.clone());
+            reply.log.close(now, &end);
+            push(&end);
+        }
+        reply.status = Some(if settlement.announced { Status::Done } else { Status::Stored });
+        reply.keep_until = now + millis(DONE_TTL);
+        self.keep_until = reply.keep_until;
+        // A later announcement must not turn the count back: another turn may have been settled meanwhile.
+        if newly_stored {
+            self.message_count = Some(settlement.message_count);
+            self.leave(&token.reply_id);
+        }
+        Standing::Held
+    }
+
+    /// Ends the lease as planned; says whether the token was valid.
+    pub(super) fn release(&mut self, now: Millis, token: &ClaimToken) -> bool {
+        let Ok(reply) = self.renew(now, token) else { return false };
+        reply.lease_until = now;
+        reply.nonce = None;
+        reply.released = true;
+        self.leave(&token.reply_id);
+        true
+    }
+
+    /// Marks a publish that is not to be worked on.
+    pub(super) fn void(&mut self, now: Millis, publish_nonce: &str) {
+        self.keep_until = now + millis(DONE_TTL);
+        self.voided.insert(publish_nonce.to_owned(), self.keep_until);
+    }
+
+    /// Asks that a reply stops.
+    pub(super) fn cancel(&mut self, now: Millis, reply_id: &MessageId) -> bool {
+        let reply = self.replies.entry(reply_id.clone()).or_default();
+        if reply.status.is_some_and(|status| status != Status::Running) {
+            return false;
+        }
+        reply.cancelled = true;
+        reply.keep_until = now + millis(DONE_TTL);
+        self.keep_until = reply.keep_until;
+        true
+    }
+
+    /// Logged frames of a reply.
+    pub(super) fn read_log(&mut self, now: Millis, reply_id: &MessageId, after_seq: u64) -> Vec<Frame> {
+        self.replies.get_mut(reply_id).map_or_else(Vec::new, |reply| reply.log.read(now, after_seq))
+    }
+
+    /// What is to outlive a crash, once the reply was claimed.
+    pub(super) fn attempt_record(&self, reply_id: &MessageId) -> Option<AttemptRecord> {
+        let reply = self.replies.get(reply_id).filter(|reply| reply.status.is_some())?;
+        Some(AttemptRecord { attempt: reply.attempt, failures: reply.failures, released: reply.released })
+    }
+
+    /// Learns of attempts that another run of this process handed out; they are dead.
+    pub(super) fn recall(&mut self, now: Millis, reply_id: &MessageId, record: AttemptRecord) {
+        let reply = self.replies.entry(reply_id.clone()).or_default();
+        if reply.status.is_none() {
+            reply.status = Some(Status::Running);
+            reply.attempt = record.attempt;
+            reply.failures = record.failures;
+            reply.released = record.released;
+            reply.keep_until = now + millis(DONE_TTL);
+        }
+    }
+
+    /// Whether this token holds the conversation at this moment.
+    #[cfg(test)]
+    pub(super) fn is_held_alive(&self, now: Millis, token: &ClaimToken) -> bool {
+        self.replies.get(&token.reply_id).is_some_and(|reply| {
+            let working = matches!(reply.status, Some(Status::Running | Status::Sealed));
+            working && reply.attempt == token.attempt && reply.nonce == Some(token.nonce) && reply.lease_until > now
+        })
+    }
+
+    /// Forgets what has expired; `false` when nothing is left.
+    pub(super) fn sweep(&mut self, now: Millis) -> bool {
+        self.voided.retain(|_, until| *until > now);
+        self.replies.retain(|_, reply| {
+            reply.log.expire(now);
+            reply.keep_until > now
+        });
+        self.keep_until > now || !self.replies.is_empty() || !self.voided.is_empty()
+    }
+
+    fn grant(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) {
+        let reply = self.replies.entry(request.reply_id.clone()).or_default();
+        let next = if reply.status.is_some() { reply.attempt + 1 } else { 1 };
+        if reply.status.is_some() && !reply.released {
+            reply.failures += 1;
+        }
+        reply.take(now, next.max(request.attempt_min), nonce);
+        self.keep_until = reply.keep_until;
+        if *reply.status.get_or_insert(Status::Running) != Status::Stored {
+            self.current = Some(request.reply_id.clone());
+        }
+    }
+
+    fn granted(&self, reply_id: &MessageId) -> Claim {
+        let Some(reply) = self.replies.get(reply_id) else { return busy(0) };
+        let (attempt, nonce) = (reply.attempt, reply.nonce.unwrap_or_default());
+        let token = ClaimToken { reply_id: reply_id.clone(), attempt, nonce };
+        Claim::Granted { token, duty: reply.duty(), message_count: self.message_count }
+    }
+
+    /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed since.
+    fn renew(&mut self, now: Millis, token: &ClaimToken) -> Result<&mut ReplyClaim, Standing> {
+        let is_current = self.current.as_ref() == Some(&token.reply_id);
+        let reply = self.replies.get_mut(&token.reply_id).ok_or(Standing::Forgotten)?;
+        let status = reply.status.ok_or(Standing::Forgotten)?;
+        let own = reply.attempt == token.attempt && reply.nonce == Some(token.nonce) && status != Status::Done;
+        // Whoever held the conversation after the lease ended may have settled a turn that this holder has not read.
+        let overtaken = reply.lease_until <= now && status != Status::Stored && !is_current;
+        if !own || overtaken {
+            return Err(Standing::Fenced);
+        }
+        reply.lease_until = now + millis(LEASE);
+        Ok(reply)
+    }
+
+    /// How long another reply still holds the conversation.
+    fn lease_of_another(&self, now: Millis, reply_id: &MessageId) -> Option<Millis> {
+        let current = self.current.as_ref().filter(|current| *current != reply_id)?;
+        let until = self.replies.get(current)?.lease_until;
+        (until > now).then(|| until - now)
+    }
+
+    fn leave(&mut self, reply_id: &MessageId) {
+        if self.current.as_ref() == Some(reply_id) {
+            self.current = None;
+        }
+    }
+}
+
+impl ReplyClaim {
+    fn take(&mut self, now: Millis, attempt: u32, nonce: u64) {
+        self.attempt = attempt;
+        self.nonce = Some(nonce);
+        self.released = false;
+        self.lease_until = now + millis(LEASE);
+        self.keep_until = now + millis(DONE_TTL);
+    }
+
+    fn duty(&self) -> Duty {
+        match (self.status, &self.end) {
+            (Some(Status::Stored | Status::Done), _) => Duty::Announce,
+            (Some(Status::Sealed), Some(end)) => Duty::StoreSealed { end: end.clone() },
+            _ if self.failures >= ATTEMPTS_MAX => Duty::GiveUp,
+            _ => Duty::Answer,
+        }
+    }
+
+    fn standing(&self) -> Standing {
+        let to_stop = self.cancelled && self.status == Some(Status::Running);
+        if to_stop { Standing::Cancelled } else { Standing::Held }
+    }
+
+    /// A settle that is repeated because its answer was lost is no news.
+    fn is_done_by(&self, token: &ClaimToken) -> bool {
+        self.status == Some(Status::Done) && self.attempt == token.attempt && self.nonce == Some(token.nonce)
+    }
+}
+
+pub(super) fn is_cancelled_end(end: &Frame) -> bool {
+    matches!(&end.body, FrameBody::End(end) if end.status == ReplyStatus::Cancelled)
+}
+
+fn busy(left: Millis) -> Claim {
+    Claim::Busy { retry_after: std::time::Duration::from_millis(left.max(1)) }
+}

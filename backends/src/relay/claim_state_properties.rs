@@ -1,0 +1,198 @@
+//! What holds of the claim table in every history, with time that passes: two workers, two replies of a conversation.
+
+use proptest::prelude::*;
+use switchboard_schemas::{
+    conversation::{ReplyStatus, Usage},
+    ids::{ConversationId, MessageId},
+    reply_event::{Frame, FrameBody, ReplyEnd},
+};
+
+use super::{
+    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, LEASE, Settlement, Standing, claim_state::ConversationClaims,
+    millis, reply_log::Millis,
+};
+
+#[derive(Clone, Debug)]
+enum Event {
+    Pass(Millis),
+    Claim(usize),
+    Append(usize, u64),
+    Restore(usize),
+    Seal(usize),
+    Settle(usize, bool),
+    Release(usize),
+    Cancel(usize),
+}
+
+fn any_event() -> impl Strategy<Value = Event> {
+    let token = 0..6_usize;
+    prop_oneof![
+        3 => (1..4_000_u64).prop_map(Event::Pass),
+        4 => (0..2_usize).prop_map(Event::Claim),
+        5 => (token.clone(), 1..6_u64).prop_map(|(token, seq)| Event::Append(token, seq)),
+        1 => token.clone().prop_map(Event::Restore),
+        2 => token.clone().prop_map(Event::Seal),
+        1 => (token.clone(), any::<bool>()).prop_map(|(token, announced)| Event::Settle(token, announced)),
+        1 => token.prop_map(Event::Release),
+        1 => (0..2_usize).prop_map(Event::Cancel),
+    ]
+}
+
+/// A history as it happens, and what every step of it is checked against.
+struct History {
+    claims: ConversationClaims,
+    now: Millis,
+    replies: Vec<MessageId>,
+    tokens: Vec<ClaimToken>,
+    sealed: Vec<(MessageId, Frame, Vec<Frame>)>,
+}
+
+impl History {
+    fn new() -> Self {
+        let conversation: ConversationId = format!("conv_{}", "0".repeat(26)).parse().unwrap();
+        let replies = (0..2).map(|_| MessageId::new_in(&conversation).reply()).collect();
+        let claims = ConversationClaims::default();
+        Self { claims, now: 10_000, replies, tokens: Vec::new(), sealed: Vec::new() }
+    }
+
+    fn token(&self, age: usize) -> Option<ClaimToken> {
+        self.tokens.iter().rev().nth(age).cloned()
+    }
+
+    fn happen(&mut self, event: &Event) {
+        match event {
+            Event::Pass(time) => self.now += time,
+            Event::Claim(reply) => self.claim(*reply),
+            Event::Cancel(reply) => {
+                self.claims.cancel(self.now, &self.replies[*reply]);
+            }
+            Event::Append(age, seq) => {
+                self.step(*age, |claims, now, token| claims.append(now, token, &[text(*seq)], |_| {}));
+            }
+            Event::Restore(age) => {
+                self.step(*age, |claims, now, token| claims.restore(now, token, &[text(1)], |_| {}));
+            }
+            Event::Seal(age) => self.seal(*age),
+            Event::Settle(age, announced) => {
+                let settlement = Settlement { end: end(99), message_count: 1, announced: *announced, push_to: None };
+                self.step(*age, |claims, now, token| claims.settle(now, token, &settlement, |_| {}));
+            }
+            Event::Release(age) => {
+                self.step(*age, |claims, now, token| {
+                    claims.release(now, token);
+                    Standing::Held
+                });
+            }
+        }
+    }
+
+    fn step(
+        &mut self,
+        age: usize,
+        work: impl FnOnce(&mut ConversationClaims, Millis, &ClaimToken) -> Standing,
+    ) -> Option<Standing> {
+        let token = self.token(age)?;
+        Some(work(&mut self.claims, self.now, &token))
+    }
+
+    fn claim(&mut self, reply: usize) {
+        let reply_id = self.replies[reply].clone();
+        let request = ClaimRequest { reply_id: reply_id.clone(), publish_nonce: "publish".into(), attempt_min: 1 };
+        let nonce = self.tokens.len() as u64;
+        let highest = self.tokens.iter().filter(|token| token.reply_id == reply_id).map(|token| token.attempt).max();
+        if let Claim::Granted { token, duty, .. } = self.claims.claim(self.now, &request, nonce) {
+            assert!(Some(token.attempt) > highest, "an attempt number was handed out twice");
+            if let Duty::StoreSealed { end } = duty {
+                let first = self.sealed.iter().find(|(id, ..)| *id == reply_id);
+                assert_eq!(first.map(|(_, sealed, _)| sealed), Some(&end), "another end than the sealed one");
+            }
+            self.tokens.push(token);
+        }
+    }
+
+    fn seal(&mut self, age: usize) {
+        let Some(token) = self.token(age) else { return };
+        let end = end(u64::from(token.attempt));
+        let is_first = self.sealed.iter().all(|(id, ..)| *id != token.reply_id);
+        if self.claims.seal(self.now, &token, &end) == Standing::Held && is_first {
+            let text = self.claims.read_log(self.now, &token.reply_id, 0);
+            // A reply that was settled without a seal has its end in the log already.
+            if text.iter().all(|frame| matches!(frame.body, FrameBody::Text { .. })) {
+                self.sealed.push((token.reply_id, end, text));
+            }
+        }
+    }
+
+    fn check(&mut self) {
+        let (mut live, now) = (0, self.now);
+        for token in &self.tokens {
+            live += usize::from(self.claims.is_held_alive(now, token));
+        }
+        assert!(live <= 1, "{live} holders are alive in one conversation");
+        for (reply, _, text) in &self.sealed {
+            let log = self.claims.read_log(now, reply, 0);
+            assert_eq!(&log[..text.len()], &text[..], "text changed after the seal");
+            assert!(log.len() <= text.len() + 1, "text was added after the seal");
+        }
+        for reply in &self.replies {
+            let log = self.claims.read_log(now, reply, 0);
+            let texts: Vec<_> = log.iter().filter(|frame| !matches!(frame.body, FrameBody::End(_))).collect();
+            assert!(texts.windows(2).all(|pair| pair[0].seq < pair[1].seq), "the log is out of order");
+        }
+    }
+}
+
+fn text(seq: u64) -> Frame {
+    Frame { attempt: 1, generation: 1, seq, body: FrameBody::Text { offset: seq, text: "a".into() } }
+}
+
+fn end(length: u64) -> Frame {
+    let end = ReplyEnd {
+        status: ReplyStatus::Cancelled,
+        finish_reason: None,
+        usage: Usage { prompt_tokens: 0, completion_tokens: 0, estimated: false },
+        length,
+        sha256: String::new(),
+        response_time_ms: 0,
+        failure: None,
+    };
+    // The place of an end in the log is not what these histories are about.
+    Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::End(Box::new(end)) }
+}
+
+proptest! {
+    #[test]
+    fn no_history_breaks_the_claim_table(events in proptest::collection::vec(any_event(), 1..80)) {
+        let mut history = History::new();
+        for event in &events {
+            history.happen(event);
+            history.check();
+        }
+    }
+
+    #[test]
+    fn a_reply_that_kills_every_holder_is_given_up_however_often_it_was_handed_over(
+        releases in proptest::collection::vec(0..3_usize, ATTEMPTS_MAX as usize + 1),
+    ) {
+        let mut history = History::new();
+        for (deaths, releases) in releases.into_iter().enumerate() {
+            for death in (0..=releases).rev().map(|left| left == 0) {
+                let request = ClaimRequest {
+                    reply_id: history.replies[0].clone(),
+                    publish_nonce: "publish".into(),
+                    attempt_min: 1,
+                };
+                let claim = history.claims.claim(history.now, &request, history.now);
+                let Claim::Granted { token, duty, .. } = claim else { panic!("not granted: {claim:?}") };
+                let expected = if deaths < ATTEMPTS_MAX as usize { Duty::Answer } else { Duty::GiveUp };
+                prop_assert_eq!(duty, expected);
+                history.now += 1;
+                if death {
+                    history.now += millis(LEASE);
+                } else {
+                    history.claims.release(history.now, &token);
+                }
+            }
+        }
+    }
+}

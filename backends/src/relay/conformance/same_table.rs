@@ -1,0 +1,124 @@
+//! The scripts and the pure table are one: any history of calls gets the same answers from both.
+
+use proptest::{prelude::*, test_runner::TestRunner};
+use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId, reply_event::Frame};
+
+use super::support::{World, any_conversation, end, foreign, request, text_of};
+use crate::relay::{Claim, ClaimRequest, ClaimToken, Relay, Settlement};
+
+const HISTORIES: u32 = 300;
+const CALLS_MAX: usize = 40;
+const REPLIES: usize = 2;
+
+/// One call; numbers choose among what exists, so that most histories go deep.
+#[derive(Clone, Debug)]
+enum Call {
+    Claim { reply: usize, attempt_min: u32 },
+    Append { token: usize, generation: u32, seqs: std::ops::Range<u64> },
+    Restore { token: usize, generation: u32, seqs: std::ops::Range<u64> },
+    Seal { token: usize, seq: u64, status: ReplyStatus },
+    Settle { token: usize, seq: u64, count: u64, announced: bool },
+    Release { token: usize },
+    Cancel { reply: usize },
+    ReadLog { reply: usize, after: u64 },
+}
+
+fn any_call() -> impl Strategy<Value = Call> {
+    let seqs = || (1..6_u64, 0..3_u64).prop_map(|(start, length)| start..start + length);
+    let statuses = prop_oneof![Just(ReplyStatus::Completed), Just(ReplyStatus::Cancelled)];
+    prop_oneof![
+        3 => (0..REPLIES, 1..6_u32).prop_map(|(reply, attempt_min)| Call::Claim { reply, attempt_min }),
+        6 => (0..4_usize, 1..3_u32, seqs())
+            .prop_map(|(token, generation, seqs)| Call::Append { token, generation, seqs }),
+        2 => (0..4_usize, 1..3_u32, seqs())
+            .prop_map(|(token, generation, seqs)| Call::Restore { token, generation, seqs }),
+        2 => (0..4_usize, 1..8_u64, statuses).prop_map(|(token, seq, status)| Call::Seal { token, seq, status }),
+        2 => (0..4_usize, 1..8_u64, 1..9_u64, any::<bool>())
+            .prop_map(|(token, seq, count, announced)| Call::Settle { token, seq, count, announced }),
+        3 => (0..4_usize).prop_map(|token| Call::Release { token }),
+        1 => (0..REPLIES).prop_map(|reply| Call::Cancel { reply }),
+        3 => (0..REPLIES, 0..4_u64).prop_map(|(reply, after)| Call::ReadLog { reply, after }),
+    ]
+}
+
+/// One relay's side of a history: the tokens that it handed out.
+struct Side<'a> {
+    relay: &'a dyn Relay,
+    replies: &'a [MessageId],
+    tokens: Vec<ClaimToken>,
+}
+
+impl Side<'_> {
+    /// The answer without what may differ: nonces and milliseconds.
+    async fn answer(&mut self, call: &Call) -> String {
+        match call {
+            Call::Claim { reply, attempt_min } => self.claim(&self.replies[*reply].clone(), *attempt_min).await,
+            Call::Append { token, generation, seqs } => {
+                let frames = frames(*generation, seqs.clone());
+                format!("{:?}", self.relay.append(&self.token(*token), None, &frames).await)
+            }
+            Call::Restore { token, generation, seqs } => {
+                let frames = frames(*generation, seqs.clone());
+                format!("{:?}", self.relay.restore(&self.token(*token), None, &frames).await)
+            }
+            Call::Seal { token, seq, status } => {
+                format!("{:?}", self.relay.seal(&self.token(*token), &end(*seq, *status)).await)
+            }
+            Call::Settle { token, seq, count, announced } => {
+                let end = end(*seq, ReplyStatus::Completed);
+                let settlement = Settlement { end, message_count: *count, announced: *announced, push_to: None };
+                format!("{:?}", self.relay.settle(&self.token(*token), &settlement).await)
+            }
+            Call::Release { token } => format!("{:?}", self.relay.release(&self.token(*token)).await),
+            Call::Cancel { reply } => format!("{:?}", self.relay.cancel(&self.replies[*reply]).await),
+            Call::ReadLog { reply, after } => {
+                format!("{:?}", self.relay.read_log(&self.replies[*reply], *after).await)
+            }
+        }
+    }
+
+    async fn claim(&mut self, reply: &MessageId, attempt_min: u32) -> String {
+        let claim = self.relay.claim(&ClaimRequest { attempt_min, ..request(reply) }).await.unwrap();
+        match claim {
+            Claim::Granted { token, duty, message_count } => {
+                let answer = format!("granted {} {duty:?} {message_count:?}", token.attempt);
+                self.tokens.push(token);
+                answer
+            }
+            Claim::Busy { .. } => "busy".into(),
+            other => format!("{other:?}"),
+        }
+    }
+
+    /// The token that was handed out so many claims ago; one of nobody when there is none.
+    fn token(&self, age: usize) -> ClaimToken {
+        let found = self.tokens.iter().rev().nth(age);
+        found.cloned().unwrap_or_else(|| foreign(&self.replies[age % REPLIES], 1))
+    }
+}
+
+fn frames(generation: u32, seqs: std::ops::Range<u64>) -> Vec<Frame> {
+    seqs.map(|seq| text_of(generation, seq)).collect()
+}
+
+#[test]
+fn any_history_gets_the_same_answers_from_both_twins() {
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    let (embedded, redis) = runtime.block_on(async { (World::embedded().await, World::redis().await) });
+    let mut runner =
+        TestRunner::new(ProptestConfig { cases: HISTORIES, failure_persistence: None, ..ProptestConfig::default() });
+    let histories = proptest::collection::vec(any_call(), 1..CALLS_MAX);
+    let outcome = runner.run(&histories, |history| {
+        let conversation = any_conversation();
+        let replies: Vec<_> = (0..REPLIES).map(|_| MessageId::new_in(&conversation).reply()).collect();
+        runtime.block_on(async {
+            let mut pure = Side { relay: &*embedded.worker, replies: &replies, tokens: Vec::new() };
+            let mut scripted = Side { relay: &*redis.worker, replies: &replies, tokens: Vec::new() };
+            for call in &history {
+                prop_assert_eq!(pure.answer(call).await, scripted.answer(call).await, "{:?}", call);
+            }
+            Ok(())
+        })
+    });
+    outcome.unwrap();
+}

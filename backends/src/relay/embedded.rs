@@ -1,0 +1,217 @@
+//! The relay inside one process: the production twin's contract, never kinder. It drops frames to a slow listener, has
+//! the same times to live, and a restart loses logs; only the count of attempts outlives a crash, so that a job that
+//! kills its process comes to an end.
+
+use std::{
+    collections::HashMap,
+    path::Path,
+    sync::{
+        Mutex, MutexGuard, PoisonError,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::{Duration, Instant},
+};
+
+use async_trait::async_trait;
+use switchboard_schemas::{
+    ids::{ConversationId, EventId, IngressId, MessageId},
+    reply_event::{Envelope, Frame, PatchOutcome},
+};
+use tokio::sync::mpsc::{self, error::TrySendError};
+
+use super::{
+    Claim, ClaimRequest, ClaimToken, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
+    attempt_book::AttemptBook, beat, claim_state::ConversationClaims, millis, reply_log::Millis,
+};
+
+/// How often expired entries are looked for.
+const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
+
+/// The relay of a process that is ingress and worker at once.
+pub struct EmbeddedRelay {
+    born: Instant,
+    book: Option<AttemptBook>,
+    conversations: Mutex<Conversations>,
+    listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<Envelope>>>>,
+    dropped: AtomicU64,
+}
+
+#[derive(Default)]
+struct Conversations {
+    claims: HashMap<ConversationId, ConversationClaims>,
+    swept_at: Millis,
+}
+
+impl EmbeddedRelay {
+    /// Opens the relay; `path` is the file that counts attempts, without one a crash forgets them.
+    ///
+    /// # Errors
+    /// The file cannot be opened or made.
+    pub fn open(path: Option<&Path>) -> Result<Self, RelayError> {
+        Ok(Self {
+            born: Instant::now(),
+            book: path.map(AttemptBook::open).transpose()?,
+            conversations: Mutex::default(),
+            listeners: Mutex::default(),
+            dropped: AtomicU64::new(0),
+        })
+    }
+
+    /// Envelopes that a listener was too slow for.
+    pub fn envelopes_dropped(&self) -> u64 {
+        self.dropped.load(Ordering::Relaxed)
+    }
+
+    fn now(&self) -> Millis {
+        // One second is kept before zero, so that "never" and "now" differ in a process that was just born.
+        millis(self.born.elapsed()) + 1_000
+    }
+
+    fn with<T>(&self, conversation: &ConversationId, work: impl FnOnce(&mut ConversationClaims, Millis) -> T) -> T {
+        let mut conversations = lock(&self.conversations);
+        let now = self.now();
+        conversations.sweep(now);
+        work(conversations.claims.entry(conversation.clone()).or_default(), now)
+    }
+
+    /// Reads the attempts of an earlier run, the first time that this one hears of the reply.
+    fn recall(&self, reply_id: &MessageId) -> Result<(), RelayError> {
+        let Some(book) = &self.book else { return Ok(()) };
+        let conversation = reply_id.conversation();
+        if self.with(&conversation, |claims, _| claims.attempt_record(reply_id)).is_some() {
+            return Ok(());
+        }
+        if let Some(record) = book.read(reply_id)? {
+            self.with(&conversation, |claims, now| claims.recall(now, reply_id, record));
+        }
+        Ok(())
+    }
+
+    fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> Envelope) {
+        let Some(to) = to else { return };
+        let mut listeners = lock(&self.listeners);
+        let Some(senders) = listeners.get_mut(to) else { return };
+        let envelope = envelope();
+        senders.retain(|sender| match sender.try_send(envelope.clone()) {
+            Ok(()) => true,
+            Err(TrySendError::Full(_)) => {
+                self.dropped.fetch_add(1, Ordering::Relaxed);
+                true
+            }
+            Err(TrySendError::Closed(_)) => false,
+        });
+        if senders.is_empty() {
+            listeners.remove(to);
+        }
+    }
+
+    fn push_frame(&self, to: Option<&IngressId>, reply_id: &MessageId, frame: &Frame) {
+        self.push(to, || Envelope::Reply(reply_id.clone(), frame.clone()));
+    }
+}
+
+impl Conversations {
+    fn sweep(&mut self, now: Millis) {
+        if now.saturating_sub(self.swept_at) >= millis(SWEEP_INTERVAL) {
+            self.swept_at = now;
+            self.claims.retain(|_, claims| claims.sweep(now));
+        }
+    }
+}
+
+#[async_trait]
+impl Relay for EmbeddedRelay {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+        self.recall(&request.reply_id)?;
+        let (claim, record) = self.with(&request.reply_id.conversation(), |claims, now| {
+            (claims.claim(now, request, rand::random()), claims.attempt_record(&request.reply_id))
+        });
+        // The attempt is counted before its work begins: a crash in the middle of it must be remembered.
+        if let (Some(book), Claim::Granted { .. }, Some(record)) = (&self.book, &claim, record) {
+            book.write(&request.reply_id, record)?;
+        }
+        Ok(claim)
+    }
+
+    async fn append(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        let sign_of_life = [beat(token)];
+        let frames = if frames.is_empty() { &sign_of_life } else { frames };
+        let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.append(now, token, frames, push)))
+    }
+
+    async fn restore(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.restore(now, token, frames, push)))
+    }
+
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.seal(now, token, end)))
+    }
+
+    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
+        let push = |frame: &Frame| self.push_frame(settlement.push_to.as_ref(), &token.reply_id, frame);
+        let standing =
+            self.with(&token.reply_id.conversation(), |claims, now| claims.settle(now, token, settlement, push));
+        if let (Some(book), Standing::Held, true) = (&self.book, standing, settlement.announced) {
+            book.forget(&token.reply_id, token.attempt)?;
+        }
+        Ok(standing)
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
+        let released = self.with(&token.reply_id.conversation(), |claims, now| claims.release(now, token));
+        match &self.book {
+            Some(book) if released => book.release(&token.reply_id, token.attempt),
+            _ => Ok(()),
+        }
+    }
+
+    async fn answer_patch(
+        &self,
+        push_to: &IngressId,
+        patch: &EventId,
+        outcome: PatchOutcome,
+    ) -> Result<(), RelayError> {
+        self.push(Some(push_to), || Envelope::Patch(patch.clone(), outcome));
+        Ok(())
+    }
+
+    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+        let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
+        lock(&self.listeners).entry(ingress.clone()).or_default().push(sender);
+        Ok(receiver)
+    }
+
+    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
+        Ok(self.with(&reply.conversation(), |claims, now| claims.read_log(now, reply, after_seq)))
+    }
+
+    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
+        self.with(conversation, |claims, now| claims.void(now, publish_nonce));
+        Ok(())
+    }
+
+    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
+        Ok(self.with(&reply.conversation(), |claims, now| claims.cancel(now, reply)))
+    }
+
+    async fn check(&self) -> Result<(), RelayError> {
+        Ok(())
+    }
+}
+
+/// A panic elsewhere leaves these maps whole: each change is one call that either happened or did not.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

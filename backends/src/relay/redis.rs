@@ -1,0 +1,252 @@
+//! The relay on Redis: each step of a reply is one script, so that fence, log and push are one thing; a stream per
+//! reply is its log, and one channel per ingress process carries what is pushed.
+
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+mod black_hole_tests;
+mod listener;
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+mod outage_tests;
+mod scripts;
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicU64, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use switchboard_schemas::{
+    ids::{ConversationId, EventId, IngressId, MessageId},
+    reply_event::{Envelope, Frame, PatchOutcome},
+};
+use tokio::sync::mpsc;
+use tokio_util::task::TaskTracker;
+
+use self::{
+    listener::Listener,
+    scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
+};
+use super::{
+    Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
+    beat, claim_state::is_cancelled_end, millis,
+};
+use crate::{
+    config::RedisConfig,
+    redis_link::{LinkError, RedisLink},
+};
+
+/// The relay of an installation with many processes.
+pub struct RedisRelay {
+    link: RedisLink,
+    scripts: Scripts,
+    listeners: TaskTracker,
+    counters: Arc<Counters>,
+}
+
+/// What was not delivered.
+#[derive(Default)]
+struct Counters {
+    malformed: AtomicU64,
+    dropped: AtomicU64,
+}
+
+/// One entry of a stream: its id, then its fields.
+type StreamEntry = (String, Vec<(String, Bytes)>);
+/// What the claim script answers: verdict, then attempt or milliseconds, duty, count and sealed end.
+type ClaimAnswer = (String, Option<u64>, Option<String>, Option<i64>, Option<Bytes>);
+
+impl RedisRelay {
+    /// Opens the relay, whether or not Redis is there.
+    ///
+    /// # Errors
+    /// The URL cannot be read.
+    pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, RelayError> {
+        Ok(Self {
+            link: RedisLink::connect(config, namespace).await?,
+            scripts: Scripts::new(),
+            listeners: TaskTracker::new(),
+            counters: Arc::default(),
+        })
+    }
+
+    /// Messages on our channels that were no envelopes.
+    pub fn envelopes_malformed(&self) -> u64 {
+        self.counters.malformed.load(Ordering::Relaxed)
+    }
+
+    /// Envelopes that a listener was too slow for.
+    pub fn envelopes_dropped(&self) -> u64 {
+        self.counters.dropped.load(Ordering::Relaxed)
+    }
+
+    fn channel(&self, ingress: &IngressId) -> String {
+        self.link.key(&format!("ingress:{ingress}"))
+    }
+
+    fn void_key(&self, conversation: &ConversationId, publish_nonce: &str) -> String {
+        self.link.key(&format!("{{{conversation}}}:void:{publish_nonce}"))
+    }
+
+    async fn standing(&self, call: &redis::ScriptInvocation<'_>) -> Result<Standing, RelayError> {
+        let answer: String = self.link.invoke(call).await?;
+        match answer.as_str() {
+            "held" => Ok(Standing::Held),
+            "cancelled" => Ok(Standing::Cancelled),
+            "fenced" => Ok(Standing::Fenced),
+            "forgotten" => Ok(Standing::Forgotten),
+            _ => Err(unexpected()),
+        }
+    }
+}
+
+#[async_trait]
+impl Relay for RedisRelay {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+        let nonce: u64 = rand::random();
+        let mut call = on_reply(&self.scripts.claim, &self.link, &request.reply_id);
+        call.key(self.void_key(&request.reply_id.conversation(), &request.publish_nonce));
+        call.arg(nonce.to_string()).arg(request.attempt_min);
+        let answer: redis::Value = self.link.invoke(&call).await?;
+        read_claim(&request.reply_id, nonce, answer)
+    }
+
+    async fn append(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        let sign_of_life = [beat(token)];
+        let frames = if frames.is_empty() { &sign_of_life } else { frames };
+        let mut call = with_token(&self.scripts.append, &self.link, token);
+        push_target(&mut call, push_to.map(|ingress| self.channel(ingress)), &token.reply_id);
+        frames.iter().for_each(|frame| frame_args(&mut call, frame));
+        self.standing(&call).await
+    }
+
+    async fn restore(
+        &self,
+        token: &ClaimToken,
+        push_to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        let mut call = with_token(&self.scripts.restore, &self.link, token);
+        push_target(&mut call, push_to.map(|ingress| self.channel(ingress)), &token.reply_id);
+        frames.iter().for_each(|frame| frame_args(&mut call, frame));
+        self.standing(&call).await
+    }
+
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+        let mut call = with_token(&self.scripts.seal, &self.link, token);
+        frame_args(&mut call, end);
+        call.arg(u8::from(is_cancelled_end(end)));
+        self.standing(&call).await
+    }
+
+    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
+        let mut call = with_token(&self.scripts.settle, &self.link, token);
+        let channel = settlement.push_to.as_ref().map(|ingress| self.channel(ingress));
+        push_target(&mut call, channel, &token.reply_id);
+        frame_args(&mut call, &settlement.end);
+        call.arg(settlement.message_count).arg(u8::from(settlement.announced));
+        self.standing(&call).await
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
+        self.standing(&with_token(&self.scripts.release, &self.link, token)).await.map(|_| ())
+    }
+
+    async fn answer_patch(
+        &self,
+        push_to: &IngressId,
+        patch: &EventId,
+        outcome: PatchOutcome,
+    ) -> Result<(), RelayError> {
+        let envelope = Envelope::Patch(patch.clone(), outcome).encode();
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(self.channel(push_to)).arg(&envelope[..]);
+        Ok(self.link.query(&publish).await?)
+    }
+
+    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+        let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
+        let listener = Listener::new(self.link.clone(), self.channel(ingress), sender, Arc::clone(&self.counters));
+        let mut subscribed = listener.subscribed();
+        self.listeners.spawn(listener.run());
+        // A job that is published before the subscription stands would lose its first frames; but an ingress also
+        // starts while Redis is away, and then the listener comes alive later.
+        let _ = tokio::time::timeout(self.link.command_timeout(), subscribed.wait_for(|done| *done)).await;
+        Ok(receiver)
+    }
+
+    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
+        let mut range = redis::cmd("XRANGE");
+        range.arg(log_key(&self.link, reply)).arg(format!("(0-{after_seq}")).arg("+");
+        let entries: Vec<StreamEntry> = self.link.query(&range).await?;
+        let frames = entries.into_iter().flat_map(|(_, fields)| fields);
+        frames.map(|(_, bytes)| Frame::decode(bytes).map_err(|_| unexpected())).collect()
+    }
+
+    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
+        let mut mark = redis::cmd("SET");
+        mark.arg(self.void_key(conversation, publish_nonce)).arg(1).arg("PX").arg(millis(DONE_TTL));
+        Ok(self.link.query(&mark).await?)
+    }
+
+    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
+        Ok(self.link.invoke(&on_reply(&self.scripts.cancel, &self.link, reply)).await?)
+    }
+
+    async fn check(&self) -> Result<(), RelayError> {
+        Ok(self.link.check().await?)
+    }
+}
+
+impl From<LinkError> for RelayError {
+    fn from(error: LinkError) -> Self {
+        Self::Unavailable(error.0)
+    }
+}
+
+fn read_claim(reply_id: &MessageId, nonce: u64, answer: redis::Value) -> Result<Claim, RelayError> {
+    let redis::Value::Array(mut parts) = answer else { return Err(unexpected()) };
+    parts.resize(5, redis::Value::Nil);
+    let answer: ClaimAnswer = redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected())?;
+    let (verdict, number, duty, count, end) = answer;
+    let number = number.unwrap_or_default();
+    match verdict.as_str() {
+        "voided" => Ok(Claim::Voided),
+        "done" => Ok(Claim::Done),
+        "busy" => Ok(Claim::Busy { retry_after: Duration::from_millis(number) }),
+        "granted" => {
+            let attempt = u32::try_from(number).map_err(|_| unexpected())?;
+            let token = ClaimToken { reply_id: reply_id.clone(), attempt, nonce };
+            let duty = read_duty(duty.as_deref(), end)?;
+            let message_count = count.and_then(|count| u64::try_from(count).ok());
+            Ok(Claim::Granted { token, duty, message_count })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+fn read_duty(duty: Option<&str>, end: Option<Bytes>) -> Result<Duty, RelayError> {
+    match duty {
+        Some("answer") => Ok(Duty::Answer),
+        Some("announce") => Ok(Duty::Announce),
+        Some("give_up") => Ok(Duty::GiveUp),
+        Some("store") => {
+            let end = Frame::decode(end.unwrap_or_default()).map_err(|_| unexpected())?;
+            Ok(Duty::StoreSealed { end })
+        }
+        _ => Err(unexpected()),
+    }
+}
+
+fn unexpected() -> RelayError {
+    RelayError::Unavailable("redis gave an answer that the relay does not understand".into())
+}

@@ -1,0 +1,27 @@
+-- KEYS[4] mark of a voided publish. ARGV: nonce, lowest attempt.
+local nonce, attempt_min = ARGV[1], tonumber(ARGV[2])
+if redis.call('EXISTS', KEYS[4]) == 1 then return { 'voided' } end
+local reply = read_reply()
+if reply.status == 'done' then return { 'done' } end
+
+local alive = reply.status and reply.lease > now
+if alive and reply.nonce ~= nonce then return { 'busy', reply.lease - now } end
+if not alive then
+  -- A stored reply has left the conversation: announcing it waits for nobody.
+  local left = reply.status ~= 'stored' and lease_of_another() or 0
+  if left > 0 then return { 'busy', left } end
+  if reply.status and reply.released ~= '1' then reply.failures = reply.failures + 1 end
+  reply.attempt = math.max(reply.status and reply.attempt + 1 or 1, attempt_min)
+  reply.status = reply.status or 'running'
+  redis.call('HSET', reply_key, 'status', reply.status, 'attempt', string.format('%.0f', reply.attempt),
+    'nonce', nonce, 'failures', reply.failures, 'released', '0')
+  lease(reply.status)
+  keep()
+end
+
+local duty = 'answer'
+if reply.status == 'stored' then duty = 'announce'
+elseif reply.status == 'sealed' then duty = 'store'
+elseif reply.failures >= ATTEMPTS_MAX then duty = 'give_up' end
+local count = redis.call('HGET', conversation_key, 'count')
+return { 'granted', tonumber(reply.attempt), duty, tonumber(count or -1), reply['end'] or '' }

@@ -1,0 +1,94 @@
+-- Shared opening of the scripts of one reply; LEASE_MS, LOG_TTL_MS, KEEP_MS and ATTEMPTS_MAX stand before it.
+-- The table of states is that of claim_state.rs, line for line.
+-- KEYS: conversation (hash), reply (hash), log (stream). All three share the conversation's hash tag.
+-- A reply's status is running, sealed, stored or done; a reply without status has a cancel mark at most.
+local conversation_key, reply_key, log_key = KEYS[1], KEYS[2], KEYS[3]
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+
+local function read_reply()
+  local names = { 'status', 'attempt', 'nonce', 'lease', 'failures', 'released', 'cancelled', 'end', 'end_generation',
+    'end_seq', 'generation', 'last', 'loose' }
+  local values, reply = redis.call('HMGET', reply_key, unpack(names)), {}
+  for index, name in ipairs(names) do reply[name] = values[index] or nil end
+  reply.lease = tonumber(reply.lease or 0)
+  reply.failures = tonumber(reply.failures or 0)
+  reply.generation = tonumber(reply.generation or 0)
+  reply.last = tonumber(reply.last or 0)
+  -- The log may have expired, or have been evicted, without its reply.
+  if reply.last > 0 and redis.call('EXISTS', log_key) == 0 then reply.last = 0 end
+  return reply
+end
+
+-- How long another reply still holds the conversation, in milliseconds.
+local function lease_of_another()
+  local held = redis.call('HMGET', conversation_key, 'current', 'lease')
+  if not held[1] or held[1] == reply_key then return 0 end
+  return math.max(tonumber(held[2]) - now, 0)
+end
+
+local function is_current()
+  return redis.call('HGET', conversation_key, 'current') == reply_key
+end
+
+-- Takes or renews the lease; a stored reply has left its conversation.
+local function lease(status)
+  redis.call('HSET', reply_key, 'lease', now + LEASE_MS)
+  if status ~= 'stored' then
+    redis.call('HSET', conversation_key, 'current', reply_key, 'lease', now + LEASE_MS)
+  end
+end
+
+local function keep()
+  redis.call('PEXPIRE', reply_key, KEEP_MS)
+  redis.call('PEXPIRE', conversation_key, KEEP_MS)
+end
+
+local function leave()
+  if is_current() then redis.call('HDEL', conversation_key, 'current', 'lease') end
+end
+
+-- Renews the lease of a valid token, or says why it is none. A lease that ended is revived unless someone claimed since.
+local function renew(reply, attempt, nonce)
+  if not reply.status then return 'forgotten' end
+  local own = reply.attempt == attempt and reply.nonce == nonce and reply.status ~= 'done'
+  if not own then return 'fenced' end
+  if reply.lease <= now and reply.status ~= 'stored' and not is_current() then return 'fenced' end
+  lease(reply.status)
+  return nil
+end
+
+local function standing(reply)
+  if reply.cancelled and reply.status == 'running' then return 'cancelled' end
+  return 'held'
+end
+
+local function push(channel, address, frame)
+  if channel ~= '' then redis.call('PUBLISH', channel, address .. frame) end
+end
+
+local function log_frame(reply, generation, seq, frame)
+  if generation > reply.generation then
+    redis.call('DEL', log_key)
+    reply.generation, reply.last = generation, 0
+  end
+  -- The last id is the seq, so that Redis itself refuses a frame out of order.
+  redis.call('XADD', log_key, '0-' .. string.format('%.0f', seq), 'f', frame)
+  reply.last = seq
+end
+
+local function save_log(reply, loose)
+  redis.call('HSET', reply_key, 'generation', reply.generation, 'last', reply.last, 'loose', loose)
+  redis.call('PEXPIRE', log_key, LOG_TTL_MS)
+end
+
+-- What would become of a frame: added, repeated or gap.
+local function place(reply, generation, seq)
+  if generation < reply.generation then return 'repeated' end
+  local same = generation == reply.generation
+  local last = same and reply.last or 0
+  if seq <= last then return 'repeated' end
+  if seq > last + 1 and not (same and reply.loose == '1') then return 'gap' end
+  return 'added'
+end
+

@@ -1,0 +1,261 @@
+//! What Redis alone can do to the relay: go away, come back empty, send rubbish. Each test has a server of its own.
+
+use std::{
+    net::TcpListener,
+    process::{Child, Command, Stdio},
+    time::{Duration, Instant},
+};
+
+use switchboard_schemas::{
+    ids::{ConversationId, EventId, IngressId, MessageId},
+    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+};
+use tokio::sync::mpsc;
+
+use super::RedisRelay;
+use crate::{
+    config::RedisConfig,
+    redis_link::RedisLink,
+    relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Standing},
+};
+
+/// How soon frames must flow after Redis is back.
+const RECOVERY_MAX: Duration = Duration::from_secs(5);
+const COMMAND_TIMEOUT_MS: u64 = 500;
+
+/// A Redis without a disk; killed when dropped.
+struct Server {
+    port: u16,
+    process: Option<Child>,
+}
+
+impl Server {
+    fn absent() -> Self {
+        // The port is free again once the probe is dropped.
+        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+        Self { port, process: None }
+    }
+
+    fn started() -> Self {
+        let mut server = Self::absent();
+        server.start();
+        server
+    }
+
+    fn start(&mut self) {
+        let arguments = ["--port", &self.port.to_string(), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
+        let process = Command::new("redis-server").args(arguments).stdout(Stdio::null()).spawn();
+        self.process = Some(process.expect("redis-server is installed"));
+    }
+
+    fn kill(&mut self) {
+        if let Some(mut process) = self.process.take() {
+            process.kill().unwrap();
+            process.wait().unwrap();
+        }
+    }
+
+    async fn relay(&self) -> RedisRelay {
+        RedisRelay::connect(&self.config(), "outage").await.unwrap()
+    }
+
+    fn config(&self) -> RedisConfig {
+        let url = format!("redis://127.0.0.1:{}", self.port).into();
+        RedisConfig { url, command_timeout_ms: COMMAND_TIMEOUT_MS }
+    }
+}
+
+impl Drop for Server {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// Pushes until something arrives; how long it took.
+async fn time_until_heard(
+    relay: &RedisRelay,
+    address: &IngressId,
+    listener: &mut mpsc::Receiver<Envelope>,
+) -> Duration {
+    let start = Instant::now();
+    let patch = EventId::of("outage", "over");
+    while start.elapsed() < Duration::from_secs(30) {
+        let _ = relay.answer_patch(address, &patch, PatchOutcome::Applied).await;
+        if let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(20), listener.recv()).await {
+            return start.elapsed();
+        }
+    }
+    panic!("the listener never came back");
+}
+
+async fn wait_until_up(relay: &RedisRelay) {
+    let deadline = Instant::now() + Duration::from_secs(20);
+    while relay.check().await.is_err() {
+        assert!(Instant::now() < deadline, "redis did not start");
+        tokio::time::sleep(Duration::from_millis(10)).await;
+    }
+}
+
+async fn outage(length: Duration) {
+    let mut server = Server::started();
+    let (relay, address) = (server.relay().await, IngressId::random());
+    wait_until_up(&relay).await;
+    let mut listener = relay.listen(&address).await.unwrap();
+    time_until_heard(&relay, &address, &mut listener).await;
+
+    server.kill();
+    let end = Instant::now() + length;
+    while Instant::now() < end {
+        assert!(relay.check().await.is_err());
+        tokio::time::sleep(Duration::from_millis(50)).await;
+    }
+    server.start();
+    while listener.try_recv().is_ok() {}
+    let recovered = time_until_heard(&relay, &address, &mut listener).await;
+    assert!(recovered < RECOVERY_MAX, "frames flowed only after {recovered:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_comes_back_after_a_short_outage() {
+    outage(Duration::from_secs(3)).await;
+}
+
+/// Longer than the client library itself tries.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_comes_back_after_a_long_outage() {
+    outage(Duration::from_secs(25)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_that_was_attached_without_redis_comes_alive_when_it_starts() {
+    let mut server = Server::absent();
+    let (relay, address) = (server.relay().await, IngressId::random());
+    let mut listener = relay.listen(&address).await.unwrap();
+    server.start();
+    let heard = time_until_heard(&relay, &address, &mut listener).await;
+    assert!(heard < RECOVERY_MAX, "alive only after {heard:?}");
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_listener_whose_subscription_was_cut_alone_is_made_anew() {
+    let server = Server::started();
+    let (relay, address) = (server.relay().await, IngressId::random());
+    wait_until_up(&relay).await;
+    let mut listener = relay.listen(&address).await.unwrap();
+    time_until_heard(&relay, &address, &mut listener).await;
+    let mut kill = redis::cmd("CLIENT");
+    kill.arg("KILL").arg("TYPE").arg("pubsub");
+    let killed: u32 = relay.link.query(&kill).await.unwrap();
+    assert_eq!(killed, 1);
+    while listener.try_recv().is_ok() {}
+    assert!(time_until_heard(&relay, &address, &mut listener).await < RECOVERY_MAX);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn without_redis_commands_fail_fast() {
+    let server = Server::absent();
+    let relay = server.relay().await;
+    let start = Instant::now();
+    let refused = relay.claim(&any_request()).await;
+    assert!(matches!(refused, Err(RelayError::Unavailable(_))), "{refused:?}");
+    assert!(start.elapsed() < Duration::from_millis(COMMAND_TIMEOUT_MS * 2), "took {:?}", start.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn the_first_command_after_a_restart_succeeds() {
+    let mut server = Server::started();
+    let (relay, probe) = (server.relay().await, server.relay().await);
+    wait_until_up(&relay).await;
+    server.kill();
+    server.start();
+    wait_until_up(&probe).await;
+    relay.check().await.unwrap();
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emptied_redis_is_taught_the_claim_again_by_its_holder() {
+    let mut server = Server::started();
+    let relay = server.relay().await;
+    wait_until_up(&relay).await;
+    let token = granted(relay.claim(&any_request()).await.unwrap());
+    assert_eq!(relay.append(&token, None, &[text(1)]).await.unwrap(), Standing::Held);
+    server.kill();
+    server.start();
+    wait_until_up(&relay).await;
+    assert_eq!(relay.append(&token, None, &[text(2)]).await.unwrap(), Standing::Forgotten);
+    assert_eq!(relay.restore(&token, None, &[text(1), text(2)]).await.unwrap(), Standing::Held);
+    assert_eq!(relay.append(&token, None, &[text(3)]).await.unwrap(), Standing::Held);
+    assert_eq!(relay.read_log(&token.reply_id, 0).await.unwrap(), [text(1), text(2), text(3)]);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_log_that_was_evicted_under_a_living_claim_is_told_as_lost_memory() {
+    let server = Server::started();
+    let relay = server.relay().await;
+    wait_until_up(&relay).await;
+    let token = granted(relay.claim(&any_request()).await.unwrap());
+    relay.append(&token, None, &[text(1)]).await.unwrap();
+    let mut evict = redis::cmd("DEL");
+    evict.arg(super::log_key(&relay.link, &token.reply_id));
+    let _: () = relay.link.query(&evict).await.unwrap();
+    assert_eq!(relay.append(&token, None, &[text(2)]).await.unwrap(), Standing::Forgotten);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn rubbish_on_the_channel_is_counted_and_the_listener_lives() {
+    let server = Server::started();
+    let (relay, address) = (server.relay().await, IngressId::random());
+    wait_until_up(&relay).await;
+    let mut listener = relay.listen(&address).await.unwrap();
+    for rubbish in [&b""[..], b"\xff", b"\x00\x05abc", &[7; 4096]] {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(relay.channel(&address)).arg(rubbish);
+        let _: () = relay.link.query(&publish).await.unwrap();
+    }
+    time_until_heard(&relay, &address, &mut listener).await;
+    assert_eq!(relay.envelopes_malformed(), 4);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn everything_that_a_reply_leaves_in_redis_expires() {
+    let server = Server::started();
+    let relay = server.relay().await;
+    wait_until_up(&relay).await;
+    let request = any_request();
+    relay.void(&request.reply_id.conversation(), "other").await.unwrap();
+    relay.cancel(&request.reply_id).await.unwrap();
+    let token = granted(relay.claim(&request).await.unwrap());
+    relay.append(&token, None, &[text(1)]).await.unwrap();
+    let keys: Vec<String> = relay.link.query(redis::cmd("KEYS").arg("*")).await.unwrap();
+    assert_eq!(keys.len(), 4, "{keys:?}");
+    for key in keys {
+        assert!(key.starts_with(&format!("outage:{{{}}}:", request.reply_id.conversation())), "{key}");
+        let left: i64 = relay.link.query(redis::cmd("TTL").arg(&key)).await.unwrap();
+        assert!(left > 0, "{key} never expires");
+    }
+}
+
+#[tokio::test]
+async fn a_url_that_cannot_be_read_is_told_without_its_password() {
+    let config = RedisConfig { url: "redis://:hunter2@host:no-port".into(), command_timeout_ms: COMMAND_TIMEOUT_MS };
+    let Err(error) = RedisLink::connect(&config, "").await else { panic!("connected") };
+    assert!(!error.to_string().contains("hunter2"));
+}
+
+fn any_request() -> ClaimRequest {
+    let payload = &IngressId::random().as_str()[IngressId::PREFIX.len()..].to_owned();
+    let conversation: ConversationId = format!("conv_{payload}").parse().unwrap();
+    let reply_id = MessageId::new_in(&conversation).reply();
+    ClaimRequest { reply_id, publish_nonce: "publish".into(), attempt_min: 1 }
+}
+
+fn granted(claim: Claim) -> ClaimToken {
+    match claim {
+        Claim::Granted { token, .. } => token,
+        other => panic!("not granted: {other:?}"),
+    }
+}
+
+fn text(seq: u64) -> Frame {
+    Frame { attempt: 1, generation: 1, seq, body: FrameBody::Text { offset: seq, text: "a".into() } }
+}

@@ -1,0 +1,80 @@
+//! The scripts of the claim table, each one round trip; time is Redis's own.
+
+use redis::{Script, ScriptInvocation};
+use switchboard_schemas::{
+    ids::MessageId,
+    reply_event::{Envelope, Frame},
+};
+
+use crate::{
+    redis_link::RedisLink,
+    relay::{ATTEMPTS_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, millis},
+};
+
+const COMMON: &str = include_str!("common.lua");
+
+/// One script for each step of a reply.
+pub(super) struct Scripts {
+    pub(super) claim: Script,
+    pub(super) append: Script,
+    pub(super) restore: Script,
+    pub(super) seal: Script,
+    pub(super) settle: Script,
+    pub(super) release: Script,
+    pub(super) cancel: Script,
+}
+
+impl Scripts {
+    pub(super) fn new() -> Self {
+        Self {
+            claim: script(include_str!("claim.lua")),
+            append: script(include_str!("append.lua")),
+            restore: script(include_str!("restore.lua")),
+            seal: script(include_str!("seal.lua")),
+            settle: script(include_str!("settle.lua")),
+            release: script(include_str!("release.lua")),
+            cancel: script(include_str!("cancel.lua")),
+        }
+    }
+}
+
+/// The stream of a reply's frames.
+pub(super) fn log_key(link: &RedisLink, reply: &MessageId) -> String {
+    // The braces are the hash tag: everything of one conversation lives on one node of a Redis Cluster.
+    link.key(&format!("{{{}}}:log:{reply}", reply.conversation()))
+}
+
+/// A call of `script` on the keys of `reply`.
+pub(super) fn on_reply<'a>(script: &'a Script, link: &RedisLink, reply: &MessageId) -> ScriptInvocation<'a> {
+    let conversation = reply.conversation();
+    let mut call = script.key(link.key(&format!("{{{conversation}}}:conversation")));
+    call.key(link.key(&format!("{{{conversation}}}:reply:{reply}"))).key(log_key(link, reply));
+    call
+}
+
+/// The same, with the token as the first two arguments.
+pub(super) fn with_token<'a>(script: &'a Script, link: &RedisLink, token: &ClaimToken) -> ScriptInvocation<'a> {
+    let mut call = on_reply(script, link, &token.reply_id);
+    call.arg(token.attempt).arg(token.nonce.to_string());
+    call
+}
+
+/// The channel that frames are pushed to, none when empty, and what stands before each of them.
+pub(super) fn push_target(call: &mut ScriptInvocation<'_>, channel: Option<String>, reply: &MessageId) {
+    call.arg(channel.unwrap_or_default()).arg(&Envelope::encode_address(reply)[..]);
+}
+
+/// A frame as three arguments.
+pub(super) fn frame_args(call: &mut ScriptInvocation<'_>, frame: &Frame) {
+    call.arg(frame.generation).arg(frame.seq).arg(&frame.encode()[..]);
+}
+
+fn script(body: &str) -> Script {
+    let bounds = format!(
+        "local LEASE_MS, LOG_TTL_MS, KEEP_MS, ATTEMPTS_MAX = {}, {}, {}, {ATTEMPTS_MAX}\n",
+        millis(LEASE),
+        millis(LOG_TTL),
+        millis(DONE_TTL),
+    );
+    Script::new(&[&bounds, COMMON, body].concat())
+}
