@@ -29,14 +29,15 @@ struct Placed {
 pub(super) enum Logged {
     /// It is the newest frame now.
     Added,
-    /// Known already, or of an older generation.
+    /// Known already.
     Repeated,
     /// Frames before it are missing.
     Gap,
 }
 
 impl ReplyLog {
-    /// Adds the next frame; a higher generation begins anew, because bytes of two generations are never joined.
+    /// Adds the next frame; another generation begins anew, because bytes of two generations are never joined. A
+    /// generation is a random name without an order; that its writer holds the claim is what makes it the newer one.
     pub(super) fn add(&mut self, now: Millis, frame: &Frame) -> Logged {
         self.expire(now);
         let logged = self.place(frame);
@@ -49,9 +50,6 @@ impl ReplyLog {
 
     /// What would become of `frame`.
     pub(super) fn place(&self, frame: &Frame) -> Logged {
-        if frame.generation < self.generation {
-            return Logged::Repeated;
-        }
         let same = frame.generation == self.generation;
         let last = if same { self.last_seq() } else { 0 };
         if frame.seq <= last {
@@ -73,9 +71,7 @@ impl ReplyLog {
     pub(super) fn restore(&mut self, now: Millis, frames: &[Frame]) {
         *self = Self { loose: true, ..Self::default() };
         for frame in frames {
-            if frame.generation > self.generation
-                || (frame.seq > self.last_seq() && frame.generation == self.generation)
-            {
+            if frame.generation != self.generation || frame.seq > self.last_seq() {
                 self.push(now, frame.clone());
             }
         }
@@ -96,7 +92,7 @@ impl ReplyLog {
     }
 
     fn push(&mut self, now: Millis, frame: Frame) {
-        if frame.generation > self.generation {
+        if frame.generation != self.generation {
             self.frames.clear();
             self.generation = frame.generation;
         }

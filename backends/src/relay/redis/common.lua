@@ -68,7 +68,7 @@ local function push(channel, address, frame)
 end
 
 local function log_frame(reply, generation, seq, frame)
-  if generation > reply.generation then
+  if generation ~= reply.generation then
     redis.call('DEL', log_key)
     reply.generation, reply.last = generation, 0
   end
@@ -84,7 +84,6 @@ end
 
 -- What would become of a frame: added, repeated or gap.
 local function place(reply, generation, seq)
-  if generation < reply.generation then return 'repeated' end
   local same = generation == reply.generation
   local last = same and reply.last or 0
   if seq <= last then return 'repeated' end

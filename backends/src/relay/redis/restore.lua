@@ -13,7 +13,7 @@ if not reply.status or reply.status == 'running' then
   reply.generation, reply.last = 0, 0
   for index = 5, #ARGV, 3 do
     local generation, seq, frame = tonumber(ARGV[index]), tonumber(ARGV[index + 1]), ARGV[index + 2]
-    if generation > reply.generation or (generation == reply.generation and seq > reply.last) then
+    if generation ~= reply.generation or seq > reply.last then
       log_frame(reply, generation, seq, frame)
     end
     push(ARGV[3], ARGV[4], frame)

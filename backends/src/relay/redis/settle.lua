@@ -9,7 +9,7 @@ if reply.status ~= 'stored' then
   local frame = reply['end'] or ARGV[7]
   local generation, seq = tonumber(reply.end_generation or ARGV[5]), tonumber(reply.end_seq or ARGV[6])
   -- A new generation begins a new log; in the same one the end follows whatever stands there.
-  local last = generation > reply.generation and 0 or reply.last
+  local last = generation ~= reply.generation and 0 or reply.last
   log_frame(reply, generation, math.max(seq, last + 1), frame)
   save_log(reply, '0')
   push(ARGV[3], ARGV[4], frame)
