@@ -12,6 +12,8 @@ pub mod metrics;
 mod model;
 mod retry;
 mod routing;
+#[cfg(test)]
+mod testing;
 mod trace;
 
 use std::sync::Arc;

@@ -125,7 +125,7 @@ impl<'a> Turn<'a> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let announced = CancellationToken::new();
         let work = async {
-            let (outcome, stored) = futures::join!(self.make(&history, making), self.store_user_message(position));
+            let (outcome, stored) = tokio::join!(self.make(&history, making), self.store_user_message(position));
             if !stored {
                 return JobEnd::Open(self.inference.config.parked_delay());
             }

@@ -57,8 +57,9 @@ impl Histories {
         if let Some(history) = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count) {
             return Ok(Known::Past { position: history.count, history });
         }
-        let (record, conversation) = futures::try_join!(
-            store.reply(&turn.org_id, &turn.reply_id()),
+        let reply_id = turn.reply_id();
+        let (record, conversation) = tokio::try_join!(
+            store.reply(&turn.org_id, &reply_id),
             store.conversation(&turn.org_id, &turn.conversation_id)
         )?;
         if let Some(record) = record {

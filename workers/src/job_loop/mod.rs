@@ -7,6 +7,8 @@
 pub(crate) mod dispatcher;
 mod partitions;
 mod sources;
+#[cfg(test)]
+mod tests;
 
 use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 

@@ -8,6 +8,8 @@ pub(crate) mod chunk;
 pub(crate) mod generation;
 pub(crate) mod openai;
 pub(crate) mod policy;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 

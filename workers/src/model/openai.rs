@@ -9,7 +9,7 @@ use async_openai::{
     Client,
     config::Config,
     error::OpenAIError,
-    executor::HttpRequestFactory,
+    middleware::HttpRequestFactory,
 };
 use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
