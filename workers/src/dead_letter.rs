@@ -67,6 +67,9 @@ mod tests {
         };
         assert_eq!(header("traceparent"), "t");
         assert_eq!(header("dlq-reason"), "newer");
-        assert_eq!((header("dlq-topic"), header("dlq-partition"), header("dlq-offset")), ("chat.jobs".into(), "3".into(), "9".into()));
+        assert_eq!(
+            (header("dlq-topic"), header("dlq-partition"), header("dlq-offset")),
+            ("chat.jobs".into(), "3".into(), "9".into())
+        );
     }
 }

@@ -1,8 +1,6 @@
 //! What an operator sees of the workers. Labels are bounded: topic, partition, outcome, kind; never an id or a name.
 
-use prometheus::{
-    Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector,
-};
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
 
 /// From a token on a fast machine to the longest reply, in seconds.
 const SECONDS_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];

@@ -33,7 +33,12 @@ impl Backoff {
 }
 
 /// Repeats `work` until it succeeds; none when `until` has passed. `what` names it in the log.
-pub(crate) async fn until<T, E, F>(until: Instant, mut backoff: Backoff, what: &str, mut work: impl FnMut() -> F) -> Option<T>
+pub(crate) async fn until<T, E, F>(
+    until: Instant,
+    mut backoff: Backoff,
+    what: &str,
+    mut work: impl FnMut() -> F,
+) -> Option<T>
 where
     F: Future<Output = Result<T, E>>,
     E: Display,

@@ -56,9 +56,8 @@ impl Provider {
         // Two tests may install it at once; either is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let requests = Arc::new(Mutex::new(Vec::new()));
-        let router = Router::new()
-            .route("/v1/chat/completions", post(answer))
-            .with_state((Arc::new(acts), requests.clone()));
+        let router =
+            Router::new().route("/v1/chat/completions", post(answer)).with_state((Arc::new(acts), requests.clone()));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let mut server = JoinSet::new();
@@ -82,7 +81,9 @@ async fn answer(State((acts, requests)): State<Script>, Json(request): Json<Valu
     };
     match acts[number.min(acts.len() - 1)].clone() {
         Act::Answer(status, headers, body) => {
-            let response = headers.iter().fold(Response::builder().status(status), |built, (name, value)| built.header(*name, *value));
+            let response = headers
+                .iter()
+                .fold(Response::builder().status(status), |built, (name, value)| built.header(*name, *value));
             response.body(Body::from(body)).unwrap()
         }
         Act::Stream(pieces) => {

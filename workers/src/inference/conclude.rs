@@ -77,10 +77,8 @@ impl Turn<'_> {
     /// The reply is stored: tells analytics and the client.
     pub(super) async fn announce(&self, record: &ReplyRecord) -> JobEnd {
         let Some(text) = self.stored_text(record).await else { return JobEnd::Open(LEASE) };
-        let facts = [
-            events::user_message(self.job, record.user_position),
-            events::assistant_message(self.job, record, &text),
-        ];
+        let facts =
+            [events::user_message(self.job, record.user_position), events::assistant_message(self.job, record, &text)];
         for event in &facts {
             if !self.publish(event).await {
                 return JobEnd::Open(LEASE);
@@ -95,7 +93,12 @@ impl Turn<'_> {
     }
 
     /// Publishes the user message, then what becomes of it; never returns, so that the work beside it decides.
-    pub(super) async fn publish_events(&self, position: u64, told: Receiver<MessageEvent>, announced: &CancellationToken) {
+    pub(super) async fn publish_events(
+        &self,
+        position: u64,
+        told: Receiver<MessageEvent>,
+        announced: &CancellationToken,
+    ) {
         let user = self.publish(&events::user_message(self.job, position)).await;
         if let Ok(event) = told.await
             && user
@@ -143,7 +146,11 @@ impl Turn<'_> {
         if !self.writer.settle(&ended.end, count, in_time).await {
             return JobEnd::Open(LEASE);
         }
-        if in_time || self.settle_late(&ended.end, count, announced).await { JobEnd::Finished } else { JobEnd::Open(LEASE) }
+        if in_time || self.settle_late(&ended.end, count, announced).await {
+            JobEnd::Finished
+        } else {
+            JobEnd::Open(LEASE)
+        }
     }
 
     /// The client has its end; the record stays open until analytics has the reply as well.

@@ -7,9 +7,7 @@ use switchboard_backends::{
 use switchboard_schemas::{
     ids::EventId,
     inference_job::{AnswerJob, PatchJob},
-    message_event::{
-        Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact,
-    },
+    message_event::{Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact},
     time::Timestamp,
     topics::Topic,
     versioned,

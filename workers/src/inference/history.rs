@@ -53,8 +53,14 @@ impl Histories {
     }
 
     /// The past of a turn: from memory when `settled_count`, which the relay told, agrees, else from the store.
-    pub(crate) async fn before(&self, store: &dyn Store, turn: &Turn, settled_count: Option<u64>) -> Result<Known, StoreError> {
-        if let Some(history) = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count) {
+    pub(crate) async fn before(
+        &self,
+        store: &dyn Store,
+        turn: &Turn,
+        settled_count: Option<u64>,
+    ) -> Result<Known, StoreError> {
+        if let Some(history) = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count)
+        {
             return Ok(Known::Past { position: history.count, history });
         }
         let reply_id = turn.reply_id();
@@ -85,7 +91,13 @@ impl Histories {
         self.cache.invalidate_all();
     }
 
-    async fn read(&self, store: &dyn Store, org: &OrgId, id: &ConversationId, count: u64) -> Result<Vec<Message>, StoreError> {
+    async fn read(
+        &self,
+        store: &dyn Store,
+        org: &OrgId,
+        id: &ConversationId,
+        count: u64,
+    ) -> Result<Vec<Message>, StoreError> {
         if count == 0 {
             return Ok(Vec::new());
         }

@@ -22,11 +22,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use switchboard_backends::{
-    Backends,
-    bus::IncomingRecord,
-    catalog::cache::CatalogCache,
-    relay::ClaimToken,
-    vault::Vault,
+    Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken, vault::Vault,
 };
 use switchboard_schemas::{
     inference_job::ConversationJob,

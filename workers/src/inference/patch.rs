@@ -39,7 +39,8 @@ async fn apply(inference: &Inference, job: &PatchJob) -> JobEnd {
     };
     if outcome == PatchOutcome::Applied {
         let event = events::conversation_updated(job);
-        let published = retry::until(limit, backoff, "publish an event", || events::publish(&*backends.bus, config, &event));
+        let published =
+            retry::until(limit, backoff, "publish an event", || events::publish(&*backends.bus, config, &event));
         if published.await.is_none() {
             return JobEnd::Open(config.parked_delay());
         }

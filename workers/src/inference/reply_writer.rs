@@ -113,7 +113,12 @@ impl ReplyWriter {
     }
 
     /// The writer of a reply whose claim could not be asked for: each beat tries to take it.
-    pub(crate) fn without_claim(relay: Arc<dyn Relay>, token: ClaimToken, push_to: Option<IngressId>, bytes_max: usize) -> Self {
+    pub(crate) fn without_claim(
+        relay: Arc<dyn Relay>,
+        token: ClaimToken,
+        push_to: Option<IngressId>,
+        bytes_max: usize,
+    ) -> Self {
         let mut this = Self::new(relay, token, push_to, bytes_max, LoggedReply::default());
         let log = this.log.get_mut();
         (log.away, log.forgotten) = (true, true);

@@ -1,5 +1,6 @@
 //! One message against the embedded twins: what the client is shown, what is stored, what analytics is told.
 
+mod faults;
 mod world;
 
 use std::time::Duration;
@@ -7,7 +8,7 @@ use std::time::Duration;
 use serde_json::json;
 use switchboard_backends::{
     bus::{Bus, BusEvent},
-    relay::Relay,
+    relay::{Duty, Relay},
 };
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus},
@@ -43,7 +44,10 @@ async fn a_message_is_shown_stored_and_announced_in_that_order() {
     let record = world.record(&job).await.unwrap();
     assert_eq!((record.position, record.end.sha256.as_str()), (Some(1), end.sha256.as_str()));
     let events = world.events(2).await;
-    assert_eq!(events.iter().map(|event| event["type"].as_str().unwrap()).collect::<Vec<_>>(), ["message.user", "message.assistant"]);
+    assert_eq!(
+        events.iter().map(|event| event["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        ["message.user", "message.assistant"]
+    );
     assert_eq!(events[1]["content"], json!("Hello"));
 }
 
@@ -149,7 +153,8 @@ async fn an_agent_that_is_gone_fails_the_turn_visibly() {
 async fn a_turn_that_waited_too_long_fails_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let mut job = world.job("hi");
-    job.turn.accepted_at = switchboard_schemas::time::Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
+    job.turn.accepted_at =
+        switchboard_schemas::time::Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
     world.run(&job).await;
     assert_eq!(world.record(&job).await.unwrap().end.failure, Some(ReplyFailure::DeadlineExceeded));
     assert!(world.provider.requests().is_empty());
@@ -196,7 +201,7 @@ async fn without_the_relay_the_reply_is_stored_and_announced_all_the_same() {
 
 #[tokio::test]
 async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
-    let mut world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], true).await;
+    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], true).await;
     let job = world.job("hi");
     let forget = async {
         eventually("text is in the log", async || world.logged_text(&job).await == "Hel").await;
@@ -207,7 +212,7 @@ async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
     let (end, ()) = tokio::join!(World::run_on(&inference, &job), forget);
     assert!(finished(&end));
     assert_eq!(world.messages(&job).await[1].content, "Hello");
-    world.settled_end(&job).await;
+    assert!(world.has_settled_end(&job).await);
 }
 
 #[tokio::test]
@@ -233,6 +238,61 @@ async fn a_store_that_comes_back_gets_the_turn_and_nothing_is_shown_before() {
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.messages(&job).await.len(), 2);
     assert_eq!(World::text_of(&world.pushed(&job).await), "Hello");
+}
+
+#[tokio::test]
+async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.store.set_ends_away(true);
+    world.hand_over_when(&job, async || world.store.ends_tried() > 0).await;
+    world.store.set_ends_away(false);
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.provider.requests().len(), 1);
+    let record = world.record(&job).await.unwrap();
+    assert_eq!((record.end.status, record.attempt), (ReplyStatus::Completed, 2));
+    assert_eq!(world.messages(&job).await[1].content, "Hello");
+}
+
+#[tokio::test]
+async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_next_holder() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.bus.set_events_away(true);
+    let end = world.hand_over_when(&job, async || world.has_settled_end(&job).await).await;
+    assert!(matches!(end, JobEnd::Open(_)), "not settled while analytics does not have it");
+    world.bus.set_events_away(false);
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.provider.requests().len(), 1);
+    let events = world.events(2).await;
+    assert_eq!((&events[0]["type"], &events[1]["content"]), (&json!("message.user"), &json!("Hello")));
+}
+
+#[tokio::test]
+async fn an_event_that_lags_is_waited_for() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.bus.set_events_away(true);
+    let back = async {
+        eventually("the client has its end", async || world.has_settled_end(&job).await).await;
+        world.bus.set_events_away(false);
+    };
+    let (end, ()) = tokio::join!(world.run(&job), back);
+    assert!(finished(&end));
+    assert_eq!(world.events(2).await[1]["status"], json!("completed"));
+}
+
+#[tokio::test]
+async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
+    let mut world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.relay.force_duty(Duty::GiveUp);
+    let JobEnd::Dead(cause) = world.run(&job).await else { panic!("not buried") };
+    assert_eq!(cause.class, "attempts-exhausted");
+    assert!(world.provider.requests().is_empty());
+    let frames = world.pushed(&job).await;
+    let FrameBody::End(end) = &frames[0].body else { panic!("no end") };
+    assert_eq!((end.status, end.failure), (ReplyStatus::Failed, Some(ReplyFailure::AttemptsExhausted)));
 }
 
 #[tokio::test]

@@ -168,7 +168,9 @@ mod tests {
     /// Plays any story and then lets everything end; tells the order in which jobs ended per lane.
     fn play(steps: Vec<Step>) -> (BTreeMap<String, Vec<u32>>, u32) {
         let mut dispatcher = Dispatcher::new(2, 1);
-        let (mut running, mut parked, mut ended): (Vec<(LaneKey, u32)>, Vec<_>, BTreeMap<_, Vec<u32>>) = Default::default();
+        let mut running: Vec<(LaneKey, u32)> = Vec::new();
+        let mut parked = Vec::new();
+        let mut ended: BTreeMap<String, Vec<u32>> = BTreeMap::new();
         let mut pushed = 0;
         let drain = (0..1000).map(|_| [Step::Resume(0), Step::Start, Step::Finish(0)]);
         for step in steps.into_iter().chain(drain.flatten()) {

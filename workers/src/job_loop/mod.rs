@@ -189,7 +189,8 @@ impl<H: Handler> JobLoop<H> {
 
     /// Running jobs finish under their claims, and settle nothing here any more.
     fn revoke(&mut self, lost: impl Fn(PartitionId) -> bool) {
-        let owned: Vec<_> = self.partitions.open().map(|(partition, _)| partition).filter(|owned| lost(*owned)).collect();
+        let owned: Vec<_> =
+            self.partitions.open().map(|(partition, _)| partition).filter(|owned| lost(*owned)).collect();
         for partition in owned {
             self.partitions.revoke(partition);
         }
@@ -204,7 +205,8 @@ impl<H: Handler> JobLoop<H> {
             self.metrics.in_flight.inc();
             let waited = Timestamp::now().millis_since(queued.record.published_at);
             self.metrics.queue_wait.observe(Duration::from_millis(waited).as_secs_f64());
-            let run = run_one(self.handler.clone(), self.bus.clone(), self.config.clone(), queued, self.handover.clone());
+            let run =
+                run_one(self.handler.clone(), self.bus.clone(), self.config.clone(), queued, self.handover.clone());
             self.running.spawn(async move {
                 let (queued, end) = run.await;
                 (lane, queued, end)
@@ -331,4 +333,3 @@ fn wake_of<J>(ended: Result<(LaneKey, Queued<J>, JobEnd), tokio::task::JoinError
         Err(_) => Wake::Aborted,
     }
 }
-

@@ -15,13 +15,16 @@ const REJOIN_DELAY: Duration = Duration::from_secs(1);
 /// A topic and the group that reads it.
 pub(crate) type Source = (Topic, &'static str);
 
+/// What came of joining.
+type Joined = (Source, Result<Box<dyn Consumer>, BusError>);
+
 /// One consumer for each source.
 pub(crate) struct Sources {
     bus: Arc<dyn Bus>,
     sources: &'static [Source],
     joined: Vec<(Topic, Box<dyn Consumer>)>,
     /// Joining talks to the bus, and the loop never waits for that.
-    joining: JoinSet<(Source, Result<Box<dyn Consumer>, BusError>)>,
+    joining: JoinSet<Joined>,
 }
 
 /// What a consumer said.
@@ -58,8 +61,12 @@ impl Sources {
             };
             match heard {
                 Heard::Joined(Some(Ok((source, result)))) => self.joined(source, result),
-                Heard::Joined(_) => sleep(REJOIN_DELAY).await,
-                Heard::Event(_, Ok(event)) => return SourceEvent::Bus(event),
+                Heard::Joined(_) => self.join_missing(),
+                Heard::Event(_, Ok(event)) => {
+                    // The first one is asked first: taken in turn, a busy topic cannot starve another.
+                    self.joined.rotate_left(1);
+                    return SourceEvent::Bus(event);
+                }
                 Heard::Event(topic, Err(error)) => {
                     tracing::warn!(%topic, %error, "consumer ended, joining again");
                     self.lose(topic);
@@ -107,6 +114,17 @@ impl Sources {
         }
     }
 
+    /// A join that died has not said of which source it was.
+    fn join_missing(&mut self) {
+        if self.joining.is_empty() {
+            for source in self.sources {
+                if self.joined.iter().all(|(topic, _)| *topic != source.0) {
+                    self.join(*source, REJOIN_DELAY);
+                }
+            }
+        }
+    }
+
     fn lose(&mut self, topic: Topic) {
         self.joined.retain(|(joined, _)| *joined != topic);
         if let Some(source) = self.sources.iter().find(|(name, _)| *name == topic) {
@@ -124,6 +142,6 @@ impl Sources {
 }
 
 enum Heard {
-    Joined(Option<Result<(Source, Result<Box<dyn Consumer>, BusError>), tokio::task::JoinError>>),
+    Joined(Option<Result<Joined, tokio::task::JoinError>>),
     Event(Topic, Result<BusEvent, BusError>),
 }

@@ -101,7 +101,8 @@ async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
     let mut consumer = bus.consume("operator", &[Topic::DeadLetters]).await.unwrap();
     let mut letters = Vec::new();
     while letters.len() < count {
-        let event = tokio::time::timeout(Duration::from_secs(10), consumer.next()).await.expect("a dead letter").unwrap();
+        let event =
+            tokio::time::timeout(Duration::from_secs(10), consumer.next()).await.expect("a dead letter").unwrap();
         if let BusEvent::Record(record) = event {
             letters.push(record);
         }

@@ -90,14 +90,17 @@ impl<'a> Generation<'a> {
 
     /// Tries until one stream has given text, then follows it.
     async fn first_stream(&mut self) -> Result<FinishReason, ReplyFailure> {
-        let first_token_limit = (self.begun + Duration::from_millis(self.config.first_token_total_ms)).min(self.deadline);
+        let first_token_limit =
+            (self.begun + Duration::from_millis(self.config.first_token_total_ms)).min(self.deadline);
         let (mut index, mut tries) = (0, 0);
         loop {
             let Some(endpoint) = self.endpoints.get(index).cloned() else { return Err(ReplyFailure::ModelUnavailable) };
             tries += 1;
             let error = match self.call(&endpoint, first_token_limit).await {
                 StreamEnd::Finished(reason) => return self.finished(reason),
-                StreamEnd::Failed(error) if self.first_text.is_some() => return self.continuation(&endpoint, error).await,
+                StreamEnd::Failed(error) if self.first_text.is_some() => {
+                    return self.continuation(&endpoint, error).await;
+                }
                 StreamEnd::Failed(error) => error,
             };
             let standing = Standing {

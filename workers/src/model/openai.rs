@@ -5,12 +5,7 @@
 
 use std::{pin::Pin, time::Duration};
 
-use async_openai::{
-    Client,
-    config::Config,
-    error::OpenAIError,
-    middleware::HttpRequestFactory,
-};
+use async_openai::{Client, config::Config, error::OpenAIError, middleware::HttpRequestFactory};
 use futures::{Stream, StreamExt};
 use http::{HeaderMap, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};

@@ -129,10 +129,7 @@ mod tests {
 
     #[test]
     fn the_wait_that_a_provider_asks_for_is_honoured_if_it_fits() {
-        assert_eq!(
-            after(&overloaded(Some(7)), standing(1, false), LIMITS),
-            Decision::Again(Duration::from_secs(7))
-        );
+        assert_eq!(after(&overloaded(Some(7)), standing(1, false), LIMITS), Decision::Again(Duration::from_secs(7)));
         assert_eq!(
             after(&overloaded(Some(21)), standing(1, false), LIMITS),
             Decision::Fail(ReplyFailure::ModelUnavailable)

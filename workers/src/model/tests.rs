@@ -143,8 +143,11 @@ async fn comments_that_keep_a_connection_alive_are_no_token() {
 
 #[tokio::test]
 async fn a_stream_without_a_reason_to_end_is_a_cut_and_is_never_begun_anew() {
-    for end in [Piece::Raw(""), Piece::Raw("data: [DONE]\n\n"), Piece::Event(json!({"error":"x"})), Piece::Raw("data: {\n\n")] {
-        let (generated, text, calls) = ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), end]), complete(&["Hello"])]).await;
+    for end in
+        [Piece::Raw(""), Piece::Raw("data: [DONE]\n\n"), Piece::Event(json!({"error":"x"})), Piece::Raw("data: {\n\n")]
+    {
+        let (generated, text, calls) =
+            ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), end]), complete(&["Hello"])]).await;
         assert_eq!((generated.end, text.as_str(), calls), (Err(ReplyFailure::ModelError), "Hel", 1));
     }
 }

@@ -54,7 +54,8 @@ mod tests {
 
     #[test]
     fn the_default_agent_answers_when_it_is_active() {
-        let team = [candidate("d", true, Some(Status::Active), false), candidate("m", false, Some(Status::Active), true)];
+        let team =
+            [candidate("d", true, Some(Status::Active), false), candidate("m", false, Some(Status::Active), true)];
         assert_eq!(chosen(&team), Some(0));
         assert_eq!(choose(&team).unwrap().reason, "default agent");
     }
@@ -73,6 +74,9 @@ mod tests {
     #[test]
     fn a_team_of_nobody_has_no_choice() {
         assert_eq!(choose(&[]), None);
-        assert_eq!(chosen(&[candidate("gone", false, None, false), candidate("off", false, Some(Status::Inactive), true)]), Some(1));
+        assert_eq!(
+            chosen(&[candidate("gone", false, None, false), candidate("off", false, Some(Status::Inactive), true)]),
+            Some(1)
+        );
     }
 }

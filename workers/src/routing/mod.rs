@@ -80,7 +80,8 @@ impl Routing {
         let mut candidates = Vec::new();
         for (place, id) in named.enumerate() {
             let agent = self.catalog.agent(id).await?;
-            let settings = agent.as_deref().filter(|agent: &&Agent| agent.org_id == team.org_id).map(|agent| &agent.settings);
+            let settings =
+                agent.as_deref().filter(|agent: &&Agent| agent.org_id == team.org_id).map(|agent| &agent.settings);
             candidates.push(Candidate {
                 agent_id: id.clone(),
                 is_default: place == 0 && team.default_agent.is_some(),
@@ -93,7 +94,8 @@ impl Routing {
 
     async fn hand_on(&self, job: &ChatJob, choice: Choice) -> Result<(), BusError> {
         let routed = Routed { team_id: job.team_id.clone(), reason: choice.reason.to_owned() };
-        let answer = AnswerJob { agent_id: choice.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
+        let answer =
+            AnswerJob { agent_id: choice.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
         let answer = ConversationJob::Answer(Box::new(answer));
         let payload = versioned::encode(&answer).map_err(|error| BusError::Fatal(error.to_string()))?;
         let record = OutgoingRecord {

@@ -1,14 +1,7 @@
 //! A worker among embedded twins that can be told to fail.
 
-use std::{
-    sync::{
-        Arc, Mutex,
-        atomic::{AtomicBool, Ordering},
-    },
-    time::Duration,
-};
+use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
 use prometheus::Registry;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
@@ -16,15 +9,13 @@ use switchboard_backends::{
     bus::{Bus, BusEvent, OutgoingRecord, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
-    relay::{
-        Claim, ClaimRequest, ClaimToken, Relay, RelayError, Settlement, Standing, embedded::EmbeddedRelay,
-    },
-    store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
+    relay::{Relay, embedded::EmbeddedRelay},
+    store::{ReplyRecord, Store, embedded::EmbeddedStore},
     vault::Vault,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
-    conversation::{Conversation, Message},
+    conversation::Message,
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
     inference_job::{AnswerJob, ConversationJob, PatchJob},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
@@ -34,14 +25,13 @@ use switchboard_schemas::{
     turn::{Source, Turn, Visitor},
     versioned,
 };
-use tokio::{
-    sync::mpsc,
-    task::JoinSet,
-    time::{Instant, timeout},
-};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-use super::is_end;
+use super::{
+    faults::{FaultyBus, FaultyRelay, FaultyStore},
+    is_end,
+};
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
@@ -58,7 +48,7 @@ pub(super) struct World {
     pub(super) provider: Provider,
     pub(super) relay: Arc<FaultyRelay>,
     pub(super) store: Arc<FaultyStore>,
-    pub(super) bus: Arc<EmbeddedBus>,
+    pub(super) bus: Arc<FaultyBus>,
     context: WorkerContext,
     ingress: IngressId,
     listener: mpsc::Receiver<Envelope>,
@@ -70,7 +60,7 @@ impl World {
     pub(super) async fn new(acts: Vec<Act>, continues_prefix: bool) -> Self {
         let provider = Provider::start(acts).await;
         let dir = tempfile::tempdir().unwrap();
-        let bus = Arc::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap());
+        let bus = Arc::new(FaultyBus::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap()));
         let relay = Arc::new(FaultyRelay::new());
         let store = Arc::new(FaultyStore::new(EmbeddedStore::open(&dir.path().join("store.db")).unwrap()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
@@ -172,12 +162,23 @@ impl World {
 
     /// Runs until this text is logged, then asks the worker to hand over.
     pub(super) async fn hand_over_after(&self, job: &AnswerJob, text: &str) -> JobEnd {
+        self.hand_over_when(job, async || self.logged_text(job).await == text).await
+    }
+
+    /// Runs until `ready`, then asks the worker to hand over.
+    pub(super) async fn hand_over_when(&self, job: &AnswerJob, ready: impl AsyncFnMut() -> bool) -> JobEnd {
         let (inference, handover) = (self.patient(), CancellationToken::new());
         let ask = async {
-            eventually("text is in the log", async || self.logged_text(job).await == text).await;
+            eventually("it is so far", ready).await;
             handover.cancel();
         };
         tokio::join!(Box::pin(answer::run(&inference, job, &handover)), ask).0
+    }
+
+    /// Whether the log of the relay that runs now holds the end.
+    pub(super) async fn has_settled_end(&self, job: &AnswerJob) -> bool {
+        let frames = self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap();
+        frames.iter().any(|frame| matches!(frame.body, FrameBody::End(_)))
     }
 
     pub(super) fn relay(&self) -> Arc<EmbeddedRelay> {
@@ -186,12 +187,6 @@ impl World {
 
     pub(super) async fn logged_text(&self, job: &AnswerJob) -> String {
         LoggedReply::read(self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap()).text
-    }
-
-    /// Waits until the log of the relay that runs now holds the end.
-    pub(super) async fn settled_end(&mut self, job: &AnswerJob) {
-        let frames = self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap();
-        assert!(frames.iter().any(|frame| matches!(frame.body, FrameBody::End(_))), "{frames:?}");
     }
 
     /// The frames that the ingress was sent, up to the end, without beats.
@@ -218,7 +213,8 @@ impl World {
 
     pub(super) async fn patch_answer(&mut self) -> PatchOutcome {
         loop {
-            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv()).await.expect("an answer").unwrap() {
+            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv()).await.expect("an answer").unwrap()
+            {
                 return outcome;
             }
         }
@@ -284,153 +280,5 @@ fn shop() -> Agent {
         provider: None,
         fallback_provider: None,
         settings: AgentSettings { instructions: "be kind".into(), ..AgentSettings::default() },
-    }
-}
-
-/// The embedded relay, which can go away, forget, or fence everyone.
-pub(super) struct FaultyRelay {
-    inner: Mutex<Arc<EmbeddedRelay>>,
-    away: AtomicBool,
-    fenced: AtomicBool,
-}
-
-impl FaultyRelay {
-    fn new() -> Self {
-        let inner = Mutex::new(Arc::new(EmbeddedRelay::open(None).unwrap()));
-        Self { inner, away: AtomicBool::new(false), fenced: AtomicBool::new(false) }
-    }
-
-    pub(super) fn set_away(&self, away: bool) {
-        self.away.store(away, Ordering::SeqCst);
-    }
-
-    pub(super) fn set_fenced(&self, fenced: bool) {
-        self.fenced.store(fenced, Ordering::SeqCst);
-    }
-
-    /// An empty relay takes the place of the one that knew.
-    pub(super) fn forget(&self) {
-        *self.inner.lock().unwrap() = Arc::new(EmbeddedRelay::open(None).unwrap());
-    }
-
-    pub(super) fn inner(&self) -> Arc<EmbeddedRelay> {
-        self.inner.lock().unwrap().clone()
-    }
-
-    fn up(&self) -> Result<Arc<EmbeddedRelay>, RelayError> {
-        if self.away.load(Ordering::SeqCst) { Err(RelayError::Unavailable("as asked".into())) } else { Ok(self.inner()) }
-    }
-
-    fn judge(&self, standing: Standing) -> Standing {
-        if self.fenced.load(Ordering::SeqCst) { Standing::Fenced } else { standing }
-    }
-}
-
-#[async_trait]
-impl Relay for FaultyRelay {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
-        self.up()?.claim(request).await
-    }
-
-    async fn append(&self, token: &ClaimToken, to: Option<&IngressId>, frames: &[Frame]) -> Result<Standing, RelayError> {
-        Ok(self.judge(self.up()?.append(token, to, frames).await?))
-    }
-
-    async fn restore(&self, token: &ClaimToken, to: Option<&IngressId>, frames: &[Frame]) -> Result<Standing, RelayError> {
-        Ok(self.judge(self.up()?.restore(token, to, frames).await?))
-    }
-
-    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
-        Ok(self.judge(self.up()?.seal(token, end).await?))
-    }
-
-    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
-        Ok(self.judge(self.up()?.settle(token, settlement).await?))
-    }
-
-    async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
-        self.up()?.release(token).await
-    }
-
-    async fn answer_patch(&self, to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
-        self.up()?.answer_patch(to, patch, outcome).await
-    }
-
-    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
-        self.up()?.listen(ingress).await
-    }
-
-    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
-        self.up()?.read_log(reply, after_seq).await
-    }
-
-    async fn void(&self, conversation: &ConversationId, nonce: &str) -> Result<(), RelayError> {
-        self.up()?.void(conversation, nonce).await
-    }
-
-    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        self.up()?.cancel(reply).await
-    }
-
-    async fn check(&self) -> Result<(), RelayError> {
-        self.up()?.check().await
-    }
-}
-
-/// The embedded store, which can go away for a while.
-pub(super) struct FaultyStore {
-    pub(super) inner: EmbeddedStore,
-    away_until: Mutex<Option<Instant>>,
-}
-
-impl FaultyStore {
-    const fn new(inner: EmbeddedStore) -> Self {
-        Self { inner, away_until: Mutex::new(None) }
-    }
-
-    pub(super) fn set_away_for(&self, time: Duration) {
-        *self.away_until.lock().unwrap() = Some(Instant::now() + time);
-    }
-
-    fn up(&self) -> Result<&EmbeddedStore, StoreError> {
-        let away = self.away_until.lock().unwrap().is_some_and(|until| Instant::now() < until);
-        if away { Err(StoreError::Unavailable("as asked".into())) } else { Ok(&self.inner) }
-    }
-}
-
-#[async_trait]
-impl Store for FaultyStore {
-    async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
-        self.up()?.begin_turn(start).await
-    }
-
-    async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
-        self.up()?.finish_turn(end).await
-    }
-
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
-        self.up()?.reply(org, reply).await
-    }
-
-    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
-        self.up()?.conversation(org, id).await
-    }
-
-    async fn messages(&self, org: &OrgId, id: &ConversationId, from: u64, limit: u32) -> Result<Vec<Message>, StoreError> {
-        self.up()?.messages(org, id, from, limit).await
-    }
-
-    async fn update_metadata(
-        &self,
-        org: &OrgId,
-        id: &ConversationId,
-        changes: &Map<String, Value>,
-        at: Timestamp,
-    ) -> Result<bool, StoreError> {
-        self.up()?.update_metadata(org, id, changes, at).await
-    }
-
-    async fn check(&self) -> Result<(), StoreError> {
-        self.up()?.check().await
     }
 }
