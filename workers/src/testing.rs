@@ -1,7 +1,10 @@
 //! A provider that misbehaves on request, for the tests of this crate.
 
 use std::{
-    sync::{Arc, Mutex},
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
     time::Duration,
 };
 
@@ -48,6 +51,7 @@ pub(crate) struct Provider {
     /// Its base URL.
     pub(crate) base_url: String,
     requests: Arc<Mutex<Vec<Value>>>,
+    open: Arc<AtomicUsize>,
     _server: JoinSet<()>,
 }
 
@@ -55,14 +59,22 @@ impl Provider {
     pub(crate) async fn start(acts: Vec<Act>) -> Self {
         // Two tests may install it at once; either is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let requests = Arc::new(Mutex::new(Vec::new()));
-        let router =
-            Router::new().route("/v1/chat/completions", post(answer)).with_state((Arc::new(acts), requests.clone()));
+        let (requests, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state((
+            Arc::new(acts),
+            requests.clone(),
+            open.clone(),
+        ));
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { base_url, requests, _server: server }
+        Self { base_url, requests, open, _server: server }
+    }
+
+    /// Streams whose reader has not gone.
+    pub(crate) fn open_streams(&self) -> usize {
+        self.open.load(Ordering::SeqCst)
     }
 
     /// The bodies of all requests so far.
@@ -71,9 +83,25 @@ impl Provider {
     }
 }
 
-type Script = (Arc<Vec<Act>>, Arc<Mutex<Vec<Value>>>);
+type Script = (Arc<Vec<Act>>, Arc<Mutex<Vec<Value>>>, Arc<AtomicUsize>);
 
-async fn answer(State((acts, requests)): State<Script>, Json(request): Json<Value>) -> Response {
+/// Counts a stream for as long as it is read.
+struct Open(Arc<AtomicUsize>);
+
+impl Open {
+    fn new(count: Arc<AtomicUsize>) -> Self {
+        count.fetch_add(1, Ordering::SeqCst);
+        Self(count)
+    }
+}
+
+impl Drop for Open {
+    fn drop(&mut self) {
+        self.0.fetch_sub(1, Ordering::SeqCst);
+    }
+}
+
+async fn answer(State((acts, requests, open)): State<Script>, Json(request): Json<Value>) -> Response {
     let number = {
         let mut requests = requests.lock().unwrap();
         requests.push(request);
@@ -87,14 +115,14 @@ async fn answer(State((acts, requests)): State<Script>, Json(request): Json<Valu
             response.body(Body::from(body)).unwrap()
         }
         Act::Stream(pieces) => {
-            let body = stream::unfold(pieces.into_iter(), |mut pieces| async move {
+            let body = stream::unfold((pieces.into_iter(), Open::new(open)), |(mut pieces, open)| async move {
                 let bytes = match pieces.next()? {
                     Piece::Text(text) => event(&json!({"choices":[{"delta":{"content":text}}]})),
                     Piece::Event(chunk) => event(&chunk),
                     Piece::Raw(raw) => raw.to_owned(),
                     Piece::Hang => std::future::pending().await,
                 };
-                Some((Ok::<_, std::convert::Infallible>(bytes), pieces))
+                Some((Ok::<_, std::convert::Infallible>(bytes), (pieces, open)))
             });
             Response::builder().header("content-type", "text/event-stream").body(Body::from_stream(body)).unwrap()
         }

@@ -9,12 +9,12 @@ mod claim;
 mod conclude;
 mod endpoints;
 mod events;
-mod history;
-mod outcome;
+pub(crate) mod history;
+pub(crate) mod outcome;
 mod patch;
 mod prompt;
-mod reply_log;
-mod reply_writer;
+pub(crate) mod reply_log;
+pub(crate) mod reply_writer;
 #[cfg(test)]
 mod tests;
 

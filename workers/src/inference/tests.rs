@@ -115,6 +115,7 @@ async fn a_cancel_stops_the_reply_within_a_second_and_keeps_its_text() {
     let inference = world.patient();
     let (end, cancelled_at) = tokio::join!(World::run_on(&inference, &job), cancel);
     assert!(finished(&end) && cancelled_at.elapsed() < Duration::from_millis(1_500));
+    eventually("the provider is let go", async || world.provider.open_streams() == 0).await;
     let record = world.record(&job).await.unwrap();
     assert_eq!((record.end.status, record.end.finish_reason), (ReplyStatus::Cancelled, Some(FinishReason::Cancelled)));
     assert_eq!(world.messages(&job).await[1].content, "Hel");

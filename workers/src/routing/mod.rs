@@ -4,6 +4,9 @@
 //! while the team is unchanged, and the claim of the reply drops whatever comes twice.
 
 mod choice;
+mod no_route;
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -12,6 +15,7 @@ use switchboard_backends::{
     Backends,
     bus::{BusError, IncomingRecord, OutgoingRecord},
     catalog::cache::CatalogCache,
+    relay::RelayError,
     store::StoreError,
 };
 use switchboard_schemas::{
@@ -53,6 +57,8 @@ enum RoutingError {
     Store(#[from] StoreError),
     #[error(transparent)]
     Bus(#[from] BusError),
+    #[error(transparent)]
+    Relay(#[from] RelayError),
 }
 
 impl Routing {
@@ -67,8 +73,10 @@ impl Routing {
             None => None,
         };
         let Some(choice) = choice else {
-            let reason = "no agent of the team can be named".to_owned();
-            return Ok(JobEnd::Dead(Cause { class: "no-route", reason, attempts: 1 }));
+            return Ok(no_route::fail(&self.backends, job).await?.unwrap_or_else(|| {
+                let reason = "the team is gone or has nobody".to_owned();
+                JobEnd::Dead(Cause { class: "no-route", reason, attempts: 1 })
+            }));
         };
         self.hand_on(job, choice).await?;
         Ok(JobEnd::Finished)
