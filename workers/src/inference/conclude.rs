@@ -25,7 +25,7 @@ use super::{
     outcome::{Ended, Outcome, digest},
     reply_writer::Sealed,
 };
-use crate::job_loop::JobEnd;
+use crate::{dead_letter::Cause, job_loop::JobEnd};
 
 impl Turn<'_> {
     /// Concludes what was made just now.
@@ -76,7 +76,10 @@ impl Turn<'_> {
 
     /// The reply is stored: tells analytics and the client.
     pub(super) async fn announce(&self, record: &ReplyRecord) -> JobEnd {
-        let Some(text) = self.stored_text(record).await else { return JobEnd::Open(LEASE) };
+        let text = match self.stored_text(record).await {
+            Ok(text) => text,
+            Err(end) => return end,
+        };
         let facts =
             [events::user_message(self.job, record.user_position), events::assistant_message(self.job, record, &text)];
         for event in &facts {
@@ -171,17 +174,20 @@ impl Turn<'_> {
         self.inference.histories.add(&turn.conversation_id, before, std::iter::once(question).chain(reply));
     }
 
-    /// The text of a stored reply; none when the store cannot say.
-    async fn stored_text(&self, record: &ReplyRecord) -> Option<String> {
-        let Some(position) = record.position else { return Some(String::new()) };
+    /// The text of a stored reply, or how this run ends without it.
+    async fn stored_text(&self, record: &ReplyRecord) -> Result<String, JobEnd> {
+        let Some(position) = record.position else { return Ok(String::new()) };
         let (store, turn) = (&*self.inference.backends.store, &self.job.turn);
         let read = || store.messages(&turn.org_id, &turn.conversation_id, position, 1);
-        let messages = self.insist(self.conclusion_limit, "read the stored reply", read).await?;
+        let messages = self.insist(self.conclusion_limit, "read the stored reply", read).await;
+        let messages = messages.ok_or(JobEnd::Open(LEASE))?;
         let reply = messages.into_iter().find(|message| message.id == turn.reply_id());
-        if reply.is_none() {
-            tracing::error!("a reply that is recorded has no text in the store");
-        }
-        reply.map(|message| message.content)
+        // No later try will find it: an operator has to look.
+        let lost = || {
+            let reason = "the reply is recorded, but its text is not in the store".to_owned();
+            JobEnd::Dead(Cause { class: "reply-text-lost", reason, attempts: self.writer.token().attempt })
+        };
+        reply.map(|message| message.content).ok_or_else(lost)
     }
 
     async fn publish(&self, event: &MessageEvent) -> bool {

@@ -91,6 +91,8 @@ struct Queued<J> {
     ticket: Ticket,
     record: Arc<IncomingRecord>,
     work: Work<J>,
+    /// It ran before, so that it no longer waits for its first start.
+    started: bool,
 }
 
 #[derive(Clone)]
@@ -184,7 +186,7 @@ impl<H: Handler> JobLoop<H> {
                 (lane_of(&record), Work::Park)
             }
         };
-        self.dispatcher.push(lane, Queued { ticket, record: Arc::new(record), work });
+        self.dispatcher.push(lane, Queued { ticket, record: Arc::new(record), work, started: false });
     }
 
     /// Running jobs finish under their claims, and settle nothing here any more.
@@ -201,10 +203,12 @@ impl<H: Handler> JobLoop<H> {
     }
 
     fn start_ready(&mut self) {
-        while let Some((lane, queued)) = self.dispatcher.start() {
+        while let Some((lane, mut queued)) = self.dispatcher.start() {
             self.metrics.in_flight.inc();
-            let waited = Timestamp::now().millis_since(queued.record.published_at);
-            self.metrics.queue_wait.observe(Duration::from_millis(waited).as_secs_f64());
+            if !std::mem::replace(&mut queued.started, true) {
+                let waited = Timestamp::now().millis_since(queued.record.published_at);
+                self.metrics.queue_wait.observe(Duration::from_millis(waited).as_secs_f64());
+            }
             let run =
                 run_one(self.handler.clone(), self.bus.clone(), self.config.clone(), queued, self.handover.clone());
             self.running.spawn(async move {
