@@ -136,9 +136,9 @@ fn event(chunk: &Value) -> String {
 /// Bounds that a test can wait for.
 pub(crate) fn quick() -> WorkersConfig {
     WorkersConfig {
-        first_token_timeout_ms: 300,
-        first_token_total_ms: 1_500,
-        token_idle_timeout_ms: 300,
+        first_token_timeout_ms: 700,
+        first_token_total_ms: 3_000,
+        token_idle_timeout_ms: 700,
         provider_retry_delay_min_ms: 1,
         provider_retry_delay_max_ms: 10,
         store_retry_delay_min_ms: 5,

@@ -209,7 +209,7 @@ async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
         world.relay.forget();
         eventually("it was written again", async || world.logged_text(&job).await.starts_with("Hel")).await;
     };
-    let inference = world.patient_for(1_500);
+    let inference = world.patient_for(2_500);
     let (end, ()) = tokio::join!(World::run_on(&inference, &job), forget);
     assert!(finished(&end));
     assert_eq!(world.messages(&job).await[1].content, "Hello");
