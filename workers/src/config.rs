@@ -1,0 +1,160 @@
+//! Every bound of the workers: a key with its unit, and the default that the design gives it.
+
+use std::time::Duration;
+
+use serde::Deserialize;
+
+/// The `[workers]` section of the configuration.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct WorkersConfig {
+    /// Turns that run at once in this process.
+    pub in_flight_max: usize,
+    /// Changes of metadata that run at once; apart, so that long replies do not keep them waiting.
+    pub patches_in_flight_max: usize,
+    /// Records that wait in this process before it stops to fetch more.
+    pub queued_jobs_max: usize,
+    /// How long a turn may take from its start.
+    pub job_deadline_ms: u64,
+    /// How long after its acceptance a turn may begin.
+    pub turn_begin_max_ms: u64,
+    /// First token, one try.
+    pub first_token_timeout_ms: u64,
+    /// First token, all tries and the fallback together.
+    pub first_token_total_ms: u64,
+    /// Silence between two tokens.
+    pub token_idle_timeout_ms: u64,
+    /// The whole model call.
+    pub reply_timeout_ms: u64,
+    /// Connection to a provider.
+    pub connect_timeout_ms: u64,
+    /// Tries of one provider after the first, before the first token.
+    pub provider_retries_max: u32,
+    /// Shortest pause between two tries.
+    pub provider_retry_delay_min_ms: u64,
+    /// Longest pause between two tries, unless the provider asks for more.
+    pub provider_retry_delay_max_ms: u64,
+    /// Bytes of the body of one provider response, as they come over the wire.
+    pub provider_body_bytes_max: usize,
+    /// Text of one reply.
+    pub reply_bytes_max: usize,
+    /// Messages of the history that are read for a prompt.
+    pub history_messages_max: u32,
+    /// Histories that are kept in memory, in bytes of text.
+    pub history_cache_bytes_max: u64,
+    /// Tokens of a prompt, estimated at four characters each; the oldest turns are left out first.
+    pub prompt_tokens_max: usize,
+    /// How long after its deadline a finished turn is tried to be stored and announced.
+    pub store_grace_ms: u64,
+    /// Shortest pause between two tries of the store or the bus.
+    pub store_retry_delay_min_ms: u64,
+    /// Longest pause between two tries of the store or the bus.
+    pub store_retry_delay_max_ms: u64,
+    /// How long a publish may wait for its acknowledgement.
+    pub publish_timeout_ms: u64,
+    /// How long the end of a reply waits for its event before it is told without.
+    pub event_ack_wait_ms: u64,
+    /// Pause before a record is looked at again that this version cannot read, or that could not be buried.
+    pub parked_delay_ms: u64,
+    /// How long running jobs may go on once the worker is to stop.
+    pub drain_ms: u64,
+}
+
+impl Default for WorkersConfig {
+    fn default() -> Self {
+        Self {
+            in_flight_max: 256,
+            patches_in_flight_max: 64,
+            queued_jobs_max: 2048,
+            job_deadline_ms: 120_000,
+            turn_begin_max_ms: 600_000,
+            first_token_timeout_ms: 8_000,
+            first_token_total_ms: 20_000,
+            token_idle_timeout_ms: 15_000,
+            reply_timeout_ms: 110_000,
+            connect_timeout_ms: 3_000,
+            provider_retries_max: 2,
+            provider_retry_delay_min_ms: 200,
+            provider_retry_delay_max_ms: 2_000,
+            provider_body_bytes_max: 32 << 20,
+            reply_bytes_max: 65_536,
+            history_messages_max: 40,
+            history_cache_bytes_max: 64 << 20,
+            prompt_tokens_max: 12_000,
+            store_grace_ms: 300_000,
+            store_retry_delay_min_ms: 100,
+            store_retry_delay_max_ms: 5_000,
+            publish_timeout_ms: 3_000,
+            event_ack_wait_ms: 100,
+            parked_delay_ms: 5_000,
+            drain_ms: 25_000,
+        }
+    }
+}
+
+impl WorkersConfig {
+    /// What is wrong with these figures: key and reason, all of them.
+    pub fn problems(&self) -> Vec<(&'static str, &'static str)> {
+        let mut problems = Vec::new();
+        let mut need = |fine: bool, key, reason| {
+            if !fine {
+                problems.push((key, reason));
+            }
+        };
+        need(self.in_flight_max > 0, "in_flight_max", "must be at least 1");
+        need(self.patches_in_flight_max > 0, "patches_in_flight_max", "must be at least 1");
+        need(self.queued_jobs_max > 0, "queued_jobs_max", "must be at least 1");
+        need(self.reply_bytes_max >= 4, "reply_bytes_max", "must hold at least one character, 4 bytes");
+        need(self.history_messages_max > 0, "history_messages_max", "must be at least 1");
+        need(
+            self.provider_retry_delay_min_ms <= self.provider_retry_delay_max_ms,
+            "provider_retry_delay_min_ms",
+            "must not exceed provider_retry_delay_max_ms",
+        );
+        need(
+            self.store_retry_delay_min_ms <= self.store_retry_delay_max_ms,
+            "store_retry_delay_min_ms",
+            "must not exceed store_retry_delay_max_ms",
+        );
+        problems
+    }
+
+    pub(crate) const fn job_deadline(&self) -> Duration {
+        Duration::from_millis(self.job_deadline_ms)
+    }
+
+    pub(crate) const fn store_grace(&self) -> Duration {
+        Duration::from_millis(self.store_grace_ms)
+    }
+
+    pub(crate) const fn publish_timeout(&self) -> Duration {
+        Duration::from_millis(self.publish_timeout_ms)
+    }
+
+    pub(crate) const fn parked_delay(&self) -> Duration {
+        Duration::from_millis(self.parked_delay_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_defaults_are_sound() {
+        assert!(WorkersConfig::default().problems().is_empty());
+    }
+
+    #[test]
+    fn all_mistakes_are_told_together() {
+        let config = WorkersConfig { in_flight_max: 0, reply_bytes_max: 3, ..WorkersConfig::default() };
+        let keys: Vec<_> = config.problems().into_iter().map(|(key, _)| key).collect();
+        assert_eq!(keys, ["in_flight_max", "reply_bytes_max"]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        let read = serde_json::from_str::<WorkersConfig>(r#"{"in_flight": 3}"#);
+        assert!(read.unwrap_err().to_string().contains("in_flight"));
+    }
+}

@@ -1,0 +1,272 @@
+//! One message from its claim to its final state (step 7 of the path).
+//!
+//! The bus record is the write-ahead log: the user message is stored and announced beside the model call, and nothing
+//! but a history that is not in memory is read from a store before it.
+
+use std::time::Duration;
+
+use switchboard_backends::{
+    relay::{Duty, LEASE},
+    store::{StoreError, TurnStart},
+};
+use switchboard_schemas::{
+    agent::{Agent, Status},
+    conversation::{ConversationOwner, FinishReason},
+    inference_job::AnswerJob,
+    reply_event::{FrameBody, ReplyEnd, ReplyFailure, ReplyHead},
+    time::Timestamp,
+};
+use tokio::time::{Instant, timeout_at};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    Inference,
+    claim::{self, Claimed},
+    endpoints,
+    history::{History, Known},
+    outcome::Outcome,
+    prompt,
+    reply_writer::ReplyWriter,
+};
+use crate::{
+    dead_letter::Cause,
+    job_loop::JobEnd,
+    model::{
+        Endpoint, Prompt,
+        generation::{Generated, Generation},
+    },
+    retry::{self, Backoff},
+};
+
+/// Answers one message, or does what an earlier attempt left undone.
+pub(super) async fn run(inference: &Inference, job: &AnswerJob, handover: &CancellationToken) -> JobEnd {
+    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job).await {
+        Ok(claimed) => claimed,
+        Err(end) => return end,
+    };
+    let turn = Turn::new(inference, job, &writer);
+    tokio::select! {
+        biased;
+        // Someone else has it: what they make of it, the next claim will tell.
+        () = writer.fenced().cancelled() => JobEnd::Open(LEASE),
+        () = handover.cancelled() => turn.hand_over().await,
+        () = writer.drive() => JobEnd::Open(LEASE),
+        end = Box::pin(turn.run(duty, settled_count)) => end,
+    }
+}
+
+/// A claimed turn.
+pub(super) struct Turn<'a> {
+    pub(super) inference: &'a Inference,
+    pub(super) job: &'a AnswerJob,
+    pub(super) writer: &'a ReplyWriter,
+    /// When the reply must be made.
+    deadline: Instant,
+    /// When storing and telling it is given up, for this attempt.
+    pub(super) conclusion_limit: Instant,
+}
+
+/// Where the reply of a turn comes from.
+enum Making {
+    /// The model.
+    Model,
+    /// It has failed already.
+    Failed(ReplyFailure),
+    /// It was sealed by an earlier attempt.
+    Sealed(ReplyEnd),
+}
+
+impl<'a> Turn<'a> {
+    fn new(inference: &'a Inference, job: &'a AnswerJob, writer: &'a ReplyWriter) -> Self {
+        let deadline = Instant::now() + inference.config.job_deadline();
+        Self { inference, job, writer, deadline, conclusion_limit: deadline + inference.config.store_grace() }
+    }
+
+    async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {
+        // Says that we live, and learns whether the reply is to be made at all.
+        self.writer.flush(true).await;
+        match duty {
+            Duty::Answer => self.begin(settled_count, Making::Model).await,
+            Duty::Announce => self.begin(None, Making::Model).await,
+            Duty::StoreSealed { end } => match end.body {
+                FrameBody::End(end) => self.begin(None, Making::Sealed(*end)).await,
+                _ => self.begin(None, Making::Failed(ReplyFailure::Internal)).await,
+            },
+            Duty::GiveUp => self.give_up().await,
+        }
+    }
+
+    /// The reply fails visibly, and the record that killed so many attempts is kept for an operator.
+    async fn give_up(&self) -> JobEnd {
+        let attempts = self.writer.token().attempt;
+        match self.begin(None, Making::Failed(ReplyFailure::AttemptsExhausted)).await {
+            JobEnd::Finished => {
+                let reason = "every attempt died before the reply had its final state".to_owned();
+                JobEnd::Dead(Cause { class: "attempts-exhausted", reason, attempts })
+            }
+            end => end,
+        }
+    }
+
+    async fn begin(&self, settled_count: Option<u64>, making: Making) -> JobEnd {
+        let store = &*self.inference.backends.store;
+        let known = self.insist(self.deadline, "read the history", || {
+            self.inference.histories.before(store, &self.job.turn, settled_count)
+        });
+        match known.await {
+            Some(Known::Past { history, position }) => Box::pin(self.turn_over(history, position, making)).await,
+            Some(Known::Final(record)) => self.announce(&record).await,
+            None => self.hand_over().await,
+        }
+    }
+
+    /// Brings the turn from its beginning to its end, with its events beside it.
+    async fn turn_over(&self, history: History, position: u64, making: Making) -> JobEnd {
+        let (tell, told) = tokio::sync::oneshot::channel();
+        let announced = CancellationToken::new();
+        let work = async {
+            let (outcome, stored) = tokio::join!(self.make(&history, making), self.store_user_message(position));
+            if !stored {
+                return JobEnd::Open(self.inference.config.parked_delay());
+            }
+            match outcome {
+                Made::Now(outcome) => self.conclude(position, &history, outcome, tell, &announced).await,
+                Made::Before(end) => self.conclude_sealed(position, &history, end, tell, &announced).await,
+            }
+        };
+        tokio::select! {
+            end = work => end,
+            () = self.publish_events(position, told, &announced) => JobEnd::Open(LEASE),
+        }
+    }
+
+    /// Stores the user message; until then nothing of the reply is shown.
+    async fn store_user_message(&self, position: u64) -> bool {
+        let owner = match &self.job.routed {
+            Some(routed) => ConversationOwner::Team(routed.team_id.clone()),
+            None => ConversationOwner::Agent(self.job.agent_id.clone()),
+        };
+        let attempt = self.writer.token().attempt;
+        let start = TurnStart { turn: self.job.turn.clone(), owner, position, attempt };
+        let store = &*self.inference.backends.store;
+        let stored = self.insist(self.conclusion_limit, "store the user message", || store.begin_turn(&start)).await;
+        if stored.is_some() {
+            self.writer.user_stored();
+        }
+        stored.is_some()
+    }
+
+    async fn make(&self, history: &History, making: Making) -> Made {
+        match making {
+            Making::Model => Made::Now(self.ask_model(history).await),
+            Making::Failed(failure) => Made::Now(Outcome::failed(failure)),
+            Making::Sealed(end) => Made::Before(end),
+        }
+    }
+
+    async fn ask_model(&self, history: &History) -> Outcome {
+        let logged = self.writer.whole_text();
+        if self.writer.cancelled().is_cancelled() {
+            return Outcome::cancelled();
+        }
+        let waited_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
+        if logged.is_empty() && waited_ms > self.inference.config.turn_begin_max_ms {
+            return Outcome::failed(ReplyFailure::DeadlineExceeded);
+        }
+        if logged.len() >= self.inference.config.reply_bytes_max {
+            return Outcome { end: Ok(FinishReason::Length), ..Outcome::cancelled() };
+        }
+        let (agent, endpoints) = match self.agent().await {
+            Ok(found) => found,
+            Err(failure) => return Outcome::failed(failure),
+        };
+        let tokens_max = self.inference.config.prompt_tokens_max;
+        let prompt = prompt::of(&agent.settings, &history.messages, &self.job.turn.content, tokens_max);
+        let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
+        let generated = tokio::select! {
+            biased;
+            // Dropping the call closes the connection to the provider.
+            () = self.writer.cancelled().cancelled() => return self.estimated(Outcome::cancelled(), &prompt),
+            generated = self.generate(&agent, endpoints, &prompt, &logged) => generated,
+        };
+        self.measure(&generated);
+        let first_text_ms = generated.first_text.map(|first| begun_ms + millis(first));
+        let outcome = Outcome { end: generated.end, usage: generated.usage.unwrap_or_default(), first_text_ms };
+        if generated.usage.is_some() { outcome } else { self.estimated(outcome, &prompt) }
+    }
+
+    /// The agent and who may answer for it.
+    async fn agent(&self) -> Result<(std::sync::Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
+        let found = self.insist(self.deadline, "read the agent", || async {
+            let Some(agent) = self.inference.catalog.agent(&self.job.agent_id).await? else { return Ok(None) };
+            let endpoints = endpoints::of(self.inference, &agent).await?;
+            Ok::<_, StoreError>(Some((agent, endpoints)))
+        });
+        let found = found.await.ok_or(ReplyFailure::Internal)?;
+        found
+            .filter(|(agent, _)| agent.org_id == self.job.turn.org_id && agent.settings.status == Status::Active)
+            .ok_or(ReplyFailure::AgentUnavailable)
+    }
+
+    async fn generate(&self, agent: &Agent, mut endpoints: Vec<Endpoint>, prompt: &Prompt, logged: &str) -> Generated {
+        if !logged.is_empty() {
+            endpoints.retain(|endpoint| endpoint.continues_prefix);
+            if endpoints.is_empty() {
+                // A text that was shown is never begun anew, and nobody can go on with it.
+                let (first_text, took) = (None, Duration::ZERO);
+                return Generated { end: Err(ReplyFailure::Internal), usage: None, first_text, took, retries: 0 };
+            }
+        }
+        let head = ReplyHead {
+            conversation_id: self.job.turn.conversation_id.clone(),
+            agent_id: agent.id.clone(),
+            agent_name: agent.name.clone(),
+            routing_reason: self.job.routed.as_ref().map(|routed| routed.reason.clone()),
+            model: String::new(),
+            ui_spec: None,
+        };
+        let mut sink = self.writer.sink(head);
+        let (model, config) = (&self.inference.model, &self.inference.config);
+        Generation::new(model, config, endpoints, prompt, &mut sink, self.deadline).run().await
+    }
+
+    fn estimated(&self, outcome: Outcome, prompt: &Prompt) -> Outcome {
+        let text = self.writer.whole_text();
+        if text.is_empty() { outcome } else { Outcome { usage: prompt::estimate(prompt, &text), ..outcome } }
+    }
+
+    fn measure(&self, generated: &Generated) {
+        let metrics = &self.inference.metrics;
+        if let Some(first) = generated.first_text {
+            metrics.first_token.observe(first.as_secs_f64());
+        }
+        metrics.model_call.observe(generated.took.as_secs_f64());
+        metrics.retries.with_label_values(&["model"]).inc_by(u64::from(generated.retries));
+    }
+
+    /// Ends the lease, so that the next holder begins at once.
+    pub(super) async fn hand_over(&self) -> JobEnd {
+        let grace = Instant::now() + Duration::from_secs(1);
+        let _ = timeout_at(grace, self.inference.release(self.writer.token())).await;
+        JobEnd::Open(Duration::from_millis(self.inference.config.store_retry_delay_max_ms))
+    }
+
+    /// Does something of the outside world until it works or `limit` has passed.
+    pub(super) async fn insist<T, E, F>(&self, limit: Instant, what: &str, work: impl FnMut() -> F) -> Option<T>
+    where
+        F: Future<Output = Result<T, E>>,
+        E: std::fmt::Display,
+    {
+        retry::until(limit, Backoff::of_store(&self.inference.config), what, work).await
+    }
+}
+
+/// What is to be concluded.
+enum Made {
+    Now(Outcome),
+    Before(ReplyEnd),
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}

@@ -1,0 +1,102 @@
+//! The right to work on a reply, and what is left of earlier attempts.
+
+use std::time::Duration;
+
+use switchboard_backends::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, RelayError};
+use switchboard_schemas::inference_job::AnswerJob;
+use tokio::time::sleep;
+
+use super::{Inference, reply_log::LoggedReply, reply_writer::ReplyWriter};
+use crate::job_loop::JobEnd;
+
+/// Tries before a reply is made without the relay.
+const CLAIM_TRIES_MAX: u32 = 3;
+/// Pause between them.
+const CLAIM_RETRY_DELAY: Duration = Duration::from_millis(250);
+/// Shortest pause before a busy reply is asked for again.
+const BUSY_DELAY_MIN: Duration = Duration::from_millis(20);
+/// Pause when neither relay nor store can say whether a reply is final.
+const BLIND_DELAY: Duration = Duration::from_secs(1);
+
+/// A reply that is ours.
+pub(super) struct Claimed {
+    /// Its writer.
+    pub(super) writer: ReplyWriter,
+    /// What is left to do.
+    pub(super) duty: Duty,
+    /// Messages in the conversation when its last turn was settled.
+    pub(super) settled_count: Option<u64>,
+}
+
+/// Claims the reply of `job`, or says how this run of the job ends.
+pub(super) async fn claim(inference: &Inference, job: &AnswerJob) -> Result<Claimed, JobEnd> {
+    let request = ClaimRequest {
+        reply_id: job.turn.reply_id(),
+        publish_nonce: job.turn.publish_nonce.clone(),
+        attempt_min: job.attempt_min,
+    };
+    match ask(inference, &request).await {
+        Ok(Claim::Granted { token, duty, message_count }) => granted(inference, job, token, duty, message_count).await,
+        // The lane is held while the job is parked, and no slot is.
+        Ok(Claim::Busy { retry_after }) => Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE))),
+        Ok(Claim::Done | Claim::Voided) => Err(JobEnd::Finished),
+        Err(error) => {
+            tracing::warn!(%error, "the relay is away, the reply is made without it");
+            without_relay(inference, job).await
+        }
+    }
+}
+
+async fn ask(inference: &Inference, request: &ClaimRequest) -> Result<Claim, RelayError> {
+    let relay = &inference.backends.relay;
+    for _ in 1..CLAIM_TRIES_MAX {
+        if let Ok(claim) = relay.claim(request).await {
+            return Ok(claim);
+        }
+        sleep(CLAIM_RETRY_DELAY).await;
+    }
+    relay.claim(request).await
+}
+
+async fn granted(
+    inference: &Inference,
+    job: &AnswerJob,
+    token: ClaimToken,
+    duty: Duty,
+    settled_count: Option<u64>,
+) -> Result<Claimed, JobEnd> {
+    let relay = inference.backends.relay.clone();
+    // A first attempt has no log, and is spared the look.
+    let logged = if token.attempt == 1 && duty == Duty::Answer {
+        LoggedReply::default()
+    } else {
+        match relay.read_log(&token.reply_id, 0).await {
+            Ok(frames) => LoggedReply::read(frames),
+            Err(error) => {
+                tracing::warn!(%error, "could not read the log of an earlier attempt");
+                inference.release(&token).await;
+                return Err(JobEnd::Open(BLIND_DELAY));
+            }
+        }
+    };
+    let bytes_max = inference.config.reply_bytes_max;
+    let writer = ReplyWriter::new(relay, token, job.turn.reply_to.clone(), bytes_max, logged);
+    Ok(Claimed { writer, duty, settled_count })
+}
+
+/// Degraded mode: ownership of the partition is all we have, and the store says whether the reply is final.
+async fn without_relay(inference: &Inference, job: &AnswerJob) -> Result<Claimed, JobEnd> {
+    let reply_id = job.turn.reply_id();
+    match inference.backends.store.reply(&job.turn.org_id, &reply_id).await {
+        Ok(Some(_)) => return Err(JobEnd::Finished),
+        Ok(None) => {}
+        Err(error) => {
+            tracing::warn!(%error, "neither relay nor store can say whether the reply is final");
+            return Err(JobEnd::Open(BLIND_DELAY));
+        }
+    }
+    let token = ClaimToken { reply_id, attempt: job.attempt_min, nonce: rand::random() };
+    let (relay, bytes_max) = (inference.backends.relay.clone(), inference.config.reply_bytes_max);
+    let writer = ReplyWriter::without_claim(relay, token, job.turn.reply_to.clone(), bytes_max);
+    Ok(Claimed { writer, duty: Duty::Answer, settled_count: None })
+}

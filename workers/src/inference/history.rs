@@ -1,0 +1,122 @@
+//! What was said before: kept in the worker that owns the conversation, trusted only while the relay's count agrees.
+
+use std::sync::Arc;
+
+use moka::sync::Cache;
+use switchboard_backends::store::{ReplyRecord, Store, StoreError};
+use switchboard_schemas::{
+    conversation::Message,
+    ids::{ConversationId, OrgId},
+    turn::Turn,
+};
+
+use crate::config::WorkersConfig;
+
+/// Bytes that a cached message costs beside its text.
+const MESSAGE_OVERHEAD_BYTES: usize = 512;
+
+/// The last messages of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct History {
+    /// Messages in the whole conversation.
+    pub(crate) count: u64,
+    /// The last of them, oldest first.
+    pub(crate) messages: Arc<Vec<Message>>,
+}
+
+/// What was found out before a turn.
+pub(crate) enum Known {
+    /// This is what was said before; the user message stands, or will stand, at `position`.
+    Past {
+        /// Without this turn.
+        history: History,
+        /// Place of the user message.
+        position: u64,
+    },
+    /// The turn is over.
+    Final(Box<ReplyRecord>),
+}
+
+/// Histories by conversation, bounded by their bytes.
+pub(crate) struct Histories {
+    cache: Cache<ConversationId, History>,
+    messages_max: u32,
+}
+
+impl Histories {
+    pub(crate) fn new(config: &WorkersConfig) -> Self {
+        let cache = Cache::builder()
+            .max_capacity(config.history_cache_bytes_max)
+            .weigher(|_, history: &History| history.weight())
+            .build();
+        Self { cache, messages_max: config.history_messages_max }
+    }
+
+    /// The past of a turn: from memory when `settled_count`, which the relay told, agrees, else from the store.
+    pub(crate) async fn before(
+        &self,
+        store: &dyn Store,
+        turn: &Turn,
+        settled_count: Option<u64>,
+    ) -> Result<Known, StoreError> {
+        if let Some(history) = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count)
+        {
+            return Ok(Known::Past { position: history.count, history });
+        }
+        let reply_id = turn.reply_id();
+        let (record, conversation) = tokio::try_join!(
+            store.reply(&turn.org_id, &reply_id),
+            store.conversation(&turn.org_id, &turn.conversation_id)
+        )?;
+        if let Some(record) = record {
+            return Ok(Known::Final(Box::new(record)));
+        }
+        let count = conversation.map_or(0, |conversation| conversation.message_count);
+        let messages = self.read(store, &turn.org_id, &turn.conversation_id, count).await?;
+        Ok(past(turn, count, messages))
+    }
+
+    /// Remembers a turn that is over.
+    pub(crate) fn add(&self, id: &ConversationId, before: &History, turn: impl IntoIterator<Item = Message>) {
+        let mut messages = before.messages.as_ref().clone();
+        messages.extend(turn);
+        let count = messages.last().map_or(before.count, |last| last.position + 1);
+        let surplus = messages.len().saturating_sub(self.messages_max as usize);
+        messages.drain(..surplus);
+        self.cache.insert(id.clone(), History { count, messages: Arc::new(messages) });
+    }
+
+    /// Forgets everything: another worker may have gone on with any of it.
+    pub(crate) fn clear(&self) {
+        self.cache.invalidate_all();
+    }
+
+    async fn read(
+        &self,
+        store: &dyn Store,
+        org: &OrgId,
+        id: &ConversationId,
+        count: u64,
+    ) -> Result<Vec<Message>, StoreError> {
+        if count == 0 {
+            return Ok(Vec::new());
+        }
+        let from = count.saturating_sub(u64::from(self.messages_max));
+        store.messages(org, id, from, self.messages_max).await
+    }
+}
+
+impl History {
+    fn weight(&self) -> u32 {
+        let bytes: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_OVERHEAD_BYTES).sum();
+        u32::try_from(bytes).unwrap_or(u32::MAX)
+    }
+}
+
+/// An earlier attempt may have stored the user message: its place is kept.
+fn past(turn: &Turn, count: u64, mut messages: Vec<Message>) -> Known {
+    let stored = messages.iter().position(|message| message.id == turn.message_id);
+    let position = stored.map_or(count, |index| messages[index].position);
+    messages.truncate(stored.unwrap_or(messages.len()));
+    Known::Past { history: History { count: position, messages: Arc::new(messages) }, position }
+}

@@ -1,0 +1,116 @@
+//! Jobs of conversations (steps 7 to 9 of the path): messages become replies, changes of metadata become facts.
+//!
+//! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
+//! stands; [`history`], [`prompt`] and [`endpoints`] what the model is asked, and where; [`reply_writer`] brings the
+//! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`patch`] is the rest.
+
+mod answer;
+mod claim;
+mod conclude;
+mod endpoints;
+mod events;
+pub(crate) mod history;
+pub(crate) mod outcome;
+mod patch;
+mod prompt;
+pub(crate) mod reply_log;
+pub(crate) mod reply_writer;
+#[cfg(test)]
+mod tests;
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use switchboard_backends::{
+    Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken, vault::Vault,
+};
+use switchboard_schemas::{
+    inference_job::ConversationJob,
+    topics::Topic,
+    versioned::{self, DecodeError},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+use self::history::Histories;
+use crate::{
+    DefaultProvider, WorkerContext,
+    config::WorkersConfig,
+    job_loop::{
+        Handler, JobEnd, Source,
+        dispatcher::{LaneKey, LaneKind},
+    },
+    metrics::WorkerMetrics,
+    model::openai::ModelClient,
+};
+
+/// The inference role.
+pub(crate) struct Inference {
+    backends: Backends,
+    catalog: CatalogCache,
+    vault: Vault,
+    default_provider: DefaultProvider,
+    config: WorkersConfig,
+    metrics: Arc<WorkerMetrics>,
+    model: ModelClient,
+    histories: Histories,
+}
+
+impl Inference {
+    pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
+        Ok(Self {
+            model: ModelClient::new(&ctx.config)?,
+            histories: Histories::new(&ctx.config),
+            backends: ctx.backends,
+            catalog: ctx.catalog,
+            vault: ctx.vault,
+            default_provider: ctx.default_provider,
+            config: ctx.config,
+            metrics: ctx.metrics,
+        })
+    }
+
+    /// Gives a claim back, so that the next holder need not wait for the end of its lease.
+    async fn release(&self, token: &ClaimToken) {
+        if let Err(error) = self.backends.relay.release(token).await {
+            tracing::warn!(%error, "could not release a claim; its lease will end");
+        }
+    }
+}
+
+#[async_trait]
+impl Handler for Inference {
+    type Job = Arc<ConversationJob>;
+
+    // A hint about a lost worker is work like any other, in the same lanes; each record settles itself alone.
+    const SOURCES: &'static [Source] = &[(Topic::Jobs, "inference"), (Topic::JobsRetry, "inference-retry")];
+
+    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
+        let job: ConversationJob = versioned::decode(&record.payload)?;
+        let kind = match &job {
+            ConversationJob::Answer(_) => LaneKind::Turns,
+            ConversationJob::Patch(_) => LaneKind::Patches,
+        };
+        Ok((LaneKey { key: job.conversation_id().as_str().to_owned(), kind }, Arc::new(job)))
+    }
+
+    async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
+        let conversation = job.conversation_id();
+        match &*job {
+            ConversationJob::Answer(job) => {
+                let turn = &job.turn;
+                let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
+                    agent.id = %job.agent_id, request.id = %turn.request_id);
+                Box::pin(answer::run(self, job, handover)).instrument(span).await
+            }
+            ConversationJob::Patch(job) => {
+                let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id);
+                Box::pin(patch::run(self, job, handover)).instrument(span).await
+            }
+        }
+    }
+
+    fn assigned(&self) {
+        self.histories.clear();
+    }
+}

@@ -1,0 +1,370 @@
+//! Brings a reply's frames to its log and to the ingress that waits (step 8 of the path), and keeps the claim alive.
+//!
+//! The model's text lands in a buffer that is as large as a reply may be, so that reading the model never waits for the
+//! relay. [`ReplyWriter::drive`] runs beside the work: it sends whatever has collected, in one append, and a beat each
+//! second. While the relay is away text collects, and each beat tries again; when the relay has lost its memory the
+//! whole reply so far is written again.
+
+use std::{
+    sync::{Arc, Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use switchboard_backends::relay::{BEAT_INTERVAL, ClaimToken, Relay, RelayError, Settlement, Standing};
+use switchboard_schemas::{
+    ids::IngressId,
+    reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead},
+};
+use tokio::{
+    sync::{Mutex as AsyncMutex, Notify},
+    time::{MissedTickBehavior, interval, sleep},
+};
+use tokio_util::sync::CancellationToken;
+
+use super::reply_log::LoggedReply;
+use crate::model::generation::TextSink;
+
+/// Tries of a call that must not be skipped lightly, before the reply goes on without the relay.
+const RELAY_TRIES_MAX: u32 = 3;
+/// Pause between them.
+const RELAY_RETRY_DELAY: Duration = Duration::from_millis(300);
+
+/// The writer of one reply.
+pub(crate) struct ReplyWriter {
+    relay: Arc<dyn Relay>,
+    token: ClaimToken,
+    push_to: Option<IngressId>,
+    bytes_max: usize,
+    text: Mutex<ReplyText>,
+    log: AsyncMutex<LogState>,
+    wake: Notify,
+    cancelled: CancellationToken,
+    fenced: CancellationToken,
+}
+
+#[derive(Default)]
+struct ReplyText {
+    text: String,
+    head: Option<ReplyHead>,
+    /// Whether the user message is stored, before which nothing is shown.
+    user_stored: bool,
+}
+
+struct LogState {
+    generation: u32,
+    seq: u64,
+    head_logged: bool,
+    logged_bytes: usize,
+    /// Sent, but not acknowledged: to be repeated as they are, because their numbers may be taken already.
+    unacknowledged: Vec<Frame>,
+    /// The relay did not answer last time.
+    away: bool,
+    /// The relay has lost the claim.
+    forgotten: bool,
+    sealed: bool,
+}
+
+/// How the relay took the end of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sealed {
+    /// Fixed; nobody can store another one.
+    Held,
+    /// Refused, because the reply is to end as cancelled.
+    Cancelled,
+    /// The claim is another's.
+    Fenced,
+    /// The relay is away.
+    Away,
+}
+
+impl ReplyWriter {
+    /// The writer for a claim, going on where `logged` ends.
+    pub(crate) fn new(
+        relay: Arc<dyn Relay>,
+        token: ClaimToken,
+        push_to: Option<IngressId>,
+        bytes_max: usize,
+        logged: LoggedReply,
+    ) -> Self {
+        let generation = if logged.generation == 0 { rand::random::<u32>().max(1) } else { logged.generation };
+        let log = LogState {
+            generation,
+            seq: logged.seq,
+            head_logged: logged.head.is_some(),
+            logged_bytes: logged.text.len(),
+            unacknowledged: Vec::new(),
+            away: false,
+            forgotten: false,
+            sealed: false,
+        };
+        let text = ReplyText { text: logged.text, user_stored: logged.head.is_some(), head: logged.head };
+        Self {
+            relay,
+            token,
+            push_to,
+            bytes_max,
+            text: Mutex::new(text),
+            log: AsyncMutex::new(log),
+            wake: Notify::new(),
+            cancelled: CancellationToken::new(),
+            fenced: CancellationToken::new(),
+        }
+    }
+
+    /// The writer of a reply whose claim could not be asked for: each beat tries to take it.
+    pub(crate) fn without_claim(
+        relay: Arc<dyn Relay>,
+        token: ClaimToken,
+        push_to: Option<IngressId>,
+        bytes_max: usize,
+    ) -> Self {
+        let mut this = Self::new(relay, token, push_to, bytes_max, LoggedReply::default());
+        let log = this.log.get_mut();
+        (log.away, log.forgotten) = (true, true);
+        this
+    }
+
+    /// The claim.
+    pub(crate) const fn token(&self) -> &ClaimToken {
+        &self.token
+    }
+
+    /// Cancelled when someone asks that the reply stops.
+    pub(crate) const fn cancelled(&self) -> &CancellationToken {
+        &self.cancelled
+    }
+
+    /// Cancelled when the claim is another's: nothing may be written any more.
+    pub(crate) const fn fenced(&self) -> &CancellationToken {
+        &self.fenced
+    }
+
+    /// The user message is stored: what has collected may be shown.
+    pub(crate) fn user_stored(&self) {
+        self.text().user_stored = true;
+        self.wake.notify_one();
+    }
+
+    /// How the reply began, if it did.
+    pub(crate) fn head(&self) -> Option<ReplyHead> {
+        self.text().head.clone()
+    }
+
+    /// The text so far.
+    pub(crate) fn whole_text(&self) -> String {
+        self.text().text.clone()
+    }
+
+    /// The generation of the text.
+    pub(crate) async fn generation(&self) -> u32 {
+        self.log.lock().await.generation
+    }
+
+    /// A place for the model's text. `head` is completed with the model that gives the first of it.
+    pub(crate) fn sink(&self, head: ReplyHead) -> WriterSink<'_> {
+        WriterSink { writer: self, head: Some(head) }
+    }
+
+    /// Sends and beats until it is dropped.
+    pub(crate) async fn drive(&self) {
+        let mut beat = interval(BEAT_INTERVAL);
+        beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            tokio::select! {
+                () = self.wake.notified() => self.flush(false).await,
+                _ = beat.tick() => self.flush(true).await,
+            }
+        }
+    }
+
+    /// Sends what has collected; with `beat`, a sign of life even when there is nothing.
+    pub(crate) async fn flush(&self, beat: bool) {
+        let mut log = self.log.lock().await;
+        // While the relay is away only beats try, or every token would wait for a time-out.
+        if beat || !log.away {
+            self.send(&mut log, beat).await;
+        }
+    }
+
+    /// Fixes the text and this end. All text is in the log before.
+    pub(crate) async fn seal(&self, end: &ReplyEnd) -> Sealed {
+        let mut log = self.log.lock().await;
+        for _ in 0..RELAY_TRIES_MAX {
+            let standing = match self.seal_once(&mut log, end).await {
+                Ok(standing) => standing,
+                Err(error) => {
+                    tracing::warn!(%error, "could not seal the reply");
+                    sleep(RELAY_RETRY_DELAY).await;
+                    continue;
+                }
+            };
+            self.note(&mut log, standing);
+            match standing {
+                Standing::Held => {
+                    log.sealed = true;
+                    return Sealed::Held;
+                }
+                Standing::Cancelled => return Sealed::Cancelled,
+                Standing::Fenced => return Sealed::Fenced,
+                Standing::Forgotten => {}
+            }
+        }
+        log.away = true;
+        Sealed::Away
+    }
+
+    /// An earlier attempt has sealed it.
+    pub(crate) async fn mark_sealed(&self) {
+        self.log.lock().await.sealed = true;
+    }
+
+    /// Tells the stored end. `false` when the claim is another's.
+    pub(crate) async fn settle(&self, end: &ReplyEnd, message_count: u64, announced: bool) -> bool {
+        for _ in 0..RELAY_TRIES_MAX {
+            let sealed = self.log.lock().await.sealed;
+            match if sealed { Sealed::Held } else { self.seal(end).await } {
+                Sealed::Held | Sealed::Cancelled => {}
+                Sealed::Fenced => return false,
+                Sealed::Away => return true,
+            }
+            let mut log = self.log.lock().await;
+            let end = self.end_frame(&log, end);
+            let settlement = Settlement { end, message_count, announced, push_to: self.push_to.clone() };
+            match self.relay.settle(&self.token, &settlement).await {
+                Ok(Standing::Held | Standing::Cancelled) => return true,
+                Ok(Standing::Fenced) => return false,
+                Ok(Standing::Forgotten) => self.note(&mut log, Standing::Forgotten),
+                Err(error) => {
+                    tracing::warn!(%error, "could not tell the end of the reply");
+                    drop(log);
+                    sleep(RELAY_RETRY_DELAY).await;
+                }
+            }
+        }
+        // It is stored: readers find it there.
+        true
+    }
+
+    async fn seal_once(&self, log: &mut LogState, end: &ReplyEnd) -> Result<Standing, RelayError> {
+        self.send(log, false).await;
+        if log.away {
+            // An end over text that is not in the log would let the next holder store less than was sealed.
+            return Err(RelayError::Unavailable("text is not in the log".into()));
+        }
+        if self.fenced.is_cancelled() {
+            return Ok(Standing::Fenced);
+        }
+        self.relay.seal(&self.token, &self.end_frame(log, end)).await
+    }
+
+    fn end_frame(&self, log: &LogState, end: &ReplyEnd) -> Frame {
+        self.frame(log.generation, log.seq + 1, FrameBody::End(Box::new(end.clone())))
+    }
+
+    async fn send(&self, log: &mut LogState, beat: bool) {
+        // At most twice: what was forgotten is written again at once.
+        for _ in 0..2 {
+            self.collect(log);
+            if log.unacknowledged.is_empty() && !beat && !log.forgotten && !log.away {
+                return;
+            }
+            let (frames, push_to) = (&log.unacknowledged, self.push_to.as_ref());
+            let sent = if log.forgotten {
+                self.relay.restore(&self.token, push_to, frames).await
+            } else {
+                self.relay.append(&self.token, push_to, frames).await
+            };
+            match sent {
+                Ok(standing) => {
+                    log.away = false;
+                    let again = standing == Standing::Forgotten;
+                    self.note(log, standing);
+                    if !again {
+                        return;
+                    }
+                }
+                Err(error) => {
+                    if !log.away {
+                        tracing::warn!(%error, "the relay is away, the reply goes on without it");
+                    }
+                    log.away = true;
+                    return;
+                }
+            }
+        }
+    }
+
+    fn note(&self, log: &mut LogState, standing: Standing) {
+        match standing {
+            Standing::Held | Standing::Cancelled => {
+                log.unacknowledged.clear();
+                log.forgotten = false;
+                if standing == Standing::Cancelled {
+                    self.cancelled.cancel();
+                }
+            }
+            Standing::Fenced => self.fenced.cancel(),
+            Standing::Forgotten => {
+                log.unacknowledged.clear();
+                (log.forgotten, log.sealed) = (true, false);
+                (log.head_logged, log.logged_bytes) = (false, 0);
+            }
+        }
+    }
+
+    /// Makes frames of what is new.
+    fn collect(&self, log: &mut LogState) {
+        let shown = self.text();
+        let (true, Some(head)) = (shown.user_stored, &shown.head) else { return };
+        if !log.head_logged {
+            log.head_logged = true;
+            self.add(log, FrameBody::Head(Box::new(head.clone())));
+        }
+        if shown.text.len() > log.logged_bytes {
+            let text = Bytes::copy_from_slice(&shown.text.as_bytes()[log.logged_bytes..]);
+            let offset = log.logged_bytes as u64;
+            log.logged_bytes = shown.text.len();
+            self.add(log, FrameBody::Text { offset, text });
+        }
+    }
+
+    fn add(&self, log: &mut LogState, body: FrameBody) {
+        log.seq += 1;
+        let frame = self.frame(log.generation, log.seq, body);
+        log.unacknowledged.push(frame);
+    }
+
+    const fn frame(&self, generation: u32, seq: u64, body: FrameBody) -> Frame {
+        Frame { attempt: self.token.attempt, generation, seq, body }
+    }
+
+    fn text(&self) -> MutexGuard<'_, ReplyText> {
+        self.text.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the model's text goes.
+pub(crate) struct WriterSink<'a> {
+    writer: &'a ReplyWriter,
+    head: Option<ReplyHead>,
+}
+
+impl TextSink for WriterSink<'_> {
+    fn push(&mut self, model: &str, text: &str) -> bool {
+        let mut reply = self.writer.text();
+        if let (None, Some(head)) = (&reply.head, self.head.take()) {
+            reply.head = Some(ReplyHead { model: model.to_owned(), ..head });
+        }
+        let room = self.writer.bytes_max.saturating_sub(reply.text.len());
+        let fitting = text.floor_char_boundary(room);
+        reply.text.push_str(&text[..fitting]);
+        drop(reply);
+        self.writer.wake.notify_one();
+        fitting == text.len() && fitting < room
+    }
+
+    fn text(&self) -> String {
+        self.writer.whole_text()
+    }
+}

@@ -1,0 +1,258 @@
+//! The embedded twins, with faults on request.
+
+use std::{
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicBool, AtomicU32, Ordering},
+    },
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use switchboard_backends::{
+    bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
+    relay::{Claim, ClaimRequest, ClaimToken, Duty, Relay, RelayError, Settlement, Standing, embedded::EmbeddedRelay},
+    store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
+};
+use switchboard_schemas::{
+    conversation::{Conversation, Message},
+    ids::{ConversationId, EventId, IngressId, MessageId, OrgId},
+    reply_event::{Envelope, Frame, PatchOutcome},
+    time::Timestamp,
+    topics::Topic,
+};
+use tokio::{sync::mpsc, time::Instant};
+
+/// The embedded bus, which can refuse events.
+pub(super) struct FaultyBus {
+    inner: EmbeddedBus,
+    events_away: AtomicBool,
+}
+
+impl FaultyBus {
+    pub(super) const fn new(inner: EmbeddedBus) -> Self {
+        Self { inner, events_away: AtomicBool::new(false) }
+    }
+
+    pub(super) fn set_events_away(&self, away: bool) {
+        self.events_away.store(away, Ordering::SeqCst);
+    }
+}
+
+#[async_trait]
+impl Bus for FaultyBus {
+    async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
+        if record.topic == Topic::Messages && self.events_away.load(Ordering::SeqCst) {
+            return Err(BusError::Unavailable("as asked".into()));
+        }
+        self.inner.publish(record, timeout).await
+    }
+
+    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+        self.inner.consume(group, topics).await
+    }
+
+    async fn migrate(&self) -> Result<(), BusError> {
+        self.inner.migrate().await
+    }
+
+    async fn check(&self) -> Result<(), BusError> {
+        self.inner.check().await
+    }
+}
+
+/// The embedded relay, which can go away, forget, or fence everyone.
+pub(super) struct FaultyRelay {
+    inner: Mutex<Arc<EmbeddedRelay>>,
+    away: AtomicBool,
+    fenced: AtomicBool,
+    duty: Mutex<Option<Duty>>,
+}
+
+impl FaultyRelay {
+    pub(super) fn new() -> Self {
+        let inner = Mutex::new(Arc::new(EmbeddedRelay::open(None).unwrap()));
+        Self { inner, away: AtomicBool::new(false), fenced: AtomicBool::new(false), duty: Mutex::new(None) }
+    }
+
+    pub(super) fn set_away(&self, away: bool) {
+        self.away.store(away, Ordering::SeqCst);
+    }
+
+    pub(super) fn set_fenced(&self, fenced: bool) {
+        self.fenced.store(fenced, Ordering::SeqCst);
+    }
+
+    /// The next claim is told this duty.
+    pub(super) fn force_duty(&self, duty: Duty) {
+        *self.duty.lock().unwrap() = Some(duty);
+    }
+
+    /// An empty relay takes the place of the one that knew.
+    pub(super) fn forget(&self) {
+        *self.inner.lock().unwrap() = Arc::new(EmbeddedRelay::open(None).unwrap());
+    }
+
+    pub(super) fn inner(&self) -> Arc<EmbeddedRelay> {
+        self.inner.lock().unwrap().clone()
+    }
+
+    fn up(&self) -> Result<Arc<EmbeddedRelay>, RelayError> {
+        if self.away.load(Ordering::SeqCst) {
+            Err(RelayError::Unavailable("as asked".into()))
+        } else {
+            Ok(self.inner())
+        }
+    }
+
+    fn judge(&self, standing: Standing) -> Standing {
+        if self.fenced.load(Ordering::SeqCst) { Standing::Fenced } else { standing }
+    }
+}
+
+#[async_trait]
+impl Relay for FaultyRelay {
+    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+        let claim = self.up()?.claim(request).await?;
+        let forced = self.duty.lock().unwrap().take();
+        Ok(match (claim, forced) {
+            (Claim::Granted { token, message_count, .. }, Some(duty)) => Claim::Granted { token, duty, message_count },
+            (claim, _) => claim,
+        })
+    }
+
+    async fn append(
+        &self,
+        token: &ClaimToken,
+        to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        Ok(self.judge(self.up()?.append(token, to, frames).await?))
+    }
+
+    async fn restore(
+        &self,
+        token: &ClaimToken,
+        to: Option<&IngressId>,
+        frames: &[Frame],
+    ) -> Result<Standing, RelayError> {
+        Ok(self.judge(self.up()?.restore(token, to, frames).await?))
+    }
+
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+        Ok(self.judge(self.up()?.seal(token, end).await?))
+    }
+
+    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
+        Ok(self.judge(self.up()?.settle(token, settlement).await?))
+    }
+
+    async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
+        self.up()?.release(token).await
+    }
+
+    async fn answer_patch(&self, to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
+        self.up()?.answer_patch(to, patch, outcome).await
+    }
+
+    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+        self.up()?.listen(ingress).await
+    }
+
+    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
+        self.up()?.read_log(reply, after_seq).await
+    }
+
+    async fn void(&self, conversation: &ConversationId, nonce: &str) -> Result<(), RelayError> {
+        self.up()?.void(conversation, nonce).await
+    }
+
+    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
+        self.up()?.cancel(reply).await
+    }
+
+    async fn check(&self) -> Result<(), RelayError> {
+        self.up()?.check().await
+    }
+}
+
+/// The embedded store, which can go away for a while.
+pub(super) struct FaultyStore {
+    pub(super) inner: EmbeddedStore,
+    away_until: Mutex<Option<Instant>>,
+    ends_away: AtomicBool,
+    ends_tried: AtomicU32,
+}
+
+impl FaultyStore {
+    pub(super) const fn new(inner: EmbeddedStore) -> Self {
+        Self { inner, away_until: Mutex::new(None), ends_away: AtomicBool::new(false), ends_tried: AtomicU32::new(0) }
+    }
+
+    pub(super) fn set_away_for(&self, time: Duration) {
+        *self.away_until.lock().unwrap() = Some(Instant::now() + time);
+    }
+
+    /// Refuses the ends of turns.
+    pub(super) fn set_ends_away(&self, away: bool) {
+        self.ends_away.store(away, Ordering::SeqCst);
+    }
+
+    /// How often the end of a turn was to be stored.
+    pub(super) fn ends_tried(&self) -> u32 {
+        self.ends_tried.load(Ordering::SeqCst)
+    }
+
+    fn up(&self) -> Result<&EmbeddedStore, StoreError> {
+        let away = self.away_until.lock().unwrap().is_some_and(|until| Instant::now() < until);
+        if away { Err(StoreError::Unavailable("as asked".into())) } else { Ok(&self.inner) }
+    }
+}
+
+#[async_trait]
+impl Store for FaultyStore {
+    async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
+        self.up()?.begin_turn(start).await
+    }
+
+    async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
+        self.ends_tried.fetch_add(1, Ordering::SeqCst);
+        if self.ends_away.load(Ordering::SeqCst) {
+            return Err(StoreError::Unavailable("as asked".into()));
+        }
+        self.up()?.finish_turn(end).await
+    }
+
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+        self.up()?.reply(org, reply).await
+    }
+
+    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        self.up()?.conversation(org, id).await
+    }
+
+    async fn messages(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.up()?.messages(org, id, from, limit).await
+    }
+
+    async fn update_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        changes: &Map<String, Value>,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.up()?.update_metadata(org, id, changes, at).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.up()?.check().await
+    }
+}

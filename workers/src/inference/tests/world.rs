@@ -1,0 +1,284 @@
+//! A worker among embedded twins that can be told to fail.
+
+use std::{sync::Arc, time::Duration};
+
+use prometheus::Registry;
+use serde_json::{Map, Value, json};
+use switchboard_backends::{
+    Backends,
+    bus::{Bus, BusEvent, OutgoingRecord, embedded::EmbeddedBus},
+    catalog::{Catalog, Entry, cache::CatalogCache, embedded::EmbeddedCatalog},
+    limiter::embedded::EmbeddedLimiter,
+    relay::{Relay, embedded::EmbeddedRelay},
+    store::{ReplyRecord, Store, embedded::EmbeddedStore},
+    vault::Vault,
+};
+use switchboard_schemas::{
+    agent::{Agent, AgentSettings},
+    conversation::Message,
+    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
+    inference_job::{AnswerJob, ConversationJob, PatchJob},
+    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+    secret::InstallationSecret,
+    time::Timestamp,
+    topics::Topic,
+    turn::{Source, Turn, Visitor},
+    versioned,
+};
+use tokio::{sync::mpsc, task::JoinSet, time::timeout};
+use tokio_util::sync::CancellationToken;
+
+use super::{
+    faults::{FaultyBus, FaultyRelay, FaultyStore},
+    is_end,
+};
+use crate::{
+    DefaultProvider, WorkerContext,
+    config::WorkersConfig,
+    inference::{Inference, answer, patch, reply_log::LoggedReply},
+    job_loop::JobEnd,
+    metrics::WorkerMetrics,
+    testing::{Act, Provider, eventually, quick},
+};
+
+const WAIT: Duration = Duration::from_secs(10);
+
+pub(super) struct World {
+    pub(super) inference: Arc<Inference>,
+    pub(super) provider: Provider,
+    pub(super) relay: Arc<FaultyRelay>,
+    pub(super) store: Arc<FaultyStore>,
+    pub(super) bus: Arc<FaultyBus>,
+    context: WorkerContext,
+    ingress: IngressId,
+    listener: mpsc::Receiver<Envelope>,
+    agent: Agent,
+    _dir: tempfile::TempDir,
+}
+
+impl World {
+    pub(super) async fn new(acts: Vec<Act>, continues_prefix: bool) -> Self {
+        let provider = Provider::start(acts).await;
+        let dir = tempfile::tempdir().unwrap();
+        let bus = Arc::new(FaultyBus::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap()));
+        let relay = Arc::new(FaultyRelay::new());
+        let store = Arc::new(FaultyStore::new(EmbeddedStore::open(&dir.path().join("store.db")).unwrap()));
+        let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
+        let agent = shop();
+        catalog.put(&Entry::Agent(Box::new(agent.clone()))).await.unwrap();
+        let ingress = IngressId::random();
+        let listener = relay.listen(&ingress).await.unwrap();
+        let context = WorkerContext {
+            backends: Backends {
+                bus: bus.clone(),
+                relay: relay.clone(),
+                store: store.clone(),
+                catalog: catalog.clone(),
+                limiter: Arc::new(EmbeddedLimiter::new()),
+            },
+            catalog: CatalogCache::new(catalog),
+            vault: Vault::new(&secret()),
+            default_provider: DefaultProvider {
+                base_url: provider.base_url.clone(),
+                api_key: None,
+                model: "m".into(),
+                continues_prefix,
+                fallback: None,
+            },
+            config: quick(),
+            metrics: Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
+        };
+        let inference = Arc::new(Inference::new(context.clone()).unwrap());
+        Self { inference, provider, relay, store, bus, context, ingress, listener, agent, _dir: dir }
+    }
+
+    /// A worker whose patience with a silent provider is a test's.
+    pub(super) fn patient_for(&self, idle_ms: u64) -> Inference {
+        let config = WorkersConfig { token_idle_timeout_ms: idle_ms, ..quick() };
+        Inference::new(WorkerContext { config, ..self.context.clone() }).unwrap()
+    }
+
+    pub(super) fn patient(&self) -> Inference {
+        self.patient_for(30_000)
+    }
+
+    pub(super) fn job(&self, content: &str) -> AnswerJob {
+        self.job_for(self.agent.id.clone(), content)
+    }
+
+    pub(super) fn other_agent(&self) -> AgentId {
+        AgentId::derive(&secret(), &self.agent.org_id, "gone")
+    }
+
+    pub(super) fn job_for(&self, agent_id: AgentId, content: &str) -> AnswerJob {
+        let session = "session".parse().unwrap();
+        let conversation_id = ConversationId::of_agent(&self.agent.org_id, &agent_id, &session);
+        let turn = Turn {
+            org_id: self.agent.org_id.clone(),
+            message_id: MessageId::new_in(&conversation_id),
+            conversation_id,
+            request_id: RequestId::random(),
+            key_id: None,
+            session_id: session,
+            content: content.into(),
+            visitor: Visitor::default(),
+            metadata: Map::new(),
+            source: Source::Api,
+            ip_address: None,
+            accepted_at: Timestamp::now(),
+            reply_to: Some(self.ingress.clone()),
+            publish_nonce: RequestId::random().to_string(),
+        };
+        AnswerJob { agent_id, routed: None, turn, attempt_min: 1 }
+    }
+
+    pub(super) fn patch(&self, job: &AnswerJob) -> PatchJob {
+        PatchJob {
+            event_id: EventId::of("patch", "1"),
+            org_id: job.turn.org_id.clone(),
+            conversation_id: job.turn.conversation_id.clone(),
+            agent_id: job.agent_id.clone(),
+            request_id: RequestId::random(),
+            actor: "api".into(),
+            changes: [("rating".to_owned(), json!(5))].into_iter().collect(),
+            accepted_at: Timestamp::now(),
+            reply_to: self.ingress.clone(),
+        }
+    }
+
+    pub(super) async fn run(&self, job: &AnswerJob) -> JobEnd {
+        Self::run_on(&self.inference, job).await
+    }
+
+    pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
+        let handover = CancellationToken::new();
+        let run = Box::pin(answer::run(inference, job, &handover));
+        timeout(WAIT, run).await.expect("the job ends")
+    }
+
+    pub(super) async fn run_patch(&self, job: &PatchJob) -> JobEnd {
+        patch::run(&self.inference, job, &CancellationToken::new()).await
+    }
+
+    /// Runs until this text is logged, then asks the worker to hand over.
+    pub(super) async fn hand_over_after(&self, job: &AnswerJob, text: &str) -> JobEnd {
+        self.hand_over_when(job, async || self.logged_text(job).await == text).await
+    }
+
+    /// Runs until `ready`, then asks the worker to hand over.
+    pub(super) async fn hand_over_when(&self, job: &AnswerJob, ready: impl AsyncFnMut() -> bool) -> JobEnd {
+        let (inference, handover) = (self.patient(), CancellationToken::new());
+        let ask = async {
+            eventually("it is so far", ready).await;
+            handover.cancel();
+        };
+        tokio::join!(Box::pin(answer::run(&inference, job, &handover)), ask).0
+    }
+
+    /// Whether the log of the relay that runs now holds the end.
+    pub(super) async fn has_settled_end(&self, job: &AnswerJob) -> bool {
+        let frames = self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap();
+        frames.iter().any(|frame| matches!(frame.body, FrameBody::End(_)))
+    }
+
+    pub(super) fn relay(&self) -> Arc<EmbeddedRelay> {
+        self.relay.inner()
+    }
+
+    pub(super) async fn logged_text(&self, job: &AnswerJob) -> String {
+        LoggedReply::read(self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap()).text
+    }
+
+    /// The frames that the ingress was sent, up to the end, without beats.
+    pub(super) async fn pushed(&mut self, job: &AnswerJob) -> Vec<Frame> {
+        let mut frames = Vec::new();
+        loop {
+            let envelope = timeout(WAIT, self.listener.recv()).await.expect("an end").unwrap();
+            let ended = is_end(&envelope);
+            if let Envelope::Reply(id, frame) = envelope
+                && id == job.turn.reply_id()
+                && frame.body != FrameBody::Beat
+            {
+                frames.push(frame);
+            }
+            if ended {
+                return frames;
+            }
+        }
+    }
+
+    pub(super) fn text_of(frames: &[Frame]) -> String {
+        LoggedReply::read(frames.to_vec()).text
+    }
+
+    pub(super) async fn patch_answer(&mut self) -> PatchOutcome {
+        loop {
+            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv()).await.expect("an answer").unwrap()
+            {
+                return outcome;
+            }
+        }
+    }
+
+    pub(super) async fn messages(&self, job: &AnswerJob) -> Vec<Message> {
+        self.store.inner.messages(&job.turn.org_id, &job.turn.conversation_id, 0, 100).await.unwrap()
+    }
+
+    pub(super) async fn record(&self, job: &AnswerJob) -> Option<ReplyRecord> {
+        self.store.inner.reply(&job.turn.org_id, &job.turn.reply_id()).await.unwrap()
+    }
+
+    /// So many events of the topic for analytics, in order.
+    pub(super) async fn events(&self, count: usize) -> Vec<Value> {
+        let mut consumer = self.bus.consume("analytics", &[Topic::Messages]).await.unwrap();
+        let mut events = Vec::new();
+        while events.len() < count {
+            if let BusEvent::Record(record) = timeout(WAIT, consumer.next()).await.expect("an event").unwrap() {
+                events.push(serde_json::from_slice(&record.payload).unwrap());
+            }
+        }
+        events
+    }
+
+    pub(super) async fn publish(&self, job: &AnswerJob) {
+        let key = job.turn.conversation_id.to_string();
+        let payload = versioned::encode(&ConversationJob::Answer(Box::new(job.clone()))).unwrap().into();
+        let record = OutgoingRecord { topic: Topic::Jobs, key, payload, headers: Vec::new() };
+        self.bus.publish(record, WAIT).await.unwrap();
+    }
+
+    pub(super) fn start_worker(&self) -> RunningWorker {
+        let (shutdown, mut tasks) = (CancellationToken::new(), JoinSet::new());
+        tasks.spawn(crate::run_inference(self.context.clone(), shutdown.clone()));
+        RunningWorker { shutdown, tasks }
+    }
+}
+
+pub(super) struct RunningWorker {
+    shutdown: CancellationToken,
+    tasks: JoinSet<anyhow::Result<()>>,
+}
+
+impl RunningWorker {
+    pub(super) async fn stop(mut self) {
+        self.shutdown.cancel();
+        timeout(WAIT, self.tasks.join_next()).await.expect("the worker drains").unwrap().unwrap().unwrap();
+    }
+}
+
+fn secret() -> InstallationSecret {
+    InstallationSecret::from_bytes([1; 32])
+}
+
+fn shop() -> Agent {
+    let org_id = OrgId::derive(&secret(), "acme");
+    Agent {
+        id: AgentId::derive(&secret(), &org_id, "shop"),
+        org_id,
+        slug: "shop".into(),
+        name: "Shop".into(),
+        provider: None,
+        fallback_provider: None,
+        settings: AgentSettings { instructions: "be kind".into(), ..AgentSettings::default() },
+    }
+}

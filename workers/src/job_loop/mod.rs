@@ -1,0 +1,339 @@
+//! Takes records, runs them and settles them (step 5 of the path): the one loop of every worker role.
+//!
+//! One task owns the consumers and only listens; jobs run beside it. A record is settled when its job has finished,
+//! never when it merely ended: a job that is to be tried again stays open in its ledger and holds its lane. A panic
+//! ends one attempt of one job. Nothing here knows what a job does.
+
+pub(crate) mod dispatcher;
+mod partitions;
+mod sources;
+#[cfg(test)]
+mod tests;
+
+use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use futures::FutureExt;
+use switchboard_backends::{
+    bus::{Bus, BusEvent, IncomingRecord, PartitionId},
+    relay::LEASE,
+};
+use switchboard_schemas::{time::Timestamp, versioned::DecodeError};
+use tokio::{
+    task::JoinSet,
+    time::{Instant, MissedTickBehavior, interval, sleep_until, timeout_at},
+};
+use tokio_util::sync::CancellationToken;
+use tracing::Instrument;
+
+pub(crate) use self::sources::Source;
+use self::{
+    dispatcher::{Dispatcher, LaneKey},
+    partitions::{Partitions, Ticket},
+    sources::{SourceEvent, Sources},
+};
+use crate::{
+    config::WorkersConfig,
+    dead_letter::{self, Cause},
+    metrics::WorkerMetrics,
+    trace,
+};
+
+/// How often gauges are read.
+const OBSERVE_INTERVAL: Duration = Duration::from_secs(5);
+/// What jobs get to hand over their claims once the budget of the drain is spent.
+const HANDOVER_GRACE: Duration = Duration::from_secs(3);
+
+/// What a role does with a record.
+#[async_trait]
+pub(crate) trait Handler: Send + Sync + 'static {
+    /// A record, read.
+    type Job: Clone + Send + Sync + 'static;
+
+    /// What the role reads.
+    const SOURCES: &'static [Source];
+
+    /// Reads a record and says in which lane it runs.
+    fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError>;
+
+    /// Does the work. When `handover` is cancelled it hands over what it holds and ends soon.
+    async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd;
+
+    /// A partition became ours: what was remembered of its conversations may be old.
+    fn assigned(&self) {}
+}
+
+/// How a run of a job ended.
+#[derive(Debug)]
+pub(crate) enum JobEnd {
+    /// For good: settle its record.
+    Finished,
+    /// Not yet: run it again after this pause; its lane waits.
+    Open(Duration),
+    /// It cannot be done: bury the record, then settle it.
+    Dead(Cause),
+}
+
+/// The loop of one role.
+pub(crate) struct JobLoop<H: Handler> {
+    handler: Arc<H>,
+    bus: Arc<dyn Bus>,
+    config: WorkersConfig,
+    metrics: Arc<WorkerMetrics>,
+    dispatcher: Dispatcher<Queued<H::Job>>,
+    partitions: Partitions,
+    running: JoinSet<(LaneKey, Queued<H::Job>, JobEnd)>,
+    parked: Vec<(Instant, LaneKey, Queued<H::Job>)>,
+    handover: CancellationToken,
+}
+
+struct Queued<J> {
+    ticket: Ticket,
+    record: Arc<IncomingRecord>,
+    work: Work<J>,
+    /// It ran before, so that it no longer waits for its first start.
+    started: bool,
+}
+
+#[derive(Clone)]
+enum Work<J> {
+    Run(J),
+    Bury(Cause),
+    /// Written by a newer program: waits for one that can read it.
+    Park,
+}
+
+/// Everything that can wake the loop.
+enum Wake<J> {
+    Stop,
+    Ended(LaneKey, Box<Queued<J>>, JobEnd),
+    Aborted,
+    Due,
+    Observe,
+    Source(SourceEvent),
+}
+
+impl<H: Handler> JobLoop<H> {
+    pub(crate) fn new(handler: Arc<H>, bus: Arc<dyn Bus>, config: WorkersConfig, metrics: Arc<WorkerMetrics>) -> Self {
+        Self {
+            handler,
+            bus,
+            dispatcher: Dispatcher::new(config.in_flight_max, config.patches_in_flight_max),
+            config,
+            metrics,
+            partitions: Partitions::default(),
+            running: JoinSet::new(),
+            parked: Vec::new(),
+            handover: CancellationToken::new(),
+        }
+    }
+
+    /// Runs until `shutdown`, then drains.
+    pub(crate) async fn run(mut self, shutdown: CancellationToken) {
+        let mut sources = Sources::new(self.bus.clone(), H::SOURCES);
+        let mut observe = interval(OBSERVE_INTERVAL);
+        observe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        loop {
+            self.start_ready();
+            let room = self.dispatcher.waiting() + self.parked.len() < self.config.queued_jobs_max;
+            let due = self.parked.iter().map(|(due, _, _)| *due).min();
+            let wake = tokio::select! {
+                biased;
+                () = shutdown.cancelled() => Wake::Stop,
+                Some(ended) = self.running.join_next() => wake_of(ended),
+                () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Wake::Due,
+                _ = observe.tick() => Wake::Observe,
+                // Not polled, a consumer holds a bounded number of records: this is the back-pressure.
+                event = sources.next(), if room => Wake::Source(event),
+            };
+            match wake {
+                Wake::Stop => break,
+                Wake::Ended(lane, queued, end) => self.ended(&mut sources, lane, *queued, end),
+                Wake::Aborted => {}
+                Wake::Due => self.resume_due(),
+                Wake::Observe => self.observe(&sources),
+                Wake::Source(event) => self.heard(&mut sources, event),
+            }
+        }
+        self.drain(&mut sources).await;
+        sources.close().await;
+    }
+
+    fn heard(&mut self, sources: &mut Sources, event: SourceEvent) {
+        match event {
+            SourceEvent::Bus(BusEvent::Record(record)) => self.take(sources, record),
+            SourceEvent::Bus(BusEvent::Assigned { partition, epoch, committed }) => {
+                self.partitions.assign(partition, epoch, committed.as_ref());
+                self.handler.assigned();
+            }
+            SourceEvent::Bus(BusEvent::Revoked { partition }) => self.revoke(|owned| owned == partition),
+            SourceEvent::Lost(topic) => self.revoke(|owned| owned.topic == topic),
+        }
+    }
+
+    fn take(&mut self, sources: &mut Sources, record: IncomingRecord) {
+        let partition = record.partition;
+        let (ticket, told) = self.partitions.take(&record);
+        sources.tell(partition, told);
+        let Some(ticket) = ticket else { return };
+        let (lane, work) = match self.handler.read(&record) {
+            Ok((lane, job)) => (lane, Work::Run(job)),
+            Err(DecodeError::Malformed(reason)) => {
+                (lane_of(&record), Work::Bury(Cause { class: "malformed", reason, attempts: 0 }))
+            }
+            Err(error @ DecodeError::UnknownVersion(_)) => {
+                tracing::warn!(%partition, offset = record.offset, %error, "parked until a newer program reads it");
+                (lane_of(&record), Work::Park)
+            }
+        };
+        self.dispatcher.push(lane, Queued { ticket, record: Arc::new(record), work, started: false });
+    }
+
+    /// Running jobs finish under their claims, and settle nothing here any more.
+    fn revoke(&mut self, lost: impl Fn(PartitionId) -> bool) {
+        let owned: Vec<_> =
+            self.partitions.open().map(|(partition, _)| partition).filter(|owned| lost(*owned)).collect();
+        for partition in owned {
+            self.partitions.revoke(partition);
+        }
+        self.dispatcher.forget(|queued| lost(queued.ticket.partition));
+        for (_, lane, _) in self.parked.extract_if(.., |(_, _, queued)| lost(queued.ticket.partition)) {
+            self.dispatcher.release(&lane);
+        }
+    }
+
+    fn start_ready(&mut self) {
+        while let Some((lane, mut queued)) = self.dispatcher.start() {
+            self.metrics.in_flight.inc();
+            if !std::mem::replace(&mut queued.started, true) {
+                let waited = Timestamp::now().millis_since(queued.record.published_at);
+                self.metrics.queue_wait.observe(Duration::from_millis(waited).as_secs_f64());
+            }
+            let run =
+                run_one(self.handler.clone(), self.bus.clone(), self.config.clone(), queued, self.handover.clone());
+            self.running.spawn(async move {
+                let (queued, end) = run.await;
+                (lane, queued, end)
+            });
+        }
+    }
+
+    fn ended(&mut self, sources: &mut Sources, lane: LaneKey, queued: Queued<H::Job>, end: JobEnd) {
+        self.metrics.in_flight.dec();
+        let topic = queued.ticket.partition.topic.name();
+        let outcome = match &end {
+            JobEnd::Finished => "finished",
+            JobEnd::Open(_) => "open",
+            JobEnd::Dead(_) => "dead",
+        };
+        self.metrics.jobs.with_label_values(&[topic, outcome]).inc();
+        match end {
+            JobEnd::Finished => {
+                if let Work::Bury(cause) = &queued.work {
+                    self.metrics.dead_letters.with_label_values(&[cause.class]).inc();
+                }
+                self.dispatcher.finished(&lane);
+                let told = self.partitions.finish(&queued.ticket);
+                sources.tell(queued.ticket.partition, told);
+            }
+            JobEnd::Open(pause) if self.partitions.owns(&queued.ticket) => {
+                self.dispatcher.parked(&lane);
+                self.parked.push((Instant::now() + pause, lane, queued));
+            }
+            JobEnd::Dead(cause) if self.partitions.owns(&queued.ticket) => {
+                self.dispatcher.parked(&lane);
+                self.dispatcher.resume(&lane, Queued { work: Work::Bury(cause), ..queued });
+            }
+            JobEnd::Open(_) | JobEnd::Dead(_) => self.dispatcher.finished(&lane),
+        }
+    }
+
+    fn resume_due(&mut self) {
+        let now = Instant::now();
+        for (_, lane, queued) in self.parked.extract_if(.., |(due, _, _)| *due <= now) {
+            self.dispatcher.resume(&lane, queued);
+        }
+    }
+
+    fn observe(&self, sources: &Sources) {
+        self.metrics.queued.set(i64::try_from(self.dispatcher.waiting() + self.parked.len()).unwrap_or(i64::MAX));
+        let label = |partition: PartitionId| (partition.topic.name(), partition.number.to_string());
+        self.metrics.lag.reset();
+        for (partition, lag) in sources.lag() {
+            let (topic, number) = label(partition);
+            self.metrics.lag.with_label_values(&[topic, &number]).set(i64::try_from(lag).unwrap_or(i64::MAX));
+        }
+        self.metrics.open_offsets.reset();
+        for (partition, open) in self.partitions.open() {
+            let (topic, number) = label(partition);
+            self.metrics.open_offsets.with_label_values(&[topic, &number]).set(i64::try_from(open).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Nothing new starts; running jobs get their budget, then hand over.
+    async fn drain(&mut self, sources: &mut Sources) {
+        tracing::info!(running = self.running.len(), "draining");
+        let budget = Instant::now() + Duration::from_millis(self.config.drain_ms);
+        self.finish_running(sources, budget).await;
+        self.handover.cancel();
+        self.finish_running(sources, Instant::now() + HANDOVER_GRACE).await;
+        self.running.shutdown().await;
+    }
+
+    async fn finish_running(&mut self, sources: &mut Sources, until: Instant) {
+        while let Ok(Some(ended)) = timeout_at(until, self.running.join_next()).await {
+            if let Wake::Ended(lane, queued, end) = wake_of(ended) {
+                self.ended(sources, lane, *queued, end);
+            }
+        }
+    }
+}
+
+async fn run_one<H: Handler>(
+    handler: Arc<H>,
+    bus: Arc<dyn Bus>,
+    config: WorkersConfig,
+    queued: Queued<H::Job>,
+    handover: CancellationToken,
+) -> (Queued<H::Job>, JobEnd) {
+    let end = match queued.work.clone() {
+        Work::Park => JobEnd::Open(config.parked_delay()),
+        Work::Bury(cause) => bury(&*bus, &queued.record, &cause, &config).await,
+        Work::Run(job) => {
+            let span = tracing::info_span!("process", topic = %queued.ticket.partition.topic, otel.kind = "consumer");
+            trace::continue_trace(&span, &queued.record.headers);
+            let run = AssertUnwindSafe(handler.run(job, &handover)).catch_unwind().instrument(span);
+            // The claim of the attempt that panicked lives until its lease ends; the next one counts as another.
+            run.await.unwrap_or_else(|_| {
+                tracing::error!(partition = %queued.ticket.partition, offset = queued.ticket.offset, "a job panicked");
+                JobEnd::Open(LEASE)
+            })
+        }
+    };
+    (queued, end)
+}
+
+async fn bury(bus: &dyn Bus, record: &IncomingRecord, cause: &Cause, config: &WorkersConfig) -> JobEnd {
+    match dead_letter::bury(bus, record, cause, config.publish_timeout()).await {
+        Ok(()) => {
+            tracing::error!(partition = %record.partition, offset = record.offset, class = cause.class, "buried a record");
+            JobEnd::Finished
+        }
+        Err(error) => {
+            tracing::warn!(partition = %record.partition, offset = record.offset, %error, "could not bury a record");
+            JobEnd::Open(config.parked_delay())
+        }
+    }
+}
+
+/// A record that cannot be read still waits its turn in the conversation that its key names.
+fn lane_of(record: &IncomingRecord) -> LaneKey {
+    LaneKey { key: record.key.clone(), kind: dispatcher::LaneKind::Turns }
+}
+
+fn wake_of<J>(ended: Result<(LaneKey, Queued<J>, JobEnd), tokio::task::JoinError>) -> Wake<J> {
+    match ended {
+        Ok((lane, queued, end)) => Wake::Ended(lane, Box::new(queued), end),
+        Err(_) => Wake::Aborted,
+    }
+}

@@ -1,0 +1,72 @@
+//! What an operator sees of the workers. Labels are bounded: topic, partition, outcome, kind; never an id or a name.
+
+use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
+
+/// From a token on a fast machine to the longest reply, in seconds.
+const SECONDS_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
+
+/// The workers' metrics; one set per process.
+pub struct WorkerMetrics {
+    /// Seconds from the publish of a job to its start.
+    pub queue_wait: Histogram,
+    /// Seconds from the start of the model call to the first text, over all tries.
+    pub first_token: Histogram,
+    /// Seconds of the whole model call.
+    pub model_call: Histogram,
+    /// Jobs by what became of them.
+    pub jobs: IntCounterVec,
+    /// Replies by final state.
+    pub replies: IntCounterVec,
+    /// Tokens, read and written.
+    pub tokens: IntCounterVec,
+    /// Jobs that run now.
+    pub in_flight: IntGauge,
+    /// Jobs that wait in this process.
+    pub queued: IntGauge,
+    /// Records behind the newest one.
+    pub lag: IntGaugeVec,
+    /// Offsets taken and not finished.
+    pub open_offsets: IntGaugeVec,
+    /// Repeated tries, by what was tried again.
+    pub retries: IntCounterVec,
+    /// Records that were buried, by class.
+    pub dead_letters: IntCounterVec,
+}
+
+impl WorkerMetrics {
+    /// Makes and registers them. Errors: they are registered already.
+    pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        Ok(Self {
+            queue_wait: add(registry, seconds("queue_wait", "Seconds from the publish of a job to its start")?)?,
+            first_token: add(registry, seconds("model_first_token", "Seconds to the first text of a model call")?)?,
+            model_call: add(registry, seconds("model_call", "Seconds of a whole model call")?)?,
+            jobs: add(registry, counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?)?,
+            replies: add(registry, counters("replies_total", "Replies by final state", &["status"])?)?,
+            tokens: add(registry, counters("tokens_total", "Tokens of models", &["kind"])?)?,
+            in_flight: add(registry, IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?)?,
+            queued: add(registry, IntGauge::new("switchboard_jobs_queued", "Jobs that wait in this process")?)?,
+            lag: add(registry, gauges("bus_lag_records", "Records behind the newest one")?)?,
+            open_offsets: add(registry, gauges("bus_open_offsets", "Offsets taken and not finished")?)?,
+            retries: add(registry, counters("retries_total", "Repeated tries", &["of"])?)?,
+            dead_letters: add(registry, counters("dead_letters_total", "Buried records by class", &["class"])?)?,
+        })
+    }
+}
+
+fn seconds(name: &str, help: &str) -> Result<Histogram, prometheus::Error> {
+    let options = HistogramOpts::new(format!("switchboard_{name}_seconds"), help);
+    Histogram::with_opts(options.buckets(SECONDS_BUCKETS.to_vec()))
+}
+
+fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, prometheus::Error> {
+    IntCounterVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
+}
+
+fn gauges(name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
+    IntGaugeVec::new(Opts::new(format!("switchboard_{name}"), help), &["topic", "partition"])
+}
+
+fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
+    registry.register(Box::new(metric.clone()))?;
+    Ok(metric)
+}

@@ -1,0 +1,150 @@
+//! Joins pieces of text that providers cut anywhere: in the middle of a character, or of a surrogate pair.
+//!
+//! What comes out is whole characters; what can never become one turns into U+FFFD.
+
+/// Bytes of the longest incomplete beginning: a lead surrogate and two bytes of its other half.
+const PENDING_BYTES_MAX: usize = 5;
+
+/// Text so far incomplete.
+#[derive(Debug, Default)]
+pub(crate) struct Assembler {
+    pending: Vec<u8>,
+}
+
+impl Assembler {
+    /// Adds a piece, in which surrogates may stand as three bytes each (WTF-8); returns what is whole by now.
+    pub(crate) fn push(&mut self, piece: &[u8]) -> String {
+        self.pending.extend_from_slice(piece);
+        let mut whole = String::with_capacity(self.pending.len());
+        let mut at = 0;
+        while at < self.pending.len() {
+            match read(&self.pending[at..]) {
+                Read::Text(text) => {
+                    whole.push_str(text);
+                    at += text.len();
+                }
+                Read::Pair(character) => {
+                    whole.push(character);
+                    at += 6;
+                }
+                Read::Broken(bytes) => {
+                    whole.push(char::REPLACEMENT_CHARACTER);
+                    at += bytes;
+                }
+                Read::Incomplete => break,
+            }
+        }
+        self.pending.drain(..at);
+        debug_assert!(self.pending.len() <= PENDING_BYTES_MAX);
+        whole
+    }
+
+    /// What is left at the end.
+    pub(crate) fn finish(&mut self) -> String {
+        let left = std::mem::take(&mut self.pending);
+        if left.is_empty() { String::new() } else { char::REPLACEMENT_CHARACTER.to_string() }
+    }
+}
+
+enum Read<'a> {
+    Text(&'a str),
+    Pair(char),
+    Broken(usize),
+    Incomplete,
+}
+
+/// What stands at the beginning of `bytes`, which are not empty.
+fn read(bytes: &[u8]) -> Read<'_> {
+    let error = match std::str::from_utf8(bytes) {
+        Ok(text) => return Read::Text(text),
+        Err(error) => error,
+    };
+    if error.valid_up_to() > 0 {
+        return Read::Text(std::str::from_utf8(&bytes[..error.valid_up_to()]).unwrap_or_default());
+    }
+    match lead_surrogate(bytes) {
+        Lead::Half(lead) => second_half(lead, &bytes[3..]),
+        Lead::Perhaps => Read::Incomplete,
+        Lead::No if error.error_len().is_none() => Read::Incomplete,
+        // A trailing surrogate alone is three bytes of one broken character.
+        Lead::No if bytes.len() >= 3 && bytes[0] == 0xed && bytes[1] >= 0xb0 => Read::Broken(3),
+        Lead::No => Read::Broken(error.error_len().unwrap_or(1)),
+    }
+}
+
+enum Lead {
+    Half(u32),
+    Perhaps,
+    No,
+}
+
+/// A lead surrogate in WTF-8 is ED A0..AF xx.
+fn lead_surrogate(bytes: &[u8]) -> Lead {
+    match bytes {
+        [0xed] | [0xed, 0xa0..=0xaf] => Lead::Perhaps,
+        [0xed, second @ 0xa0..=0xaf, third @ 0x80..=0xbf, ..] => Lead::Half(surrogate(*second, *third)),
+        _ => Lead::No,
+    }
+}
+
+fn second_half(lead: u32, rest: &[u8]) -> Read<'_> {
+    match rest {
+        [] | [0xed] | [0xed, 0xb0..=0xbf] => Read::Incomplete,
+        [0xed, second @ 0xb0..=0xbf, third @ 0x80..=0xbf, ..] => {
+            let code = 0x1_0000 + ((lead - 0xd800) << 10) + (surrogate(*second, *third) - 0xdc00);
+            char::from_u32(code).map_or(Read::Broken(6), Read::Pair)
+        }
+        _ => Read::Broken(3),
+    }
+}
+
+fn surrogate(second: u8, third: u8) -> u32 {
+    0xd000 | (u32::from(second & 0x3f) << 6) | u32::from(third & 0x3f)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn assemble(pieces: &[&[u8]]) -> String {
+        let mut assembler = Assembler::default();
+        let mut text: String = pieces.iter().map(|piece| assembler.push(piece)).collect();
+        text.push_str(&assembler.finish());
+        text
+    }
+
+    proptest! {
+        #[test]
+        fn text_that_is_cut_anywhere_comes_out_whole(text in "\\PC{0,40}", cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..8)) {
+            let mut at: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+            at.extend([0, text.len()]);
+            at.sort_unstable();
+            let pieces: Vec<_> = at.windows(2).map(|pair| &text.as_bytes()[pair[0]..pair[1]]).collect();
+            prop_assert_eq!(assemble(&pieces), text);
+        }
+
+        #[test]
+        fn any_bytes_give_text_and_hold_back_little(pieces: Vec<Vec<u8>>) {
+            let mut assembler = Assembler::default();
+            for piece in pieces {
+                assembler.push(&piece);
+                prop_assert!(assembler.pending.len() <= PENDING_BYTES_MAX);
+            }
+        }
+    }
+
+    #[test]
+    fn a_surrogate_pair_in_two_pieces_is_one_character() {
+        // U+1F980 is D83E DD80.
+        assert_eq!(assemble(&[b"a\xed\xa0\xbe", b"\xed\xb6\x80b"]), "a\u{1f980}b");
+    }
+
+    #[test]
+    fn half_a_pair_is_replaced_and_its_neighbours_stay() {
+        assert_eq!(assemble(&[b"a\xed\xa0\xbe", b"b"]), "a\u{fffd}b");
+        assert_eq!(assemble(&[b"a\xed\xb6\x80b"]), "a\u{fffd}b");
+        assert_eq!(assemble(&[b"a\xc3"]), "a\u{fffd}");
+    }
+}

@@ -1,0 +1,199 @@
+//! One streamed call of an OpenAI-compatible endpoint, through async-openai with our own request and chunk types.
+//!
+//! Its own executor is replaced: that one retries (tries would multiply), drops `Retry-After`, and reads bodies of
+//! errors without a bound. Ours answers for the status before any body is read.
+
+use std::{pin::Pin, time::Duration};
+
+use async_openai::{Client, config::Config, error::OpenAIError, middleware::HttpRequestFactory};
+use futures::{Stream, StreamExt};
+use http::{HeaderMap, HeaderValue, header};
+use secrecy::{ExposeSecret, SecretString};
+use serde::Serialize;
+
+use super::{CallError, Endpoint, Prompt, PromptMessage, Role, chunk::Chunk};
+use crate::config::WorkersConfig;
+
+/// Idle connections kept for each provider.
+const IDLE_CONNECTIONS_MAX: usize = 64;
+/// How long an idle connection is kept.
+const IDLE_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
+
+/// Chunks as they come.
+pub(crate) type Chunks = Pin<Box<dyn Stream<Item = Result<Chunk, CallError>> + Send>>;
+
+/// Calls providers; one pool of connections for all of them.
+#[derive(Clone)]
+pub(crate) struct ModelClient {
+    http: reqwest::Client,
+    body_bytes_max: usize,
+}
+
+impl ModelClient {
+    /// A client with the bounds of the configuration. Errors: no TLS provider is installed.
+    pub(crate) fn new(config: &WorkersConfig) -> Result<Self, reqwest::Error> {
+        let http = reqwest::Client::builder()
+            .connect_timeout(Duration::from_millis(config.connect_timeout_ms))
+            .tcp_nodelay(true)
+            // A redirect would carry the prompt to a place that nobody configured.
+            .redirect(reqwest::redirect::Policy::none())
+            .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
+            .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
+            .build()?;
+        Ok(Self { http, body_bytes_max: config.provider_body_bytes_max })
+    }
+
+    /// Begins a call. With a `prefix`, the endpoint is asked to go on with that text. Dropping the stream ends the call.
+    pub(crate) async fn stream(&self, endpoint: &Endpoint, prompt: &Prompt, prefix: &str) -> Result<Chunks, CallError> {
+        let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
+        let service = tower::service_fn(move |factory: HttpRequestFactory| {
+            let http = http.clone();
+            async move {
+                let request = factory.build().await?;
+                let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
+                judge(&response).map_err(|error| OpenAIError::Boxed(Box::new(error)))?;
+                Ok::<_, OpenAIError>(bounded(response, body_bytes_max))
+            }
+        });
+        let client = Client::build(self.http.clone(), Address::of(endpoint)?).with_http_service(service);
+        let request = Request::of(endpoint, prompt, prefix);
+        let chunks = client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| class(&error))?;
+        Ok(chunks.map(|chunk| chunk.map_err(|error| class(&error))).boxed())
+    }
+}
+
+/// The body of a call.
+#[derive(Serialize)]
+struct Request<'a> {
+    model: &'a str,
+    messages: Vec<PromptMessage>,
+    stream: bool,
+    stream_options: StreamOptions,
+    max_tokens: u32,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    temperature: Option<f32>,
+    // vLLM wants both of these to go on with the last message; llama.cpp does it by itself and takes them.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    continue_final_message: Option<bool>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    add_generation_prompt: Option<bool>,
+}
+
+#[derive(Serialize)]
+struct StreamOptions {
+    include_usage: bool,
+}
+
+impl<'a> Request<'a> {
+    fn of(endpoint: &'a Endpoint, prompt: &Prompt, prefix: &str) -> Self {
+        let mut messages = prompt.messages.clone();
+        let continues = !prefix.is_empty();
+        if continues {
+            messages.push(PromptMessage { role: Role::Assistant, content: prefix.to_owned() });
+        }
+        Self {
+            model: &endpoint.model,
+            messages,
+            stream: true,
+            stream_options: StreamOptions { include_usage: true },
+            max_tokens: prompt.max_tokens,
+            temperature: prompt.temperature,
+            continue_final_message: continues.then_some(true),
+            add_generation_prompt: continues.then_some(false),
+        }
+    }
+}
+
+/// Where and as whom; async-openai's own configuration reads the environment and panics on a key with a line break.
+struct Address {
+    base_url: String,
+    headers: HeaderMap,
+    key: SecretString,
+}
+
+impl Address {
+    fn of(endpoint: &Endpoint) -> Result<Self, CallError> {
+        let mut headers = HeaderMap::new();
+        if let Some(key) = &endpoint.api_key {
+            let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
+                .map_err(|_| CallError::Refused { status: 401 })?;
+            value.set_sensitive(true);
+            headers.insert(header::AUTHORIZATION, value);
+        }
+        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        let key = endpoint.api_key.clone().unwrap_or_default();
+        Ok(Self { base_url: endpoint.base_url.trim_end_matches('/').to_owned(), headers, key })
+    }
+}
+
+impl Config for Address {
+    fn headers(&self) -> HeaderMap {
+        self.headers.clone()
+    }
+
+    fn url(&self, path: &str) -> String {
+        format!("{}{path}", self.base_url)
+    }
+
+    fn query(&self) -> Vec<(&str, &str)> {
+        Vec::new()
+    }
+
+    fn api_base(&self) -> &str {
+        &self.base_url
+    }
+
+    fn api_key(&self) -> &SecretString {
+        &self.key
+    }
+}
+
+/// Whether a response can be an answer at all.
+fn judge(response: &reqwest::Response) -> Result<(), CallError> {
+    let status = response.status().as_u16();
+    match status {
+        200..=299 if is_stream(response.headers()) => Ok(()),
+        200..=399 => Err(CallError::NotAnAnswer),
+        408 | 429 | 500.. => Err(CallError::Overloaded { status, retry_after: retry_after(response.headers()) }),
+        _ => Err(CallError::Refused { status }),
+    }
+}
+
+/// Some servers name no type, or plain text; a page or one JSON document is no stream.
+fn is_stream(headers: &HeaderMap) -> bool {
+    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    !["text/html", "application/json", "application/problem+json"].iter().any(|other| kind.starts_with(other))
+}
+
+/// Seconds only: a date would need the provider's clock to be ours.
+fn retry_after(headers: &HeaderMap) -> Option<Duration> {
+    let seconds: f64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    Duration::try_from_secs_f64(seconds).ok()
+}
+
+/// The same response, cut off after so many bytes, whatever its lines look like.
+fn bounded(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
+    let (status, headers) = (response.status(), response.headers().clone());
+    let mut left = bytes_max;
+    let body = response.bytes_stream().take_while(move |piece| {
+        let length = piece.as_ref().map_or(0, bytes::Bytes::len);
+        let fits = length <= left;
+        left = left.saturating_sub(length);
+        std::future::ready(fits)
+    });
+    let mut bounded = http::Response::new(reqwest::Body::wrap_stream(body));
+    *bounded.status_mut() = status;
+    *bounded.headers_mut() = headers;
+    bounded.into()
+}
+
+/// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
+fn class(error: &OpenAIError) -> CallError {
+    match error {
+        OpenAIError::Boxed(error) => error.downcast_ref::<CallError>().cloned().unwrap_or(CallError::BrokenOff),
+        OpenAIError::Reqwest(error) if error.is_builder() => CallError::Refused { status: 400 },
+        OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => CallError::Unreachable,
+        OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => CallError::NotAnAnswer,
+        _ => CallError::BrokenOff,
+    }
+}

@@ -1,0 +1,87 @@
+//! Ends a turn for which there is nobody to name, so that whoever waits learns it.
+//!
+//! Analytics is not told: its events name an agent, and there is none. The record is buried for an operator instead.
+
+use switchboard_backends::{
+    Backends,
+    relay::{Claim, ClaimRequest, ClaimToken, LEASE},
+    store::{ReplyRecord, TurnEnd, TurnStart},
+};
+use switchboard_schemas::{
+    chat_job::ChatJob, conversation::ConversationOwner, reply_event::ReplyFailure, time::Timestamp,
+};
+
+use super::RoutingError;
+use crate::{
+    inference::{
+        outcome::Outcome,
+        reply_log::LoggedReply,
+        reply_writer::{ReplyWriter, Sealed},
+    },
+    job_loop::JobEnd,
+};
+
+/// Stores and tells that the turn failed. None when that is done; else how this run ends. An error leaves the claim to
+/// its lease.
+pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<JobEnd>, RoutingError> {
+    let turn = &job.turn;
+    let request = ClaimRequest { reply_id: turn.reply_id(), publish_nonce: turn.publish_nonce.clone(), attempt_min: 1 };
+    let token = match backends.relay.claim(&request).await? {
+        Claim::Granted { token, .. } => token,
+        Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
+        Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
+    };
+    let record = record(backends, job, &token).await?;
+    let relay = backends.relay.clone();
+    let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
+    if writer.seal(&record.end).await == Sealed::Fenced {
+        return Ok(Some(JobEnd::Open(LEASE)));
+    }
+    let count = record.message_count();
+    let end = record.end.clone();
+    let turn_end = TurnEnd {
+        org_id: turn.org_id.clone(),
+        accepted_at: turn.accepted_at,
+        attempt: record.attempt,
+        user_message_id: turn.message_id.clone(),
+        message: None,
+        record,
+    };
+    backends.store.finish_turn(&turn_end).await?;
+    let ours = writer.settle(&end, count, true).await;
+    Ok((!ours).then_some(JobEnd::Open(LEASE)))
+}
+
+/// Stores the user message; gives the record of its failed reply.
+async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Result<ReplyRecord, RoutingError> {
+    let turn = &job.turn;
+    if let Some(record) = backends.store.reply(&turn.org_id, &token.reply_id).await? {
+        return Ok(record);
+    }
+    let position = position(backends, job).await?;
+    let owner = ConversationOwner::Team(job.team_id.clone());
+    let start = TurnStart { turn: turn.clone(), owner, position, attempt: token.attempt };
+    backends.store.begin_turn(&start).await?;
+    let now = Timestamp::now();
+    Ok(ReplyRecord {
+        user_message_id: turn.message_id.clone(),
+        user_position: position,
+        position: None,
+        head: None,
+        end: Outcome::failed(ReplyFailure::NoRoute).reply_end("", turn.accepted_at, now),
+        generation: 0,
+        attempt: token.attempt,
+        finished_at: now,
+        first_text_ms: None,
+    })
+}
+
+/// The place of the user message, which an earlier run may have stored last.
+async fn position(backends: &Backends, job: &ChatJob) -> Result<u64, RoutingError> {
+    let turn = &job.turn;
+    let conversation = backends.store.conversation(&turn.org_id, &turn.conversation_id).await?;
+    let count = conversation.map_or(0, |conversation| conversation.message_count);
+    let Some(last) = count.checked_sub(1) else { return Ok(0) };
+    let stored = backends.store.messages(&turn.org_id, &turn.conversation_id, last, 1).await?;
+    Ok(if stored.iter().any(|message| message.id == turn.message_id) { last } else { count })
+}
