@@ -9,6 +9,8 @@ pub mod catalog;
 pub mod config;
 pub mod limiter;
 pub mod relay;
+pub mod scylla_link;
+mod sqlite;
 pub mod store;
 pub mod vault;
 
