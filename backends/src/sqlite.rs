@@ -34,7 +34,7 @@ const STATEMENTS_MAX: usize = 32;
 
 /// A database of this process; clones share it.
 #[derive(Clone)]
-pub struct SqliteDatabase {
+pub(crate) struct SqliteDatabase {
     writes: mpsc::Sender<WriteJob>,
     readers: Arc<Readers>,
 }
@@ -60,7 +60,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// [`StoreError::Unavailable`] when the file cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
-    pub fn open(path: &Path, migrations: &[&str]) -> Result<Self, StoreError> {
+    pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Self, StoreError> {
         if let Some(directory) = path.parent() {
             std::fs::create_dir_all(directory).map_err(|error| unavailable(&error))?;
         }
@@ -78,7 +78,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// Those of `work`, and [`StoreError::Unavailable`] when the disk or the queue is full.
-    pub async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
@@ -101,7 +101,7 @@ impl SqliteDatabase {
     ///
     /// # Errors
     /// Those of `work`, and [`StoreError::Unavailable`] when no reader is free in time.
-    pub async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
     where
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,

@@ -1,9 +1,13 @@
 //! Values that are read again before they are too old, once for all who wait, and kept for a while when that fails.
 
-use std::{hash::Hash, sync::Arc, time::Duration};
+use std::{
+    hash::Hash,
+    sync::Arc,
+    time::{Duration, Instant},
+};
 
 use moka::future::Cache;
-use tokio::{sync::Mutex, time::Instant};
+use tokio::sync::Mutex;
 
 use crate::store::StoreError;
 
@@ -16,10 +20,14 @@ const VALUES_MAX: u64 = 10_000;
 /// What nobody asks for goes out of memory.
 const IDLE_MAX: Duration = Duration::from_secs(600);
 
+/// A clock that only goes forward; tests set their own.
+pub(super) type Clock = Arc<dyn Fn() -> Instant + Send + Sync>;
+
 /// Values of one kind; what is known to be absent is a value as well.
 #[derive(Clone)]
 pub(super) struct Fresh<K, V> {
     slots: Cache<K, Arc<Mutex<Slot<V>>>>,
+    clock: Clock,
 }
 
 /// The lock is held while the value is read, so that those who ask meanwhile wait for that read and share it.
@@ -67,8 +75,9 @@ where
     K: Hash + Eq + Send + Sync + 'static,
     V: Send + Sync + 'static,
 {
-    pub(super) fn new() -> Self {
-        Self { slots: Cache::builder().max_capacity(VALUES_MAX).time_to_idle(IDLE_MAX).build() }
+    pub(super) fn new(clock: &Clock) -> Self {
+        let slots = Cache::builder().max_capacity(VALUES_MAX).time_to_idle(IDLE_MAX).build();
+        Self { slots, clock: Arc::clone(clock) }
     }
 
     /// The value of `key`, from memory or by `read`.
@@ -77,20 +86,20 @@ where
         key: K,
         read: impl Future<Output = Result<Option<V>, StoreError>> + Send,
     ) -> Result<Option<Arc<V>>, StoreError> {
-        let came = Instant::now();
+        let came = (self.clock)();
         let empty = Slot { value: None, read_at: None, served_until: None, failure: None };
         let slot = self.slots.get_with(key, async { Arc::new(Mutex::new(empty)) }).await;
         let mut slot = slot.lock().await;
-        if slot.is_fresh(Instant::now()) {
+        if slot.is_fresh((self.clock)()) {
             return Ok(slot.value.clone());
         }
         if let Some(error) = slot.failure_since(came) {
             return Err(error);
         }
-        let began = Instant::now();
+        let began = (self.clock)();
         match read.await {
             Ok(value) => slot.keep(value, began),
-            Err(error) => slot.keep_stale(error, Instant::now())?,
+            Err(error) => slot.keep_stale(error, (self.clock)())?,
         }
         Ok(slot.value.clone())
     }

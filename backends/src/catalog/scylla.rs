@@ -159,3 +159,29 @@ fn read(body: &str) -> Result<Option<Entry>, StoreError> {
 fn list_owner(kind: EntryKind, org: &OrgId) -> &str {
     if kind == EntryKind::Organization { INSTALLATION } else { org.as_str() }
 }
+
+#[cfg(all(test, feature = "real-services"))]
+mod tests {
+    use super::{
+        super::conformance::{agent, organization},
+        *,
+    };
+    use crate::scylla_link::testing::link;
+
+    /// One hour, in microseconds.
+    const AHEAD_MICROS: i64 = 3_600_000_000;
+
+    #[tokio::test]
+    async fn a_change_wins_over_an_earlier_one_of_a_process_whose_clock_is_ahead() {
+        let catalog = ScyllaCatalog::connect(link().await);
+        let org = organization("acme").org_id().clone();
+        let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
+        let ahead = Current { entry: None, written_at: Some(Timestamp::now().micros() + AHEAD_MICROS) };
+        for body in [encode(&old).unwrap(), REMOVED.to_owned()] {
+            catalog.write(&old, &body, &ahead).await.unwrap();
+            catalog.put(&new).await.unwrap();
+            assert_eq!(catalog.get(EntryKind::Agent, new.id()).await.unwrap().as_ref(), Some(&new));
+            assert_eq!(catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(), [new.clone()]);
+        }
+    }
+}

@@ -46,7 +46,7 @@ pub(super) struct TalkTurn {
 }
 
 macro_rules! claims {
-    ($($group:ident: $($claim:ident,)*)*) => {
+    ($($group:ident [$($claim:ident,)*])*) => {
         mod embedded {
             $($(
                 #[tokio::test(flavor = "multi_thread")]
@@ -69,7 +69,7 @@ macro_rules! claims {
 }
 
 claims! {
-    turns:
+    turns [
         a_first_turn_makes_the_conversation,
         a_finished_turn_is_counted_and_leaves_no_active_reply,
         a_reply_has_no_record_before_its_turn_has_ended,
@@ -82,12 +82,14 @@ claims! {
         another_organization_finds_nothing,
         text_is_kept_byte_for_byte,
         a_store_answers_its_check,
-    history:
+    ]
+    history [
         a_page_costs_the_same_at_any_offset,
         pages_join_to_the_whole_history,
         a_page_holds_only_counted_messages,
         a_reader_beside_a_writer_never_misses_a_counted_message,
-    metadata:
+    ]
+    metadata [
         changes_merge_key_by_key,
         of_two_changes_of_a_key_the_later_wins_in_either_order,
         an_older_change_does_not_bring_a_cleared_key_back,
@@ -96,6 +98,7 @@ claims! {
         a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is,
         a_change_is_the_conversations_last_change,
         a_change_of_no_conversation_makes_none,
+    ]
 }
 
 fn embedded_subject() -> Subject {

@@ -67,7 +67,7 @@ impl EmbeddedStore {
     /// Opens the file, or makes it.
     ///
     /// # Errors
-    /// As [`SqliteDatabase::open`].
+    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
         Ok(Self {
             database: SqliteDatabase::open(path, MIGRATIONS)?,
