@@ -138,6 +138,9 @@ mod tests {
         *,
     };
 
+    /// How long a scripted read takes.
+    const READ_TIME: Duration = Duration::from_millis(1);
+
     /// A catalogue that counts its reads, and gives what it is told to.
     #[derive(Default)]
     struct Scripted {
@@ -168,6 +171,7 @@ mod tests {
             self.reads.fetch_add(1, Ordering::SeqCst);
             // Lets all others come who ask at the same moment.
             task::yield_now().await;
+            self.advance(READ_TIME);
             match *self.failure.lock().unwrap() {
                 Some(failure) => Err(failure()),
                 None => Ok(self.entry.lock().unwrap().clone()),

@@ -47,7 +47,7 @@ impl<V> Slot<V> {
 
     /// A failure that happened after this caller came: it waited for that read and shares its end.
     fn failure_since(&self, came: Instant) -> Option<StoreError> {
-        self.failure.as_ref().filter(|(at, _)| *at >= came).map(|(_, error)| copy(error))
+        self.failure.as_ref().filter(|(at, _)| *at > came).map(|(_, error)| copy(error))
     }
 
     fn keep(&mut self, value: Option<V>, read_at: Instant) {
