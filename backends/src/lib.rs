@@ -10,6 +10,8 @@ pub mod config;
 pub mod limiter;
 mod redis_link;
 pub mod relay;
+pub mod scylla_link;
+mod sqlite;
 pub mod store;
 pub mod vault;
 

@@ -9,6 +9,13 @@
 //! - **Durability**: as in [`crate::store`].
 //! - **Secrets**: provider keys lie here sealed, API keys only as keyed hashes.
 
+pub mod cache;
+#[cfg(test)]
+mod conformance;
+pub mod embedded;
+mod freshness;
+pub mod scylla;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{

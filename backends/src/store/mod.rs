@@ -10,6 +10,13 @@
 //! - **Tenancy**: a read with another organization finds nothing.
 //! - **Order**: one worker at a time writes the turns of a conversation; the store does not arbitrate between two.
 
+#[cfg(test)]
+mod conformance;
+pub mod embedded;
+pub(crate) mod rows;
+pub mod scylla;
+mod stamp;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};

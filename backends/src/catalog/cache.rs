@@ -1,0 +1,323 @@
+//! The catalogue as requests read it: from memory, never older than a moment, and for a while without the store.
+//!
+//! There is no push and no invalidation: a value is read again once it is older than
+//! [`FRESH`](super::freshness::FRESH), so that a change is live on every process within 2 s whatever was lost.
+
+use std::{sync::Arc, time::Instant};
+
+use switchboard_schemas::{
+    agent::Agent,
+    api_key::{ApiKey, ApiKeyHash},
+    ids::{AgentId, OrgId, ProviderId, TeamId},
+    organization::Organization,
+    provider::Provider,
+    team::Team,
+};
+
+use super::{
+    Catalog, Entry, EntryKind,
+    freshness::{Clock, Fresh},
+};
+use crate::store::StoreError;
+
+/// The catalogue behind a cache; clones share it.
+///
+/// Every read gives [`StoreError`] only when the store cannot be read and no value of the last minute is known.
+#[derive(Clone)]
+pub struct CatalogCache {
+    catalog: Arc<dyn Catalog>,
+    agents: Fresh<AgentId, Agent>,
+    teams: Fresh<TeamId, Team>,
+    keys: Fresh<ApiKeyHash, ApiKey>,
+    providers: Fresh<ProviderId, SealedProvider>,
+    organizations: Fresh<OrgId, Organization>,
+}
+
+/// A provider and its key as [`crate::vault::Vault`] sealed it; empty when it needs none.
+#[derive(Clone, Debug, PartialEq)]
+pub struct SealedProvider {
+    /// The endpoint.
+    pub provider: Provider,
+    /// Its key, sealed.
+    pub sealed_key: Vec<u8>,
+}
+
+impl CatalogCache {
+    /// An empty cache.
+    pub fn new(catalog: Arc<dyn Catalog>) -> Self {
+        let clock: Clock = Arc::new(Instant::now);
+        Self::with_clock(catalog, &clock)
+    }
+
+    fn with_clock(catalog: Arc<dyn Catalog>, clock: &Clock) -> Self {
+        Self {
+            catalog,
+            agents: Fresh::new(clock),
+            teams: Fresh::new(clock),
+            keys: Fresh::new(clock),
+            providers: Fresh::new(clock),
+            organizations: Fresh::new(clock),
+        }
+    }
+
+    /// The agent with this id, of whatever organization: the caller compares.
+    pub async fn agent(&self, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
+        let read = self.read(EntryKind::Agent, id.as_str(), |entry| match entry {
+            Entry::Agent(agent) => Some(*agent),
+            _ => None,
+        });
+        self.agents.get(id.clone(), read).await
+    }
+
+    /// The team with this id, of whatever organization: the caller compares.
+    pub async fn team(&self, id: &TeamId) -> Result<Option<Arc<Team>>, StoreError> {
+        let read = self.read(EntryKind::Team, id.as_str(), |entry| match entry {
+            Entry::Team(team) => Some(team),
+            _ => None,
+        });
+        self.teams.get(id.clone(), read).await
+    }
+
+    /// The key with this hash.
+    pub async fn key(&self, hash: &ApiKeyHash) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        self.keys.get(*hash, self.catalog.key_by_hash(hash)).await
+    }
+
+    /// The organization's provider with this id.
+    pub async fn provider(&self, org: &OrgId, id: &ProviderId) -> Result<Option<Arc<SealedProvider>>, StoreError> {
+        let read = self.read(EntryKind::Provider, id.as_str(), |entry| match entry {
+            Entry::Provider { provider, sealed_key } => Some(SealedProvider { provider, sealed_key }),
+            _ => None,
+        });
+        let sealed = self.providers.get(id.clone(), read).await?;
+        Ok(sealed.filter(|sealed| sealed.provider.org_id == *org))
+    }
+
+    /// The organization with this id.
+    pub async fn organization(&self, id: &OrgId) -> Result<Option<Arc<Organization>>, StoreError> {
+        let read = self.read(EntryKind::Organization, id.as_str(), |entry| match entry {
+            Entry::Organization(organization) => Some(organization),
+            _ => None,
+        });
+        self.organizations.get(id.clone(), read).await
+    }
+
+    async fn read<T>(
+        &self,
+        kind: EntryKind,
+        id: &str,
+        unwrap: impl FnOnce(Entry) -> Option<T> + Send,
+    ) -> Result<Option<T>, StoreError> {
+        let Some(entry) = self.catalog.get(kind, id).await? else { return Ok(None) };
+        let value =
+            unwrap(entry).ok_or_else(|| StoreError::Malformed(format!("no {} lies under its id", kind.name())))?;
+        Ok(Some(value))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::{
+        sync::{
+            Mutex,
+            atomic::{AtomicU32, Ordering},
+        },
+        time::Duration,
+    };
+
+    use async_trait::async_trait;
+    use futures::future::join_all;
+    use tokio::task;
+
+    use super::{
+        super::{
+            conformance::{agent, key, organization, provider},
+            embedded::EmbeddedCatalog,
+            freshness::{FRESH, STALE_MAX},
+        },
+        *,
+    };
+
+    /// How long a scripted read takes.
+    const READ_TIME: Duration = Duration::from_millis(1);
+
+    /// A catalogue that counts its reads, and gives what it is told to.
+    #[derive(Default)]
+    struct Scripted {
+        reads: AtomicU32,
+        passed: Mutex<Duration>,
+        entry: Mutex<Option<Entry>>,
+        failure: Mutex<Option<fn() -> StoreError>>,
+    }
+
+    impl Scripted {
+        fn holds(&self, entry: Option<Entry>) {
+            *self.entry.lock().unwrap() = entry;
+        }
+
+        fn fails(&self, failure: Option<fn() -> StoreError>) {
+            *self.failure.lock().unwrap() = failure;
+        }
+
+        fn advance(&self, time: Duration) {
+            *self.passed.lock().unwrap() += time;
+        }
+
+        fn reads(&self) -> u32 {
+            self.reads.load(Ordering::SeqCst)
+        }
+
+        async fn read(&self) -> Result<Option<Entry>, StoreError> {
+            self.reads.fetch_add(1, Ordering::SeqCst);
+            // Lets all others come who ask at the same moment.
+            task::yield_now().await;
+            self.advance(READ_TIME);
+            match *self.failure.lock().unwrap() {
+                Some(failure) => Err(failure()),
+                None => Ok(self.entry.lock().unwrap().clone()),
+            }
+        }
+    }
+
+    #[async_trait]
+    impl Catalog for Scripted {
+        async fn get(&self, _: EntryKind, _: &str) -> Result<Option<Entry>, StoreError> {
+            self.read().await
+        }
+
+        async fn key_by_hash(&self, _: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+            Ok(self.read().await?.and_then(|entry| match entry {
+                Entry::Key { key, .. } => Some(key),
+                _ => None,
+            }))
+        }
+
+        async fn put(&self, _: &Entry) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn remove(&self, _: EntryKind, _: &OrgId, _: &str) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn list(&self, _: EntryKind, _: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        async fn check(&self) -> Result<(), StoreError> {
+            Ok(())
+        }
+    }
+
+    fn unavailable() -> StoreError {
+        StoreError::Unavailable("away".into())
+    }
+
+    fn malformed() -> StoreError {
+        StoreError::Malformed("damaged".into())
+    }
+
+    fn cached() -> (Arc<Scripted>, CatalogCache, OrgId) {
+        let (scripted, entry) = (Arc::new(Scripted::default()), organization("acme"));
+        let org = entry.org_id().clone();
+        scripted.holds(Some(entry));
+        let (begun, time) = (Instant::now(), Arc::clone(&scripted));
+        let clock: Clock = Arc::new(move || begun + *time.passed.lock().unwrap());
+        (Arc::clone(&scripted), CatalogCache::with_clock(scripted, &clock), org)
+    }
+
+    #[tokio::test]
+    async fn a_fresh_value_is_served_from_memory_and_an_absence_too() {
+        let (scripted, cache, org) = cached();
+        for _ in 0..10 {
+            assert!(cache.organization(&org).await.unwrap().is_some());
+        }
+        assert_eq!(scripted.reads(), 1);
+        for _ in 0..10 {
+            assert!(cache.key(&ApiKeyHash([1; 32])).await.unwrap().is_none());
+        }
+        assert_eq!(scripted.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_change_and_a_removal_are_live_within_two_seconds() {
+        let (scripted, cache, org) = cached();
+        assert!(cache.organization(&org).await.unwrap().is_some());
+        scripted.holds(None);
+        scripted.advance(FRESH);
+        assert!(cache.organization(&org).await.unwrap().is_none());
+        scripted.holds(Some(organization("acme")));
+        scripted.advance(FRESH);
+        assert!(cache.organization(&org).await.unwrap().is_some());
+        assert!(FRESH < Duration::from_secs(2));
+    }
+
+    #[tokio::test]
+    async fn all_who_ask_at_once_share_one_read_and_its_failure() {
+        let (scripted, cache, org) = cached();
+        let outcomes = join_all((0..100).map(|_| cache.organization(&org))).await;
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Some(_)))));
+        assert_eq!(scripted.reads(), 1);
+
+        scripted.fails(Some(unavailable));
+        let hash = ApiKeyHash([1; 32]);
+        let outcomes = join_all((0..100).map(|_| cache.key(&hash))).await;
+        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
+        assert_eq!(scripted.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn without_the_store_a_value_lives_for_a_minute_and_then_the_error_shows() {
+        let (scripted, cache, org) = cached();
+        assert!(cache.organization(&org).await.unwrap().is_some());
+        scripted.fails(Some(unavailable));
+        let mut age = Duration::ZERO;
+        while cache.organization(&org).await.is_ok() {
+            age = *scripted.passed.lock().unwrap();
+            scripted.advance(Duration::from_millis(100));
+        }
+        assert!(age <= STALE_MAX && age > STALE_MAX - 2 * FRESH, "{age:?}");
+        scripted.fails(None);
+        assert!(cache.organization(&org).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn an_absent_store_is_not_asked_on_every_request() {
+        let (scripted, cache, org) = cached();
+        assert!(cache.organization(&org).await.unwrap().is_some());
+        scripted.advance(FRESH);
+        scripted.fails(Some(unavailable));
+        for _ in 0..10 {
+            assert!(cache.organization(&org).await.unwrap().is_some());
+        }
+        assert_eq!(scripted.reads(), 2);
+    }
+
+    #[tokio::test]
+    async fn a_damaged_row_is_an_error_and_not_an_old_value() {
+        let (scripted, cache, org) = cached();
+        assert!(cache.organization(&org).await.unwrap().is_some());
+        scripted.advance(FRESH);
+        scripted.fails(Some(malformed));
+        assert!(matches!(cache.organization(&org).await, Err(StoreError::Malformed(_))));
+    }
+
+    #[tokio::test]
+    async fn each_kind_is_read_from_the_catalogue_and_a_provider_only_for_its_organization() {
+        let directory = tempfile::tempdir().unwrap();
+        let catalog = Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());
+        let (org, other) = (organization("a").org_id().clone(), organization("b").org_id().clone());
+        let hash = ApiKeyHash([3; 32]);
+        let entries = [agent(&org, "shop", "Shop"), provider(&org, &[1, 2]), key(&org, hash.0)];
+        for entry in &entries {
+            catalog.put(entry).await.unwrap();
+        }
+        let cache = CatalogCache::new(catalog);
+        let agent_id = entries[0].id().parse().unwrap();
+        assert_eq!(cache.agent(&agent_id).await.unwrap().unwrap().name, "Shop");
+        let provider_id = entries[1].id().parse().unwrap();
+        assert_eq!(cache.provider(&org, &provider_id).await.unwrap().unwrap().sealed_key, [1, 2]);
+        assert_eq!(cache.provider(&other, &provider_id).await.unwrap(), None);
+        assert_eq!(cache.key(&hash).await.unwrap().unwrap().org_id, org);
+    }
+}

@@ -1,0 +1,256 @@
+//! The contract of [`super::Catalog`], sentence by sentence, for both twins; and the entries that the tests put there.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use switchboard_schemas::{
+    agent::{Agent, AgentSettings},
+    api_key::{ApiKey, ApiKeyHash, KeyLimits, Scope},
+    ids::{AgentId, KeyId, OrgId, ProviderId},
+    organization::Organization,
+    provider::Provider,
+    secret::InstallationSecret,
+    time::Timestamp,
+};
+
+use super::{Catalog, Entry, EntryKind, embedded::EmbeddedCatalog};
+
+/// A twin under test.
+pub(super) struct Subject {
+    catalog: Arc<dyn Catalog>,
+    _directory: Option<tempfile::TempDir>,
+}
+
+macro_rules! claims {
+    ($($claim:ident,)*) => {
+        mod embedded {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $claim() {
+                    super::$claim(super::embedded_subject()).await;
+                }
+            )*
+        }
+
+        #[cfg(feature = "real-services")]
+        mod scylla {
+            $(
+                #[tokio::test(flavor = "multi_thread")]
+                async fn $claim() {
+                    super::$claim(super::scylla_subject().await).await;
+                }
+            )*
+        }
+    };
+}
+
+claims! {
+    an_entry_of_each_kind_is_read_as_it_was_put,
+    a_put_may_be_repeated_and_replaces,
+    a_removed_entry_is_gone_and_can_be_put_again,
+    removing_what_is_not_there_succeeds,
+    another_organization_removes_nothing,
+    entries_are_listed_under_their_organization_by_id,
+    organizations_are_listed_without_one,
+    a_key_is_found_by_the_hash_it_has_now,
+    simultaneous_puts_end_the_same_wherever_they_are_read,
+    a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read,
+    a_catalogue_answers_its_check,
+}
+
+fn embedded_subject() -> Subject {
+    let directory = tempfile::tempdir().unwrap();
+    let catalog = Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());
+    Subject { catalog, _directory: Some(directory) }
+}
+
+#[cfg(feature = "real-services")]
+async fn scylla_subject() -> Subject {
+    let link = crate::scylla_link::testing::link().await;
+    Subject { catalog: Arc::new(super::scylla::ScyllaCatalog::connect(link)), _directory: None }
+}
+
+impl Subject {
+    async fn put(&self, entry: &Entry) {
+        self.catalog.put(entry).await.unwrap();
+    }
+
+    async fn remove(&self, entry: &Entry) {
+        self.catalog.remove(entry.kind(), entry.org_id(), entry.id()).await.unwrap();
+    }
+
+    /// The entry as its id finds it, which must be what its list shows.
+    async fn agreed(&self, like: &Entry) -> Option<Entry> {
+        let found = self.catalog.get(like.kind(), like.id()).await.unwrap();
+        let listed = self.catalog.list(like.kind(), Some(like.org_id())).await.unwrap();
+        assert_eq!(listed.into_iter().find(|entry| entry.id() == like.id()), found);
+        found
+    }
+
+    async fn key(&self, hash: [u8; 32]) -> Option<ApiKey> {
+        self.catalog.key_by_hash(&ApiKeyHash(hash)).await.unwrap()
+    }
+}
+
+/// An installation of its own, so that no two tests meet.
+pub(super) fn secret() -> InstallationSecret {
+    InstallationSecret::from_bytes(rand::random())
+}
+
+pub(super) fn organization(slug: &str) -> Entry {
+    let id = OrgId::derive(&secret(), slug);
+    Entry::Organization(Organization { id, slug: slug.into(), name: slug.to_uppercase() })
+}
+
+pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> Entry {
+    let id = AgentId::derive(&InstallationSecret::from_bytes([1; 32]), org, slug);
+    Entry::Agent(Box::new(Agent {
+        id,
+        org_id: org.clone(),
+        slug: slug.into(),
+        name: name.into(),
+        provider: None,
+        fallback_provider: None,
+        settings: AgentSettings { temperature: Some(0.7), ..AgentSettings::default() },
+    }))
+}
+
+pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> Entry {
+    let id = ProviderId::derive(&InstallationSecret::from_bytes([1; 32]), org, "main");
+    let provider = Provider {
+        id,
+        org_id: org.clone(),
+        slug: "main".into(),
+        base_url: "https://models.example/v1".into(),
+        model: "small".into(),
+        embedding_model: None,
+        continues_prefix: true,
+    };
+    Entry::Provider { provider, sealed_key: sealed_key.to_vec() }
+}
+
+pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> Entry {
+    let id = KeyId::derive(&InstallationSecret::from_bytes([1; 32]), org, "site", 1);
+    let key = ApiKey {
+        id,
+        org_id: org.clone(),
+        name: "site".into(),
+        scopes: vec![Scope::Chat],
+        expires_at: None,
+        limits: KeyLimits::default(),
+        last_four: "abcd".into(),
+        created_at: Timestamp::from_micros(1),
+    };
+    Entry::Key { key, hash }
+}
+
+fn org() -> OrgId {
+    organization("acme").org_id().clone()
+}
+
+async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
+    let organization = organization("acme");
+    let org = organization.org_id().clone();
+    let hash = rand::random();
+    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash)] {
+        assert_eq!(subject.agreed(&entry).await, None);
+        subject.put(&entry).await;
+        assert_eq!(subject.agreed(&entry).await, Some(entry));
+    }
+}
+
+async fn a_put_may_be_repeated_and_replaces(subject: Subject) {
+    let org = org();
+    let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
+    for entry in [&old, &old, &new, &new, &old] {
+        subject.put(entry).await;
+        assert_eq!(subject.agreed(entry).await.as_ref(), Some(entry));
+    }
+}
+
+async fn a_removed_entry_is_gone_and_can_be_put_again(subject: Subject) {
+    let entry = agent(&org(), "shop", "Shop");
+    for _ in 0..3 {
+        subject.put(&entry).await;
+        assert_eq!(subject.agreed(&entry).await.as_ref(), Some(&entry));
+        subject.remove(&entry).await;
+        assert_eq!(subject.agreed(&entry).await, None);
+    }
+}
+
+async fn removing_what_is_not_there_succeeds(subject: Subject) {
+    let entry = agent(&org(), "shop", "Shop");
+    subject.remove(&entry).await;
+    subject.put(&entry).await;
+    subject.remove(&entry).await;
+    subject.remove(&entry).await;
+    assert_eq!(subject.agreed(&entry).await, None);
+}
+
+async fn another_organization_removes_nothing(subject: Subject) {
+    let entry = agent(&org(), "shop", "Shop");
+    subject.put(&entry).await;
+    subject.catalog.remove(EntryKind::Agent, &org(), entry.id()).await.unwrap();
+    assert_eq!(subject.agreed(&entry).await.as_ref(), Some(&entry));
+}
+
+async fn entries_are_listed_under_their_organization_by_id(subject: Subject) {
+    let (org, other) = (org(), org());
+    let mut entries: Vec<Entry> = (0..30).map(|index| agent(&org, &format!("agent-{index}"), "Agent")).collect();
+    for entry in entries.iter().chain([&agent(&other, "agent-0", "Other"), &provider(&org, &[])]) {
+        subject.put(entry).await;
+    }
+    entries.sort_by(|left, right| left.id().cmp(right.id()));
+    assert_eq!(subject.catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(), entries);
+    assert_eq!(subject.catalog.list(EntryKind::Agent, Some(&other)).await.unwrap().len(), 1);
+    assert_eq!(subject.catalog.list(EntryKind::Team, Some(&org)).await.unwrap(), []);
+}
+
+async fn organizations_are_listed_without_one(subject: Subject) {
+    let (kept, removed) = (organization("kept"), organization("removed"));
+    subject.put(&kept).await;
+    subject.put(&removed).await;
+    subject.remove(&removed).await;
+    let listed = subject.catalog.list(EntryKind::Organization, None).await.unwrap();
+    assert!(listed.contains(&kept) && !listed.contains(&removed));
+    assert!(listed.is_sorted_by(|left, right| left.id() < right.id()));
+}
+
+async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
+    let org = org();
+    let (old, new) = (rand::random(), rand::random());
+    assert_eq!(subject.key(old).await, None);
+    for (hash, found_by_old, found_by_new) in [(old, true, false), (new, false, true)] {
+        subject.put(&key(&org, hash)).await;
+        assert_eq!((subject.key(old).await.is_some(), subject.key(new).await.is_some()), (found_by_old, found_by_new));
+    }
+    subject.remove(&key(&org, new)).await;
+    assert_eq!((subject.key(old).await, subject.key(new).await), (None, None));
+    subject.put(&key(&org, new)).await;
+    assert_eq!(subject.key(new).await.map(|key| key.org_id), Some(org));
+}
+
+async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject) {
+    let org = org();
+    for round in 0..10 {
+        let entries: Vec<Entry> = (0..8).map(|writer| agent(&org, "shop", &format!("{round} by {writer}"))).collect();
+        join_all(entries.iter().map(|entry| subject.put(entry))).await;
+        let ended = subject.agreed(&entries[0]).await.unwrap();
+        assert!(entries.contains(&ended));
+    }
+}
+
+async fn a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read(subject: Subject) {
+    let entry = agent(&org(), "shop", "Shop");
+    for _ in 0..10 {
+        subject.put(&entry).await;
+        let removals = join_all((0..3).map(|_| subject.remove(&entry)));
+        futures::future::join(removals, subject.put(&entry)).await;
+        let ended = subject.agreed(&entry).await;
+        assert!(ended.is_none() || ended.as_ref() == Some(&entry));
+    }
+}
+
+async fn a_catalogue_answers_its_check(subject: Subject) {
+    subject.catalog.check().await.unwrap();
+}

@@ -1,0 +1,131 @@
+//! The catalogue of the embedded twin: one SQLite table, whose single writer decides between simultaneous changes.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyHash},
+    ids::OrgId,
+};
+
+use super::{Catalog, Entry, EntryKind};
+use crate::{
+    sqlite::SqliteDatabase,
+    store::{
+        StoreError,
+        rows::{decode, encode},
+    },
+};
+
+/// Tables, oldest change first.
+const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
+
+const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET org_id = excluded.org_id, key_hash = excluded.key_hash, body = excluded.body";
+const REMOVE: &str = "DELETE FROM entries WHERE kind = ?1 AND id = ?2 AND org_id = ?3";
+const GET: &str = "SELECT body FROM entries WHERE kind = ?1 AND id = ?2";
+const GET_KEY: &str = "SELECT body FROM entries WHERE key_hash = ?1";
+const LIST: &str = "SELECT body FROM entries WHERE kind = ?1 AND org_id = ?2 ORDER BY id";
+const LIST_ORGANIZATIONS: &str = "SELECT body FROM entries WHERE kind = ?1 ORDER BY id";
+
+/// Configuration in a file of this machine.
+#[derive(Clone)]
+pub struct EmbeddedCatalog {
+    database: SqliteDatabase,
+}
+
+impl EmbeddedCatalog {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)? })
+    }
+}
+
+#[async_trait]
+impl Catalog for EmbeddedCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+        let id = id.to_owned();
+        let body = self.database.read(move |connection| select_one(connection, GET, params![kind.name(), id]));
+        body.await?.map(|body| decode(&body)).transpose()
+    }
+
+    async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        let hash = hash.0;
+        let body = self.database.read(move |connection| select_one(connection, GET_KEY, params![hash])).await?;
+        match body.map(|body| decode(&body)).transpose()? {
+            Some(Entry::Key { key, .. }) => Ok(Some(key)),
+            Some(_) => Err(StoreError::Malformed("a hash belongs to what is no key".into())),
+            None => Ok(None),
+        }
+    }
+
+    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+        let (kind, id, org, body) = (entry.kind(), entry.id().to_owned(), entry.org_id().clone(), encode(entry)?);
+        let hash = match entry {
+            Entry::Key { hash, .. } => Some(*hash),
+            _ => None,
+        };
+        self.database
+            .write(move |connection| {
+                let values = params![kind.name(), id, org.as_str(), hash, body];
+                connection.prepare_cached(PUT)?.execute(values)?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError> {
+        let (org, id) = (org.clone(), id.to_owned());
+        self.database
+            .write(move |connection| {
+                connection.prepare_cached(REMOVE)?.execute(params![kind.name(), id, org.as_str()])?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+        let org = org.cloned();
+        let bodies = self.database.read(move |connection| match org {
+            Some(org) => select_all(connection, LIST, params![kind.name(), org.as_str()]),
+            None => select_all(connection, LIST_ORGANIZATIONS, params![EntryKind::Organization.name()]),
+        });
+        bodies.await?.iter().map(|body| decode(body)).collect()
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database.write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+    }
+}
+
+fn select_one(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Option<String>, StoreError> {
+    Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
+}
+
+fn select_all(connection: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<String>, StoreError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    Ok(statement.query_map(values, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{super::conformance::organization, *};
+
+    #[tokio::test]
+    async fn entries_survive_reopening() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("catalog.db");
+        let entry = organization("acme");
+        EmbeddedCatalog::open(&path).unwrap().put(&entry).await.unwrap();
+        let reopened = EmbeddedCatalog::open(&path).unwrap();
+        assert_eq!(reopened.get(EntryKind::Organization, entry.id()).await.unwrap(), Some(entry));
+    }
+}

@@ -1,0 +1,187 @@
+//! The catalogue of the production twin. Each change writes all its tables in one logged batch under one timestamp and
+//! with one text, so that two simultaneous changes end the same everywhere.
+//!
+//! The timestamp is greater than that of what the change replaces, because an admin's next command may meet a process
+//! whose clock is behind. A removal writes an empty text, whose timestamp can be read, that of a deletion cannot.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyHash},
+    ids::OrgId,
+    time::Timestamp,
+};
+use tokio::sync::OnceCell;
+
+use super::{Catalog, Entry, EntryKind};
+use crate::{
+    scylla_link::ScyllaLink,
+    store::{
+        StoreError,
+        rows::{decode, encode},
+    },
+};
+
+const PUT: &str = "INSERT INTO switchboard.entries (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_BY_ORG: &str =
+    "INSERT INTO switchboard.entries_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const PUT_HASH: &str = "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?";
+const GET: &str = "SELECT body, writetime(body) FROM switchboard.entries WHERE kind = ? AND id = ?";
+const GET_HASH: &str = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?";
+const LIST: &str = "SELECT body FROM switchboard.entries_by_org WHERE org_id = ? AND kind = ?";
+/// The text of what was removed.
+const REMOVED: &str = "";
+/// The owner under which organizations themselves are listed.
+const INSTALLATION: &str = "";
+
+/// Configuration in a cluster.
+pub struct ScyllaCatalog {
+    link: Arc<ScyllaLink>,
+    prepared: OnceCell<Prepared>,
+}
+
+struct Prepared {
+    put: PreparedStatement,
+    put_by_org: PreparedStatement,
+    put_hash: PreparedStatement,
+    get: PreparedStatement,
+    get_hash: PreparedStatement,
+    list: PreparedStatement,
+}
+
+/// What lies under an id, and when it was written.
+#[derive(Default)]
+struct Current {
+    entry: Option<Entry>,
+    written_at: Option<i64>,
+}
+
+impl ScyllaCatalog {
+    /// A catalogue on this link; the cluster need not be there yet.
+    pub fn connect(link: Arc<ScyllaLink>) -> Self {
+        Self { link, prepared: OnceCell::new() }
+    }
+
+    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    async fn current(&self, kind: EntryKind, id: &str) -> Result<Current, StoreError> {
+        let rows = self.link.rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id)).await?;
+        let Some((body, written_at)) = rows.into_iter().next() else { return Ok(Current::default()) };
+        Ok(Current { entry: read(&body)?, written_at: Some(written_at) })
+    }
+
+    /// Writes `body` for an entry, or [`REMOVED`].
+    async fn write(&self, entry: &Entry, body: &str, current: &Current) -> Result<(), StoreError> {
+        let prepared = self.prepared().await?;
+        let stamp = Timestamp::now().micros().max(current.written_at.unwrap_or(0) + 1);
+        let (kind, id) = (entry.kind(), entry.id());
+        let put = (kind.name(), id, body, stamp);
+        let put_by_org = (list_owner(kind, entry.org_id()), kind.name(), id, body, stamp);
+        let mut statements = vec![&prepared.put, &prepared.put_by_org];
+        match entry {
+            Entry::Key { hash, .. } if body != REMOVED => {
+                statements.push(&prepared.put_hash);
+                let put_hash = (hash.as_slice(), id, stamp);
+                self.link.write_together(BatchType::Logged, statements, (put, put_by_org, put_hash)).await
+            }
+            _ => self.link.write_together(BatchType::Logged, statements, (put, put_by_org)).await,
+        }
+    }
+}
+
+#[async_trait]
+impl Catalog for ScyllaCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+        Ok(self.current(kind, id).await?.entry)
+    }
+
+    async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),)).await?;
+        let Some((id,)) = rows.into_iter().next() else { return Ok(None) };
+        // The entry decides: it may be gone, or have another hash by now.
+        match self.get(EntryKind::Key, &id).await? {
+            Some(Entry::Key { key, hash: current }) if current == hash.0 => Ok(Some(key)),
+            _ => Ok(None),
+        }
+    }
+
+    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+        let current = self.current(entry.kind(), entry.id()).await?;
+        self.write(entry, &encode(entry)?, &current).await
+    }
+
+    async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError> {
+        let current = self.current(kind, id).await?;
+        match &current.entry {
+            Some(entry) if entry.org_id() == org => self.write(entry, REMOVED, &current).await,
+            _ => Ok(()),
+        }
+    }
+
+    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+        let values = match org {
+            Some(org) if kind == EntryKind::Organization => {
+                return Ok(self.get(kind, org.as_str()).await?.into_iter().collect());
+            }
+            Some(org) => (org.as_str(), kind.name()),
+            None => (INSTALLATION, EntryKind::Organization.name()),
+        };
+        let rows = self.link.rows::<(String,)>(&self.prepared().await?.list, values).await?;
+        rows.iter().filter_map(|(body,)| read(body).transpose()).collect()
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.current(EntryKind::Organization, "check").await.map(|_| ())
+    }
+}
+
+impl Prepared {
+    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            put: link.prepare_write(PUT).await?,
+            put_by_org: link.prepare_write(PUT_BY_ORG).await?,
+            put_hash: link.prepare_write(PUT_HASH).await?,
+            get: link.prepare_read(GET).await?,
+            get_hash: link.prepare_read(GET_HASH).await?,
+            list: link.prepare_read(LIST).await?,
+        })
+    }
+}
+
+fn read(body: &str) -> Result<Option<Entry>, StoreError> {
+    if body == REMOVED { Ok(None) } else { decode(body).map(Some) }
+}
+
+fn list_owner(kind: EntryKind, org: &OrgId) -> &str {
+    if kind == EntryKind::Organization { INSTALLATION } else { org.as_str() }
+}
+
+#[cfg(all(test, feature = "real-services"))]
+mod tests {
+    use super::{
+        super::conformance::{agent, organization},
+        *,
+    };
+    use crate::scylla_link::testing::link;
+
+    /// One hour, in microseconds.
+    const AHEAD_MICROS: i64 = 3_600_000_000;
+
+    #[tokio::test]
+    async fn a_change_wins_over_an_earlier_one_of_a_process_whose_clock_is_ahead() {
+        let catalog = ScyllaCatalog::connect(link().await);
+        let org = organization("acme").org_id().clone();
+        let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
+        let ahead = Current { entry: None, written_at: Some(Timestamp::now().micros() + AHEAD_MICROS) };
+        for body in [encode(&old).unwrap(), REMOVED.to_owned()] {
+            catalog.write(&old, &body, &ahead).await.unwrap();
+            catalog.put(&new).await.unwrap();
+            assert_eq!(catalog.get(EntryKind::Agent, new.id()).await.unwrap().as_ref(), Some(&new));
+            assert_eq!(catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(), [new.clone()]);
+        }
+    }
+}

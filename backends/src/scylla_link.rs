@@ -1,0 +1,244 @@
+//! The one connection to ScyllaDB or Apache Cassandra that store and catalog share.
+//!
+//! It is made on first use, so that a process starts while the cluster is away; once made, the driver keeps it alive.
+//! Every statement is prepared, idempotent, bounded in time, and asks for a local quorum.
+
+mod keyspace;
+mod migration;
+#[cfg(all(test, feature = "real-services"))]
+pub(crate) mod testing;
+
+use std::{
+    ops::ControlFlow,
+    sync::{Arc, Mutex, PoisonError},
+    time::Duration,
+};
+
+use futures::{
+    FutureExt,
+    future::{BoxFuture, Shared},
+};
+use scylla::{
+    client::{
+        execution_profile::{ExecutionProfile, ExecutionProfileHandle},
+        session::Session,
+        session_builder::SessionBuilder,
+    },
+    deserialize::row::DeserializeRow,
+    response::PagingState,
+    serialize::{batch::BatchValues, row::SerializeRow},
+    statement::{
+        Consistency,
+        batch::{Batch, BatchStatement, BatchType},
+        prepared::PreparedStatement,
+    },
+};
+use secrecy::ExposeSecret;
+use tokio::time::{self, Instant};
+
+use self::keyspace::Keyspace;
+pub use self::migration::migrate;
+use crate::{config::ScyllaConfig, store::StoreError};
+
+/// Longest attempt to reach the cluster; a caller waits no longer than its statement may take.
+const CONNECT_TIMEOUT: Duration = Duration::from_secs(10);
+/// Longest attempt to open one connection to one node.
+const NODE_CONNECT_TIMEOUT: Duration = Duration::from_secs(3);
+/// After a failed attempt to connect, callers are refused at once for this long.
+const CONNECT_PAUSE: Duration = Duration::from_secs(1);
+/// A connection whose node is silent for this long is given up.
+const KEEPALIVE_INTERVAL: Duration = Duration::from_secs(3);
+const KEEPALIVE_TIMEOUT: Duration = Duration::from_secs(3);
+/// Rows that one response may hold; a node cuts a response at about 1 MB as well.
+const PAGE_ROWS: i32 = 500;
+
+/// The connection of this process.
+pub struct ScyllaLink {
+    config: ScyllaConfig,
+    keyspace: Keyspace,
+    connection: Mutex<Option<Attempt>>,
+    reads: ExecutionProfileHandle,
+    writes: ExecutionProfileHandle,
+    #[cfg(test)]
+    pub(crate) work: std::sync::atomic::AtomicU64,
+}
+
+/// An attempt to connect that all callers wait for together.
+#[derive(Clone)]
+struct Attempt {
+    begun: Instant,
+    outcome: Shared<BoxFuture<'static, Result<Arc<Session>, String>>>,
+}
+
+impl ScyllaLink {
+    /// A link that connects when it is first used.
+    pub fn new(config: ScyllaConfig, namespace: &str) -> Arc<Self> {
+        Arc::new(Self {
+            keyspace: Keyspace::of_namespace(namespace),
+            connection: Mutex::default(),
+            reads: profile(config.read_timeout_ms),
+            writes: profile(config.write_timeout_ms),
+            config,
+            #[cfg(test)]
+            work: std::sync::atomic::AtomicU64::new(0),
+        })
+    }
+
+    /// Prepares a statement that reads; `switchboard.` before a table stands for the keyspace.
+    pub(crate) async fn prepare_read(&self, cql: &str) -> Result<PreparedStatement, StoreError> {
+        self.prepare(cql, &self.reads).await
+    }
+
+    /// Prepares a statement that writes, and that may be repeated.
+    pub(crate) async fn prepare_write(&self, cql: &str) -> Result<PreparedStatement, StoreError> {
+        self.prepare(cql, &self.writes).await
+    }
+
+    /// Runs a statement that returns nothing.
+    pub(crate) async fn write(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow + Send + Sync,
+    ) -> Result<(), StoreError> {
+        let session = self.session(self.config.write_timeout_ms).await?;
+        Box::pin(session.execute_unpaged(statement, &values)).await.map_err(|error| unavailable(&error))?;
+        Ok(())
+    }
+
+    /// Runs several statements, of which all happen or none.
+    pub(crate) async fn write_together(
+        &self,
+        kind: BatchType,
+        statements: Vec<&PreparedStatement>,
+        values: impl BatchValues + Send + Sync,
+    ) -> Result<(), StoreError> {
+        let session = self.session(self.config.write_timeout_ms).await?;
+        let statements = statements.into_iter().map(|statement| BatchStatement::from(statement.clone())).collect();
+        let mut batch = Batch::new_with_statements(kind, statements);
+        batch.set_is_idempotent(true);
+        batch.set_execution_profile_handle(Some(self.writes.clone()));
+        Box::pin(session.batch(&batch, &values)).await.map_err(|error| unavailable(&error))?;
+        Ok(())
+    }
+
+    /// All rows of a statement whose answer is bounded by its values.
+    pub(crate) async fn rows<R>(
+        &self,
+        statement: &PreparedStatement,
+        values: impl SerializeRow + Send + Sync,
+    ) -> Result<Vec<R>, StoreError>
+    where
+        R: for<'frame> DeserializeRow<'frame, 'frame> + Send,
+    {
+        let session = self.session(self.config.read_timeout_ms).await?;
+        let (mut rows, mut page) = (Vec::new(), PagingState::start());
+        loop {
+            let reading = Box::pin(session.execute_single_page(statement, &values, page));
+            let (response, next) = reading.await.map_err(|error| unavailable(&error))?;
+            let response = response.into_rows_result().map_err(|error| malformed(&error))?;
+            #[cfg(test)]
+            self.work.fetch_add(1 + response.rows_num() as u64, std::sync::atomic::Ordering::Relaxed);
+            for row in response.rows::<R>().map_err(|error| malformed(&error))? {
+                rows.push(row.map_err(|error| malformed(&error))?);
+            }
+            match next.into_paging_control_flow() {
+                ControlFlow::Break(()) => return Ok(rows),
+                ControlFlow::Continue(next) => page = next,
+            }
+        }
+    }
+
+    async fn prepare(&self, cql: &str, profile: &ExecutionProfileHandle) -> Result<PreparedStatement, StoreError> {
+        let session = self.session(self.config.read_timeout_ms).await?;
+        let preparing = Box::pin(session.prepare(self.keyspace.qualify(cql)));
+        let mut statement = preparing.await.map_err(|error| unavailable(&error))?;
+        statement.set_is_idempotent(true);
+        statement.set_page_size(PAGE_ROWS);
+        statement.set_execution_profile_handle(Some(profile.clone()));
+        Ok(statement)
+    }
+
+    async fn session(&self, timeout_ms: u64) -> Result<Arc<Session>, StoreError> {
+        let connecting = self.attempt().outcome;
+        let session = time::timeout(Duration::from_millis(timeout_ms), connecting).await;
+        session.map_err(|_| unavailable(&"still connecting"))?.map_err(StoreError::Unavailable)
+    }
+
+    /// The running or last attempt, or a new one when the last has failed and the pause is over.
+    fn attempt(&self) -> Attempt {
+        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if let Some(attempt) = connection.as_ref().filter(|attempt| !attempt.is_spent()) {
+            return attempt.clone();
+        }
+        let config = self.config.clone();
+        let keyspace = self.keyspace.clone();
+        let outcome = async move { connect(&config, &keyspace).await.map(Arc::new).map_err(|error| error.to_string()) };
+        let attempt = Attempt { begun: Instant::now(), outcome: outcome.boxed().shared() };
+        *connection = Some(attempt.clone());
+        attempt
+    }
+}
+
+impl Attempt {
+    fn is_spent(&self) -> bool {
+        matches!(self.outcome.peek(), Some(Err(_))) && self.begun.elapsed() >= CONNECT_PAUSE
+    }
+}
+
+async fn connect(config: &ScyllaConfig, keyspace: &Keyspace) -> Result<Session, StoreError> {
+    let nodes = config.nodes.split(',').map(str::trim).filter(|node| !node.is_empty());
+    let mut builder = SessionBuilder::new()
+        .known_nodes(nodes)
+        .connection_timeout(NODE_CONNECT_TIMEOUT)
+        .keepalive_interval(KEEPALIVE_INTERVAL)
+        .keepalive_timeout(KEEPALIVE_TIMEOUT)
+        .keyspaces_to_fetch([keyspace.as_str()])
+        // The default delay would be paid by every single statement of a quiet conversation.
+        .write_coalescing(false);
+    if let (Some(user), Some(password)) = (&config.user, &config.password) {
+        builder = builder.user(user, password.expose_secret());
+    }
+    let building = Box::pin(builder.build());
+    let session = time::timeout(CONNECT_TIMEOUT, building).await;
+    session.map_err(|_| unavailable(&"the cluster does not answer"))?.map_err(|error| unavailable(&error))
+}
+
+fn profile(timeout_ms: u64) -> ExecutionProfileHandle {
+    ExecutionProfile::builder()
+        .consistency(Consistency::LocalQuorum)
+        .request_timeout(Some(Duration::from_millis(timeout_ms)))
+        .build()
+        .into_handle()
+}
+
+fn unavailable(error: &impl ToString) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+fn malformed(error: &impl ToString) -> StoreError {
+    StoreError::Malformed(error.to_string())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_absent_cluster_is_an_error_within_the_statements_time_and_not_a_failed_start() {
+        // A listener that never answers, so that the connection hangs instead of being refused.
+        let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let config = ScyllaConfig {
+            nodes: silent.local_addr().unwrap().to_string(),
+            user: None,
+            password: None,
+            replication: 1,
+            read_timeout_ms: 200,
+            write_timeout_ms: 200,
+        };
+        let link = ScyllaLink::new(config, "");
+        let begun = Instant::now();
+        let outcome = link.prepare_read("SELECT body FROM switchboard.replies").await;
+        assert!(matches!(outcome, Err(StoreError::Unavailable(_))));
+        assert!(begun.elapsed() < Duration::from_secs(2));
+    }
+}

@@ -1,0 +1,109 @@
+//! Makes the keyspace and its tables; may be repeated, and may run twice at once.
+//!
+//! Two nodes that make one table at the same moment can give it two identities, which Cassandra does not survive well.
+//! Every run therefore sends its statements through the same node, the one with the smallest id, which does them one
+//! after another.
+
+use std::time::Duration;
+
+use scylla::{
+    client::session::Session,
+    policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy},
+    statement::unprepared::Statement,
+};
+use tokio::time::{self, Instant};
+
+use super::{connect, keyspace::Keyspace, unavailable};
+use crate::{config::ScyllaConfig, store::StoreError};
+
+const KEYSPACE_CQL: &str = include_str!("../../../deploy/cql/keyspace.cql");
+const TABLES_CQL: &str = include_str!("../../../deploy/cql/tables.cql");
+/// What stands in `keyspace.cql` for the name and the number of copies.
+const KEYSPACE_NAME: &str = "EXISTS switchboard";
+const KEYSPACE_COPIES: &str = "'replication_factor': 3";
+/// Longest that one change of the schema may take.
+const STATEMENT_TIMEOUT: Duration = Duration::from_secs(30);
+/// How long a change is tried again when the cluster does not take it.
+const MIGRATION_TIMEOUT: Duration = Duration::from_secs(120);
+/// Pause before that.
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Makes what is missing of the keyspace and the tables of `namespace`, and waits until all nodes that are up agree.
+///
+/// # Errors
+/// [`StoreError::Unavailable`] when the cluster is away or refuses.
+pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), StoreError> {
+    let keyspace = Keyspace::of_namespace(namespace);
+    let session = connect(config, &keyspace).await?;
+    let deadline = Instant::now() + MIGRATION_TIMEOUT;
+    if !keyspace_exists(&session, &keyspace).await? {
+        change(&session, &keyspace_cql(&keyspace, config.replication), deadline).await?;
+    }
+    for statement in table_statements(&keyspace) {
+        change(&session, &statement, deadline).await?;
+    }
+    Ok(())
+}
+
+/// An operator's own keyspace is kept, and needs no right to make one.
+async fn keyspace_exists(session: &Session, keyspace: &Keyspace) -> Result<bool, StoreError> {
+    let cql = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
+    let reading = Box::pin(session.query_unpaged(cql, (keyspace.as_str(),)));
+    let rows = reading.await.map_err(|error| unavailable(&error))?.into_rows_result();
+    Ok(rows.map_err(|error| unavailable(&error))?.rows_num() > 0)
+}
+
+async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), StoreError> {
+    loop {
+        match change_once(session, cql).await {
+            Err(error) if Instant::now() + RETRY_PAUSE < deadline => {
+                tracing::warn!(%error, "schema change is tried again");
+                time::sleep(RETRY_PAUSE).await;
+            }
+            outcome => return outcome,
+        }
+    }
+}
+
+async fn change_once(session: &Session, cql: &str) -> Result<(), StoreError> {
+    let mut statement = Statement::new(cql);
+    statement.set_request_timeout(Some(STATEMENT_TIMEOUT));
+    statement.set_is_idempotent(true);
+    let state = session.get_cluster_state();
+    if let Some(node) = state.get_nodes_info().iter().filter(|node| node.is_connected()).min_by_key(|node| node.host_id)
+    {
+        let one_node = SingleTargetLoadBalancingPolicy::new(NodeIdentifier::HostId(node.host_id), None);
+        statement.set_load_balancing_policy(Some(one_node));
+    }
+    // The driver waits for agreement after a change; one that changed nothing may still meet another run's.
+    Box::pin(session.query_unpaged(statement, ())).await.map_err(|error| unavailable(&error))?;
+    Box::pin(session.await_schema_agreement()).await.map_err(|error| unavailable(&error))?;
+    Ok(())
+}
+
+fn keyspace_cql(keyspace: &Keyspace, copies: u16) -> String {
+    KEYSPACE_CQL
+        .replace(KEYSPACE_NAME, &format!("EXISTS {}", keyspace.as_str()))
+        .replace(KEYSPACE_COPIES, &format!("'replication_factor': {copies}"))
+}
+
+fn table_statements(keyspace: &Keyspace) -> Vec<String> {
+    let lines = TABLES_CQL.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let cql = lines.collect::<Vec<_>>().join("\n");
+    cql.split(';').map(str::trim).filter(|statement| !statement.is_empty()).map(|it| keyspace.qualify(it)).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_files_give_statements_of_the_namespaces_keyspace() {
+        let keyspace = Keyspace::of_namespace("blue");
+        let cql = keyspace_cql(&keyspace, 1);
+        assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
+        let tables = table_statements(&keyspace);
+        assert_eq!(tables.len(), 6);
+        assert!(tables.iter().all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue.")));
+    }
+}

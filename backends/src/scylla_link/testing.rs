@@ -1,0 +1,67 @@
+//! A migrated keyspace for the conformance tests of this test run.
+
+use std::sync::Arc;
+
+use scylla::client::session::Session;
+use tokio::sync::OnceCell;
+
+use super::{ScyllaLink, connect, keyspace::Keyspace, migrate};
+use crate::config::ScyllaConfig;
+use switchboard_schemas::time::Timestamp;
+
+/// Where the tests find a cluster, as `host:port`.
+const NODES_VARIABLE: &str = "SWITCHBOARD_TEST_SCYLLA";
+const NAMESPACE_PREFIX: &str = "conformance_";
+/// Keyspaces of runs that began longer ago are dropped: their runs are over.
+const RUN_SECONDS_MAX: i64 = 3600;
+
+/// Changes of the schema are slow, so that all tests of a run share one keyspace and differ in their organizations.
+static NAMESPACE: OnceCell<String> = OnceCell::const_new();
+
+/// A link of its own for one test: a driver's tasks end with the runtime of the test that made them.
+pub(crate) async fn link() -> Arc<ScyllaLink> {
+    let namespace = NAMESPACE.get_or_init(migrated_namespace).await;
+    ScyllaLink::new(config(), namespace)
+}
+
+pub(crate) fn config() -> ScyllaConfig {
+    let nodes = std::env::var(NODES_VARIABLE);
+    ScyllaConfig {
+        nodes: nodes.expect("SWITCHBOARD_TEST_SCYLLA must name a cluster as host:port"),
+        user: None,
+        password: None,
+        replication: 1,
+        read_timeout_ms: 10_000,
+        write_timeout_ms: 10_000,
+    }
+}
+
+pub(crate) fn new_namespace(name: &str) -> String {
+    format!("{NAMESPACE_PREFIX}{}_{name}{}", Timestamp::now().micros() / 1_000_000, std::process::id())
+}
+
+pub(crate) async fn session() -> Session {
+    connect(&config(), &Keyspace::of_namespace("")).await.unwrap()
+}
+
+async fn migrated_namespace() -> String {
+    sweep().await;
+    let namespace = new_namespace("");
+    migrate(&config(), &namespace).await.unwrap();
+    namespace
+}
+
+async fn sweep() {
+    let session = session().await;
+    let answer = session.query_unpaged("SELECT keyspace_name FROM system_schema.keyspaces", ()).await.unwrap();
+    let answer = answer.into_rows_result().unwrap();
+    let oldest = Timestamp::now().micros() / 1_000_000 - RUN_SECONDS_MAX;
+    for row in answer.rows::<(String,)>().unwrap() {
+        let (keyspace,) = row.unwrap();
+        let began =
+            keyspace.strip_prefix(NAMESPACE_PREFIX).and_then(|rest| rest.split('_').next()?.parse::<i64>().ok());
+        if began.is_some_and(|began| began < oldest) {
+            session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {keyspace}"), ()).await.unwrap();
+        }
+    }
+}

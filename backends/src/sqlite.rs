@@ -1,0 +1,306 @@
+//! One SQLite file for an embedded twin: a writer thread that commits waiting writes together, and readers beside it.
+//!
+//! Each commit waits for the disk, so that a write that was answered survives a crash of the process and of the
+//! machine. Writes that arrive while a commit runs share the next one: throughput rises with load and nothing waits
+//! for a timer.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{Arc, Mutex, PoisonError},
+    thread,
+    time::Duration,
+};
+
+use rusqlite::Connection;
+use tokio::{
+    sync::{Semaphore, mpsc, oneshot},
+    task, time,
+};
+
+use crate::store::StoreError;
+
+/// Writes that may wait for the writer.
+const WRITE_QUEUE_MAX: usize = 1024;
+/// Writes that share one commit; bounds the time that the first of them waits.
+const WRITES_PER_COMMIT_MAX: usize = 256;
+/// Connections that read.
+const READERS: usize = 4;
+/// Longest wait for a place in the queue, or for a reader.
+const QUEUE_WAIT: Duration = Duration::from_secs(3);
+/// Longest wait for another process that holds the file.
+const BUSY_WAIT: Duration = Duration::from_secs(5);
+/// Prepared statements that a connection keeps; more than a twin has.
+const STATEMENTS_MAX: usize = 32;
+
+/// A database of this process; clones share it.
+#[derive(Clone)]
+pub(crate) struct SqliteDatabase {
+    writes: mpsc::Sender<WriteJob>,
+    readers: Arc<Readers>,
+}
+
+/// A write on its way to the writer: does its work, and keeps its answer until the commit.
+type WriteJob = Box<dyn FnOnce(&Connection) -> Written + Send>;
+
+/// A write that was done and is not committed yet.
+struct Written {
+    succeeded: bool,
+    answer: Box<dyn FnOnce(Result<(), StoreError>) + Send>,
+}
+
+struct Readers {
+    path: PathBuf,
+    permits: Arc<Semaphore>,
+    idle: Mutex<Vec<Connection>>,
+}
+
+impl SqliteDatabase {
+    /// Opens the file, makes it if need be, and brings its tables up to the last of `migrations`; the place of a
+    /// migration in the list is its version, so the list only ever grows at its end.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when the file cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    pub(crate) fn open(path: &Path, migrations: &[&str]) -> Result<Self, StoreError> {
+        if let Some(directory) = path.parent() {
+            std::fs::create_dir_all(directory).map_err(|error| unavailable(&error))?;
+        }
+        let writer = connect(path)?;
+        migrate(&writer, migrations)?;
+        let (writes, jobs) = mpsc::channel(WRITE_QUEUE_MAX);
+        thread::Builder::new()
+            .name("sqlite-writer".into())
+            .spawn(move || write_until_closed(&writer, jobs))
+            .map_err(|error| unavailable(&error))?;
+        Ok(Self { writes, readers: Arc::new(Readers::new(path)) })
+    }
+
+    /// Runs `work` in a transaction and returns once it lies on the disk; an error of `work` undoes it alone.
+    ///
+    /// # Errors
+    /// Those of `work`, and [`StoreError::Unavailable`] when the disk or the queue is full.
+    pub(crate) async fn write<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let (sender, receiver) = oneshot::channel();
+        let job: WriteJob = Box::new(move |connection| {
+            let outcome = work(connection);
+            let succeeded = outcome.is_ok();
+            let answer = Box::new(move |committed: Result<(), StoreError>| {
+                // A caller that went away does not undo its write.
+                let _ = sender.send(outcome.and_then(|value| committed.map(|()| value)));
+            });
+            Written { succeeded, answer }
+        });
+        self.writes.send_timeout(job, QUEUE_WAIT).await.map_err(|_| unavailable(&"the write queue is full"))?;
+        receiver.await.map_err(|_| unavailable(&"the write could not begin"))?
+    }
+
+    /// Runs `work` on one snapshot of everything that was committed before this call.
+    ///
+    /// # Errors
+    /// Those of `work`, and [`StoreError::Unavailable`] when no reader is free in time.
+    pub(crate) async fn read<T, F>(&self, work: F) -> Result<T, StoreError>
+    where
+        T: Send + 'static,
+        F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
+    {
+        let permit = time::timeout(QUEUE_WAIT, Arc::clone(&self.readers.permits).acquire_owned())
+            .await
+            .map_err(|_| unavailable(&"all readers are busy"))?
+            .map_err(|error| unavailable(&error))?;
+        let readers = Arc::clone(&self.readers);
+        let reading = task::spawn_blocking(move || {
+            let _permit = permit;
+            readers.read(work)
+        });
+        reading.await.map_err(|error| unavailable(&error))?
+    }
+}
+
+impl Readers {
+    fn new(path: &Path) -> Self {
+        Self { path: path.to_owned(), permits: Arc::new(Semaphore::new(READERS)), idle: Mutex::default() }
+    }
+
+    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
+        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+        let connection = match idle {
+            Some(connection) => connection,
+            None => self.connect()?,
+        };
+        // Dropped, it ends the snapshot.
+        let snapshot = connection.unchecked_transaction()?;
+        let outcome = work(&snapshot);
+        drop(snapshot);
+        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        outcome
+    }
+
+    fn connect(&self) -> Result<Connection, StoreError> {
+        let connection = connect(&self.path)?;
+        connection.pragma_update(None, "query_only", true)?;
+        Ok(connection)
+    }
+}
+
+fn connect(path: &Path) -> Result<Connection, StoreError> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_WAIT)?;
+    connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
+    connection.pragma_update(None, "journal_mode", "WAL")?;
+    connection.pragma_update(None, "synchronous", "FULL")?;
+    Ok(connection)
+}
+
+fn migrate(connection: &Connection, migrations: &[&str]) -> Result<(), StoreError> {
+    connection.execute_batch("BEGIN IMMEDIATE")?;
+    let done: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
+    let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
+    if done > newest {
+        return Err(StoreError::Malformed(format!("the database has version {done}, written by a newer program")));
+    }
+    for migration in migrations.iter().skip(done as usize) {
+        connection.execute_batch(migration)?;
+    }
+    connection.pragma_update(None, "user_version", newest)?;
+    Ok(connection.execute_batch("COMMIT")?)
+}
+
+fn write_until_closed(connection: &Connection, mut jobs: mpsc::Receiver<WriteJob>) {
+    while let Some(first) = jobs.blocking_recv() {
+        commit_together(connection, first, &mut jobs);
+    }
+}
+
+fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Receiver<WriteJob>) {
+    if let Err(error) = execute(connection, "BEGIN IMMEDIATE") {
+        tracing::warn!(%error, "embedded database does not take writes");
+        return;
+    }
+    let mut answers = Vec::new();
+    let mut next = Some(first);
+    while let Some(job) = next {
+        answers.push(write_one(connection, job));
+        // SQLite itself ends a transaction that met a full disk: whatever was in it is gone.
+        next = if answers.len() < WRITES_PER_COMMIT_MAX && !connection.is_autocommit() {
+            jobs.try_recv().ok()
+        } else {
+            None
+        };
+    }
+    let committed = execute(connection, "COMMIT");
+    if committed.is_err() && !connection.is_autocommit() {
+        let _ = execute(connection, "ROLLBACK");
+    }
+    let failure = committed.err().map(|error| error.to_string());
+    for answer in answers {
+        answer(failure.as_ref().map_or(Ok(()), |failure| Err(unavailable(failure))));
+    }
+}
+
+/// A savepoint of its own, so that a write that fails takes no other one with it.
+fn write_one(connection: &Connection, job: WriteJob) -> Box<dyn FnOnce(Result<(), StoreError>) + Send> {
+    let begun = execute(connection, "SAVEPOINT one");
+    let written = job(connection);
+    let undone = if written.succeeded { Ok(()) } else { execute(connection, "ROLLBACK TO one") };
+    let ended = begun.and(undone).and_then(|()| execute(connection, "RELEASE one"));
+    match ended {
+        Ok(()) => written.answer,
+        Err(error) => Box::new(move |_| (written.answer)(Err(error.into()))),
+    }
+}
+
+fn execute(connection: &Connection, sql: &str) -> rusqlite::Result<()> {
+    connection.prepare_cached(sql)?.execute([]).map(|_| ())
+}
+
+fn unavailable(error: &impl ToString) -> StoreError {
+    StoreError::Unavailable(error.to_string())
+}
+
+impl From<rusqlite::Error> for StoreError {
+    fn from(error: rusqlite::Error) -> Self {
+        match error {
+            rusqlite::Error::FromSqlConversionFailure(..)
+            | rusqlite::Error::IntegralValueOutOfRange(..)
+            | rusqlite::Error::InvalidColumnType(..) => Self::Malformed(error.to_string()),
+            _ => unavailable(&error),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use futures::future::join_all;
+
+    use super::*;
+
+    const TABLE: &str = "CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT";
+
+    fn open(directory: &tempfile::TempDir, migrations: &[&str]) -> Result<SqliteDatabase, StoreError> {
+        SqliteDatabase::open(&directory.path().join("numbers.db"), migrations)
+    }
+
+    async fn insert(database: &SqliteDatabase, number: u32) -> Result<(), StoreError> {
+        let insert = move |connection: &Connection| {
+            connection.prepare_cached("INSERT INTO numbers VALUES (?1)")?.execute([number])?;
+            Ok(())
+        };
+        database.write(insert).await
+    }
+
+    async fn numbers(database: &SqliteDatabase) -> Vec<u32> {
+        let select = |connection: &Connection| {
+            let mut statement = connection.prepare_cached("SELECT number FROM numbers ORDER BY number")?;
+            Ok(statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+        };
+        database.read(select).await.unwrap()
+    }
+
+    #[tokio::test]
+    async fn a_write_that_fails_takes_no_other_one_of_its_commit_with_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = open(&directory, &[TABLE]).unwrap();
+        let outcomes = join_all([1, 2, 1, 3].map(|number| insert(&database, number))).await;
+        assert_eq!(outcomes.iter().filter(|outcome| outcome.is_ok()).count(), 3);
+        assert_eq!(numbers(&database).await, [1, 2, 3]);
+    }
+
+    #[tokio::test]
+    async fn each_read_sees_every_write_that_was_answered_before_it() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = open(&directory, &[TABLE]).unwrap();
+        for number in 0..50 {
+            insert(&database, number).await.unwrap();
+            assert_eq!(numbers(&database).await.len() as u32, number + 1);
+        }
+    }
+
+    #[tokio::test]
+    async fn many_waiting_writes_share_commits_and_all_are_kept() {
+        let directory = tempfile::tempdir().unwrap();
+        let database = open(&directory, &[TABLE]).unwrap();
+        let outcomes = join_all((0..2000).map(|number| insert(&database, number))).await;
+        assert!(outcomes.iter().all(Result::is_ok));
+        assert_eq!(numbers(&database).await.len(), 2000);
+    }
+
+    #[tokio::test]
+    async fn migrations_run_once_and_in_order() {
+        let directory = tempfile::tempdir().unwrap();
+        insert(&open(&directory, &[TABLE]).unwrap(), 7).await.unwrap();
+        let second = "INSERT INTO numbers SELECT number + 1 FROM numbers";
+        for _ in 0..2 {
+            assert_eq!(numbers(&open(&directory, &[TABLE, second]).unwrap()).await, [7, 8]);
+        }
+    }
+
+    #[test]
+    fn a_file_of_a_newer_program_is_refused() {
+        let directory = tempfile::tempdir().unwrap();
+        drop(open(&directory, &[TABLE, "SELECT 1"]).unwrap());
+        assert!(matches!(open(&directory, &[TABLE]), Err(StoreError::Malformed(_))));
+    }
+}

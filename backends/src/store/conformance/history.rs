@@ -1,0 +1,107 @@
+//! Pages of messages: what they cost, how they join, what they hold while turns are written.
+
+use std::{sync::Arc, time::Instant};
+
+use futures::{StreamExt, stream};
+
+use super::{Subject, Talk, failed, replied};
+
+/// Messages of a long conversation: twenty of the production twin's buckets.
+const LONG_MESSAGES: u64 = 10_000;
+const WRITES_AT_ONCE: usize = 64;
+const PAGE: u32 = 50;
+/// Fewer than a bucket of messages, more than a page: what a store may look at and still not depend on the offset.
+const WORK_TOLERANCE: u64 = 2;
+
+pub(super) async fn a_page_costs_the_same_at_any_offset(subject: Subject) {
+    let talk = write_conversation(&subject, LONG_MESSAGES).await;
+    let mut costs = Vec::new();
+    for from in [0, 1000, 5000, LONG_MESSAGES - u64::from(PAGE)] {
+        let before = (subject.work)();
+        let begun = Instant::now();
+        let page = subject.page(&talk, from, PAGE).await;
+        println!("page of {PAGE} from {from}: {:?}", begun.elapsed());
+        assert_eq!((page.len(), page[0].position), (PAGE as usize, from));
+        costs.push((subject.work)() - before);
+    }
+    println!("work of each page: {costs:?}");
+    assert!(costs[0] > 0);
+    let (least, most) = (costs.iter().min().unwrap(), costs.iter().max().unwrap());
+    assert!(most - least <= WORK_TOLERANCE, "{costs:?}");
+}
+
+pub(super) async fn pages_join_to_the_whole_history(subject: Subject) {
+    let messages = 1002;
+    let talk = write_conversation(&subject, messages).await;
+    for limit in [7, 100, 499, 500, 501, 1002, u32::MAX] {
+        let mut next = 0;
+        loop {
+            let page = subject.page(&talk, next, limit).await;
+            assert!(page.len() as u64 <= u64::from(limit));
+            if page.is_empty() {
+                break;
+            }
+            for message in page {
+                assert_eq!(message.position, next);
+                assert_eq!(message.content, format!("message {next}"));
+                next += 1;
+            }
+        }
+        assert_eq!(next, messages);
+    }
+    for (from, limit) in [(0, 0), (messages, 10), (messages + 1000, 10), (u64::MAX, u32::MAX)] {
+        assert_eq!(subject.page(&talk, from, limit).await, []);
+    }
+}
+
+pub(super) async fn a_page_holds_only_counted_messages(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    subject.begin(&turn, 1).await;
+    subject.finish(&turn, 1, replied("of an attempt that lost")).await;
+    subject.finish(&turn, 2, failed()).await;
+    assert_eq!(subject.texts(&talk).await, ["question"]);
+    assert_eq!(subject.page(&talk, 1, 10).await, []);
+}
+
+pub(super) async fn a_reader_beside_a_writer_never_misses_a_counted_message(subject: Subject) {
+    let talk = Talk::new();
+    subject.begin(&talk.turn(0, "message 0"), 1).await;
+    let turns = 40;
+    let write = async {
+        for position in (0..turns * 2).step_by(2) {
+            let turn = talk.turn(position, &format!("message {position}"));
+            subject.begin(&turn, 1).await;
+            subject.finish(&turn, 1, replied(&format!("message {}", position + 1))).await;
+        }
+    };
+    let read = async {
+        let mut seen = 0;
+        while seen < turns * 2 {
+            let counted = subject.conversation(&talk).await.message_count;
+            let page = subject.page(&talk, 0, 100).await;
+            assert!(page.len() as u64 >= counted && counted >= seen);
+            assert!(page.iter().zip(0..).all(|(message, position)| message.position == position));
+            seen = counted;
+        }
+    };
+    futures::future::join(write, read).await;
+}
+
+/// Its turns arrive in any order, which must make no difference.
+async fn write_conversation(subject: &Subject, messages: u64) -> Talk {
+    let talk = Talk::new();
+    let store = Arc::clone(&subject.store);
+    stream::iter((0..messages).step_by(2))
+        .for_each_concurrent(WRITES_AT_ONCE, |position| {
+            let turn = talk.turn(position, &format!("message {position}"));
+            let store = Arc::clone(&store);
+            async move {
+                store.begin_turn(&turn.start(1)).await.unwrap();
+                store.finish_turn(&turn.end(1, replied(&format!("message {}", position + 1)))).await.unwrap();
+            }
+        })
+        .await;
+    assert_eq!(subject.conversation(&talk).await.message_count, messages);
+    talk
+}

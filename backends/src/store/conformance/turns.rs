@@ -1,0 +1,209 @@
+//! Turns: repeated, reordered, overtaken, failed.
+
+use switchboard_schemas::conversation::Author;
+
+use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
+
+/// Every text that a store or its query language could change on the way.
+const TEXTS: [&str; 8] = [
+    "",
+    " leading and trailing \t\r\n",
+    "null \0 inside and at the end \0",
+    "é e\u{301} \u{feff} \u{202e}סלאם\u{202c}",
+    "🦀👩‍👩‍👧 \u{10ffff}",
+    "'; DROP TABLE messages; --",
+    "{\"json\": \"\\u0000\"} \\ \" ' ` $1 ?",
+    "\u{1}\u{7f}\u{85}\u{2028}",
+];
+
+pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
+    let talk = Talk::new();
+    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None);
+    let turn = talk.turn(0, "hello");
+    subject.begin(&turn, 1).await;
+
+    let conversation = subject.conversation(&talk).await;
+    assert_eq!((&conversation.id, &conversation.org_id), (&talk.id, &talk.org));
+    assert_eq!((&conversation.session_id, &conversation.owner), (&turn.turn.session_id, &turn.owner));
+    assert_eq!(conversation.message_count, 1);
+    assert_eq!(conversation.active_message_id, Some(turn.turn.reply_id()));
+    assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(0)));
+
+    let page = subject.page(&talk, 0, 10).await;
+    assert_eq!(page.len(), 1);
+    assert_eq!((&page[0].id, page[0].position), (&turn.turn.message_id, 0));
+    assert_eq!((page[0].content.as_str(), &page[0].author), ("hello", &Author::User));
+}
+
+pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    subject.begin(&turn, 1).await;
+    subject.finish(&turn, 1, replied("answer")).await;
+
+    let conversation = subject.conversation(&talk).await;
+    assert_eq!((conversation.message_count, conversation.active_message_id), (2, None));
+    assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(1)));
+    let end = turn.end(1, replied("answer"));
+    assert_eq!(subject.page(&talk, 1, 1).await, [end.message.unwrap()]);
+    assert_eq!(subject.record(&talk, &turn).await, Some(end.record));
+}
+
+pub(super) async fn a_reply_has_no_record_before_its_turn_has_ended(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    assert_eq!(subject.record(&talk, &turn).await, None);
+    subject.begin(&turn, 1).await;
+    assert_eq!(subject.record(&talk, &turn).await, None);
+}
+
+pub(super) async fn every_write_may_be_repeated(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    for _ in 0..3 {
+        subject.begin(&turn, 1).await;
+    }
+    assert_eq!(subject.conversation(&talk).await.message_count, 1);
+    for _ in 0..3 {
+        subject.finish(&turn, 1, replied("answer")).await;
+    }
+    let finished = subject.conversation(&talk).await;
+    subject.begin(&turn, 1).await;
+    assert_eq!(subject.conversation(&talk).await, finished);
+    assert_eq!(subject.texts(&talk).await, ["question", "answer"]);
+}
+
+pub(super) async fn the_higher_attempt_wins_in_any_order_of_arrival(subject: Subject) {
+    for order in permutations(vec![0, 1, 2, 3]) {
+        let talk = Talk::new();
+        let turn = talk.turn(0, "question");
+        for step in &order {
+            match step {
+                0 => subject.begin(&turn, 1).await,
+                1 => subject.begin(&turn, 2).await,
+                2 => subject.finish(&turn, 1, replied("zero of the first attempt")).await,
+                _ => subject.finish(&turn, 2, replied("answer of the second")).await,
+            }
+        }
+        let conversation = subject.conversation(&talk).await;
+        assert_eq!((conversation.message_count, conversation.active_message_id), (2, None), "{order:?}");
+        assert_eq!(subject.texts(&talk).await, ["question", "answer of the second"], "{order:?}");
+        let record = subject.record(&talk, &turn).await.unwrap();
+        assert_eq!(record, turn.end(2, replied("answer of the second")).record, "{order:?}");
+    }
+}
+
+pub(super) async fn a_later_turn_wins_though_its_clock_is_behind(subject: Subject) {
+    let talk = Talk::new();
+    let (first, second) = (talk.turn_at(0, "one", 3600), talk.turn_at(2, "three", 0));
+    subject.begin(&first, 1).await;
+    subject.finish(&first, 1, replied("two")).await;
+    subject.begin(&second, 1).await;
+    let begun = subject.conversation(&talk).await;
+    assert_eq!((begun.message_count, begun.active_message_id), (3, Some(second.turn.reply_id())));
+
+    subject.finish(&second, 1, replied("four")).await;
+    subject.begin(&first, 2).await;
+    subject.finish(&first, 3, replied("two")).await;
+    let finished = subject.conversation(&talk).await;
+    assert_eq!((finished.message_count, finished.active_message_id), (4, None));
+    assert_eq!(finished.created_at, noon_and(3600));
+    assert_eq!(subject.texts(&talk).await, ["one", "two", "three", "four"]);
+}
+
+pub(super) async fn a_message_wins_over_a_lost_attempts_reply_though_its_clock_is_behind(subject: Subject) {
+    let talk = Talk::new();
+    let (first, second) = (talk.turn_at(0, "one", 3600), talk.turn_at(1, "two", 0));
+    let writes: [(&TalkTurn, u32, Option<Outcome>); 5] = [
+        (&first, 1, None),
+        (&first, 1, Some(replied("of an attempt that lost"))),
+        (&first, 2, Some(failed())),
+        (&second, 1, None),
+        (&first, 1, Some(replied("of an attempt that lost"))),
+    ];
+    for (turn, attempt, outcome) in writes {
+        match outcome {
+            Some(outcome) => subject.finish(turn, attempt, outcome).await,
+            None => subject.begin(turn, attempt).await,
+        }
+    }
+    assert_eq!(subject.texts(&talk).await, ["one", "two"]);
+}
+
+pub(super) async fn a_failed_reply_leaves_no_gap(subject: Subject) {
+    let talk = Talk::new();
+    let (first, second) = (talk.turn(0, "one"), talk.turn(1, "two"));
+    subject.begin(&first, 1).await;
+    subject.finish(&first, 1, failed()).await;
+    let failed = subject.conversation(&talk).await;
+    assert_eq!((failed.message_count, failed.active_message_id), (1, None));
+    let record = subject.record(&talk, &first).await.unwrap();
+    assert_eq!((record.position, record.message_count()), (None, 1));
+
+    subject.begin(&second, 1).await;
+    subject.finish(&second, 1, replied("three")).await;
+    let positions: Vec<u64> = subject.page(&talk, 0, 10).await.iter().map(|message| message.position).collect();
+    assert_eq!(positions, [0, 1, 2]);
+}
+
+pub(super) async fn a_read_sees_every_write_that_returned_before(subject: Subject) {
+    let talk = Talk::new();
+    for position in (0..40).step_by(2) {
+        let turn = talk.turn(position, "question");
+        subject.begin(&turn, 1).await;
+        assert_eq!(subject.page(&talk, position, 10).await.len(), 1);
+        subject.finish(&turn, 1, replied("answer")).await;
+        assert_eq!(subject.conversation(&talk).await.message_count, position + 2);
+        assert_eq!(subject.page(&talk, position, 10).await.len(), 2);
+        assert!(subject.record(&talk, &turn).await.is_some());
+    }
+}
+
+pub(super) async fn another_organization_finds_nothing(subject: Subject) {
+    let (talk, other) = (Talk::new(), Talk::new());
+    let turn = talk.turn(0, "question");
+    subject.begin(&turn, 1).await;
+    subject.finish(&turn, 1, replied("answer")).await;
+    let before = subject.conversation(&talk).await;
+
+    let store = &subject.store;
+    assert_eq!(store.conversation(&other.org, &talk.id).await.unwrap(), None);
+    assert_eq!(store.messages(&other.org, &talk.id, 0, 10).await.unwrap(), []);
+    assert_eq!(store.reply(&other.org, &turn.turn.reply_id()).await.unwrap(), None);
+    let changes = super::object(serde_json::json!({"rating": 1}));
+    assert!(!store.update_metadata(&other.org, &talk.id, &changes, noon_and(9)).await.unwrap());
+    assert_eq!(subject.conversation(&talk).await, before);
+}
+
+pub(super) async fn text_is_kept_byte_for_byte(subject: Subject) {
+    for text in TEXTS.map(str::to_owned).into_iter().chain(["\0é".repeat(30_000)]) {
+        let talk = Talk::with_session("s'; -- \u{202e}🦀");
+        let mut turn = talk.turn(0, &text);
+        turn.turn.metadata = super::object(serde_json::json!({ format!("k{text}"): text, "list": [text, 1.5, true] }));
+        subject.begin(&turn, 1).await;
+        subject.finish(&turn, 1, replied(&text)).await;
+        assert_eq!(subject.texts(&talk).await, [text.as_str(), text.as_str()]);
+        let conversation = subject.conversation(&talk).await;
+        assert_eq!(conversation.session_id, turn.turn.session_id);
+        for (key, value) in &turn.turn.metadata {
+            assert_eq!(conversation.metadata.get(key), Some(value));
+        }
+    }
+}
+
+pub(super) async fn a_store_answers_its_check(subject: Subject) {
+    subject.store.check().await.unwrap();
+}
+
+fn permutations(steps: Vec<u32>) -> Vec<Vec<u32>> {
+    if steps.len() < 2 {
+        return vec![steps];
+    }
+    let mut all = Vec::new();
+    for index in 0..steps.len() {
+        let mut rest = steps.clone();
+        let first = rest.remove(index);
+        all.extend(permutations(rest).into_iter().map(|rest| [vec![first], rest].concat()));
+    }
+    all
+}

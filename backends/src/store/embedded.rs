@@ -1,0 +1,289 @@
+//! The store of the embedded twin: one SQLite file, one transaction per write of a turn.
+//!
+//! The rows and stamps are those of the production twin, compared here by hand: of two writes of one cell the higher
+//! stamp stays, of equal stamps the greater text, as ScyllaDB and Cassandra decide it.
+
+use std::path::Path;
+
+use async_trait::async_trait;
+use rusqlite::{Connection, OptionalExtension, params};
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    conversation::{Conversation, Message},
+    ids::{ConversationId, MessageId, OrgId},
+    time::Timestamp,
+};
+
+use super::{
+    ReplyRecord, Store, StoreError, TurnEnd, TurnStart,
+    rows::{Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, page_range, read_page},
+};
+use crate::sqlite::SqliteDatabase;
+
+/// Tables, oldest change first.
+const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
+
+const PUT_MESSAGE: &str =
+    "INSERT INTO messages (org_id, conversation_id, position, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp
+    WHERE (excluded.stamp, excluded.body) > (stamp, body)";
+const PUT_REPLY: &str = "INSERT INTO replies (org_id, reply_id, body, stamp) VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET body = excluded.body, stamp = excluded.stamp
+    WHERE (excluded.stamp, excluded.body) > (stamp, body)";
+const PUT_PROGRESS: &str = "INSERT INTO conversations (org_id, conversation_id, progress, progress_stamp)
+    VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET progress = excluded.progress, progress_stamp = excluded.progress_stamp
+    WHERE progress IS NULL OR (excluded.progress_stamp, excluded.progress) > (progress_stamp, progress)";
+const PUT_ORIGIN: &str = "INSERT INTO conversations (org_id, conversation_id, origin, origin_stamp)
+    VALUES (?1, ?2, ?3, ?4)
+    ON CONFLICT DO UPDATE SET origin = excluded.origin, origin_stamp = excluded.origin_stamp
+    WHERE origin IS NULL OR (excluded.origin_stamp, excluded.origin) > (origin_stamp, origin)";
+const PUT_METADATA_AT: &str = "INSERT INTO conversations (org_id, conversation_id, metadata_at) VALUES (?1, ?2, ?3)
+    ON CONFLICT DO UPDATE SET metadata_at = max(excluded.metadata_at, coalesce(metadata_at, excluded.metadata_at))";
+/// A cleared key stays as NULL with its time, so that an older change does not bring it back; at one time clearing wins.
+const PUT_METADATA: &str =
+    "INSERT INTO metadata (org_id, conversation_id, key, value, changed_at) VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET value = excluded.value, changed_at = excluded.changed_at
+    WHERE (excluded.changed_at, excluded.value IS NULL, coalesce(excluded.value, ''))
+        > (changed_at, value IS NULL, coalesce(value, ''))";
+const GET_REPLY: &str = "SELECT body FROM replies WHERE org_id = ?1 AND reply_id = ?2";
+const GET_PROGRESS: &str = "SELECT progress FROM conversations WHERE org_id = ?1 AND conversation_id = ?2";
+const GET_HEAD: &str =
+    "SELECT origin, progress, metadata_at FROM conversations WHERE org_id = ?1 AND conversation_id = ?2";
+const GET_METADATA: &str = "SELECT key, value FROM metadata
+    WHERE org_id = ?1 AND conversation_id = ?2 AND value IS NOT NULL";
+const GET_MESSAGES: &str = "SELECT body FROM messages
+    WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4 ORDER BY position";
+
+/// Conversations in a file of this machine.
+#[derive(Clone)]
+pub struct EmbeddedStore {
+    database: SqliteDatabase,
+    #[cfg(test)]
+    pub(super) work: std::sync::Arc<std::sync::atomic::AtomicU64>,
+}
+
+impl EmbeddedStore {
+    /// Opens the file, or makes it.
+    ///
+    /// # Errors
+    /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
+    pub fn open(path: &Path) -> Result<Self, StoreError> {
+        Ok(Self {
+            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            #[cfg(test)]
+            work: std::sync::Arc::default(),
+        })
+    }
+}
+
+#[async_trait]
+impl Store for EmbeddedStore {
+    async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
+        let rows = StartRows::of(start)?;
+        self.database.write(move |connection| begin_turn(connection, &rows)).await
+    }
+
+    async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
+        let rows = EndRows::of(end)?;
+        self.database.write(move |connection| finish_turn(connection, &rows)).await
+    }
+
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+        let key = [org.to_string(), reply.to_string()];
+        let body: Option<String> = self
+            .database
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(GET_REPLY)?;
+                Ok(statement.query_row(key, |row| row.get(0)).optional()?)
+            })
+            .await?;
+        body.map(|body| decode(&body)).transpose()
+    }
+
+    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        let (org, id) = (org.clone(), id.clone());
+        self.database
+            .read(move |connection| match head(connection, &org, &id)? {
+                Some(head) => head.conversation(org, id),
+                None => Ok(None),
+            })
+            .await
+    }
+
+    async fn messages(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Message>, StoreError> {
+        let (org, id) = (org.clone(), id.clone());
+        #[cfg(test)]
+        let work = std::sync::Arc::clone(&self.work);
+        self.database
+            .read(move |connection| {
+                let Some(range) = page_range(from, limit, message_count(connection, &org, &id)?) else {
+                    return Ok(Vec::new());
+                };
+                let mut statement = connection.prepare_cached(GET_MESSAGES)?;
+                let values = params![org.as_str(), id.as_str(), column(range.0)?, column(range.1)?];
+                let bodies =
+                    statement.query_map(values, |row| row.get(0))?.collect::<rusqlite::Result<Vec<String>>>()?;
+                #[cfg(test)]
+                count_work(&statement, &work);
+                read_page(&bodies, range)
+            })
+            .await
+    }
+
+    async fn update_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        changes: &Map<String, Value>,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let (org, id, change) = (org.clone(), id.clone(), MetadataChange::new(changes, at)?);
+        self.database
+            .write(move |connection| {
+                let exists = head(connection, &org, &id)?.is_some_and(|head| head.origin.is_some());
+                if exists && !change.is_empty() {
+                    put_metadata(connection, &org, &id, &change)?;
+                }
+                Ok(exists)
+            })
+            .await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.database.write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+    }
+}
+
+fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreError> {
+    put_message(connection, &rows.org, &rows.conversation, rows.position, &rows.message)?;
+    put_metadata(connection, &rows.org, &rows.conversation, &rows.metadata)?;
+    if let Some(origin) = &rows.origin {
+        let values = params![rows.org.as_str(), rows.conversation.as_str(), origin, rows.progress.stamp];
+        connection.prepare_cached(PUT_ORIGIN)?.execute(values)?;
+    }
+    put_progress(connection, &rows.org, &rows.conversation, &rows.progress)
+}
+
+fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError> {
+    if let Some((position, message)) = &rows.message {
+        put_message(connection, &rows.org, &rows.conversation, *position, message)?;
+    }
+    put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
+    let values = params![rows.org.as_str(), rows.reply.as_str(), rows.record.body, rows.record.stamp];
+    connection.prepare_cached(PUT_REPLY)?.execute(values)?;
+    Ok(())
+}
+
+fn put_message(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    position: i64,
+    message: &Cell,
+) -> Result<(), StoreError> {
+    let values = params![org.as_str(), id.as_str(), position, message.body, message.stamp];
+    connection.prepare_cached(PUT_MESSAGE)?.execute(values)?;
+    Ok(())
+}
+
+fn put_progress(connection: &Connection, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
+    let values = params![org.as_str(), id.as_str(), progress.body, progress.stamp];
+    connection.prepare_cached(PUT_PROGRESS)?.execute(values)?;
+    Ok(())
+}
+
+fn put_metadata(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    change: &MetadataChange,
+) -> Result<(), StoreError> {
+    let at = change.at.micros();
+    connection.prepare_cached(PUT_METADATA_AT)?.execute(params![org.as_str(), id.as_str(), at])?;
+    let set = change.set.iter().map(|(key, value)| (key, Some(value)));
+    let cleared = change.cleared.iter().map(|key| (key, None));
+    let mut statement = connection.prepare_cached(PUT_METADATA)?;
+    for (key, value) in set.chain(cleared) {
+        statement.execute(params![org.as_str(), id.as_str(), key, value, at])?;
+    }
+    Ok(())
+}
+
+fn head(connection: &Connection, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
+    let key = [org.as_str(), id.as_str()];
+    let read = |row: &rusqlite::Row<'_>| {
+        let metadata_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_micros);
+        Ok(HeadRow { origin: row.get(0)?, progress: row.get(1)?, metadata_at, metadata: Vec::new() })
+    };
+    let Some(mut head) = connection.prepare_cached(GET_HEAD)?.query_row(key, read).optional()? else {
+        return Ok(None);
+    };
+    let mut statement = connection.prepare_cached(GET_METADATA)?;
+    let metadata = statement.query_map(key, |row| Ok((row.get(0)?, row.get(1)?)))?;
+    head.metadata = metadata.collect::<rusqlite::Result<_>>()?;
+    Ok(Some(head))
+}
+
+fn message_count(connection: &Connection, org: &OrgId, id: &ConversationId) -> Result<u64, StoreError> {
+    let mut statement = connection.prepare_cached(GET_PROGRESS)?;
+    let progress: Option<Option<String>> =
+        statement.query_row([org.as_str(), id.as_str()], |row| row.get(0)).optional()?;
+    let Some(progress) = progress.flatten() else { return Ok(0) };
+    Ok(decode::<Progress>(&progress)?.message_count)
+}
+
+/// Steps of SQLite's machine, which would show rows that are skipped as well as rows that are returned.
+#[cfg(test)]
+fn count_work(statement: &rusqlite::Statement<'_>, work: &std::sync::atomic::AtomicU64) {
+    let steps = statement.reset_status(rusqlite::StatementStatus::VmStep);
+    work.fetch_add(u64::try_from(steps).unwrap(), std::sync::atomic::Ordering::Relaxed);
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::conformance::{Talk, replied},
+        *,
+    };
+
+    async fn write_a_turn(path: &Path, talk: &Talk) -> EmbeddedStore {
+        let store = EmbeddedStore::open(path).unwrap();
+        let turn = talk.turn(0, "question");
+        store.begin_turn(&turn.start(1)).await.unwrap();
+        store.finish_turn(&turn.end(1, replied("answer"))).await.unwrap();
+        store
+    }
+
+    async fn assert_it_is_there(path: &Path, talk: &Talk) {
+        let messages = EmbeddedStore::open(path).unwrap().messages(&talk.org, &talk.id, 0, 10).await.unwrap();
+        assert_eq!(messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["question", "answer"]);
+    }
+
+    #[tokio::test]
+    async fn conversations_survive_reopening() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, talk) = (directory.path().join("store.db"), Talk::new());
+        drop(write_a_turn(&path, &talk).await);
+        assert_it_is_there(&path, &talk).await;
+    }
+
+    /// The files as they lie there while the store is open are what a killed process leaves behind.
+    #[tokio::test]
+    async fn a_killed_process_leaves_every_write_that_returned() {
+        let (living, left) = (tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap());
+        let talk = Talk::new();
+        let store = write_a_turn(&living.path().join("store.db"), &talk).await;
+        for file in ["store.db", "store.db-wal"] {
+            std::fs::copy(living.path().join(file), left.path().join(file)).unwrap();
+        }
+        assert_it_is_there(&left.path().join("store.db"), &talk).await;
+        drop(store);
+    }
+}

@@ -1,0 +1,274 @@
+//! What the store keeps, row by row: both twins write these texts under these stamps and join them the same way.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize, de::DeserializeOwned};
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    client_text::SessionId,
+    conversation::{Author, Conversation, ConversationOwner, Message, RESERVED_KEYS},
+    ids::{ConversationId, MessageId, OrgId},
+    time::Timestamp,
+    turn::Turn,
+};
+
+use super::{
+    StoreError, TurnEnd, TurnStart,
+    stamp::{Phase, history_stamp, result_stamp},
+};
+
+/// One cell: JSON, and the stamp by which it wins or loses against another write of the same cell.
+#[derive(Clone, Debug, PartialEq)]
+pub(super) struct Cell {
+    pub(super) body: String,
+    pub(super) stamp: i64,
+}
+
+/// What [`super::Store::begin_turn`] writes.
+pub(super) struct StartRows {
+    pub(super) org: OrgId,
+    pub(super) conversation: ConversationId,
+    pub(super) position: i64,
+    pub(super) message: Cell,
+    /// Of the turn at position 0 only.
+    pub(super) origin: Option<String>,
+    pub(super) progress: Cell,
+    pub(super) metadata: MetadataChange,
+}
+
+/// What [`super::Store::finish_turn`] writes.
+pub(super) struct EndRows {
+    pub(super) org: OrgId,
+    pub(super) conversation: ConversationId,
+    pub(super) reply: MessageId,
+    pub(super) message: Option<(i64, Cell)>,
+    pub(super) progress: Cell,
+    pub(super) record: Cell,
+}
+
+/// Keys that are set, to JSON texts, and keys that are cleared.
+pub(super) struct MetadataChange {
+    pub(super) at: Timestamp,
+    pub(super) set: BTreeMap<String, String>,
+    pub(super) cleared: Vec<String>,
+}
+
+/// What the first turn says once and for all.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+struct Origin {
+    session_id: SessionId,
+    owner: ConversationOwner,
+    created_at: Timestamp,
+}
+
+/// How far the conversation is; one cell, so that no reader joins the count of one turn with the reply of another.
+#[derive(Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct Progress {
+    pub(super) message_count: u64,
+    active_message_id: Option<MessageId>,
+    updated_at: Timestamp,
+}
+
+/// A conversation's row as it is read.
+pub(super) struct HeadRow {
+    pub(super) origin: Option<String>,
+    pub(super) progress: Option<String>,
+    pub(super) metadata_at: Option<Timestamp>,
+    pub(super) metadata: Vec<(String, String)>,
+}
+
+impl StartRows {
+    pub(super) fn of(start: &TurnStart) -> Result<Self, StoreError> {
+        let turn = &start.turn;
+        let stamp = history_stamp(start.position, Phase::Begin, start.attempt);
+        let origin =
+            Origin { session_id: turn.session_id.clone(), owner: start.owner.clone(), created_at: turn.accepted_at };
+        let progress = Progress {
+            message_count: start.position + 1,
+            active_message_id: Some(turn.reply_id()),
+            updated_at: turn.accepted_at,
+        };
+        Ok(Self {
+            org: turn.org_id.clone(),
+            conversation: turn.conversation_id.clone(),
+            position: column(start.position)?,
+            message: Cell { body: encode(&user_message(start))?, stamp },
+            origin: if start.position == 0 { Some(encode(&origin)?) } else { None },
+            progress: Cell { body: encode(&progress)?, stamp },
+            metadata: MetadataChange::new(&visitor_metadata(turn)?, turn.accepted_at)?,
+        })
+    }
+}
+
+impl EndRows {
+    pub(super) fn of(end: &TurnEnd) -> Result<Self, StoreError> {
+        let stamp = history_stamp(end.record.user_position, Phase::End, end.attempt);
+        let progress = Progress {
+            message_count: end.record.message_count(),
+            active_message_id: None,
+            updated_at: end.record.finished_at,
+        };
+        let message = match &end.message {
+            Some(message) => Some((column(message.position)?, Cell { body: encode(message)?, stamp })),
+            None => None,
+        };
+        Ok(Self {
+            org: end.org_id.clone(),
+            conversation: end.user_message_id.conversation(),
+            reply: end.user_message_id.reply(),
+            message,
+            progress: Cell { body: encode(&progress)?, stamp },
+            record: Cell { body: encode(&end.record)?, stamp: result_stamp(end.accepted_at, end.attempt) },
+        })
+    }
+}
+
+impl MetadataChange {
+    pub(super) fn new(changes: &Map<String, Value>, at: Timestamp) -> Result<Self, StoreError> {
+        let mut change = Self { at, set: BTreeMap::new(), cleared: Vec::new() };
+        for (key, value) in changes {
+            if value.is_null() {
+                change.cleared.push(key.clone());
+            } else {
+                change.set.insert(key.clone(), encode(value)?);
+            }
+        }
+        Ok(change)
+    }
+
+    pub(super) fn is_empty(&self) -> bool {
+        self.set.is_empty() && self.cleared.is_empty()
+    }
+}
+
+impl HeadRow {
+    /// The conversation, once its first turn has begun.
+    pub(super) fn conversation(self, org: OrgId, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
+        let (Some(origin), Some(progress)) = (self.origin, self.progress) else { return Ok(None) };
+        let (origin, progress): (Origin, Progress) = (decode(&origin)?, decode(&progress)?);
+        let metadata = self.metadata.into_iter().map(|(key, value)| Ok((key, decode(&value)?)));
+        Ok(Some(Conversation {
+            id,
+            org_id: org,
+            session_id: origin.session_id,
+            owner: origin.owner,
+            message_count: progress.message_count,
+            active_message_id: progress.active_message_id,
+            created_at: origin.created_at,
+            updated_at: progress.updated_at.max(self.metadata_at.unwrap_or_default()).max(origin.created_at),
+            metadata: metadata.collect::<Result<_, StoreError>>()?,
+        }))
+    }
+}
+
+/// Counted messages of a page, if all of them are there: positions from the first value up to, not with, the second.
+pub(super) fn page_range(from: u64, limit: u32, message_count: u64) -> Option<(u64, u64)> {
+    let end = from.saturating_add(u64::from(limit)).min(message_count);
+    (from < end).then_some((from, end))
+}
+
+/// The messages of a page, of which none may be missing.
+pub(super) fn read_page(bodies: &[String], (from, end): (u64, u64)) -> Result<Vec<Message>, StoreError> {
+    if bodies.len() as u64 != end - from {
+        // In another data centre the row may travel longer than the head that counts it.
+        return Err(StoreError::Unavailable("a counted message has not arrived".into()));
+    }
+    bodies.iter().map(|body| decode(body)).collect()
+}
+
+/// A position as a column of the database.
+pub(super) fn column(position: u64) -> Result<i64, StoreError> {
+    i64::try_from(position).map_err(|_| StoreError::Malformed("a position is out of range".into()))
+}
+
+/// JSON of a kept value.
+pub(crate) fn encode(value: &impl Serialize) -> Result<String, StoreError> {
+    serde_json::to_string(value).map_err(|error| malformed(&error))
+}
+
+/// A kept value; fields that this program does not know were written by a newer one and are ignored.
+pub(crate) fn decode<T: DeserializeOwned>(text: &str) -> Result<T, StoreError> {
+    serde_json::from_str(text).map_err(|error| malformed(&error))
+}
+
+fn user_message(start: &TurnStart) -> Message {
+    Message {
+        id: start.turn.message_id.clone(),
+        position: start.position,
+        content: start.turn.content.clone(),
+        created_at: start.turn.accepted_at,
+        author: Author::User,
+    }
+}
+
+/// What a turn says of its visitor; what it does not say stays as it was.
+fn visitor_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
+    let mut metadata = turn.metadata.clone();
+    metadata.retain(|key, _| !RESERVED_KEYS.contains(&key.as_str()));
+    let source = serde_json::to_value(turn.source).map_err(|error| malformed(&error))?;
+    let visitor_id = turn.visitor.id.as_ref().map(|id| id.as_str().to_owned());
+    let said = [
+        ("visitorId", visitor_id.map(Value::from)),
+        ("visitorEmail", turn.visitor.email.clone().map(Value::from)),
+        ("visitorName", turn.visitor.name.clone().map(Value::from)),
+        ("source", Some(source)),
+        ("ipAddress", turn.ip_address.clone().map(Value::from)),
+    ];
+    metadata.extend(said.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    Ok(metadata)
+}
+
+/// The kind and place of the mistake only: serde's own text can quote what a visitor wrote.
+fn malformed(error: &serde_json::Error) -> StoreError {
+    StoreError::Malformed(format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{
+        super::conformance::{Talk, failed, replied},
+        *,
+    };
+
+    fn with_newer_fields(text: &str) -> String {
+        let mut value: Map<String, Value> = serde_json::from_str(text).unwrap();
+        value.insert("aFieldOfANewerProgram".into(), serde_json::json!({"deep": [1, null]}));
+        serde_json::to_string(&value).unwrap()
+    }
+
+    #[test]
+    fn fields_of_a_newer_program_are_ignored_in_every_kept_text() {
+        let talk = Talk::new();
+        let turn = talk.turn(0, "question");
+        let start = StartRows::of(&turn.start(1)).unwrap();
+        let end = turn.end(1, replied("answer"));
+        let rows = EndRows::of(&end).unwrap();
+
+        let head = HeadRow {
+            origin: start.origin.as_deref().map(with_newer_fields),
+            progress: Some(with_newer_fields(&rows.progress.body)),
+            metadata_at: None,
+            metadata: Vec::new(),
+        };
+        assert_eq!(head.conversation(talk.org, talk.id).unwrap().unwrap().message_count, 2);
+        let message: Message = decode(&with_newer_fields(&rows.message.unwrap().1.body)).unwrap();
+        assert_eq!(Some(message), end.message);
+        let record: super::super::ReplyRecord = decode(&with_newer_fields(&rows.record.body)).unwrap();
+        assert_eq!(record, end.record);
+    }
+
+    #[test]
+    fn a_malformed_row_is_reported_without_its_text() {
+        let error = decode::<Message>("{\"content\": \"private words\"}").unwrap_err();
+        assert!(matches!(error, StoreError::Malformed(_)) && !error.to_string().contains("private"));
+    }
+
+    #[test]
+    fn a_failed_reply_has_no_message_and_ends_its_conversations_count_at_the_question() {
+        let rows = EndRows::of(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
+        assert_eq!(rows.message, None);
+        assert_eq!(decode::<Progress>(&rows.progress.body).unwrap().message_count, 5);
+    }
+}

@@ -1,0 +1,219 @@
+//! The store of the production twin: ScyllaDB or Apache Cassandra, without light-weight transactions.
+//!
+//! Every write carries its own timestamp (see [`super::stamp`]) and may be repeated. Rows are written before the head
+//! that counts them, and a reply's record after it, so that no reader sees a counted message that is missing, or a
+//! final state whose text is.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use futures::future::try_join;
+use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    conversation::{Conversation, Message},
+    ids::{ConversationId, MessageId, OrgId},
+    time::Timestamp,
+};
+use tokio::sync::OnceCell;
+
+use super::{
+    ReplyRecord, Store, StoreError, TurnEnd, TurnStart,
+    rows::{Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, page_range, read_page},
+};
+use crate::scylla_link::ScyllaLink;
+
+/// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
+const BUCKET_POSITIONS: u64 = 500;
+
+const PUT_MESSAGE: &str = "INSERT INTO switchboard.messages (org_id, conversation_id, bucket, position, body)
+    VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
+const PUT_FIRST: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
+    VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const PUT_PROGRESS: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, progress)
+    VALUES (?, ?, ?) USING TIMESTAMP ?";
+const SET_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
+    SET metadata_at = ?, metadata = metadata + ? WHERE org_id = ? AND conversation_id = ?";
+const CLEAR_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
+    SET metadata = metadata - ? WHERE org_id = ? AND conversation_id = ?";
+const PUT_REPLY: &str = "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const GET_REPLY: &str = "SELECT body FROM switchboard.replies WHERE org_id = ? AND reply_id = ?";
+const GET_HEAD: &str = "SELECT origin, progress, metadata_at, metadata FROM switchboard.conversations
+    WHERE org_id = ? AND conversation_id = ?";
+const GET_PROGRESS: &str = "SELECT progress FROM switchboard.conversations WHERE org_id = ? AND conversation_id = ?";
+const GET_MESSAGES: &str = "SELECT body FROM switchboard.messages
+    WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
+
+/// Conversations in a cluster.
+pub struct ScyllaStore {
+    link: Arc<ScyllaLink>,
+    prepared: OnceCell<Prepared>,
+}
+
+type MetadataMap = std::collections::HashMap<String, String>;
+type HeadColumns = (Option<String>, Option<String>, Option<i64>, Option<MetadataMap>);
+
+struct Prepared {
+    put_message: PreparedStatement,
+    put_first: PreparedStatement,
+    put_progress: PreparedStatement,
+    set_metadata: PreparedStatement,
+    clear_metadata: PreparedStatement,
+    put_reply: PreparedStatement,
+    get_reply: PreparedStatement,
+    get_head: PreparedStatement,
+    get_progress: PreparedStatement,
+    get_messages: PreparedStatement,
+}
+
+impl ScyllaStore {
+    /// A store on this link; the cluster need not be there yet.
+    pub fn connect(link: Arc<ScyllaLink>) -> Self {
+        Self { link, prepared: OnceCell::new() }
+    }
+
+    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    async fn put_message(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        position: i64,
+        message: &Cell,
+    ) -> Result<(), StoreError> {
+        let bucket = position / column(BUCKET_POSITIONS)?;
+        let values = (org.as_str(), id.as_str(), bucket, position, &message.body, message.stamp);
+        self.link.write(&self.prepared().await?.put_message, values).await
+    }
+
+    async fn put_progress(&self, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
+        let values = (org.as_str(), id.as_str(), &progress.body, progress.stamp);
+        self.link.write(&self.prepared().await?.put_progress, values).await
+    }
+
+    async fn put_metadata(&self, org: &OrgId, id: &ConversationId, change: &MetadataChange) -> Result<(), StoreError> {
+        let prepared = self.prepared().await?;
+        let at = change.at.micros();
+        let set = (at, at, &change.set, org.as_str(), id.as_str());
+        if change.cleared.is_empty() {
+            return self.link.write(&prepared.set_metadata, set).await;
+        }
+        // One partition: the batch is one mutation, so that a reader sees all of the change or nothing.
+        let clear = (at, &change.cleared, org.as_str(), id.as_str());
+        let statements = vec![&prepared.set_metadata, &prepared.clear_metadata];
+        self.link.write_together(BatchType::Unlogged, statements, (set, clear)).await
+    }
+
+    async fn head(&self, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
+        let rows = self.link.rows::<HeadColumns>(&self.prepared().await?.get_head, (org.as_str(), id.as_str()));
+        Ok(rows.await?.pop().map(|(origin, progress, metadata_at, metadata)| HeadRow {
+            origin,
+            progress,
+            metadata_at: metadata_at.map(Timestamp::from_micros),
+            metadata: metadata.unwrap_or_default().into_iter().collect(),
+        }))
+    }
+
+    async fn message_count(&self, org: &OrgId, id: &ConversationId) -> Result<u64, StoreError> {
+        let values = (org.as_str(), id.as_str());
+        let rows = self.link.rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values).await?;
+        match rows.into_iter().next() {
+            Some((Some(progress),)) => Ok(decode::<Progress>(&progress)?.message_count),
+            _ => Ok(0),
+        }
+    }
+}
+
+#[async_trait]
+impl Store for ScyllaStore {
+    async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
+        let rows = StartRows::of(start)?;
+        let (org, id) = (&rows.org, &rows.conversation);
+        let message = self.put_message(org, id, rows.position, &rows.message);
+        try_join(message, self.put_metadata(org, id, &rows.metadata)).await?;
+        let Some(origin) = &rows.origin else { return self.put_progress(org, id, &rows.progress).await };
+        let values = (org.as_str(), id.as_str(), origin, &rows.progress.body, rows.progress.stamp);
+        self.link.write(&self.prepared().await?.put_first, values).await
+    }
+
+    async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
+        let rows = EndRows::of(end)?;
+        if let Some((position, message)) = &rows.message {
+            self.put_message(&rows.org, &rows.conversation, *position, message).await?;
+        }
+        self.put_progress(&rows.org, &rows.conversation, &rows.progress).await?;
+        let values = (rows.org.as_str(), rows.reply.as_str(), &rows.record.body, rows.record.stamp);
+        self.link.write(&self.prepared().await?.put_reply, values).await
+    }
+
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+        let values = (org.as_str(), reply.as_str());
+        let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_reply, values).await?;
+        rows.first().map(|(body,)| decode(body)).transpose()
+    }
+
+    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        match self.head(org, id).await? {
+            Some(head) => head.conversation(org.clone(), id.clone()),
+            None => Ok(None),
+        }
+    }
+
+    async fn messages(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Message>, StoreError> {
+        let count = self.message_count(org, id).await?;
+        let Some((from, end)) = page_range(from, limit, count) else { return Ok(Vec::new()) };
+        let mut bodies = Vec::new();
+        for bucket in from / BUCKET_POSITIONS..=(end - 1) / BUCKET_POSITIONS {
+            let values = (org.as_str(), id.as_str(), column(bucket)?, column(from)?, column(end)?);
+            let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_messages, values).await?;
+            bodies.extend(rows.into_iter().map(|(body,)| body));
+        }
+        read_page(&bodies, (from, end))
+    }
+
+    async fn update_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        changes: &Map<String, Value>,
+        at: Timestamp,
+    ) -> Result<bool, StoreError> {
+        let change = MetadataChange::new(changes, at)?;
+        let exists = self.head(org, id).await?.is_some_and(|head| head.origin.is_some());
+        if exists && !change.is_empty() {
+            self.put_metadata(org, id, &change).await?;
+        }
+        Ok(exists)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        // A quorum of the copies of a row that nobody writes.
+        let rows = self.link.rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
+        rows.await.map(|_| ())
+    }
+}
+
+impl Prepared {
+    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            put_message: link.prepare_write(PUT_MESSAGE).await?,
+            put_first: link.prepare_write(PUT_FIRST).await?,
+            put_progress: link.prepare_write(PUT_PROGRESS).await?,
+            set_metadata: link.prepare_write(SET_METADATA).await?,
+            clear_metadata: link.prepare_write(CLEAR_METADATA).await?,
+            put_reply: link.prepare_write(PUT_REPLY).await?,
+            get_reply: link.prepare_read(GET_REPLY).await?,
+            get_head: link.prepare_read(GET_HEAD).await?,
+            get_progress: link.prepare_read(GET_PROGRESS).await?,
+            get_messages: link.prepare_read(GET_MESSAGES).await?,
+        })
+    }
+}
