@@ -9,6 +9,8 @@
 //! - **Durability**: as in [`crate::store`].
 //! - **Secrets**: provider keys lie here sealed, API keys only as keyed hashes.
 
+pub mod cache;
+
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
