@@ -32,7 +32,8 @@ pub struct IngressConfig {
     pub publish_timeout_ms: u64,
     /// How long a reply may stay unheard of before its request is refused; the message is answered all the same.
     pub first_frame_timeout_ms: u64,
-    /// Silence after which a reply's log is read, once in every such time.
+    /// Silence after which a reply's log is read, once in every such time; longer than the second between two beats of a
+    /// worker, or waiting would read it all the time.
     pub log_poll_ms: u64,
     /// Silence after which a reply that was heard of is given to another worker.
     pub takeover_after_ms: u64,
@@ -68,7 +69,7 @@ impl Default for IngressConfig {
             http2_streams_max: 100,
             publish_timeout_ms: 3000,
             first_frame_timeout_ms: 20_000,
-            log_poll_ms: 1000,
+            log_poll_ms: 1250,
             takeover_after_ms: 3000,
             takeovers_max: 2,
             store_poll_ms: 500,

@@ -1,8 +1,8 @@
 //! HTTP in, text out: the public and the administrative API.
 //!
-//! Reading order: [`router`](mod@router) is the list of routes; a request meets `observe` (its id, log line and
+//! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
 //! metrics), `caller` (who), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
-//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with. [`server`] is the accept loop.
+//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with. `server` is the accept loop.
 
 mod router;
 mod state;
@@ -33,6 +33,7 @@ pub mod config;
 mod metrics;
 mod server;
 
+pub use client_address::Network;
 pub use config::IngressConfig;
 pub use server::Ingress;
 

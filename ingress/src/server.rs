@@ -49,7 +49,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 pub struct Ingress {
     state: AppState,
     listening: TaskTracker,
-    _stop_listening: DropGuard,
+    stop_listening: DropGuard,
 }
 
 impl Ingress {
@@ -59,7 +59,7 @@ impl Ingress {
     /// When the configuration cannot work, or the metrics are registered already.
     pub async fn new(
         backends: Backends,
-        catalog: Arc<CatalogCache>,
+        catalog: CatalogCache,
         secret: InstallationSecret,
         admin_token: Option<SecretString>,
         config: IngressConfig,
@@ -81,7 +81,7 @@ impl Ingress {
         });
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         listen_for_replies(&state, &listening, stop.clone()).await;
-        Ok(Self { state, listening, _stop_listening: stop.drop_guard() })
+        Ok(Self { state, listening, stop_listening: stop.drop_guard() })
     }
 
     /// All routes, for a server of one's own or a test.
@@ -105,8 +105,8 @@ impl Ingress {
         shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
         drop(listener);
         drain(&server, &connections).await;
-        let Self { listening, _stop_listening, .. } = self;
-        drop(_stop_listening);
+        let Self { listening, stop_listening, .. } = self;
+        drop(stop_listening);
         listening.close();
         listening.wait().await;
         Ok(())
@@ -242,4 +242,21 @@ fn prepare(stream: &TcpStream, config: &IngressConfig) -> std::io::Result<()> {
     #[cfg(not(target_os = "linux"))]
     let _ = config;
     Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_accepted_socket_sends_chunks_at_once_and_notices_a_vanished_client() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        prepare(&stream, &IngressConfig::default()).unwrap();
+        assert!(stream.nodelay().unwrap() && SockRef::from(&stream).keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        assert_eq!(SockRef::from(&stream).tcp_user_timeout().unwrap(), Some(Duration::from_secs(20)));
+    }
 }

@@ -17,7 +17,7 @@ pub(crate) struct StateFields {
     /// The outside world.
     pub(crate) backends: Backends,
     /// Configuration of organizations, as it is read on each request.
-    pub(crate) catalog: Arc<CatalogCache>,
+    pub(crate) catalog: CatalogCache,
     /// Pepper of key hashes and root of derived ids.
     pub(crate) secret: InstallationSecret,
     /// Opens the administrative API; without one it stays shut.

@@ -1,5 +1,5 @@
-//! Tells the other processes what was configured, so that their caches forget it at once. Best effort: they look again
-//! by themselves within two seconds.
+//! Tells readers of the control topic what was configured last. Best effort: the catalogue is the truth, and every
+//! process looks at it again within two seconds.
 
 use std::time::Duration;
 

@@ -55,7 +55,7 @@ fn is_length(value: &str) -> bool {
 
 fn is_font_list(value: &str) -> bool {
     let is_part = |character: char| character.is_alphanumeric() || " ,-_'\"".contains(character);
-    let quotes = |quote: char| value.matches(quote).count() % 2 == 0;
+    let quotes = |quote: char| value.matches(quote).count().is_multiple_of(2);
     !value.trim().is_empty()
         && value.len() <= VALUE_BYTES_MAX
         && value.chars().all(is_part)
@@ -93,7 +93,6 @@ mod tests {
             "rgb(url())",
             "</style>",
             "1px;",
-            "1e9px",
             "calc(1px)",
             "a\\b",
             "a;b",

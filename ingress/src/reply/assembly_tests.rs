@@ -102,7 +102,8 @@ proptest! {
     #[test]
     fn a_snapshot_sends_what_is_missing_only_if_it_begins_with_what_was_sent(parts in parts(), other in "[a-z]{9}") {
         let whole = parts.concat();
-        for (snapshot, same) in [(whole.clone(), true), (format!("{other}{whole}"), whole.starts_with(&other))] {
+        for snapshot in [whole.clone(), format!("{other}{whole}")] {
+            let same = snapshot.as_bytes().starts_with(parts[0].as_bytes());
             let mut assembly = ReplyAssembly::default();
             for frame in log(1, &parts).into_iter().take(2) {
                 assembly.accept(frame, FrameSource::Push);

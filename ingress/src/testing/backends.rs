@@ -30,6 +30,7 @@ use tokio::sync::mpsc;
 pub(crate) struct FakeBus {
     pub(crate) records: Mutex<Vec<OutgoingRecord>>,
     pub(crate) away: AtomicBool,
+    /// Told of each job.
     pub(crate) published: tokio::sync::Notify,
 }
 
@@ -39,8 +40,11 @@ impl Bus for FakeBus {
         if self.away.load(Ordering::SeqCst) {
             return Err(BusError::Unavailable("away".into()));
         }
+        let is_job = matches!(record.topic, Topic::Jobs | Topic::JobsRetry);
         self.records.lock().unwrap().push(record);
-        self.published.notify_one();
+        if is_job {
+            self.published.notify_one();
+        }
         Ok(())
     }
 

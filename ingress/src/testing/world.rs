@@ -47,6 +47,7 @@ pub(crate) struct World {
     pub(crate) catalog: Arc<FakeCatalog>,
     ingress: Option<Ingress>,
     router: Router,
+    registry: prometheus::Registry,
     /// A key without scopes, which may do everything.
     pub(crate) key: String,
 }
@@ -89,11 +90,12 @@ impl World {
             catalog: Arc::clone(&catalog) as _,
             limiter: Arc::new(FakeLimiter),
         };
-        let cache = Arc::new(CatalogCache::new(Arc::clone(&catalog) as _));
+        let cache = CatalogCache::new(Arc::clone(&catalog) as _);
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
         let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
         let router = ingress.router();
-        let mut world = Self { bus, relay, store, catalog, ingress: Some(ingress), router, key: String::new() };
+        let mut world =
+            Self { bus, relay, store, catalog, ingress: Some(ingress), router, registry, key: String::new() };
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
         world.key = world.new_key("acme", json!({ "name": "all" })).await;
         world.bus.records.lock().unwrap().clear();
@@ -208,6 +210,13 @@ impl World {
         let records = self.bus.records.lock().unwrap();
         let records = records.iter().filter(|record| record.topic == topic);
         records.map(|record| versioned::decode(&record.payload).unwrap()).collect()
+    }
+
+    /// The value of a counter.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name).expect("the metric is registered");
+        family.get_metric()[0].get_counter().get_value() as u64
     }
 
     pub(crate) fn set_bus_away(&self, away: bool) {
