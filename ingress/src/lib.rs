@@ -1,1 +1,51 @@
-//! Placeholder.
+//! HTTP in, text out: the public and the administrative API.
+//!
+//! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
+//! metrics), `caller` (who), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
+//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with. `server` is the accept loop.
+
+mod router;
+mod state;
+
+mod observe;
+mod trace_context;
+
+mod error;
+mod problem;
+
+mod caller;
+mod client_address;
+mod key_headers;
+mod origin;
+mod reachable;
+
+mod body;
+mod fields;
+mod turn;
+
+mod publish;
+mod reply;
+
+mod routes;
+
+pub mod admin;
+pub mod config;
+mod metrics;
+mod server;
+
+pub use client_address::Network;
+pub use config::IngressConfig;
+pub use server::Ingress;
+
+#[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
+mod chat_tests;
+#[cfg(test)]
+mod conversation_tests;
+#[cfg(test)]
+mod order_tests;
+#[cfg(test)]
+mod server_tests;
+#[cfg(test)]
+mod testing;

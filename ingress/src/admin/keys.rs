@@ -1,0 +1,70 @@
+//! Keys of a document: made once, and shown once, in the answer to the document that made them.
+
+use serde::Serialize;
+use switchboard_backends::{
+    catalog::{Entry, EntryKind},
+    store::StoreError,
+};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyText},
+    ids::{KeyId, OrgId},
+    time::Timestamp,
+};
+
+use super::{apply::ApplyContext, document::KeyDocument};
+
+/// A key with its id, and with its value if it was made just now.
+#[derive(Serialize)]
+pub struct AppliedKey {
+    /// As in the document.
+    pub name: String,
+    /// Its id.
+    pub id: KeyId,
+    /// The key itself; only in the answer to the document that made it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub value: Option<String>,
+}
+
+/// Makes the keys whose names the organization does not have yet; one that exists stays as it is.
+pub(super) async fn apply_keys(
+    context: &ApplyContext,
+    org: &OrgId,
+    documents: Vec<KeyDocument>,
+) -> Result<(Vec<AppliedKey>, Vec<Entry>), StoreError> {
+    if documents.is_empty() {
+        return Ok((Vec::new(), Vec::new()));
+    }
+    let existing = context.catalog.list(EntryKind::Key, Some(org)).await?;
+    let (mut applied, mut made) = (Vec::with_capacity(documents.len()), Vec::new());
+    for document in documents {
+        let existing_id = existing.iter().find_map(|entry| match entry {
+            Entry::Key { key, .. } if key.name == document.name => Some(key.id.clone()),
+            _ => None,
+        });
+        if let Some(id) = existing_id {
+            applied.push(AppliedKey { name: document.name, id, value: None });
+            continue;
+        }
+        let text = ApiKeyText::generate();
+        let key = new_key(context, org, document, &text);
+        applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: Some(text.expose().to_owned()) });
+        let entry = Entry::Key { key, hash: text.hash(&context.secret).0 };
+        context.catalog.put(&entry).await?;
+        made.push(entry);
+    }
+    Ok((applied, made))
+}
+
+fn new_key(context: &ApplyContext, org: &OrgId, document: KeyDocument, text: &ApiKeyText) -> ApiKey {
+    let created_at = Timestamp::now();
+    ApiKey {
+        id: KeyId::derive(&context.secret, org, &document.name, created_at.micros()),
+        org_id: org.clone(),
+        name: document.name,
+        scopes: document.scopes,
+        expires_at: document.expires_at,
+        limits: document.limits.unwrap_or_default(),
+        last_four: text.last_four().to_owned(),
+        created_at,
+    }
+}

@@ -1,0 +1,140 @@
+//! The administrative API over fakes: who may apply a document, and what applying it does.
+
+use secrecy::ExposeSecret;
+use serde_json::{Value, json};
+use switchboard_backends::{catalog::Entry, vault::Vault};
+use switchboard_schemas::topics::Topic;
+
+use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret};
+
+const PATH: &str = "/api/admin/apply";
+
+async fn apply(world: &World, organization: &Value) -> Answer {
+    let bearer = format!("Bearer {ADMIN_TOKEN}");
+    let document = json!({ "organizations": [organization] });
+    world.send_with("POST", PATH, &[("authorization", &bearer)], document.to_string()).await
+}
+
+fn acme(provider_key: Option<&str>) -> Value {
+    json!({
+        "slug": "acme", "name": "Acme",
+        "providers": [{ "slug": "main", "baseUrl": "http://127.0.0.1:9/v1/", "apiKey": provider_key, "model": "m" }],
+        "agents": [{ "slug": "shop", "name": "New name", "provider": "main", "status": "inactive" }],
+        "teams": [{ "slug": "front", "name": "Front", "defaultAgent": "shop", "members": [{ "agent": "shop" }] }],
+        "keys": [{ "name": "site", "scopes": ["chat"] }],
+    })
+}
+
+fn provider(world: &World) -> (String, Vec<u8>) {
+    let entries = world.catalog.entries.lock().unwrap();
+    let found = entries.values().find_map(|entry| match entry {
+        Entry::Provider { provider, sealed_key } => Some((provider.base_url.clone(), sealed_key.clone())),
+        _ => None,
+    });
+    found.unwrap()
+}
+
+#[tokio::test]
+async fn only_the_administrators_token_opens_it() {
+    let world = World::new().await;
+    let public_key = format!("Bearer {}", world.key);
+    for header in ["", "Bearer", "Bearer wrong", "Basic administrator", "Bearer administratorx", &public_key] {
+        let answer = world.send_with("POST", PATH, &[("authorization", header)], "{}").await;
+        assert_eq!((answer.status.as_u16(), answer.headers["www-authenticate"].to_str().unwrap()), (401, "Bearer"));
+    }
+}
+
+#[tokio::test]
+async fn the_answer_mirrors_the_document_with_ids_and_new_keys_work() {
+    let world = World::new().await;
+    let answer = apply(&world, &acme(None)).await;
+    let organization = &answer.json()["organizations"][0];
+    assert_eq!(organization["id"], org_id().as_str());
+    assert_eq!(organization["agents"][0], json!({ "slug": "shop", "id": agent_id() }));
+    assert_eq!(organization["teams"][0]["slug"], "front");
+    let key = organization["keys"][0]["value"].as_str().unwrap();
+    let answer = world.send_with("GET", &World::agent_path("/widget"), &[("x-api-key", key)], "").await;
+    assert_eq!(answer.problem().1, "AGENT_INACTIVE", "the key is known and the agent has its new status");
+}
+
+#[tokio::test]
+async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
+    let world = World::new().await;
+    let first = apply(&world, &acme(Some("sk-secret"))).await.json();
+    let entries = world.catalog.entries.lock().unwrap().clone();
+    world.bus.records.lock().unwrap().clear();
+    let second = apply(&world, &acme(Some("sk-secret"))).await.json();
+    assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    assert!(world.bus.records.lock().unwrap().is_empty(), "no change is announced");
+    let key = |answer: &Value| answer["organizations"][0]["keys"][0].clone();
+    assert_eq!(key(&first)["id"], key(&second)["id"]);
+    assert!(key(&second).get("value").is_none());
+}
+
+#[tokio::test]
+async fn what_is_not_named_stays() {
+    let world = World::new().await;
+    apply(&world, &acme(None)).await;
+    let before = world.catalog.entries.lock().unwrap().len();
+    apply(&world, &json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "help", "name": "Help" }] })).await;
+    assert_eq!(world.catalog.entries.lock().unwrap().len(), before + 1);
+}
+
+#[tokio::test]
+async fn a_providers_key_is_kept_sealed_and_stays_where_a_later_document_leaves_it_out() {
+    let world = World::new().await;
+    apply(&world, &acme(Some("sk-secret"))).await;
+    let (base_url, sealed) = provider(&world);
+    assert_eq!(base_url, "http://127.0.0.1:9/v1");
+    assert_eq!(Vault::new(&secret()).open(&org_id(), &sealed).unwrap().expose_secret(), "sk-secret");
+    apply(&world, &acme(None)).await;
+    assert_eq!(provider(&world).1, sealed);
+    apply(&world, &acme(Some("sk-other"))).await;
+    assert_ne!(provider(&world).1, sealed);
+}
+
+#[tokio::test]
+async fn a_mistake_anywhere_is_told_with_its_path_and_nothing_is_written() {
+    let world = World::new().await;
+    let entries = world.catalog.entries.lock().unwrap().clone();
+    let with = |field: &str, value: Value| {
+        let mut organization = acme(None);
+        organization[field] = value;
+        organization
+    };
+    let agents = json!([{ "slug": "a", "name": "A" }, { "slug": "b", "name": "B", "provider": "gone" }]);
+    let team = json!([{ "slug": "t", "name": "T", "members": [{ "agent": "gone" }] }]);
+    let domains = json!([{ "slug": "a", "name": "A", "allowedDomains": ["*.com"] }]);
+    for (organization, path) in [
+        (with("agents", agents), "organizations[0].agents[1].provider"),
+        (with("teams", team), "organizations[0].teams[0].members[0].agent"),
+        (with("agents", domains), "organizations[0].agents[0].allowedDomains[0]"),
+        (with("agent", json!([])), "organizations[0].agent"),
+    ] {
+        let answer = apply(&world, &organization).await;
+        assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".to_owned()));
+        assert_eq!(answer.json()["param"], path);
+        assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
+    }
+}
+
+#[tokio::test]
+async fn each_changed_thing_is_announced_by_its_id() {
+    let world = World::new().await;
+    apply(&world, &acme(None)).await;
+    let records = world.bus.records.lock().unwrap();
+    assert!(records.iter().all(|record| record.topic == Topic::Control));
+    let agent = records.iter().find(|record| record.key == agent_id().as_str()).unwrap();
+    let change: Value = serde_json::from_slice(&agent.payload).unwrap();
+    assert_eq!((&change["kind"], &change["id"]), (&json!("agent"), &json!(agent_id())));
+}
+
+#[tokio::test]
+async fn a_document_may_be_larger_than_a_public_body() {
+    let world = World::new().await;
+    let products: Vec<Value> =
+        (0..900).map(|number| json!({ "title": format!("{number} {}", "x".repeat(400)) })).collect();
+    let agent = json!({ "slug": "big", "name": "Big", "ecommerce": { "enabled": true, "products": products } });
+    let answer = apply(&world, &json!({ "slug": "acme", "name": "Acme", "agents": [agent] })).await;
+    assert_eq!(answer.status, 200);
+}

@@ -1,0 +1,277 @@
+//! A chat message from its request to the last byte of its reply, over fakes: what is published, which headers go out,
+//! and how each way of losing frames, workers or backends ends.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use serde_json::json;
+use switchboard_backends::store::ReplyRecord;
+use switchboard_schemas::{
+    conversation::{Author, Message, ReplyFacts, ReplyStatus, Usage},
+    ids::MessageId,
+    inference_job::ConversationJob,
+    reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure},
+    time::Timestamp,
+    topics::Topic,
+};
+
+use crate::testing::{World, end_of, head, org_id, reply_frames, reply_of};
+
+fn end_frame(seq: u64, end: ReplyEnd) -> Frame {
+    Frame { attempt: 1, generation: 1, seq, body: FrameBody::End(Box::new(end)) }
+}
+
+fn beat(attempt: u32) -> Frame {
+    Frame { attempt, generation: 1, seq: 0, body: FrameBody::Beat }
+}
+
+/// Stores a finished reply, as a worker does without a relay.
+fn store_reply(world: &World, reply: &MessageId, text: &str) {
+    let conversation = world.put_conversation(org_id());
+    let end = end_of(text, ReplyStatus::Completed);
+    let record = ReplyRecord {
+        user_message_id: reply.clone(),
+        user_position: 0,
+        position: Some(1),
+        head: Some(head()),
+        end,
+        generation: 1,
+        attempt: 1,
+        finished_at: Timestamp::from_micros(3),
+        first_text_ms: None,
+    };
+    let facts = ReplyFacts {
+        agent_id: head().agent_id,
+        agent_name: "Shop".into(),
+        status: ReplyStatus::Completed,
+        finish_reason: None,
+        usage: Usage { prompt_tokens: 1, completion_tokens: 2, estimated: false },
+        response_time_ms: 9,
+        model: "demo".into(),
+        routing_reason: None,
+        ui_spec: None,
+        generation: 1,
+    };
+    let message = Message {
+        id: reply.clone(),
+        position: 1,
+        content: text.into(),
+        created_at: Timestamp::from_micros(3),
+        author: Author::Assistant(Box::new(facts)),
+    };
+    world.store.messages.lock().unwrap().insert(conversation, vec![message]);
+    world.store.replies.lock().unwrap().insert(reply.clone(), record);
+}
+
+#[tokio::test]
+async fn a_reply_arrives_whole_with_its_headers() {
+    let world = World::new().await;
+    let answer = world.chat_answered(reply_frames(&["Hé", "llo"], ReplyStatus::Completed)).await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "Héllo", true));
+    let header = |name: &str| answer.headers[name].to_str().unwrap();
+    assert_eq!(header("content-type"), "text/plain; charset=utf-8");
+    assert_eq!(header("cache-control"), "no-store, no-transform");
+    assert_eq!((header("x-accel-buffering"), header("x-model"), header("x-reply-generation")), ("no", "demo", "1"));
+    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
+    assert_eq!(header("x-conversation-id"), job.turn.conversation_id.as_str());
+    assert_eq!(header("x-message-id"), job.turn.reply_id().as_str());
+}
+
+#[tokio::test]
+async fn the_job_says_everything_that_a_worker_needs_and_is_keyed_by_its_conversation() {
+    let world = World::new().await;
+    world.chat_answered(reply_frames(&["a"], ReplyStatus::Completed)).await;
+    let record = world.bus.records.lock().unwrap()[0].clone();
+    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
+    assert_eq!(record.key, job.turn.conversation_id.as_str());
+    assert!(record.headers.iter().any(|(name, value)| name == "request-id" && value == job.turn.request_id.as_str()));
+    assert_eq!((job.turn.content.as_str(), job.turn.session_id.as_str(), job.attempt_min), ("hi", "s", 1));
+    assert!(job.turn.reply_to.is_some() && job.turn.key_id.is_some());
+}
+
+#[tokio::test]
+async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
+    let world = World::new().await;
+    let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
+    for frame in &mut frames[1..] {
+        frame.seq += 1;
+    }
+    let ui = FrameBody::Ui(json!({ "type": "product-grid", "data": [] }));
+    frames.insert(1, Frame { seq: 2, body: ui, ..frames[0].clone() });
+    let answer = world.chat_answered(frames).await;
+    assert_eq!(answer.headers["x-ui-spec"], r#"{"data":[],"type":"product-grid"}"#);
+}
+
+#[tokio::test]
+async fn a_failure_before_the_first_byte_is_an_http_error_even_after_the_head() {
+    for (status, failure, expected) in [
+        (ReplyStatus::Failed, Some(ReplyFailure::ModelError), (502, "MODEL_ERROR")),
+        (ReplyStatus::Failed, Some(ReplyFailure::ModelUnavailable), (503, "UNAVAILABLE")),
+        (ReplyStatus::Failed, Some(ReplyFailure::ModelTimeout), (504, "MODEL_TIMEOUT")),
+        (ReplyStatus::Cancelled, None, (409, "CONFLICT")),
+    ] {
+        let world = World::new().await;
+        let end = ReplyEnd { failure, ..end_of("", status) };
+        let answer = world.chat_answered(vec![reply_frames(&[], status)[0].clone(), end_frame(2, end)]).await;
+        assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()));
+        assert_eq!(answer.headers.contains_key("retry-after"), expected.0 == 503);
+    }
+}
+
+#[tokio::test]
+async fn a_completed_reply_without_text_is_a_clean_empty_response() {
+    let world = World::new().await;
+    let answer = world.chat_answered(reply_frames(&[], ReplyStatus::Completed)).await;
+    assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "", true));
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_after_its_first_byte_breaks_the_transfer() {
+    for status in [ReplyStatus::Incomplete, ReplyStatus::Cancelled] {
+        let world = World::new().await;
+        let answer = world.chat_answered(reply_frames(&["half"], status)).await;
+        assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "half", false));
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_is_begun_anew_is_never_glued_to_what_was_sent() {
+    let world = World::new().await;
+    let mut frames = reply_frames(&["old"], ReplyStatus::Completed);
+    frames.pop();
+    frames.extend(
+        reply_frames(&["new"], ReplyStatus::Completed).into_iter().map(|frame| Frame { generation: 2, ..frame }),
+    );
+    let answer = world.chat_answered(frames).await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("old", false));
+}
+
+#[tokio::test]
+async fn lost_frames_are_read_from_the_log() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            for (number, frame) in reply_frames(&["a", "b", "c", "d"], ReplyStatus::Completed).into_iter().enumerate() {
+                world.relay.deaf.store(number == 0 || number == 2, Ordering::SeqCst);
+                world.relay.append_frame(&reply_of(&job), frame);
+            }
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("abcd", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_reply_of_which_nothing_is_pushed_is_read_from_the_log() {
+    let world = World::new().await;
+    world.relay.deaf.store(true, Ordering::SeqCst);
+    let answer = world.chat_answered(reply_frames(&["a", "b"], ReplyStatus::Completed)).await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn without_the_relay_the_stored_reply_is_sent_behind_what_was_sent() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            for frame in reply_frames(&["He", "llo"], ReplyStatus::Completed).into_iter().take(2) {
+                world.relay.append_frame(&reply_of(&job), frame);
+            }
+            world.relay.away.store(true, Ordering::SeqCst);
+            tokio::time::sleep(Duration::from_secs(40)).await;
+            store_reply(&world, &reply_of(&job), "Hello");
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("Hello", true));
+    assert!(world.jobs(Topic::JobsRetry).is_empty(), "nothing is taken over without the relay");
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_stored_reply_that_does_not_begin_with_what_was_sent_breaks_the_transfer() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            for frame in reply_frames(&["He"], ReplyStatus::Completed).into_iter().take(2) {
+                world.relay.append_frame(&reply_of(&job), frame);
+            }
+            world.relay.away.store(true, Ordering::SeqCst);
+            store_reply(&world, &reply_of(&job), "Good day");
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("He", false));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_silent_reply_is_given_to_another_worker_with_a_higher_attempt() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            let frames = reply_frames(&["a", "b"], ReplyStatus::Completed);
+            world.relay.append_frame(&reply_of(&job), frames[0].clone());
+            world.relay.append_frame(&reply_of(&job), frames[1].clone());
+            world.relay.push(switchboard_schemas::reply_event::Envelope::Reply(reply_of(&job), beat(1)));
+            world.published().await;
+            let ConversationJob::Answer(retry) = world.jobs(Topic::JobsRetry).remove(0) else { panic!("an answer") };
+            assert_eq!((retry.attempt_min, retry.turn.reply_id()), (2, reply_of(&job)));
+            for frame in &frames[2..] {
+                world.relay.append_frame(&reply_of(&job), Frame { attempt: 2, ..frame.clone() });
+            }
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
+}
+
+#[tokio::test(start_paused = true)]
+async fn a_message_that_no_worker_takes_is_answered_with_503_after_20_seconds_and_not_taken_over() {
+    let world = World::new().await;
+    let begun = tokio::time::Instant::now();
+    let answer = world.chat(async |_| {}).await;
+    assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert!(answer.headers.contains_key("retry-after"));
+    assert!((20..=22).contains(&begun.elapsed().as_secs()));
+    assert!(world.jobs(Topic::JobsRetry).is_empty());
+}
+
+#[tokio::test(start_paused = true)]
+async fn beats_keep_a_queued_message_waiting() {
+    let world = World::new().await;
+    let answer = world
+        .chat(async |job| {
+            for _ in 0..60 {
+                world.relay.push(switchboard_schemas::reply_event::Envelope::Reply(reply_of(&job), beat(1)));
+                tokio::time::sleep(Duration::from_secs(1)).await;
+            }
+            for frame in reply_frames(&["late"], ReplyStatus::Completed) {
+                world.relay.append_frame(&reply_of(&job), frame);
+            }
+        })
+        .await;
+    assert_eq!((answer.text.as_str(), answer.whole), ("late", true));
+    assert!(world.jobs(Topic::JobsRetry).is_empty());
+}
+
+#[tokio::test]
+async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
+    let world = World::new().await;
+    world.set_bus_away(true);
+    let answer = world.send("POST", &World::agent_path("/chat"), r#"{"message":"hi","sessionId":"s"}"#).await;
+    assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
+}
+
+#[tokio::test]
+async fn a_slow_client_gets_every_byte_from_the_log() {
+    let world = World::new().await;
+    let parts: Vec<String> = (0..500).map(|number| format!("{number} ")).collect();
+    let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
+    // All frames are appended before the client reads on, many times more than its queue holds.
+    let answer = world.chat_answered(reply_frames(&parts, ReplyStatus::Completed)).await;
+    assert_eq!((answer.text, answer.whole), (parts.concat(), true));
+    assert!(world.counter("switchboard_replies_pulled_total") > 0, "its queue overflowed");
+}
+
+#[tokio::test]
+async fn chunks_are_whole_characters_as_the_worker_cut_them() {
+    let world = World::new().await;
+    let frames = reply_frames(&["🦀", "é"], ReplyStatus::Completed);
+    assert!(matches!(&frames[1].body, FrameBody::Text { text, .. } if text == "🦀"));
+    assert_eq!(world.chat_answered(frames).await.text, "🦀é");
+}

@@ -1,0 +1,174 @@
+//! Whose address a request comes from: the connection's peer, or what a trusted proxy says; and how much of it is kept.
+
+use std::{
+    fmt,
+    net::{IpAddr, Ipv4Addr, Ipv6Addr},
+    str::FromStr,
+};
+
+use http::HeaderMap;
+use serde::{Deserialize, Serialize};
+
+/// Leading bits of an address that are kept: enough for a region, too little for a person.
+const KEPT_BITS_V4: u32 = 24;
+const KEPT_BITS_V6: u32 = 48;
+const FORWARDED_FOR: &str = "x-forwarded-for";
+
+/// Peer of the connection that a request came on, put there by the accept loop.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+/// An address or a network in CIDR notation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct Network {
+    address: IpAddr,
+    prefix_bits: u32,
+}
+
+/// The text is neither an address nor a network.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("not an address or a network such as 10.0.0.0/8")]
+pub struct NotANetwork;
+
+impl Network {
+    fn contains(self, address: IpAddr) -> bool {
+        match (self.address, address) {
+            (IpAddr::V4(network), IpAddr::V4(address)) => {
+                mask_v4(network, self.prefix_bits) == mask_v4(address, self.prefix_bits)
+            }
+            (IpAddr::V6(network), IpAddr::V6(address)) => {
+                mask_v6(network, self.prefix_bits) == mask_v6(address, self.prefix_bits)
+            }
+            _ => false,
+        }
+    }
+}
+
+impl FromStr for Network {
+    type Err = NotANetwork;
+
+    fn from_str(text: &str) -> Result<Self, NotANetwork> {
+        let (address, prefix) = match text.split_once('/') {
+            Some((address, prefix)) => (address, Some(prefix)),
+            None => (text, None),
+        };
+        let address: IpAddr = address.trim().parse().map_err(|_| NotANetwork)?;
+        let bits_max = if address.is_ipv4() { 32 } else { 128 };
+        let prefix_bits = prefix.map_or(Ok(bits_max), |bits| bits.trim().parse().map_err(|_| NotANetwork))?;
+        if prefix_bits > bits_max { Err(NotANetwork) } else { Ok(Self { address, prefix_bits }) }
+    }
+}
+
+impl TryFrom<String> for Network {
+    type Error = NotANetwork;
+
+    fn try_from(text: String) -> Result<Self, NotANetwork> {
+        text.parse()
+    }
+}
+
+impl From<Network> for String {
+    fn from(network: Network) -> Self {
+        network.to_string()
+    }
+}
+
+impl fmt::Display for Network {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}/{}", self.address, self.prefix_bits)
+    }
+}
+
+/// The client's address: the last one in the chain of proxies that no trusted proxy vouches to be a proxy itself.
+pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
+    let is_trusted = |address| trusted.iter().any(|network| network.contains(address));
+    let mut client = peer.to_canonical();
+    let hops: Vec<&str> = headers
+        .get_all(FORWARDED_FOR)
+        .iter()
+        .filter_map(|value| value.to_str().ok())
+        .flat_map(|value| value.split(','))
+        .collect();
+    for hop in hops.iter().rev() {
+        if !is_trusted(client) {
+            break;
+        }
+        // What stands left of a malformed hop was written by nobody who can be trusted.
+        let Some(address) = parse_hop(hop.trim()) else { break };
+        client = address;
+    }
+    client
+}
+
+/// The address cut to what may be kept of it.
+pub(crate) fn kept(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => mask_v4(address, KEPT_BITS_V4).to_string(),
+        IpAddr::V6(address) => mask_v6(address, KEPT_BITS_V6).to_string(),
+    }
+}
+
+/// Some proxies add the port.
+fn parse_hop(hop: &str) -> Option<IpAddr> {
+    let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
+    let address = bare.parse().ok().or_else(|| hop.parse::<std::net::SocketAddr>().ok().map(|socket| socket.ip()));
+    address.map(|address: IpAddr| address.to_canonical())
+}
+
+fn mask_v4(address: Ipv4Addr, bits: u32) -> Ipv4Addr {
+    Ipv4Addr::from_bits(address.to_bits() & u32::MAX.checked_shl(32 - bits).unwrap_or(0))
+}
+
+fn mask_v6(address: Ipv6Addr, bits: u32) -> Ipv6Addr {
+    Ipv6Addr::from_bits(address.to_bits() & u128::MAX.checked_shl(128 - bits).unwrap_or(0))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn client(peer: &str, forwarded: &[&'static str], trusted: &[&str]) -> String {
+        let mut headers = HeaderMap::new();
+        for value in forwarded {
+            headers.append(FORWARDED_FOR, value.parse().unwrap());
+        }
+        let trusted: Vec<Network> = trusted.iter().map(|text| text.parse().unwrap()).collect();
+        client_address(peer.parse().unwrap(), &headers, &trusted).to_string()
+    }
+
+    #[test]
+    fn only_a_trusted_proxy_can_tell_the_address() {
+        assert_eq!(client("203.0.113.9", &["198.51.100.1"], &[]), "203.0.113.9");
+        assert_eq!(client("10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(client("::ffff:10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]), "198.51.100.1");
+    }
+
+    #[test]
+    fn an_address_that_the_client_wrote_itself_is_not_believed() {
+        let forged = ["1.2.3.4, 198.51.100.1", "10.9.9.9"];
+        assert_eq!(client("10.1.2.3", &forged, &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(client("10.1.2.3", &["1.2.3.4, nonsense"], &["10.0.0.0/8"]), "10.1.2.3");
+    }
+
+    #[test]
+    fn ports_and_brackets_are_read() {
+        assert_eq!(client("10.1.2.3", &["198.51.100.1:4711"], &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(client("::1", &["[2001:db8::7]:443"], &["::1"]), "2001:db8::7");
+    }
+
+    #[test]
+    fn what_is_kept_names_a_network_and_no_host() {
+        assert_eq!(kept("198.51.100.77".parse().unwrap()), "198.51.100.0");
+        assert_eq!(kept("::ffff:198.51.100.77".parse().unwrap()), "198.51.100.0");
+        assert_eq!(kept("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::");
+    }
+
+    #[test]
+    fn malformed_networks_are_refused() {
+        for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "example.org", "10.0.0.0/-1"] {
+            assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
+        }
+        assert!("0.0.0.0/0".parse::<Network>().unwrap().contains("9.9.9.9".parse().unwrap()));
+    }
+}

@@ -1,0 +1,137 @@
+//! Every figure of the ingress that an operator can set, with its unit and its usual value.
+
+use std::{net::SocketAddr, time::Duration};
+
+use serde::{Deserialize, Serialize};
+
+use crate::client_address::Network;
+
+/// Section `[ingress]` of the configuration file.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct IngressConfig {
+    /// Address of the public API.
+    pub listen: SocketAddr,
+    /// Proxies that may tell the client's address (`X-Forwarded-For`): addresses or networks such as `10.0.0.0/8`.
+    pub trusted_proxies: Vec<Network>,
+    /// Connections that are open at once; more of them wait in the kernel.
+    pub connections_max: usize,
+    /// How long the head of a request may take, and a new connection may stay silent.
+    pub header_timeout_ms: u64,
+    /// How long a body may take.
+    pub body_timeout_ms: u64,
+    /// Largest body of the public API, in bytes.
+    pub body_bytes_max: usize,
+    /// Largest document of the administrative API, in bytes.
+    pub admin_body_bytes_max: usize,
+    /// How long a client may leave what was sent to it unacknowledged.
+    pub stalled_client_timeout_ms: u64,
+    /// Requests that one HTTP/2 connection may have open.
+    pub http2_streams_max: u32,
+    /// How long an accepted message may take to be durable.
+    pub publish_timeout_ms: u64,
+    /// How long a reply may stay unheard of before its request is refused; the message is answered all the same.
+    pub first_frame_timeout_ms: u64,
+    /// Silence after which a reply's log is read, once in every such time; longer than the second between two beats of a
+    /// worker, or waiting would read it all the time.
+    pub log_poll_ms: u64,
+    /// Silence after which a reply that was heard of is given to another worker.
+    pub takeover_after_ms: u64,
+    /// How often one reply is given to another worker.
+    pub takeovers_max: u32,
+    /// How often the store is asked for a finished reply while the relay is away.
+    pub store_poll_ms: u64,
+    /// Silence after which a reply that was heard of is given up.
+    pub silence_timeout_ms: u64,
+    /// How long a message may wait for its turn.
+    pub queue_timeout_ms: u64,
+    /// How long a reply may take from its turn on, its worker's own limit included.
+    pub answer_timeout_ms: u64,
+    /// Frames that may wait for a slow client before its reply is read from the log instead.
+    pub reply_queue_frames_max: usize,
+    /// How long a change of metadata may take.
+    pub patch_timeout_ms: u64,
+    /// How long open replies may go on once the process is told to stop.
+    pub drain_ms: u64,
+}
+
+impl Default for IngressConfig {
+    fn default() -> Self {
+        Self {
+            listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
+            trusted_proxies: Vec::new(),
+            connections_max: 16_384,
+            header_timeout_ms: 10_000,
+            body_timeout_ms: 10_000,
+            body_bytes_max: 256 << 10,
+            admin_body_bytes_max: 8 << 20,
+            stalled_client_timeout_ms: 20_000,
+            http2_streams_max: 100,
+            publish_timeout_ms: 3000,
+            first_frame_timeout_ms: 20_000,
+            log_poll_ms: 1250,
+            takeover_after_ms: 3000,
+            takeovers_max: 2,
+            store_poll_ms: 500,
+            silence_timeout_ms: 30_000,
+            queue_timeout_ms: 600_000,
+            answer_timeout_ms: 125_000,
+            reply_queue_frames_max: 64,
+            patch_timeout_ms: 3000,
+            drain_ms: 30_000,
+        }
+    }
+}
+
+impl IngressConfig {
+    /// The keys whose value cannot work, each with the reason.
+    pub fn mistakes(&self) -> Vec<String> {
+        let must_not_be_zero = [
+            ("connections_max", self.connections_max as u64),
+            ("header_timeout_ms", self.header_timeout_ms),
+            ("body_timeout_ms", self.body_timeout_ms),
+            ("body_bytes_max", self.body_bytes_max as u64),
+            ("admin_body_bytes_max", self.admin_body_bytes_max as u64),
+            ("stalled_client_timeout_ms", self.stalled_client_timeout_ms),
+            ("http2_streams_max", self.http2_streams_max.into()),
+            ("publish_timeout_ms", self.publish_timeout_ms),
+            ("first_frame_timeout_ms", self.first_frame_timeout_ms),
+            ("log_poll_ms", self.log_poll_ms),
+            ("takeover_after_ms", self.takeover_after_ms),
+            ("store_poll_ms", self.store_poll_ms),
+            ("silence_timeout_ms", self.silence_timeout_ms),
+            ("queue_timeout_ms", self.queue_timeout_ms),
+            ("answer_timeout_ms", self.answer_timeout_ms),
+            ("reply_queue_frames_max", self.reply_queue_frames_max as u64),
+            ("patch_timeout_ms", self.patch_timeout_ms),
+        ];
+        let zeros = must_not_be_zero.iter().filter(|(_, value)| *value == 0);
+        zeros.map(|(key, _)| format!("ingress.{key} must not be 0")).collect()
+    }
+
+    pub(crate) const fn publish_timeout(&self) -> Duration {
+        Duration::from_millis(self.publish_timeout_ms)
+    }
+
+    pub(crate) const fn body_timeout(&self) -> Duration {
+        Duration::from_millis(self.body_timeout_ms)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_values_are_without_mistakes_and_a_zero_is_named_with_its_key() {
+        assert!(IngressConfig::default().mistakes().is_empty());
+        let config = IngressConfig { log_poll_ms: 0, ..IngressConfig::default() };
+        assert_eq!(config.mistakes(), ["ingress.log_poll_ms must not be 0"]);
+    }
+
+    #[test]
+    fn an_unknown_key_is_refused() {
+        assert!(serde_json::from_str::<IngressConfig>(r#"{"drain_ms": 1}"#).is_ok());
+        assert!(serde_json::from_str::<IngressConfig>(r#"{"drain": 1}"#).is_err());
+    }
+}

@@ -1,0 +1,96 @@
+//! Fields that more than one body has, checked in one place.
+
+use std::str::FromStr;
+
+use serde_json::{Map, Value, json};
+use switchboard_schemas::{client_text::ClientTextError, conversation::RESERVED_KEYS, email::is_email};
+
+use crate::error::{ApiError, ApiResult};
+
+/// Keys that a client's `metadata` may have.
+pub(crate) const METADATA_KEYS_MAX: usize = 50;
+/// Size of a client's `metadata` as JSON.
+pub(crate) const METADATA_BYTES_MAX: usize = 16 << 10;
+/// Metadata keys with rules of their own, which a free-form object would get around.
+const RULED_KEYS: [&str; 2] = ["rating", "feedback"];
+
+/// A text field; absent and `null` are the same.
+pub(crate) fn optional_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<Option<&'a str>> {
+    match fields.get(name) {
+        None | Some(Value::Null) => Ok(None),
+        Some(Value::String(text)) => Ok(Some(text)),
+        Some(_) => Err(ApiError::field(name, "must be a string")),
+    }
+}
+
+/// A text field that must say something.
+pub(crate) fn required_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<&'a str> {
+    let text = optional_text(fields, name)?.ok_or_else(|| ApiError::field(name, "is required"))?;
+    if text.trim().is_empty() { Err(ApiError::field(name, "must not be blank")) } else { Ok(text) }
+}
+
+/// A client-chosen identifier.
+pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(name: &str, text: &str) -> ApiResult<T> {
+    text.parse().map_err(|error: ClientTextError| ApiError::field(name, error.to_string()))
+}
+
+/// An e-mail address.
+pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
+    if is_email(text) { Ok(text.to_owned()) } else { Err(ApiError::field(name, "is not an e-mail address")) }
+}
+
+/// A client's `metadata`, without the keys that it cannot set.
+pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<String, Value>>> {
+    let metadata = match fields.get("metadata") {
+        None | Some(Value::Null) => return Ok(None),
+        Some(Value::Object(metadata)) => metadata,
+        Some(_) => return Err(ApiError::field("metadata", "must be an object")),
+    };
+    let too_much = |detail, max: usize| Err(ApiError::field("metadata", detail).details(json!({ "max": max })));
+    if metadata.len() > METADATA_KEYS_MAX {
+        return too_much("has too many keys", METADATA_KEYS_MAX);
+    }
+    if serde_json::to_vec(metadata).map_or(usize::MAX, |text| text.len()) > METADATA_BYTES_MAX {
+        return too_much("is too large", METADATA_BYTES_MAX);
+    }
+    let is_free = |key: &str| !RESERVED_KEYS.contains(&key) && !RULED_KEYS.contains(&key);
+    Ok(Some(metadata.iter().filter(|(key, _)| is_free(key)).map(|(key, value)| (key.clone(), value.clone())).collect()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn fields(value: Value) -> Map<String, Value> {
+        value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn metadata_cannot_set_what_has_rules_of_its_own() {
+        let given = fields(json!({ "metadata": {
+            "visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x",
+            "rating": 9, "feedback": 1, "__proto__": 1, "plan": "pro",
+        }}));
+        assert_eq!(Value::Object(metadata(&given).unwrap().unwrap()), json!({ "__proto__": 1, "plan": "pro" }));
+    }
+
+    #[test]
+    fn metadata_is_bounded_in_keys_and_bytes() {
+        let many = |count: usize| {
+            let keys: Map<String, Value> = (0..count).map(|number| (number.to_string(), json!(1))).collect();
+            fields(json!({ "metadata": keys }))
+        };
+        assert!(metadata(&many(METADATA_KEYS_MAX)).is_ok());
+        assert!(metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
+        let sized = |bytes: usize| fields(json!({ "metadata": { "k": "x".repeat(bytes - r#"{"k":""}"#.len()) } }));
+        assert!(metadata(&sized(METADATA_BYTES_MAX)).is_ok());
+        assert!(metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
+    }
+
+    #[test]
+    fn a_field_of_another_type_is_named() {
+        let error = optional_text(&fields(json!({ "visitorName": 1 })), "visitorName").unwrap_err().into_facts();
+        assert_eq!(error.param.as_deref(), Some("visitorName"));
+        assert!(optional_text(&fields(json!({ "visitorName": null })), "visitorName").unwrap().is_none());
+    }
+}

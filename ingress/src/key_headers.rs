@@ -1,0 +1,109 @@
+//! Reads the API key out of a request's headers (specification: Authentication, rule 4).
+
+use http::{HeaderMap, HeaderValue, header};
+
+const API_KEY_HEADER: &str = "x-api-key";
+const BEARER: &str = "bearer";
+
+/// What the headers hold.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) enum SuppliedKey<'a> {
+    /// No key.
+    Missing,
+    /// Something that cannot be a key, or two different ones: choosing one of them silently would let a caller be
+    /// counted as one key and served as another.
+    Unusable,
+    /// One text.
+    Text(&'a str),
+}
+
+/// The key that the request carries.
+pub(crate) fn supplied_key(headers: &HeaderMap) -> SuppliedKey<'_> {
+    let bearers = headers.get_all(header::AUTHORIZATION).iter().filter_map(bearer_token);
+    let plain = headers.get_all(API_KEY_HEADER).iter().map(HeaderValue::as_bytes);
+    let mut keys = bearers.chain(plain).map(<[u8]>::trim_ascii).filter(|key| !key.is_empty());
+    let Some(first) = keys.next() else { return SuppliedKey::Missing };
+    if keys.any(|other| other != first) {
+        return SuppliedKey::Unusable;
+    }
+    str::from_utf8(first).map_or(SuppliedKey::Unusable, SuppliedKey::Text)
+}
+
+/// The token of a bearer header; another scheme, for instance of a proxy in front, is none of ours.
+pub(crate) fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
+    let value = value.as_bytes().trim_ascii();
+    let (scheme, rest) = value.split_at_checked(BEARER.len())?;
+    let separated = rest.first().is_none_or(u8::is_ascii_whitespace);
+    (scheme.eq_ignore_ascii_case(BEARER.as_bytes()) && separated).then(|| rest.trim_ascii())
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn headers(pairs: &[(&'static str, &[u8])]) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_bytes(value).unwrap());
+        }
+        headers
+    }
+
+    #[test]
+    fn either_header_carries_a_key_and_the_scheme_has_any_case() {
+        for pair in [
+            ("authorization", &b"Bearer k"[..]),
+            ("authorization", b"bearer k"),
+            ("authorization", b"BEARER  \tk "),
+            ("x-api-key", b"k"),
+            ("x-api-key", b" k "),
+        ] {
+            assert_eq!(supplied_key(&headers(&[pair])), SuppliedKey::Text("k"), "{pair:?}");
+        }
+    }
+
+    #[test]
+    fn the_same_key_in_both_headers_is_one_key() {
+        let both = headers(&[("authorization", b"Bearer k"), ("x-api-key", b"k")]);
+        assert_eq!(supplied_key(&both), SuppliedKey::Text("k"));
+    }
+
+    #[test]
+    fn two_different_keys_are_no_key() {
+        for second in [("x-api-key", &b"other"[..]), ("authorization", b"Bearer other")] {
+            let both = headers(&[("authorization", b"Bearer k"), second]);
+            assert_eq!(supplied_key(&both), SuppliedKey::Unusable);
+        }
+    }
+
+    #[test]
+    fn headers_without_a_key_miss_one() {
+        for pairs in [
+            &[][..],
+            &[("authorization", &b""[..])],
+            &[("authorization", b"Bearer")],
+            &[("authorization", b"Bearer ")],
+            &[("authorization", b"Basic dTpw")],
+            &[("authorization", b"Bearerk")],
+            &[("x-api-key", b"")],
+        ] {
+            assert_eq!(supplied_key(&headers(pairs)), SuppliedKey::Missing, "{pairs:?}");
+        }
+    }
+
+    #[test]
+    fn a_key_that_is_no_text_is_unusable() {
+        assert_eq!(supplied_key(&headers(&[("x-api-key", b"\xff")])), SuppliedKey::Unusable);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_is_read_without_a_panic(value: Vec<u8>) {
+            if let Ok(value) = HeaderValue::from_bytes(&value) {
+                let _ = bearer_token(&value);
+            }
+        }
+    }
+}

@@ -1,0 +1,108 @@
+//! What the ingress counts. Labels are bounded: route templates, methods, statuses and outcomes, never an id.
+
+use std::time::Duration;
+
+use prometheus::{
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector,
+};
+
+const FIRST_BYTE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
+
+/// The ingress's metrics, registered.
+#[derive(Clone)]
+pub(crate) struct Metrics {
+    /// From the request's arrival to the first byte of its reply.
+    pub(crate) first_byte_seconds: Histogram,
+    /// Replies whose client waits or reads.
+    pub(crate) replies_open: IntGauge,
+    /// Replies by how their transfer ended.
+    pub(crate) replies: IntCounterVec,
+    /// Missing bytes that the relay's log gave back.
+    pub(crate) gaps_repaired: IntCounter,
+    /// Replies that a slow client turned to reading from the log.
+    pub(crate) replies_pulled: IntCounter,
+    /// Replies given to another worker.
+    pub(crate) takeovers: IntCounter,
+    /// Envelopes for a reply that nobody waits for any more.
+    pub(crate) envelopes_unclaimed: IntCounter,
+    /// Publishes that were not acknowledged in time.
+    pub(crate) publishes_failed: IntCounter,
+    /// Open connections.
+    pub(crate) connections_open: IntGauge,
+    requests: IntCounterVec,
+    request_seconds: HistogramVec,
+}
+
+impl Metrics {
+    /// Makes and registers them; fails when they are registered already.
+    pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
+        let metrics = Self::new()?;
+        let collectors: [Box<dyn Collector>; 11] = [
+            Box::new(metrics.first_byte_seconds.clone()),
+            Box::new(metrics.replies_open.clone()),
+            Box::new(metrics.replies.clone()),
+            Box::new(metrics.gaps_repaired.clone()),
+            Box::new(metrics.replies_pulled.clone()),
+            Box::new(metrics.takeovers.clone()),
+            Box::new(metrics.envelopes_unclaimed.clone()),
+            Box::new(metrics.publishes_failed.clone()),
+            Box::new(metrics.connections_open.clone()),
+            Box::new(metrics.requests.clone()),
+            Box::new(metrics.request_seconds.clone()),
+        ];
+        collectors.into_iter().try_for_each(|collector| registry.register(collector))?;
+        Ok(metrics)
+    }
+
+    /// Counts a request whose response begins.
+    pub(crate) fn request(&self, route: &str, method: &str, status: u16, duration: Duration) {
+        self.requests.with_label_values(&[route, method, &status.to_string()]).inc();
+        self.request_seconds.with_label_values(&[route]).observe(duration.as_secs_f64());
+    }
+
+    fn new() -> prometheus::Result<Self> {
+        Ok(Self {
+            first_byte_seconds: Histogram::with_opts(
+                HistogramOpts::new(
+                    "switchboard_reply_first_byte_seconds",
+                    "Seconds from the arrival of a chat request to the first byte of its reply.",
+                )
+                .buckets(FIRST_BYTE_BUCKETS.to_vec()),
+            )?,
+            replies_open: gauge("switchboard_replies_open", "Replies whose client waits or reads.")?,
+            replies: IntCounterVec::new(
+                Opts::new("switchboard_replies_total", "Replies by how their transfer ended."),
+                &["outcome"],
+            )?,
+            gaps_repaired: counter("switchboard_reply_gaps_repaired_total", "Gaps closed from the relay's log.")?,
+            replies_pulled: counter(
+                "switchboard_replies_pulled_total",
+                "Replies read from the log for a slow client.",
+            )?,
+            takeovers: counter("switchboard_reply_takeovers_total", "Replies given to another worker.")?,
+            envelopes_unclaimed: counter(
+                "switchboard_envelopes_unclaimed_total",
+                "Envelopes for a reply that nobody waits for any more.",
+            )?,
+            publishes_failed: counter("switchboard_publishes_failed_total", "Publishes not acknowledged in time.")?,
+            connections_open: gauge("switchboard_connections_open", "Open client connections.")?,
+            requests: IntCounterVec::new(
+                Opts::new("switchboard_http_requests_total", "Requests by route template, method and status."),
+                &["route", "method", "status"],
+            )?,
+            request_seconds: HistogramVec::new(
+                HistogramOpts::new("switchboard_http_request_seconds", "Seconds until a response begins.")
+                    .buckets(FIRST_BYTE_BUCKETS.to_vec()),
+                &["route"],
+            )?,
+        })
+    }
+}
+
+fn counter(name: &str, help: &str) -> prometheus::Result<IntCounter> {
+    IntCounter::new(name, help)
+}
+
+fn gauge(name: &str, help: &str) -> prometheus::Result<IntGauge> {
+    IntGauge::new(name, help)
+}

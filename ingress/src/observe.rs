@@ -1,0 +1,65 @@
+//! The outermost layer: every request gets an id, a span, one log line, its metrics, and, if it failed, its body.
+
+use axum::{
+    extract::{MatchedPath, Request, State},
+    middleware::Next,
+    response::Response,
+};
+use http::{HeaderValue, Method};
+use switchboard_schemas::ids::RequestId;
+use tokio::time::Instant;
+use tracing::Instrument;
+
+use crate::{problem::with_problem_body, state::AppState, trace_context::continue_trace};
+
+const REQUEST_ID_HEADER: &str = "x-request-id";
+/// The label of whatever has no route.
+const UNMATCHED: &str = "unmatched";
+
+/// When a request arrived.
+#[derive(Clone, Copy)]
+pub(crate) struct ArrivedAt(pub(crate) Instant);
+
+/// Serves a request under its id.
+pub(crate) async fn observe(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+    let arrived = Instant::now();
+    let request_id = RequestId::random();
+    let route =
+        request.extensions().get::<MatchedPath>().map_or_else(|| UNMATCHED.to_owned(), |path| path.as_str().to_owned());
+    let method = method_label(request.method());
+    let span = tracing::info_span!(
+        "request",
+        request.id = %request_id,
+        http.method = method,
+        http.route = route,
+        org.id = tracing::field::Empty,
+        key.id = tracing::field::Empty,
+    );
+    continue_trace(&span, request.headers());
+    request.extensions_mut().insert(request_id.clone());
+    request.extensions_mut().insert(ArrivedAt(arrived));
+
+    let response = next.run(request).instrument(span.clone()).await;
+    let mut response = with_problem_body(response, &request_id);
+    if let Ok(value) = HeaderValue::from_str(request_id.as_str()) {
+        response.headers_mut().insert(REQUEST_ID_HEADER, value);
+    }
+    let (status, elapsed) = (response.status().as_u16(), arrived.elapsed());
+    state.metrics.request(&route, method, status, elapsed);
+    span.in_scope(|| tracing::info!(http.status = status, elapsed_ms = elapsed.as_millis() as u64, "response begins"));
+    response
+}
+
+/// Methods are client text as well: only the known ones become labels.
+fn method_label(method: &Method) -> &'static str {
+    match *method {
+        Method::GET => "GET",
+        Method::HEAD => "HEAD",
+        Method::POST => "POST",
+        Method::PUT => "PUT",
+        Method::PATCH => "PATCH",
+        Method::DELETE => "DELETE",
+        Method::OPTIONS => "OPTIONS",
+        _ => "other",
+    }
+}

@@ -1,0 +1,262 @@
+//! Which web pages may talk to an agent: entries of `allowedDomains`, compared with the browser's `Origin` as parsed
+//! hosts, label by label. A comparison of text would let `evilshop.example` pass for `shop.example`.
+
+use std::{net::Ipv6Addr, str::FromStr};
+
+use http::{HeaderMap, header};
+
+/// Longest entry, in bytes; host names end at 253.
+const ENTRY_BYTES_MAX: usize = 300;
+const LABEL_BYTES_MAX: usize = 63;
+const HOST_BYTES_MAX: usize = 253;
+
+/// An entry of an agent's list.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct OriginPattern {
+    scheme: Scheme,
+    host: HostPattern,
+    port: u16,
+}
+
+/// Why an entry cannot be kept.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("must be an origin such as https://shop.example, shop.example or *.shop.example")]
+pub(crate) struct NotAnOriginPattern;
+
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Scheme {
+    Http,
+    Https,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum HostPattern {
+    Exactly(String),
+    /// One or more labels before this one, never the bare domain.
+    Below(String),
+}
+
+#[derive(Debug, PartialEq, Eq)]
+struct Origin {
+    scheme: Scheme,
+    host: String,
+    port: u16,
+}
+
+/// Whether the request's page may talk to an agent with this list.
+pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    // Programs send no origin; it tells pages apart, it does not authenticate.
+    let Some(origin) = origins.next() else { return true };
+    if allowed.is_empty() {
+        return true;
+    }
+    let parsed = origin.to_str().ok().and_then(Origin::parse).filter(|_| origins.next().is_none());
+    let patterns = allowed.iter().filter_map(|entry| entry.parse::<OriginPattern>().ok());
+    parsed.is_some_and(|origin| patterns.into_iter().any(|pattern| pattern.matches(&origin)))
+}
+
+impl OriginPattern {
+    fn matches(&self, origin: &Origin) -> bool {
+        let same_host = match &self.host {
+            HostPattern::Exactly(host) => *host == origin.host,
+            HostPattern::Below(domain) => {
+                origin.host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
+            }
+        };
+        same_host && self.scheme == origin.scheme && self.port == origin.port
+    }
+}
+
+impl FromStr for OriginPattern {
+    type Err = NotAnOriginPattern;
+
+    fn from_str(entry: &str) -> Result<Self, NotAnOriginPattern> {
+        let (scheme, authority) = split_scheme(entry);
+        let (wildcard, authority) = match authority.strip_prefix("*.") {
+            Some(rest) => (true, rest),
+            None => (false, authority),
+        };
+        let (host, port) = split_port(authority).ok_or(NotAnOriginPattern)?;
+        // Without a dot the wildcard would stand for a whole top-level domain.
+        let too_wide = wildcard && (!host.contains('.') || host.starts_with('['));
+        if entry.len() > ENTRY_BYTES_MAX || too_wide {
+            return Err(NotAnOriginPattern);
+        }
+        let scheme = match scheme {
+            Some(scheme) => scheme.ok_or(NotAnOriginPattern)?,
+            None if is_local(&host) => Scheme::Http,
+            None => Scheme::Https,
+        };
+        let host = if wildcard { HostPattern::Below(host) } else { HostPattern::Exactly(host) };
+        Ok(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
+    }
+}
+
+impl Origin {
+    /// `null`, other schemes and anything else that browsers do not write are no origin.
+    fn parse(text: &str) -> Option<Self> {
+        let (scheme, authority) = split_scheme(text);
+        let scheme = scheme??;
+        let (host, port) = split_port(authority)?;
+        Some(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
+    }
+}
+
+impl Scheme {
+    const fn default_port(self) -> u16 {
+        match self {
+            Self::Http => 80,
+            Self::Https => 443,
+        }
+    }
+}
+
+/// The outer option: whether there is a scheme; the inner one: whether it is one of the web's.
+fn split_scheme(text: &str) -> (Option<Option<Scheme>>, &str) {
+    let Some((scheme, rest)) = text.split_once("://") else { return (None, text) };
+    let scheme = match scheme.to_ascii_lowercase().as_str() {
+        "http" => Some(Scheme::Http),
+        "https" => Some(Scheme::Https),
+        _ => None,
+    };
+    (Some(scheme), rest)
+}
+
+fn split_port(authority: &str) -> Option<(String, Option<u16>)> {
+    let host_end = authority.rfind(']').map_or(0, |end| end + 1);
+    let (host, port) = match authority[host_end..].find(':') {
+        Some(colon) => (&authority[..host_end + colon], Some(&authority[host_end + colon + 1..])),
+        None => (authority, None),
+    };
+    let port = match port {
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+        Some(_) => return None,
+        None => None,
+    };
+    parse_host(host).map(|host| (host, port))
+}
+
+fn parse_host(host: &str) -> Option<String> {
+    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
+        return address.parse::<Ipv6Addr>().ok().map(|address| format!("[{address}]"));
+    }
+    let well_formed = host.len() <= HOST_BYTES_MAX && host.split('.').all(is_label);
+    well_formed.then(|| host.to_ascii_lowercase())
+}
+
+/// Names outside ASCII reach a server in their `xn--` form only.
+fn is_label(label: &str) -> bool {
+    (1..=LABEL_BYTES_MAX).contains(&label.len())
+        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && !label.starts_with('-')
+        && !label.ends_with('-')
+}
+
+fn is_local(host: &str) -> bool {
+    matches!(host, "localhost" | "127.0.0.1" | "[::1]")
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn allowed(entry: &str, origin: &str) -> bool {
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, origin.parse().unwrap());
+        is_allowed(&headers, &[entry.to_owned()])
+    }
+
+    #[test]
+    fn an_entry_allows_its_own_origin_and_no_other() {
+        for (entry, origin) in [
+            ("https://shop.example", "https://shop.example"),
+            ("https://shop.example:8443", "https://shop.example:8443"),
+            ("shop.example", "https://shop.example"),
+            ("Shop.Example", "https://SHOP.example:443"),
+            ("shop.example:8443", "https://shop.example:8443"),
+            ("localhost", "http://localhost"),
+            ("localhost:3000", "http://localhost:3000"),
+            ("*.shop.example", "https://a.shop.example"),
+            ("*.shop.example", "https://a.b.shop.example"),
+            ("[::1]:3000", "http://[::1]:3000"),
+        ] {
+            assert!(allowed(entry, origin), "{entry} {origin}");
+        }
+        for (entry, origin) in [
+            ("https://shop.example", "http://shop.example"),
+            ("https://shop.example", "https://shop.example:8443"),
+            ("shop.example", "http://shop.example"),
+            ("shop.example", "https://evilshop.example"),
+            ("shop.example", "https://shop.example.evil.example"),
+            ("shop.example", "https://shop.example."),
+            ("shop.example", "null"),
+            ("shop.example", "file://"),
+            ("shop.example", "https://shop.example@evil.example"),
+            ("*.shop.example", "https://shop.example"),
+            ("*.shop.example", "https://.shop.example"),
+            ("*.shop.example", "https://evilshop.example"),
+            ("localhost:3000", "https://localhost:3000"),
+        ] {
+            assert!(!allowed(entry, origin), "{entry} {origin}");
+        }
+    }
+
+    #[test]
+    fn no_origin_and_an_empty_list_allow_everything() {
+        assert!(is_allowed(&HeaderMap::new(), &["shop.example".into()]));
+        let mut headers = HeaderMap::new();
+        headers.insert(header::ORIGIN, "null".parse().unwrap());
+        assert!(is_allowed(&headers, &[]));
+    }
+
+    #[test]
+    fn two_origins_are_not_allowed() {
+        let mut headers = HeaderMap::new();
+        headers.append(header::ORIGIN, "https://shop.example".parse().unwrap());
+        headers.append(header::ORIGIN, "https://evil.example".parse().unwrap());
+        assert!(!is_allowed(&headers, &["shop.example".into()]));
+    }
+
+    #[test]
+    fn entries_that_mean_nothing_or_too_much_are_refused() {
+        for entry in [
+            "",
+            "*",
+            "*.com",
+            "https://*",
+            "https://shop.example/",
+            "https://shop.example/path",
+            "shop example",
+            "ftp://shop.example",
+            "shop.example:99999",
+            "shop.example:",
+            "a@shop.example",
+            "münchen.example",
+            "-a.example",
+            "*.*.example",
+            "*.[::1]",
+            "https://",
+            "null/x",
+        ] {
+            // A colon without digits is an empty port, which parses to no number.
+            assert_eq!(entry.parse::<OriginPattern>(), Err(NotAnOriginPattern), "{entry}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn a_wildcard_allows_exactly_what_ends_in_a_dot_and_its_domain(labels in "([a-z]{1,3}\\.){0,3}", glue in "[a-z]?") {
+            let origin = format!("https://{labels}{glue}shop.example");
+            prop_assert_eq!(allowed("*.shop.example", &origin), !labels.is_empty() && glue.is_empty());
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic(entry: String) {
+            let _ = entry.parse::<OriginPattern>();
+            let _ = Origin::parse(&entry);
+        }
+    }
+}

@@ -1,0 +1,127 @@
+//! The body of every error (RFC 9457), written in one place for all routes.
+
+use axum::{body::Body, response::Response};
+use http::{HeaderValue, StatusCode, header};
+use serde::Serialize;
+use serde_json::Value;
+use switchboard_schemas::ids::RequestId;
+
+use crate::error::{ApiError, ErrorCode, ErrorFacts};
+
+const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct Problem<'a> {
+    r#type: String,
+    title: &'a str,
+    status: u16,
+    detail: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    code: Option<&'a str>,
+    request_id: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    param: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    details: Option<&'a Value>,
+}
+
+/// Gives an error response its body; any other response stays as it is.
+pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) -> Response {
+    let Some(facts) = facts(&mut response) else { return response };
+    // Statuses can be set by the framework with a body of their own, whose length would no longer be true.
+    response.headers_mut().remove(header::CONTENT_LENGTH);
+    response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM_JSON);
+    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    if facts.status == StatusCode::UNAUTHORIZED {
+        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+    }
+    if let Some(after) = facts.retry_after {
+        let seconds = after.as_millis().div_ceil(1000).max(1);
+        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(1)));
+    }
+    *response.body_mut() = Body::from(body(&facts, request_id));
+    response
+}
+
+fn facts(response: &mut Response) -> Option<ErrorFacts> {
+    if let Some(facts) = response.extensions_mut().remove::<ErrorFacts>() {
+        return Some(facts);
+    }
+    let status = response.status();
+    let is_error = status.is_client_error() || status.is_server_error();
+    is_error.then(|| ApiError::uncoded(status, "the request cannot be served").into_facts())
+}
+
+fn body(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8> {
+    let standard_title = facts.status.canonical_reason().unwrap_or("Error");
+    let problem = Problem {
+        r#type: facts.code.map_or_else(|| "about:blank".to_owned(), problem_type),
+        title: facts.code.map_or(standard_title, ErrorCode::title),
+        status: facts.status.as_u16(),
+        detail: &facts.detail,
+        code: facts.code.map(ErrorCode::name),
+        request_id: request_id.as_str(),
+        param: facts.param.as_deref(),
+        details: facts.details.as_ref(),
+    };
+    serde_json::to_vec(&problem).unwrap_or_default()
+}
+
+/// A name and not an address: an installation has no domain that could be relied on.
+fn problem_type(code: ErrorCode) -> String {
+    format!("urn:switchboard:problem:{}", code.name().to_ascii_lowercase().replace('_', "-"))
+}
+
+#[cfg(test)]
+mod tests {
+    use axum::response::IntoResponse;
+    use http_body_util::BodyExt;
+    use std::{fmt::Write, time::Duration};
+
+    use super::*;
+
+    fn request_id() -> RequestId {
+        format!("req_{}", "0".repeat(26)).parse().unwrap()
+    }
+
+    async fn render(error: ApiError) -> (http::response::Parts, Value) {
+        let (parts, body) = with_problem_body(error.into_response(), &request_id()).into_parts();
+        (parts, serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap())
+    }
+
+    #[tokio::test]
+    async fn the_table_of_codes_statuses_and_bodies_is_what_clients_rely_on() {
+        let mut table = String::new();
+        for code in ErrorCode::ALL {
+            let (parts, body) = render(ApiError::new(*code, "detail")).await;
+            writeln!(table, "{} {body}", parts.status.as_u16()).unwrap();
+        }
+        insta::assert_snapshot!(table);
+    }
+
+    #[tokio::test]
+    async fn an_error_without_a_code_has_none_and_the_standard_title() {
+        let (parts, body) = render(ApiError::uncoded(StatusCode::NOT_FOUND, "no such team")).await;
+        assert_eq!(parts.headers[header::CONTENT_TYPE], "application/problem+json");
+        assert!(body.get("code").is_none());
+        assert_eq!((body["type"].as_str(), body["title"].as_str()), (Some("about:blank"), Some("Not Found")));
+    }
+
+    #[tokio::test]
+    async fn a_wait_is_rounded_up_to_whole_seconds_and_never_zero() {
+        for (wait, seconds) in [(0, "1"), (1, "1"), (1000, "1"), (1001, "2")] {
+            let error = ApiError::unavailable("away").retry_after(Duration::from_millis(wait));
+            assert_eq!(render(error).await.0.headers[header::RETRY_AFTER], seconds);
+        }
+    }
+
+    #[tokio::test]
+    async fn an_error_status_of_the_framework_gets_the_same_body() {
+        let response = (StatusCode::BAD_REQUEST, "framework text").into_response();
+        let body = with_problem_body(response, &request_id()).into_body().collect().await.unwrap().to_bytes();
+        let body: Value = serde_json::from_slice(&body).unwrap();
+        assert_eq!(body["status"], 400);
+        assert!(!body.to_string().contains("framework text"));
+    }
+}

@@ -1,0 +1,67 @@
+//! Step 4 of the path: a job goes onto the bus, or is taken back.
+
+use std::time::Duration;
+
+use switchboard_backends::bus::OutgoingRecord;
+use switchboard_schemas::{
+    ids::RequestId,
+    inference_job::{AnswerJob, ConversationJob},
+    topics::Topic,
+    turn::Turn,
+    versioned,
+};
+
+use crate::{
+    error::{ApiError, ApiResult},
+    state::AppState,
+    trace_context::inject_trace,
+};
+
+/// How much longer than its timeout a publish may take before it counts as not acknowledged.
+const PUBLISH_GRACE: Duration = Duration::from_millis(500);
+/// How long the relay may take to note that a publish is void; the client already waits for its refusal.
+const VOID_TIMEOUT: Duration = Duration::from_millis(500);
+
+/// Publishes the job of a message; once this returns `Ok`, the message is answered whatever dies.
+pub(crate) async fn publish_answer(state: &AppState, job: &AnswerJob) -> ApiResult<()> {
+    let record = ConversationJob::Answer(Box::new(job.clone()));
+    let published = publish(state, Topic::Jobs, &record, &job.turn.request_id).await;
+    if published.is_err() {
+        void(state, &job.turn).await;
+    }
+    published
+}
+
+/// Publishes a record of a conversation.
+pub(crate) async fn publish(
+    state: &AppState,
+    topic: Topic,
+    job: &ConversationJob,
+    request_id: &RequestId,
+) -> ApiResult<()> {
+    let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
+    let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
+    inject_trace(&mut headers);
+    let record = OutgoingRecord { topic, key: job.conversation_id().as_str().to_owned(), payload, headers };
+    let timeout = state.config.publish_timeout();
+    // The bus keeps its own time; ours is for one that does not.
+    match tokio::time::timeout(timeout + PUBLISH_GRACE, state.backends.bus.publish(record, timeout)).await {
+        Ok(Ok(())) => Ok(()),
+        Ok(Err(error)) => Err(publish_failed(state, &error)),
+        Err(error) => Err(publish_failed(state, &error)),
+    }
+}
+
+fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
+    state.metrics.publishes_failed.inc();
+    tracing::warn!(%error, "publish not acknowledged");
+    ApiError::unavailable("the message could not be accepted")
+}
+
+/// The record may still arrive later; its client has been told that it was not accepted.
+async fn void(state: &AppState, turn: &Turn) {
+    let void = state.backends.relay.void(&turn.conversation_id, &turn.publish_nonce);
+    if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
+        tracing::warn!(message.id = %turn.message_id, "refused message could not be voided");
+    }
+}

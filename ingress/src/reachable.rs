@@ -1,0 +1,145 @@
+//! May they: the checks between a path and its agent, in the order that the contract documents.
+
+use std::sync::Arc;
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use http::request::Parts;
+use serde_json::json;
+use switchboard_schemas::{
+    agent::{Agent, Status},
+    api_key::Scope,
+    client_text::SessionId,
+    ids::{AgentId, ConversationId},
+};
+
+use crate::{
+    caller::{Caller, Purpose},
+    error::{ApiError, ApiResult, ErrorCode},
+    origin,
+    state::AppState,
+};
+
+/// Sending a message to an agent.
+pub(crate) struct AgentChat;
+/// Reading an agent's public configuration.
+pub(crate) struct AgentRead;
+/// Reading an agent's widget configuration.
+pub(crate) struct WidgetRead;
+/// Reading and changing a conversation.
+pub(crate) struct ConversationAccess;
+
+impl Purpose for AgentChat {
+    const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const NEEDS_ACTIVE: bool = true;
+    const CHECKS_ORIGIN: bool = true;
+    const HAS_SESSION: bool = false;
+}
+
+impl Purpose for AgentRead {
+    const SCOPES: &'static [Scope] = &[Scope::Config];
+    const NEEDS_ACTIVE: bool = true;
+    const CHECKS_ORIGIN: bool = false;
+    const HAS_SESSION: bool = false;
+}
+
+/// A widget's key should carry `chat` alone and still has to read this.
+impl Purpose for WidgetRead {
+    const SCOPES: &'static [Scope] = &[Scope::Config, Scope::Chat];
+    const NEEDS_ACTIVE: bool = true;
+    const CHECKS_ORIGIN: bool = false;
+    const HAS_SESSION: bool = false;
+}
+
+impl Purpose for ConversationAccess {
+    const SCOPES: &'static [Scope] = &[Scope::Conversations];
+    const NEEDS_ACTIVE: bool = false;
+    const CHECKS_ORIGIN: bool = false;
+    const HAS_SESSION: bool = true;
+}
+
+/// An agent that this caller may reach for `P`.
+pub(crate) struct ReachableAgent<P> {
+    /// Who calls.
+    pub(crate) caller: Caller<P>,
+    /// The agent.
+    pub(crate) agent: Arc<Agent>,
+    session: String,
+}
+
+impl ReachableAgent<ConversationAccess> {
+    /// The conversation that the path names; a session that cannot exist has none.
+    pub(crate) fn conversation_id(&self) -> ApiResult<ConversationId> {
+        let session: SessionId = self.session.parse().map_err(|_| conversation_not_found())?;
+        Ok(ConversationId::of_agent(self.caller.org_id(), &self.agent.id, &session))
+    }
+}
+
+/// No conversation for the session.
+pub(crate) fn conversation_not_found() -> ApiError {
+    ApiError::new(ErrorCode::ConversationNotFound, "no conversation of this session with this agent")
+}
+
+impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let caller = Caller::<P>::from_request_parts(parts, state).await?;
+        let ids = PathIds::read(parts).await?;
+        if ids.agent.trim().is_empty() {
+            return Err(ApiError::new(ErrorCode::InvalidAgentId, "the path has no agent id"));
+        }
+        if P::HAS_SESSION && ids.session.trim().is_empty() {
+            return Err(ApiError::new(ErrorCode::InvalidSessionId, "the path has no session id"));
+        }
+        let agent = existing_agent(&ids.agent, state).await?;
+        check_reachable::<P>(&agent, &caller)?;
+        if P::CHECKS_ORIGIN && !origin::is_allowed(&parts.headers, &agent.settings.allowed_domains) {
+            let detail = "the request's origin is not among the agent's allowed domains";
+            return Err(ApiError::new(ErrorCode::DomainNotAllowed, detail));
+        }
+        Ok(Self { caller, agent, session: ids.session })
+    }
+}
+
+/// Ids as the path has them, decoded; empty where it has none.
+#[derive(Default)]
+struct PathIds {
+    agent: String,
+    session: String,
+}
+
+impl PathIds {
+    async fn read(parts: &mut Parts) -> ApiResult<Self> {
+        let not_text = |_| ApiError::new(ErrorCode::NotFound, "the path is not UTF-8");
+        let params = RawPathParams::from_request_parts(parts, &()).await.map_err(not_text)?;
+        let mut ids = Self::default();
+        for (name, value) in &params {
+            match name {
+                "agent" => value.clone_into(&mut ids.agent),
+                "session" => value.clone_into(&mut ids.session),
+                _ => {}
+            }
+        }
+        Ok(ids)
+    }
+}
+
+async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
+    let not_found = || ApiError::new(ErrorCode::AgentNotFound, "no agent has this id");
+    let id: AgentId = id.parse().map_err(|_| not_found())?;
+    state.catalog.agent(&id).await?.ok_or_else(not_found)
+}
+
+fn check_reachable<P: Purpose>(agent: &Agent, caller: &Caller<P>) -> ApiResult<()> {
+    if agent.org_id != *caller.org_id() {
+        return Err(ApiError::new(ErrorCode::OrgMismatch, "the agent belongs to another organization"));
+    }
+    if P::NEEDS_ACTIVE && agent.settings.status != Status::Active {
+        let details = json!({ "offlineMessage": agent.settings.widget.offline_message, "name": agent.name });
+        return Err(ApiError::new(ErrorCode::AgentInactive, "the agent is not active").details(details));
+    }
+    if !agent.settings.public {
+        return Err(ApiError::new(ErrorCode::AgentNotPublic, "the agent is not public"));
+    }
+    Ok(())
+}

@@ -1,0 +1,186 @@
+//! Properties of the machine: whatever is lost, repeated or reordered, the output is a prefix of one generation, and a
+//! clean end is one that is equal to it.
+
+use proptest::{collection::vec, prelude::*, sample::Index};
+use switchboard_schemas::conversation::{FinishReason, ReplyStatus, Usage};
+
+use super::*;
+use crate::testing::head;
+
+fn sha(text: &str) -> String {
+    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn end(text: &str, status: ReplyStatus) -> FrameBody {
+    FrameBody::End(Box::new(ReplyEnd {
+        status,
+        finish_reason: Some(FinishReason::Stop),
+        usage: Usage::default(),
+        length: text.len() as u64,
+        sha256: sha(text),
+        response_time_ms: 1,
+        failure: None,
+    }))
+}
+
+/// The log of one generation: a head, the parts as text, the end.
+fn log(generation: u32, parts: &[String]) -> Vec<Frame> {
+    let mut bodies = vec![FrameBody::Head(Box::new(head()))];
+    let mut offset = 0;
+    for part in parts {
+        bodies.push(FrameBody::Text { offset, text: part.clone().into() });
+        offset += part.len() as u64;
+    }
+    bodies.push(end(&parts.concat(), ReplyStatus::Completed));
+    let numbered = bodies.into_iter().zip(1..);
+    numbered.map(|(body, seq)| Frame { attempt: generation, generation, seq, body }).collect()
+}
+
+fn parts() -> impl Strategy<Value = Vec<String>> {
+    vec("[a-zé🦀]{1,4}", 1..8)
+}
+
+#[derive(Default)]
+struct Client {
+    text: String,
+    ended: bool,
+    broken: bool,
+}
+
+impl Client {
+    fn take(&mut self, step: Step) {
+        if self.ended || self.broken {
+            return;
+        }
+        match step {
+            Step::Text(bytes) => self.text.push_str(str::from_utf8(&bytes).unwrap()),
+            Step::Ended(_) => self.ended = true,
+            Step::Broken(_) => self.broken = true,
+            Step::Nothing | Step::Gap => {}
+        }
+    }
+}
+
+proptest! {
+    #[test]
+    fn whatever_arrives_the_output_is_a_prefix_of_one_generation_and_a_clean_end_is_equal(
+        first in parts(),
+        second in parts(),
+        deliveries in vec((any::<bool>(), any::<Index>(), any::<bool>()), 0..60),
+    ) {
+        let logs = [log(1, &first), log(2, &second)];
+        let (mut assembly, mut client) = (ReplyAssembly::default(), Client::default());
+        for (newer, index, repair) in deliveries {
+            let log = &logs[usize::from(newer)];
+            let frame = index.get(log).clone();
+            let gap = assembly.accept(frame, FrameSource::Push);
+            let repairs = gap == Step::Gap && repair && assembly.generation() == u32::from(newer) + 1;
+            client.take(gap);
+            if repairs {
+                let after = usize::try_from(assembly.logged_seq()).unwrap();
+                for frame in &log[after.min(log.len())..] {
+                    client.take(assembly.accept(frame.clone(), FrameSource::Log));
+                }
+            }
+        }
+        let texts = [first.concat(), second.concat()];
+        prop_assert!(texts.iter().any(|text| text.starts_with(&client.text)));
+        prop_assert!(!client.ended || texts.contains(&client.text));
+        prop_assert!(assembly.sent_bytes() >= client.text.len() as u64);
+    }
+
+    #[test]
+    fn a_log_gives_its_whole_text_and_a_clean_end_however_often_it_is_read(parts in parts(), times in 1..4usize) {
+        let (mut assembly, mut client) = (ReplyAssembly::default(), Client::default());
+        for frame in std::iter::repeat_n(log(1, &parts), times).flatten() {
+            client.take(assembly.accept(frame, FrameSource::Log));
+        }
+        prop_assert!(client.ended && !client.broken);
+        prop_assert_eq!(client.text, parts.concat());
+    }
+
+    #[test]
+    fn a_snapshot_sends_what_is_missing_only_if_it_begins_with_what_was_sent(parts in parts(), other in "[a-z]{9}") {
+        let whole = parts.concat();
+        for snapshot in [whole.clone(), format!("{other}{whole}")] {
+            let same = snapshot.as_bytes().starts_with(parts[0].as_bytes());
+            let mut assembly = ReplyAssembly::default();
+            for frame in log(1, &parts).into_iter().take(2) {
+                assembly.accept(frame, FrameSource::Push);
+            }
+            let body = FrameBody::Text { offset: 0, text: snapshot.clone().into() };
+            let step = assembly.accept(Frame { attempt: 1, generation: 1, seq: 9, body }, FrameSource::Log);
+            let rest = &snapshot.as_bytes()[parts[0].len()..];
+            match step {
+                Step::Text(bytes) => prop_assert!(same && bytes == rest),
+                Step::Nothing => prop_assert!(same && rest.is_empty()),
+                step => prop_assert!(!same && step == Step::Broken(Breach::Mismatch), "{:?}", step),
+            }
+        }
+    }
+}
+
+fn accept_all(frames: impl IntoIterator<Item = Frame>) -> (ReplyAssembly, Vec<Step>) {
+    let mut assembly = ReplyAssembly::default();
+    let steps = frames.into_iter().map(|frame| assembly.accept(frame, FrameSource::Push)).collect();
+    (assembly, steps)
+}
+
+fn parts_of(texts: &[&str]) -> Vec<String> {
+    texts.iter().map(ToString::to_string).collect()
+}
+
+#[test]
+fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
+    let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
+    let (assembly, steps) = accept_all([old[0].clone(), new[0].clone(), old[1].clone(), new[1].clone()]);
+    assert_eq!(steps, [Step::Nothing, Step::Nothing, Step::Nothing, Step::Text("new".into())]);
+    assert_eq!(assembly.generation(), 2);
+}
+
+#[test]
+fn a_newer_generation_breaks_a_transfer_that_holds_bytes_of_an_older_one() {
+    let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
+    let (_, steps) = accept_all([old[0].clone(), old[1].clone(), new[0].clone()]);
+    assert_eq!(steps[2], Step::Broken(Breach::Restarted));
+}
+
+#[test]
+fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
+    let frames = log(1, &parts_of(&["a", "b"]));
+    let (_, steps) = accept_all([frames[1].clone()]);
+    assert_eq!(steps, [Step::Gap]);
+    let ui = Frame { seq: 2, body: FrameBody::Ui(serde_json::json!({})), ..frames[0].clone() };
+    let text = Frame { seq: 3, ..frames[1].clone() };
+    let (mut assembly, steps) = accept_all([frames[0].clone(), text.clone()]);
+    assert_eq!(steps[1], Step::Gap, "the frame between head and text was lost");
+    assembly.accept(ui, FrameSource::Log);
+    assert_eq!(assembly.accept(text, FrameSource::Log), Step::Text("a".into()));
+    assert!(assembly.ui_spec().is_some());
+}
+
+#[test]
+fn an_end_of_another_text_is_no_clean_end() {
+    let frames = log(1, &parts_of(&["abc"]));
+    for (text, step) in
+        [("abd", Step::Broken(Breach::Mismatch)), ("ab", Step::Broken(Breach::Mismatch)), ("abcd", Step::Gap)]
+    {
+        let end = Frame { body: end(text, ReplyStatus::Completed), ..frames[2].clone() };
+        assert_eq!(accept_all([frames[0].clone(), frames[1].clone(), end]).1[2], step, "{text}");
+    }
+}
+
+#[test]
+fn an_end_without_text_ends_a_reply_that_never_began() {
+    let frame = Frame { attempt: 3, generation: 0, seq: 1, body: end("", ReplyStatus::Failed) };
+    assert!(matches!(accept_all([frame]).1[0], Step::Ended(_)));
+}
+
+#[test]
+fn a_beat_tells_the_attempt_and_nothing_else() {
+    let beat = Frame { attempt: 2, generation: 7, seq: 0, body: FrameBody::Beat };
+    let frames = log(1, &parts_of(&["a"]));
+    let (assembly, steps) = accept_all([frames[0].clone(), frames[1].clone(), beat]);
+    assert_eq!(steps[2], Step::Nothing);
+    assert_eq!((assembly.attempt_heard(), assembly.generation()), (2, 1));
+}

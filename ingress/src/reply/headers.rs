@@ -1,0 +1,212 @@
+//! The headers of a reply, which go out before its first byte: printable ASCII only, and small enough for every proxy
+//! in between.
+
+use std::fmt::Write;
+
+use http::{HeaderMap, HeaderName, HeaderValue, header};
+use serde_json::Value;
+use switchboard_schemas::ids::{ConversationId, MessageId};
+
+/// All headers of ours together; a common proxy's buffer for a whole response head is 4 KiB.
+pub(crate) const HEADERS_BYTES_MAX: usize = 3 << 10;
+/// Longest value that is not the UI specification.
+const TEXT_BYTES_MAX: usize = 512;
+/// Colon, space and line end of one header.
+const SEPARATOR_BYTES: usize = 4;
+/// What other layers add: the request's id.
+const RESERVED_BYTES: usize = 64;
+
+const CONVERSATION_ID: HeaderName = HeaderName::from_static("x-conversation-id");
+const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
+const MODEL: HeaderName = HeaderName::from_static("x-model");
+const GENERATION: HeaderName = HeaderName::from_static("x-reply-generation");
+const UI_SPEC: HeaderName = HeaderName::from_static("x-ui-spec");
+const UI_SPEC_TRUNCATED: HeaderName = HeaderName::from_static("x-ui-spec-truncated");
+const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
+/// What a UI specification shows, in its `data` field.
+const UI_DATA: &str = "data";
+
+/// What the headers tell.
+pub(crate) struct HeaderFacts<'a> {
+    /// Conversation.
+    pub(crate) conversation_id: &'a ConversationId,
+    /// The reply.
+    pub(crate) reply_id: &'a MessageId,
+    /// The generation of its text.
+    pub(crate) generation: u32,
+    /// The model that answers.
+    pub(crate) model: Option<&'a str>,
+    /// Structured data.
+    pub(crate) ui_spec: Option<&'a Value>,
+}
+
+/// The headers of a reply as plain text.
+pub(crate) fn of_reply(facts: &HeaderFacts<'_>) -> HeaderMap {
+    let mut headers = HeaderMap::new();
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    headers.insert(GENERATION, HeaderValue::from(facts.generation));
+    insert_text(&mut headers, CONVERSATION_ID, facts.conversation_id.as_str());
+    insert_text(&mut headers, MESSAGE_ID, facts.reply_id.as_str());
+    if let Some(model) = facts.model {
+        insert_text(&mut headers, MODEL, model);
+    }
+    if let Some(spec) = facts.ui_spec {
+        insert_ui_spec(&mut headers, spec);
+    }
+    headers
+}
+
+/// A value of printable ASCII: everything else, and the percent sign, percent-encoded as UTF-8.
+fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
+    let mut encoded = String::with_capacity(text.len());
+    for character in text.chars() {
+        let before = encoded.len();
+        if matches!(character, ' '..='~') && character != '%' {
+            encoded.push(character);
+        } else {
+            let mut buffer = [0; 4];
+            for byte in character.encode_utf8(&mut buffer).bytes() {
+                // Writing into a string cannot fail.
+                let _ = write!(encoded, "%{byte:02X}");
+            }
+        }
+        if encoded.len() > TEXT_BYTES_MAX {
+            encoded.truncate(before);
+            break;
+        }
+    }
+    if let Ok(value) = HeaderValue::from_str(encoded.trim()) {
+        headers.insert(name, value);
+    }
+}
+
+fn insert_ui_spec(headers: &mut HeaderMap, spec: &Value) {
+    let truncated_mark = HeaderValue::from_static("true");
+    let used = headers.iter().map(|(name, value)| size(name, value.len())).sum::<usize>();
+    let mark_bytes = size(&UI_SPEC_TRUNCATED, truncated_mark.len());
+    let budget = HEADERS_BYTES_MAX.saturating_sub(used + RESERVED_BYTES + mark_bytes + size(&UI_SPEC, 0));
+    let (text, whole) = fit(spec, budget);
+    if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
+        headers.insert(UI_SPEC, value);
+    }
+    if !whole {
+        headers.insert(UI_SPEC_TRUNCATED, truncated_mark);
+    }
+}
+
+fn size(name: &HeaderName, value_bytes: usize) -> usize {
+    name.as_str().len() + value_bytes + SEPARATOR_BYTES
+}
+
+/// As much of the specification as fits, products dropped from the end; and whether that is all of it.
+fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
+    let whole = ascii_json(spec);
+    if whole.len() <= budget {
+        return (Some(whole), true);
+    }
+    let mut smaller = spec.clone();
+    let Some(products) = smaller.get_mut(UI_DATA).and_then(Value::as_array_mut) else { return (None, false) };
+    let mut products = std::mem::take(products);
+    let mut bytes = ascii_json(&smaller).len();
+    let kept = products.iter().take_while(|product| {
+        bytes += ascii_json(product).len() + 1;
+        // Each product is counted with a comma; the first one has none.
+        bytes <= budget + 1
+    });
+    let kept = kept.count();
+    products.truncate(kept);
+    if let Some(data) = smaller.get_mut(UI_DATA) {
+        *data = Value::Array(products);
+    }
+    let text = ascii_json(&smaller);
+    ((text.len() <= budget).then_some(text), false)
+}
+
+/// JSON of printable ASCII, which is what a header can hold and every client's JSON parser reads.
+fn ascii_json(value: &Value) -> String {
+    let text = value.to_string();
+    let mut ascii = String::with_capacity(text.len());
+    for character in text.chars() {
+        if matches!(character, ' '..='~') {
+            ascii.push(character);
+        } else {
+            let mut units = [0; 2];
+            for unit in character.encode_utf16(&mut units) {
+                let _ = write!(ascii, "\\u{unit:04x}");
+            }
+        }
+    }
+    ascii
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+    use crate::testing::message_id;
+
+    fn headers(model: &str, ui_spec: Option<&Value>) -> HeaderMap {
+        let reply_id = message_id();
+        let conversation_id = reply_id.conversation();
+        let facts = HeaderFacts {
+            conversation_id: &conversation_id,
+            reply_id: &reply_id,
+            generation: 1,
+            model: Some(model),
+            ui_spec,
+        };
+        of_reply(&facts)
+    }
+
+    fn total(headers: &HeaderMap) -> usize {
+        headers.iter().map(|(name, value)| size(name, value.len())).sum()
+    }
+
+    fn grid(titles: &[String]) -> Value {
+        let products = titles.iter().map(|title| json!({"title": title, "price": "$1", "image": "", "url": ""}));
+        json!({ "type": "product-grid", "data": products.collect::<Vec<_>>() })
+    }
+
+    #[test]
+    fn a_small_specification_is_whole() {
+        let spec = grid(&["Café ☕ 🦀".to_owned()]);
+        let headers = headers("demo", Some(&spec));
+        assert_eq!(serde_json::from_slice::<Value>(headers[UI_SPEC].as_bytes()).unwrap(), spec);
+        assert!(headers.get(UI_SPEC_TRUNCATED).is_none());
+    }
+
+    #[test]
+    fn a_specification_without_products_that_is_too_large_is_left_out_and_marked() {
+        let spec = json!({ "type": "x".repeat(HEADERS_BYTES_MAX) });
+        let headers = headers("demo", Some(&spec));
+        assert!(headers.get(UI_SPEC).is_none());
+        assert_eq!(headers[UI_SPEC_TRUNCATED], "true");
+    }
+
+    proptest! {
+        #[test]
+        fn any_specification_fits_is_ascii_and_keeps_its_first_products(
+            titles in proptest::collection::vec("\\PC{0,80}|[\r\n\u{7f}é]{0,80}", 0..40),
+        ) {
+            let spec = grid(&titles);
+            let headers = headers("demo", Some(&spec));
+            prop_assert!(total(&headers) + RESERVED_BYTES <= HEADERS_BYTES_MAX);
+            let text = headers[UI_SPEC].to_str().unwrap();
+            let read: Value = serde_json::from_str(text).unwrap();
+            let (kept, all) = (read["data"].as_array().unwrap(), spec["data"].as_array().unwrap());
+            prop_assert_eq!(kept.as_slice(), &all[..kept.len()]);
+            prop_assert_eq!(headers.contains_key(UI_SPEC_TRUNCATED), kept.len() < all.len());
+        }
+
+        #[test]
+        fn any_model_name_makes_one_short_line(model in "\\PC{0,400}|[\r\n%]{0,400}") {
+            let headers = headers(&model, None);
+            let value = headers[MODEL].to_str().unwrap();
+            prop_assert!(value.len() <= TEXT_BYTES_MAX && !value.contains(['\r', '\n']));
+        }
+    }
+}

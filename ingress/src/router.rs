@@ -1,0 +1,53 @@
+//! The routes, and nothing else.
+
+use std::any::Any;
+
+use axum::{
+    Router, middleware,
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use tower_http::catch_panic::CatchPanicLayer;
+
+use crate::{
+    admin,
+    error::{ApiError, ErrorCode},
+    observe::observe,
+    routes::{agent, agent_chat, conversation, widget},
+    state::AppState,
+};
+
+/// The public and the administrative API.
+pub(crate) fn router(state: AppState) -> Router {
+    Router::new()
+        .route("/api/public/agents/{agent}/chat", post(agent_chat::post))
+        .route("/api/public/agents/{agent}", get(agent::get))
+        .route("/api/public/agents/{agent}/widget", get(widget::get))
+        .route("/api/public/agents/{agent}/conversations/{session}", get(conversation::get).patch(conversation::patch))
+        .merge(routes_with_empty_ids())
+        .route("/api/admin/apply", post(admin::apply_document))
+        .method_not_allowed_fallback(async || {
+            ApiError::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
+        })
+        .fallback(async || ApiError::new(ErrorCode::NotFound, "nothing lives at this path"))
+        .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn_with_state(state.clone(), observe))
+        .with_state(state)
+}
+
+/// A parameter matches no empty segment, and yet an empty id has an answer of its own behind the checks of the key.
+fn routes_with_empty_ids() -> Router<AppState> {
+    let conversation = get(conversation::get).patch(conversation::patch);
+    Router::new()
+        .route("/api/public/agents/", get(agent::get))
+        .route("/api/public/agents//chat", post(agent_chat::post))
+        .route("/api/public/agents//widget", get(widget::get))
+        .route("/api/public/agents//conversations/", conversation.clone())
+        .route("/api/public/agents//conversations/{session}", conversation.clone())
+        .route("/api/public/agents/{agent}/conversations/", conversation)
+}
+
+/// The panic's message may hold anything; the hook of the process has already written where it happened.
+fn panicked(_message: Box<dyn Any + Send>) -> Response {
+    ApiError::internal(&"a handler panicked").into_response()
+}

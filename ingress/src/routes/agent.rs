@@ -1,0 +1,48 @@
+//! `GET /api/public/agents/{agentId}`: an agent's public configuration. The view is written out field by field, so that
+//! a new setting of an agent never becomes public by itself.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use switchboard_schemas::{
+    agent::{Agent, AgentLimits, Features, Theme},
+    ids::AgentId,
+};
+
+use crate::reachable::{AgentRead, ReachableAgent};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct AgentView<'a> {
+    id: &'a AgentId,
+    name: &'a str,
+    description: &'a str,
+    welcome_message: &'a str,
+    placeholder_text: &'a str,
+    theme: &'a Theme,
+    features: &'a Features,
+    limits: &'a AgentLimits,
+}
+
+/// Serves the route.
+pub(crate) async fn get(reached: ReachableAgent<AgentRead>) -> Response {
+    Json(AgentView::of(&reached.agent)).into_response()
+}
+
+impl<'a> AgentView<'a> {
+    fn of(agent: &'a Agent) -> Self {
+        let settings = &agent.settings;
+        Self {
+            id: &agent.id,
+            name: &agent.name,
+            description: &settings.description,
+            welcome_message: &settings.welcome_message,
+            placeholder_text: &settings.placeholder_text,
+            theme: &settings.theme,
+            features: &settings.features,
+            limits: &settings.limits,
+        }
+    }
+}

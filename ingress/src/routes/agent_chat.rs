@@ -1,0 +1,45 @@
+//! `POST /api/public/agents/{agentId}/chat`: a message in, a streamed reply out.
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+use http::request::Parts;
+use switchboard_schemas::ids::RequestId;
+
+use crate::{
+    body::{self, BodyLimits},
+    client_address::{PeerAddress, client_address, kept},
+    error::ApiResult,
+    observe::ArrivedAt,
+    publish::publish_answer,
+    reachable::{AgentChat, ReachableAgent},
+    reply::{follower::Follower, text},
+    state::AppState,
+    turn::{ChatBody, TurnContext},
+};
+
+/// Serves the route.
+pub(crate) async fn post(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
+    ReachableAgent { caller, agent, .. }: ReachableAgent<AgentChat>,
+    request: Request,
+) -> ApiResult<Response> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let chat = ChatBody::parse(&body::parse_object(&body)?, agent.settings.limits.max_message_length)?;
+    let job = chat.into_agent_job(&caller, &agent, turn_context(&state, request_id, &parts));
+    // Before the publish: a worker can be faster than the bus's acknowledgement.
+    let slot = state.registry.wait_for_reply(job.turn.reply_id());
+    publish_answer(&state, &job).await?;
+    text::respond(Follower::new(state, job, slot), arrived).await
+}
+
+fn turn_context(state: &AppState, request_id: RequestId, parts: &Parts) -> TurnContext {
+    let peer = parts.extensions.get::<PeerAddress>();
+    let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+    TurnContext { request_id, ingress_id: state.ingress_id.clone(), ip_address: address.map(kept) }
+}

@@ -1,0 +1,75 @@
+//! `GET` and `PATCH /api/public/agents/{agentId}/conversations/{sessionId}`: history, and what is known of a visitor.
+
+use axum::{
+    Extension, Json,
+    extract::{RawQuery, Request, State},
+    response::{IntoResponse, Response},
+};
+use serde_json::json;
+use switchboard_schemas::{
+    conversation::Conversation,
+    ids::{EventId, RequestId},
+    inference_job::PatchJob,
+    time::Timestamp,
+};
+
+use super::{
+    conversation_page::{ConversationView, Page},
+    conversation_patch::{Changes, apply},
+};
+use crate::{
+    body::{self, BodyLimits},
+    error::ApiResult,
+    reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
+    state::AppState,
+};
+
+/// Reads a page of the history.
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    RawQuery(query): RawQuery,
+    reached: ReachableAgent<ConversationAccess>,
+) -> ApiResult<Response> {
+    let page = Page::parse(query.as_deref().unwrap_or_default());
+    let conversation = existing_conversation(&state, &reached).await?;
+    let org = reached.caller.org_id();
+    let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
+    Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
+}
+
+/// Changes metadata, all or nothing.
+pub(crate) async fn patch(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    reached: ReachableAgent<ConversationAccess>,
+    request: Request,
+) -> ApiResult<Response> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let changes = Changes::parse(&body::parse_object(&body)?)?;
+    let conversation = existing_conversation(&state, &reached).await?;
+    if !changes.is_empty() {
+        let job = PatchJob {
+            event_id: EventId::of(request_id.as_str(), "conversation.updated"),
+            org_id: conversation.org_id,
+            conversation_id: conversation.id,
+            agent_id: reached.agent.id.clone(),
+            request_id,
+            actor: "api".to_owned(),
+            changes: changes.to_stored(),
+            accepted_at: Timestamp::now(),
+            reply_to: state.ingress_id.clone(),
+        };
+        apply(&state, job).await?;
+    }
+    Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
+}
+
+async fn existing_conversation(
+    state: &AppState,
+    reached: &ReachableAgent<ConversationAccess>,
+) -> ApiResult<Conversation> {
+    let id = reached.conversation_id()?;
+    let found = state.backends.store.conversation(reached.caller.org_id(), &id).await?;
+    found.ok_or_else(conversation_not_found)
+}

@@ -1,0 +1,164 @@
+//! A page of a conversation as clients see it, and the query that chooses it.
+
+use serde::Serialize;
+use serde_json::{Map, Value};
+use switchboard_schemas::{
+    agent::Agent,
+    client_text::SessionId,
+    conversation::{Author, Conversation, FinishReason, Message, ReplyFacts, ReplyStatus},
+    ids::{AgentId, ConversationId, MessageId},
+    time::Timestamp,
+};
+
+const LIMIT_DEFAULT: u32 = 50;
+const LIMIT_MAX: u32 = 100;
+
+/// Which messages of a conversation.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Page {
+    pub(super) limit: u32,
+    pub(super) offset: u64,
+}
+
+impl Page {
+    /// Reads a query string; what is no whole number counts as absent, and too large a page as the largest.
+    pub(super) fn parse(query: &str) -> Self {
+        let value = |name: &str| {
+            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+            pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| whole_number(value))
+        };
+        let limit = value("limit").filter(|limit| *limit >= 1).unwrap_or(LIMIT_DEFAULT.into());
+        Self {
+            limit: u32::try_from(limit).unwrap_or(LIMIT_MAX).min(LIMIT_MAX),
+            offset: value("offset").unwrap_or_default(),
+        }
+    }
+}
+
+/// Digits only; more of them than fit are still a large number.
+fn whole_number(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// A conversation and a page of its messages.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+pub(super) struct ConversationView<'a> {
+    id: &'a ConversationId,
+    session_id: &'a SessionId,
+    agent_id: &'a AgentId,
+    agent_name: &'a str,
+    messages: Vec<MessageView<'a>>,
+    message_count: usize,
+    total_messages: u64,
+    limit: u32,
+    offset: u64,
+    has_more: bool,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    active_message_id: Option<&'a MessageId>,
+    created_at: Timestamp,
+    updated_at: Timestamp,
+    metadata: Map<String, Value>,
+}
+
+impl<'a> ConversationView<'a> {
+    /// The view of `messages`, which are the page's.
+    pub(super) fn new(agent: &'a Agent, conversation: &'a Conversation, messages: &'a [Message], page: Page) -> Self {
+        let returned = messages.len() as u64;
+        let metadata = conversation.metadata.iter().filter(|(_, value)| !value.is_null());
+        Self {
+            id: &conversation.id,
+            session_id: &conversation.session_id,
+            agent_id: &agent.id,
+            agent_name: &agent.name,
+            messages: messages.iter().map(MessageView::new).collect(),
+            message_count: messages.len(),
+            total_messages: conversation.message_count,
+            limit: page.limit,
+            offset: page.offset,
+            has_more: returned > 0 && page.offset.saturating_add(returned) < conversation.message_count,
+            active_message_id: conversation.active_message_id.as_ref(),
+            created_at: conversation.created_at,
+            updated_at: conversation.updated_at,
+            metadata: metadata.map(|(key, value)| (key.clone(), value.clone())).collect(),
+        }
+    }
+}
+
+#[derive(Serialize)]
+struct MessageView<'a> {
+    id: &'a MessageId,
+    role: &'static str,
+    content: &'a str,
+    timestamp: Timestamp,
+    #[serde(flatten)]
+    reply: Option<ReplyView<'a>>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ReplyView<'a> {
+    tokens: u64,
+    response_time: u64,
+    status: ReplyStatus,
+    agent_id: &'a AgentId,
+    agent_name: &'a str,
+    model: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    finish_reason: Option<FinishReason>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    routing_reason: Option<&'a str>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    ui_spec: Option<&'a Value>,
+}
+
+impl<'a> MessageView<'a> {
+    fn new(message: &'a Message) -> Self {
+        let (role, reply) = match &message.author {
+            Author::User => ("user", None),
+            Author::Assistant(facts) => ("assistant", Some(ReplyView::new(facts))),
+        };
+        Self { id: &message.id, role, content: &message.content, timestamp: message.created_at, reply }
+    }
+}
+
+impl<'a> ReplyView<'a> {
+    fn new(facts: &'a ReplyFacts) -> Self {
+        Self {
+            tokens: facts.usage.completion_tokens,
+            response_time: facts.response_time_ms,
+            status: facts.status,
+            agent_id: &facts.agent_id,
+            agent_name: &facts.agent_name,
+            model: &facts.model,
+            finish_reason: facts.finish_reason,
+            routing_reason: facts.routing_reason.as_deref(),
+            ui_spec: facts.ui_spec.as_ref(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_page_is_read_from_whole_numbers_only() {
+        for (query, limit, offset) in [
+            ("", 50, 0),
+            ("limit=1&offset=7", 1, 7),
+            ("limit=100", 100, 0),
+            ("limit=101", 100, 0),
+            ("limit=99999999999999999999999", 100, 0),
+            ("limit=0", 50, 0),
+            ("limit=-1", 50, 0),
+            ("limit=abc&offset=x", 50, 0),
+            ("limit=10.5&offset=1.5", 50, 0),
+            ("limit=&offset=-1", 50, 0),
+            ("limit&xlimit=3&offset=18446744073709551616", 50, u64::MAX),
+        ] {
+            assert_eq!(Page::parse(query), Page { limit, offset }, "{query}");
+        }
+    }
+}

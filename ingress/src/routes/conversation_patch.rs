@@ -1,0 +1,174 @@
+//! Changes of a conversation's metadata. The worker that owns the conversation applies them, so that store and topic
+//! cannot disagree; its outcome comes back like a reply, and where it does not, the store tells.
+
+use std::time::Duration;
+
+use serde_json::{Map, Value};
+use switchboard_backends::store::Store;
+use switchboard_schemas::{
+    inference_job::{ConversationJob, PatchJob},
+    reply_event::PatchOutcome,
+    topics::Topic,
+};
+use tokio::time::{Instant, MissedTickBehavior, interval_at};
+
+use crate::{
+    error::{ApiError, ApiResult, ErrorCode},
+    fields,
+    publish::publish,
+    reachable::conversation_not_found,
+    state::AppState,
+};
+
+const RATING_MIN: f64 = 1.0;
+const RATING_MAX: f64 = 5.0;
+const METADATA: &str = "metadata";
+
+/// The fields of a body that change something, checked.
+#[derive(Debug)]
+pub(super) struct Changes {
+    supplied: Map<String, Value>,
+}
+
+impl Changes {
+    /// Checks all fields before any is used.
+    pub(super) fn parse(body: &Map<String, Value>) -> ApiResult<Self> {
+        let mut supplied = Map::new();
+        for name in ["visitorEmail", "visitorName", "feedback"] {
+            let text = fields::optional_text(body, name)?;
+            if name == "visitorEmail"
+                && let Some(text) = text
+            {
+                fields::email(name, text)?;
+            }
+            // `null` is kept: it clears the field.
+            supplied.extend(body.get(name).map(|value| (name.to_owned(), value.clone())));
+        }
+        if let Some(rating) = body.get("rating") {
+            check_rating(rating)?;
+            supplied.insert("rating".to_owned(), rating.clone());
+        }
+        supplied.extend(fields::metadata(body)?.map(|metadata| (METADATA.to_owned(), Value::Object(metadata))));
+        Ok(Self { supplied })
+    }
+
+    /// What the client is told: the fields with the values that it supplied.
+    pub(super) const fn supplied(&self) -> &Map<String, Value> {
+        &self.supplied
+    }
+
+    /// Whether there is nothing to store.
+    pub(super) fn is_empty(&self) -> bool {
+        self.to_stored().is_empty()
+    }
+
+    /// The keys of the conversation's metadata that change.
+    pub(super) fn to_stored(&self) -> Map<String, Value> {
+        let mut stored = self.supplied.clone();
+        if let Some(Value::Object(metadata)) = stored.remove(METADATA) {
+            stored.extend(metadata);
+        }
+        stored
+    }
+}
+
+fn check_rating(rating: &Value) -> ApiResult<()> {
+    let in_range = rating.as_f64().is_some_and(|rating| (RATING_MIN..=RATING_MAX).contains(&rating));
+    let error = || ApiError::new(ErrorCode::InvalidRating, "rating must be a number from 1 to 5").param("rating");
+    if in_range { Ok(()) } else { Err(error()) }
+}
+
+/// Has a change applied and waits until it is.
+pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
+    let mut slot = state.registry.wait_for_patch(job.event_id.clone());
+    let request_id = job.request_id.clone();
+    let job = ConversationJob::Patch(Box::new(job));
+    publish(state, Topic::Jobs, &job, &request_id).await?;
+    let ConversationJob::Patch(job) = job else { return Ok(()) };
+
+    let outcome = async {
+        tokio::select! {
+            Some(outcome) = slot.outcome() => outcome,
+            () = stored(state, &job) => PatchOutcome::Applied,
+        }
+    };
+    match tokio::time::timeout(Duration::from_millis(state.config.patch_timeout_ms), outcome).await {
+        Ok(PatchOutcome::Applied) => Ok(()),
+        Ok(PatchOutcome::NotFound) => Err(conversation_not_found()),
+        Err(_) => Err(ApiError::unavailable("the change was accepted and is not applied yet")),
+    }
+}
+
+/// Returns once the store holds the change; the relay may be away while everything else works.
+async fn stored(state: &AppState, job: &PatchJob) {
+    let period = Duration::from_millis(state.config.store_poll_ms);
+    let mut ticks = interval_at(Instant::now() + period, period);
+    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
+    loop {
+        ticks.tick().await;
+        if holds(&*state.backends.store, job).await {
+            return;
+        }
+    }
+}
+
+async fn holds(store: &dyn Store, job: &PatchJob) -> bool {
+    let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else { return false };
+    let current = |key: &String| conversation.metadata.get(key).unwrap_or(&Value::Null);
+    job.changes.iter().all(|(key, value)| current(key) == value)
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn parse(body: &Value) -> Result<Changes, (Option<ErrorCode>, Option<String>)> {
+        Changes::parse(body.as_object().unwrap()).map_err(|error| {
+            let facts = error.into_facts();
+            (facts.code, facts.param)
+        })
+    }
+
+    #[test]
+    fn only_numbers_from_1_to_5_are_ratings() {
+        for rating in [json!(1), json!(5), json!(3.5), json!(1e0)] {
+            assert!(parse(&json!({ "rating": rating })).is_ok(), "{rating}");
+        }
+        for rating in [json!(0), json!(6), json!(5.01), json!(-1), json!("5"), json!(true), json!(null), json!([3])] {
+            let (code, _) = parse(&json!({ "rating": rating })).unwrap_err();
+            assert_eq!(code, Some(ErrorCode::InvalidRating), "{rating}");
+        }
+    }
+
+    #[test]
+    fn one_bad_field_refuses_the_whole_change_and_is_named() {
+        for (field, bad) in [
+            ("visitorEmail", json!("a@b")),
+            ("visitorEmail", json!(1)),
+            ("visitorName", json!([])),
+            ("feedback", json!(false)),
+            ("metadata", json!("x")),
+        ] {
+            let (code, param) = parse(&json!({ "rating": 5, field: bad })).unwrap_err();
+            assert_eq!((code, param.as_deref()), (Some(ErrorCode::InvalidRequestData), Some(field)));
+        }
+    }
+
+    #[test]
+    fn null_clears_and_unknown_fields_do_nothing() {
+        let changes = parse(&json!({ "visitorEmail": null, "feedback": "good", "status": "x" })).unwrap();
+        let expected = json!({ "visitorEmail": null, "feedback": "good" });
+        assert_eq!(json!(changes.supplied()), expected);
+        assert_eq!(json!(changes.to_stored()), expected);
+        assert!(parse(&json!({ "status": "x" })).unwrap().is_empty());
+    }
+
+    #[test]
+    fn metadata_is_stored_key_by_key_and_told_as_an_object() {
+        let changes = parse(&json!({ "metadata": { "plan": "pro", "source": "forged" } })).unwrap();
+        assert_eq!(json!(changes.supplied()), json!({ "metadata": { "plan": "pro" } }));
+        assert_eq!(json!(changes.to_stored()), json!({ "plan": "pro" }));
+    }
+}

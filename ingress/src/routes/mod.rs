@@ -1,0 +1,8 @@
+//! One file for each public route.
+
+pub(crate) mod agent;
+pub(crate) mod agent_chat;
+pub(crate) mod conversation;
+mod conversation_page;
+mod conversation_patch;
+pub(crate) mod widget;

@@ -1,0 +1,96 @@
+//! `GET /api/public/agents/{agentId}/widget`: what the embedded widget starts with.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use switchboard_schemas::{
+    agent::{Agent, WidgetPosition, WidgetSize},
+    ids::AgentId,
+};
+
+use crate::reachable::{ReachableAgent, WidgetRead};
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct WidgetView<'a> {
+    id: &'a AgentId,
+    name: &'a str,
+    description: &'a str,
+    welcome_message: &'a str,
+    placeholder_text: &'a str,
+    theme: ThemeView<'a>,
+    widget: SettingsView<'a>,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct ThemeView<'a> {
+    primary_color: &'a str,
+    background_color: &'a str,
+    text_color: &'a str,
+}
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct SettingsView<'a> {
+    position: WidgetPosition,
+    size: WidgetSize,
+    show_avatar: bool,
+    show_timestamp: bool,
+    enable_markdown: bool,
+    enable_file_upload: bool,
+    enable_email_capture: bool,
+    enable_rating: bool,
+    show_powered_by: bool,
+    max_message_length: u32,
+    rate_limit_per_minute: u32,
+    auto_open: bool,
+    auto_open_delay: u32,
+    trigger_text: &'a str,
+    offline_message: &'a str,
+}
+
+/// Serves the route.
+pub(crate) async fn get(reached: ReachableAgent<WidgetRead>) -> Response {
+    let agent = &reached.agent;
+    let theme = &agent.settings.theme;
+    let view = WidgetView {
+        id: &agent.id,
+        name: &agent.name,
+        description: &agent.settings.description,
+        welcome_message: &agent.settings.welcome_message,
+        placeholder_text: &agent.settings.placeholder_text,
+        theme: ThemeView {
+            primary_color: &theme.primary_color,
+            background_color: &theme.background_color,
+            text_color: &theme.text_color,
+        },
+        widget: SettingsView::of(agent),
+    };
+    Json(view).into_response()
+}
+
+impl<'a> SettingsView<'a> {
+    fn of(agent: &'a Agent) -> Self {
+        let (widget, features, limits) = (&agent.settings.widget, &agent.settings.features, &agent.settings.limits);
+        Self {
+            position: widget.position,
+            size: widget.size,
+            show_avatar: widget.show_avatar,
+            show_timestamp: widget.show_timestamp,
+            enable_markdown: features.enable_markdown,
+            enable_file_upload: features.enable_file_upload,
+            enable_email_capture: features.enable_email_capture,
+            enable_rating: features.enable_rating,
+            show_powered_by: widget.show_powered_by,
+            max_message_length: limits.max_message_length,
+            rate_limit_per_minute: limits.rate_limit_per_minute,
+            auto_open: widget.auto_open,
+            auto_open_delay: widget.auto_open_delay,
+            trigger_text: &widget.trigger_text,
+            offline_message: &widget.offline_message,
+        }
+    }
+}

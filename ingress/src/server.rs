@@ -1,0 +1,262 @@
+//! The accept loop: axum's own has no header timeout, leaves Nagle's algorithm on and waits for streams for ever.
+
+use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+
+use axum::{Router, body::Body};
+use http::Request;
+use hyper::{body::Incoming, service::service_fn};
+use hyper_util::{
+    rt::{TokioExecutor, TokioIo, TokioTimer},
+    server::conn::auto::Builder,
+};
+use secrecy::SecretString;
+use socket2::{SockRef, TcpKeepalive};
+use switchboard_backends::{Backends, catalog::cache::CatalogCache};
+use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
+use tokio::{
+    net::{TcpListener, TcpStream},
+    sync::{Notify, Semaphore},
+};
+use tokio_util::{
+    sync::{CancellationToken, DropGuard},
+    task::TaskTracker,
+};
+use tower::ServiceExt;
+
+use crate::{
+    admin::apply::ApplyContext,
+    client_address::PeerAddress,
+    config::IngressConfig,
+    metrics::Metrics,
+    reply::registry::{self, Registry},
+    router::router,
+    state::{AppState, StateFields},
+};
+
+/// Buffer of one HTTP/1.1 connection, and so the largest request head.
+const HTTP1_BUFFER_BYTES_MAX: usize = 16 << 10;
+const HTTP2_HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
+const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
+/// Streams that a client opened and reset and that are not handled yet; more of them end the connection.
+const HTTP2_PENDING_RESETS_MAX: usize = 20;
+const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
+const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
+const TCP_KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
+/// Pause after a failed accept, which fails again at once while the process has no free descriptor.
+const ACCEPT_RETRY: Duration = Duration::from_millis(100);
+
+/// The public and the administrative API of one process.
+pub struct Ingress {
+    state: AppState,
+    listening: TaskTracker,
+    stop_listening: DropGuard,
+}
+
+impl Ingress {
+    /// Opens this process's reply channel and registers its metrics.
+    ///
+    /// # Errors
+    /// When the configuration cannot work, or the metrics are registered already.
+    pub async fn new(
+        backends: Backends,
+        catalog: CatalogCache,
+        secret: InstallationSecret,
+        admin_token: Option<SecretString>,
+        config: IngressConfig,
+        registry: &prometheus::Registry,
+    ) -> anyhow::Result<Self> {
+        let mistakes = config.mistakes();
+        anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
+        let metrics = Metrics::register(registry)?;
+        let state = AppState::new(StateFields {
+            apply: ApplyContext::new(Arc::clone(&backends.catalog), Arc::clone(&backends.bus), secret.clone()),
+            registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
+            ingress_id: IngressId::random(),
+            backends,
+            catalog,
+            secret,
+            admin_token,
+            config,
+            metrics,
+        });
+        let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
+        listen_for_replies(&state, &listening, stop.clone()).await;
+        Ok(Self { state, listening, stop_listening: stop.drop_guard() })
+    }
+
+    /// All routes, for a server of one's own or a test.
+    pub fn router(&self) -> Router {
+        router(self.state.clone())
+    }
+
+    /// Serves until `shutdown`, then lets open replies finish for as long as the configuration says and breaks off the rest.
+    ///
+    /// # Errors
+    /// None while it serves; a client's failures stay its own.
+    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
+        let server = Arc::new(Server {
+            router: self.router(),
+            http: http_builder(&self.state.config),
+            state: self.state.clone(),
+            draining: shutdown.clone(),
+            aborting: CancellationToken::new(),
+        });
+        let connections = TaskTracker::new();
+        shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
+        drop(listener);
+        drain(&server, &connections).await;
+        let Self { listening, stop_listening, .. } = self;
+        drop(stop_listening);
+        listening.close();
+        listening.wait().await;
+        Ok(())
+    }
+}
+
+struct Server {
+    router: Router,
+    http: Builder<TokioExecutor>,
+    state: AppState,
+    draining: CancellationToken,
+    aborting: CancellationToken,
+}
+
+/// The channel is open before the first job is published, unless the relay is away: then the log and the store stand in.
+async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
+    let (relay, id) = (Arc::clone(&state.backends.relay), state.ingress_id.clone());
+    let opened = relay.listen(&id).await.ok();
+    let registry = Arc::clone(&state.registry);
+    tasks.spawn(async move {
+        stop.run_until_cancelled(registry::listen(relay, id, registry, opened)).await;
+    });
+}
+
+fn http_builder(config: &IngressConfig) -> Builder<TokioExecutor> {
+    let mut builder = Builder::new(TokioExecutor::new());
+    builder
+        .http1()
+        .timer(TokioTimer::new())
+        .header_read_timeout(Duration::from_millis(config.header_timeout_ms))
+        .max_buf_size(HTTP1_BUFFER_BYTES_MAX);
+    builder
+        .http2()
+        .timer(TokioTimer::new())
+        .max_concurrent_streams(config.http2_streams_max)
+        .max_pending_accept_reset_streams(HTTP2_PENDING_RESETS_MAX)
+        .max_header_list_size(HTTP2_HEADER_LIST_BYTES_MAX)
+        .max_send_buf_size(HTTP2_SEND_BUFFER_BYTES_MAX)
+        .keep_alive_interval(HTTP2_PING_INTERVAL)
+        .keep_alive_timeout(HTTP2_PING_TIMEOUT);
+    builder
+}
+
+async fn accept(server: &Arc<Server>, listener: &TcpListener, connections: &TaskTracker) {
+    let places = Arc::new(Semaphore::new(server.state.config.connections_max));
+    loop {
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        match listener.accept().await {
+            Ok((stream, peer)) => {
+                let server = Arc::clone(server);
+                connections.spawn(async move {
+                    let open = server.state.metrics.connections_open.clone();
+                    open.inc();
+                    server.serve_connection(stream, peer).await;
+                    open.dec();
+                    drop(place);
+                });
+            }
+            Err(error) => {
+                tracing::warn!(%error, "connection not accepted");
+                tokio::time::sleep(ACCEPT_RETRY).await;
+            }
+        }
+    }
+}
+
+async fn drain(server: &Server, connections: &TaskTracker) {
+    connections.close();
+    let budget = Duration::from_millis(server.state.config.drain_ms);
+    if tokio::time::timeout(budget, connections.wait()).await.is_err() {
+        tracing::warn!(connections = connections.len(), "drain over, open replies broken off");
+        server.aborting.cancel();
+        connections.wait().await;
+    }
+}
+
+impl Server {
+    async fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
+        if let Err(error) = prepare(&stream, &self.state.config) {
+            tracing::debug!(%error, "socket options not set");
+        }
+        let first_request = Arc::new(Notify::new());
+        let (server, spoken) = (Arc::clone(&self), Arc::clone(&first_request));
+        let service = service_fn(move |request| Arc::clone(&server).serve_request(request, peer, Arc::clone(&spoken)));
+        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
+        // Hyper's header timeout begins with a protocol, which a silent client never chooses.
+        let mut silence = pin!(tokio::time::timeout(
+            Duration::from_millis(self.state.config.header_timeout_ms),
+            first_request.notified()
+        ));
+        let (mut spoke, mut draining) = (false, false);
+        loop {
+            tokio::select! {
+                result = connection.as_mut() => {
+                    if let Err(error) = result {
+                        tracing::debug!(%error, "connection ended");
+                    }
+                    return;
+                }
+                first = silence.as_mut(), if !spoke => match first {
+                    Ok(()) => spoke = true,
+                    Err(_) => return,
+                },
+                () = self.draining.cancelled(), if !draining => {
+                    draining = true;
+                    connection.as_mut().graceful_shutdown();
+                }
+                // Dropping the connection sends no final chunk: a client can tell a broken reply from a whole one.
+                () = self.aborting.cancelled() => return,
+            }
+        }
+    }
+
+    async fn serve_request(
+        self: Arc<Self>,
+        mut request: Request<Incoming>,
+        peer: SocketAddr,
+        first_request: Arc<Notify>,
+    ) -> Result<axum::response::Response, std::convert::Infallible> {
+        first_request.notify_one();
+        request.extensions_mut().insert(PeerAddress(peer.ip()));
+        self.router.clone().oneshot(request.map(Body::new)).await
+    }
+}
+
+/// Chunks leave at once, and a client that vanished without a word is noticed.
+fn prepare(stream: &TcpStream, config: &IngressConfig) -> std::io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE_IDLE))?;
+    #[cfg(target_os = "linux")]
+    socket.set_tcp_user_timeout(Some(Duration::from_millis(config.stalled_client_timeout_ms)))?;
+    #[cfg(not(target_os = "linux"))]
+    let _ = config;
+    Ok(())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[tokio::test]
+    async fn an_accepted_socket_sends_chunks_at_once_and_notices_a_vanished_client() {
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let client = TcpStream::connect(listener.local_addr().unwrap());
+        let (client, accepted) = tokio::join!(client, listener.accept());
+        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
+        prepare(&stream, &IngressConfig::default()).unwrap();
+        assert!(stream.nodelay().unwrap() && SockRef::from(&stream).keepalive().unwrap());
+        #[cfg(target_os = "linux")]
+        assert_eq!(SockRef::from(&stream).tcp_user_timeout().unwrap(), Some(Duration::from_secs(20)));
+    }
+}

@@ -1,0 +1,147 @@
+//! The accept loop over real sockets: what a client sees of a whole reply, a broken one, its own silence and a drain.
+
+use std::{net::SocketAddr, time::Duration};
+
+use switchboard_schemas::{conversation::ReplyStatus, reply_event::Frame, topics::Topic};
+use tokio::{
+    io::{AsyncReadExt, AsyncWriteExt},
+    net::{TcpListener, TcpStream},
+    task::JoinSet,
+};
+use tokio_util::sync::CancellationToken;
+
+use crate::{
+    IngressConfig,
+    testing::{World, reply_frames, reply_of},
+};
+
+const DEADLINE: Duration = Duration::from_secs(10);
+/// What ends a chunked body cleanly.
+const FINAL_CHUNK: &str = "0\r\n\r\n";
+
+struct Running {
+    world: World,
+    address: SocketAddr,
+    shutdown: CancellationToken,
+    server: JoinSet<anyhow::Result<()>>,
+}
+
+impl Running {
+    async fn start(config: IngressConfig) -> Self {
+        let mut world = World::with(config).await;
+        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+        let (address, shutdown, mut server) =
+            (listener.local_addr().unwrap(), CancellationToken::new(), JoinSet::new());
+        let ingress = world.take_ingress();
+        server.spawn(ingress.serve(listener, shutdown.clone()));
+        Self { world, address, shutdown, server }
+    }
+
+    async fn connect(&self) -> TcpStream {
+        TcpStream::connect(self.address).await.unwrap()
+    }
+
+    /// Sends a chat message and appends these frames as its worker.
+    async fn chat(&self, frames: Vec<Frame>) -> TcpStream {
+        let mut stream = self.connect().await;
+        let body = r#"{"message":"hi","sessionId":"s"}"#;
+        let head = format!(
+            "POST {} HTTP/1.1\r\nhost: x\r\nx-api-key: {}\r\ncontent-length: {}\r\nconnection: close\r\n\r\n",
+            World::agent_path("/chat"),
+            self.world.key,
+            body.len()
+        );
+        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        self.world.published().await;
+        self.append(frames);
+        stream
+    }
+
+    fn append(&self, frames: Vec<Frame>) {
+        let job = self.world.jobs(Topic::Jobs).remove(0);
+        for frame in frames {
+            self.world.relay.append_frame(&reply_of(&job), frame);
+        }
+    }
+
+    async fn stopped(&mut self) {
+        let ended = tokio::time::timeout(DEADLINE, self.server.join_next()).await.expect("the server stops");
+        ended.unwrap().unwrap().unwrap();
+    }
+}
+
+/// Everything up to the end of the connection, however it ends.
+async fn read_all(stream: &mut TcpStream) -> String {
+    let (mut text, mut buffer) = (Vec::new(), [0; 1024]);
+    let reading = async {
+        while let Ok(count @ 1..) = stream.read(&mut buffer).await {
+            text.extend_from_slice(&buffer[..count]);
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("the connection ends");
+    String::from_utf8(text).unwrap()
+}
+
+async fn read_until(stream: &mut TcpStream, needle: &str) {
+    let (mut text, mut buffer) = (String::new(), [0; 1024]);
+    let reading = async {
+        while !text.contains(needle) {
+            let count = stream.read(&mut buffer).await.unwrap();
+            assert_ne!(count, 0, "the connection ended early: {text}");
+            text.push_str(str::from_utf8(&buffer[..count]).unwrap());
+        }
+    };
+    tokio::time::timeout(DEADLINE, reading).await.expect("the text arrives");
+}
+
+#[tokio::test]
+async fn a_whole_reply_ends_with_its_final_chunk_and_a_broken_one_without() {
+    for (status, whole) in [(ReplyStatus::Completed, true), (ReplyStatus::Incomplete, false)] {
+        let running = Running::start(IngressConfig::default()).await;
+        let text = read_all(&mut running.chat(reply_frames(&["half"], status)).await).await;
+        assert!(text.starts_with("HTTP/1.1 200 OK") && text.contains("half"), "{text}");
+        assert_eq!(text.ends_with(FINAL_CHUNK), whole, "{text}");
+    }
+}
+
+#[tokio::test]
+async fn a_connection_that_says_nothing_or_never_finishes_its_head_is_closed() {
+    let running = Running::start(IngressConfig { header_timeout_ms: 200, ..IngressConfig::default() }).await;
+    for said in ["", "P", "GET / HTTP/1.1\r\nhost: x\r\n"] {
+        let mut stream = running.connect().await;
+        stream.write_all(said.as_bytes()).await.unwrap();
+        let answer = read_all(&mut stream).await;
+        assert!(!answer.contains("200 OK"), "{said}: {answer}");
+    }
+}
+
+#[tokio::test]
+async fn a_drain_lets_an_open_reply_finish_and_takes_no_new_connection() {
+    let mut running = Running::start(IngressConfig::default()).await;
+    let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
+    let rest = frames.split_off(2);
+    let mut stream = running.chat(frames).await;
+    read_until(&mut stream, "begin").await;
+    running.shutdown.cancel();
+    let refused = async {
+        while TcpStream::connect(running.address).await.is_ok() {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(DEADLINE, refused).await.expect("new connections are refused");
+    running.append(rest);
+    assert!(read_all(&mut stream).await.ends_with(FINAL_CHUNK));
+    running.stopped().await;
+}
+
+#[tokio::test]
+async fn a_reply_that_outlasts_the_drain_is_broken_off() {
+    let mut running = Running::start(IngressConfig { drain_ms: 100, ..IngressConfig::default() }).await;
+    let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
+    frames.truncate(2);
+    let mut stream = running.chat(frames).await;
+    read_until(&mut stream, "begin").await;
+    running.shutdown.cancel();
+    assert!(!read_all(&mut stream).await.contains(FINAL_CHUNK));
+    running.stopped().await;
+}

@@ -1,0 +1,49 @@
+//! What every handler can reach.
+
+use std::{ops::Deref, sync::Arc};
+
+use secrecy::SecretString;
+use switchboard_backends::{Backends, catalog::cache::CatalogCache};
+use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
+
+use crate::{admin::apply::ApplyContext, config::IngressConfig, metrics::Metrics, reply::registry::Registry};
+
+/// Shared by all requests of a process.
+#[derive(Clone)]
+pub(crate) struct AppState(Arc<StateFields>);
+
+/// The fields of [`AppState`].
+pub(crate) struct StateFields {
+    /// The outside world.
+    pub(crate) backends: Backends,
+    /// Configuration of organizations, as it is read on each request.
+    pub(crate) catalog: CatalogCache,
+    /// Pepper of key hashes and root of derived ids.
+    pub(crate) secret: InstallationSecret,
+    /// Opens the administrative API; without one it stays shut.
+    pub(crate) admin_token: Option<SecretString>,
+    /// Figures.
+    pub(crate) config: IngressConfig,
+    /// Counters.
+    pub(crate) metrics: Metrics,
+    /// Who waits for which reply.
+    pub(crate) registry: Arc<Registry>,
+    /// This process's address for replies.
+    pub(crate) ingress_id: IngressId,
+    /// What it takes to apply a document.
+    pub(crate) apply: ApplyContext,
+}
+
+impl AppState {
+    pub(crate) fn new(fields: StateFields) -> Self {
+        Self(Arc::new(fields))
+    }
+}
+
+impl Deref for AppState {
+    type Target = StateFields;
+
+    fn deref(&self) -> &StateFields {
+        &self.0
+    }
+}

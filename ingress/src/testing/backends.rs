@@ -1,0 +1,308 @@
+//! The five backends, in memory.
+
+use std::{
+    collections::{BTreeMap, HashMap},
+    sync::{Mutex, atomic::AtomicBool, atomic::Ordering},
+    time::Duration,
+};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value};
+use switchboard_backends::{
+    bus::{Bus, BusError, Consumer, OutgoingRecord},
+    catalog::{Catalog, Entry, EntryKind},
+    limiter::{Limiter, LimiterError, Quota, Verdict},
+    relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Settlement, Standing},
+    store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart},
+};
+use switchboard_schemas::{
+    api_key::{ApiKey, ApiKeyHash},
+    conversation::{Conversation, Message},
+    ids::{ConversationId, EventId, IngressId, MessageId, OrgId},
+    reply_event::{Envelope, Frame, PatchOutcome},
+    time::Timestamp,
+    topics::Topic,
+};
+use tokio::sync::mpsc;
+
+/// Keeps what is published.
+#[derive(Default)]
+pub(crate) struct FakeBus {
+    pub(crate) records: Mutex<Vec<OutgoingRecord>>,
+    pub(crate) away: AtomicBool,
+    /// Told of each job.
+    pub(crate) published: tokio::sync::Notify,
+}
+
+#[async_trait]
+impl Bus for FakeBus {
+    async fn publish(&self, record: OutgoingRecord, _: Duration) -> Result<(), BusError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(BusError::Unavailable("away".into()));
+        }
+        let is_job = matches!(record.topic, Topic::Jobs | Topic::JobsRetry);
+        self.records.lock().unwrap().push(record);
+        if is_job {
+            self.published.notify_one();
+        }
+        Ok(())
+    }
+
+    async fn consume(&self, _: &str, _: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+        Err(BusError::Fatal("this fake has no consumers".into()))
+    }
+
+    async fn migrate(&self) -> Result<(), BusError> {
+        Ok(())
+    }
+
+    async fn check(&self) -> Result<(), BusError> {
+        Ok(())
+    }
+}
+
+/// A channel and a log.
+#[derive(Default)]
+pub(crate) struct FakeRelay {
+    listener: Mutex<Option<mpsc::Sender<Envelope>>>,
+    logs: Mutex<HashMap<MessageId, Vec<Frame>>>,
+    pub(crate) voided: Mutex<Vec<String>>,
+    pub(crate) away: AtomicBool,
+    /// Whether what is logged is pushed as well.
+    pub(crate) deaf: AtomicBool,
+}
+
+impl FakeRelay {
+    /// What a worker's append does: logs the frame and pushes it.
+    pub(crate) fn append_frame(&self, reply: &MessageId, frame: Frame) {
+        self.logs.lock().unwrap().entry(reply.clone()).or_default().push(frame.clone());
+        self.push(Envelope::Reply(reply.clone(), frame));
+    }
+
+    /// Pushes, as far as anyone listens.
+    pub(crate) fn push(&self, envelope: Envelope) {
+        if !self.deaf.load(Ordering::SeqCst)
+            && let Some(listener) = &*self.listener.lock().unwrap()
+        {
+            let _ = listener.try_send(envelope);
+        }
+    }
+
+    fn answers(&self) -> Result<(), RelayError> {
+        if self.away.load(Ordering::SeqCst) { Err(RelayError::Unavailable("away".into())) } else { Ok(()) }
+    }
+}
+
+/// The worker's half of a relay is not needed where no worker runs.
+fn no_worker<T>() -> Result<T, RelayError> {
+    Err(RelayError::Unavailable("this fake serves no workers".into()))
+}
+
+#[async_trait]
+impl Relay for FakeRelay {
+    async fn claim(&self, _: &ClaimRequest) -> Result<Claim, RelayError> {
+        no_worker()
+    }
+
+    async fn append(&self, _: &ClaimToken, _: Option<&IngressId>, _: &[Frame]) -> Result<Standing, RelayError> {
+        no_worker()
+    }
+
+    async fn restore(&self, _: &ClaimToken, _: Option<&IngressId>, _: &[Frame]) -> Result<Standing, RelayError> {
+        no_worker()
+    }
+
+    async fn seal(&self, _: &ClaimToken, _: &Frame) -> Result<Standing, RelayError> {
+        no_worker()
+    }
+
+    async fn settle(&self, _: &ClaimToken, _: &Settlement) -> Result<Standing, RelayError> {
+        no_worker()
+    }
+
+    async fn release(&self, _: &ClaimToken) -> Result<(), RelayError> {
+        no_worker()
+    }
+
+    async fn answer_patch(&self, _: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
+        self.answers()?;
+        self.push(Envelope::Patch(patch.clone(), outcome));
+        Ok(())
+    }
+
+    async fn listen(&self, _: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+        let (sender, receiver) = mpsc::channel(1024);
+        *self.listener.lock().unwrap() = Some(sender);
+        Ok(receiver)
+    }
+
+    async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
+        self.answers()?;
+        let logs = self.logs.lock().unwrap();
+        let frames = logs.get(reply).into_iter().flatten().filter(|frame| frame.seq > after_seq);
+        Ok(frames.cloned().collect())
+    }
+
+    async fn void(&self, _: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
+        self.answers()?;
+        self.voided.lock().unwrap().push(publish_nonce.to_owned());
+        Ok(())
+    }
+
+    async fn cancel(&self, _: &MessageId) -> Result<bool, RelayError> {
+        self.answers().map(|()| false)
+    }
+
+    async fn check(&self) -> Result<(), RelayError> {
+        self.answers()
+    }
+}
+
+/// Conversations as a test puts them there.
+#[derive(Default)]
+pub(crate) struct FakeStore {
+    pub(crate) conversations: Mutex<HashMap<ConversationId, Conversation>>,
+    pub(crate) messages: Mutex<HashMap<ConversationId, Vec<Message>>>,
+    pub(crate) replies: Mutex<HashMap<MessageId, ReplyRecord>>,
+    pub(crate) away: AtomicBool,
+}
+
+impl FakeStore {
+    fn answers(&self) -> Result<(), StoreError> {
+        if self.away.load(Ordering::SeqCst) { Err(StoreError::Unavailable("away".into())) } else { Ok(()) }
+    }
+
+    fn belongs(&self, org: &OrgId, id: &ConversationId) -> bool {
+        self.conversations.lock().unwrap().get(id).is_some_and(|conversation| conversation.org_id == *org)
+    }
+}
+
+#[async_trait]
+impl Store for FakeStore {
+    async fn begin_turn(&self, _: &TurnStart) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("this fake serves no workers".into()))
+    }
+
+    async fn finish_turn(&self, _: &TurnEnd) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("this fake serves no workers".into()))
+    }
+
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+        self.answers()?;
+        let found = self.replies.lock().unwrap().get(reply).cloned();
+        Ok(found.filter(|_| self.belongs(org, &reply.conversation())))
+    }
+
+    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+        self.answers()?;
+        let found = self.conversations.lock().unwrap().get(id).cloned();
+        Ok(found.filter(|conversation| conversation.org_id == *org))
+    }
+
+    async fn messages(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        from: u64,
+        limit: u32,
+    ) -> Result<Vec<Message>, StoreError> {
+        self.answers()?;
+        let messages = self.messages.lock().unwrap();
+        let page = messages.get(id).into_iter().flatten().filter(|message| message.position >= from);
+        Ok(if self.belongs(org, id) { page.take(limit as usize).cloned().collect() } else { Vec::new() })
+    }
+
+    async fn update_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        changes: &Map<String, Value>,
+        _: Timestamp,
+    ) -> Result<bool, StoreError> {
+        self.answers()?;
+        let mut conversations = self.conversations.lock().unwrap();
+        let Some(conversation) = conversations.get_mut(id).filter(|conversation| conversation.org_id == *org) else {
+            return Ok(false);
+        };
+        for (key, value) in changes {
+            match value {
+                Value::Null => conversation.metadata.remove(key),
+                value => conversation.metadata.insert(key.clone(), value.clone()),
+            };
+        }
+        Ok(true)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.answers()
+    }
+}
+
+/// Entries by kind and id.
+#[derive(Default)]
+pub(crate) struct FakeCatalog {
+    pub(crate) entries: Mutex<BTreeMap<(&'static str, String), Entry>>,
+    pub(crate) away: AtomicBool,
+}
+
+impl FakeCatalog {
+    fn answers(&self) -> Result<(), StoreError> {
+        if self.away.load(Ordering::SeqCst) { Err(StoreError::Unavailable("away".into())) } else { Ok(()) }
+    }
+}
+
+#[async_trait]
+impl Catalog for FakeCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+        self.answers()?;
+        Ok(self.entries.lock().unwrap().get(&(kind.name(), id.to_owned())).cloned())
+    }
+
+    async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
+        self.answers()?;
+        let entries = self.entries.lock().unwrap();
+        Ok(entries.values().find_map(|entry| match entry {
+            Entry::Key { key, hash: kept } if *kept == hash.0 => Some(key.clone()),
+            _ => None,
+        }))
+    }
+
+    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+        self.answers()?;
+        self.entries.lock().unwrap().insert((entry.kind().name(), entry.id().to_owned()), entry.clone());
+        Ok(())
+    }
+
+    async fn remove(&self, kind: EntryKind, _: &OrgId, id: &str) -> Result<(), StoreError> {
+        self.answers()?;
+        self.entries.lock().unwrap().remove(&(kind.name(), id.to_owned()));
+        Ok(())
+    }
+
+    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+        self.answers()?;
+        let entries = self.entries.lock().unwrap();
+        let listed =
+            entries.values().filter(|entry| entry.kind() == kind && org.is_none_or(|org| entry.org_id() == org));
+        Ok(listed.cloned().collect())
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.answers()
+    }
+}
+
+/// Admits everything; no route asks it yet.
+pub(crate) struct FakeLimiter;
+
+#[async_trait]
+impl Limiter for FakeLimiter {
+    async fn take(&self, _: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+        let (retry_after, reset_after) = (Duration::ZERO, quota.window);
+        Ok(Verdict { admitted: true, remaining: quota.limit.saturating_sub(1), retry_after, reset_after })
+    }
+
+    async fn check(&self) -> Result<(), LimiterError> {
+        Ok(())
+    }
+}

@@ -1,0 +1,233 @@
+//! An ingress over fakes, with an organization, an agent and a key for each scope, and requests to it.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::Duration,
+};
+
+use axum::{Router, body::Body};
+use http::{HeaderMap, Request, StatusCode};
+use http_body_util::BodyExt;
+use secrecy::SecretString;
+use serde_json::{Value, json};
+use switchboard_backends::{
+    Backends,
+    catalog::{Entry, cache::CatalogCache},
+};
+use switchboard_schemas::{
+    agent::Agent,
+    conversation::{Conversation, ConversationOwner},
+    ids::{ConversationId, OrgId},
+    inference_job::ConversationJob,
+    reply_event::Frame,
+    time::Timestamp,
+    topics::Topic,
+    versioned,
+};
+use tower::ServiceExt;
+
+use super::{FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, org_id, secret};
+use crate::{
+    Ingress, IngressConfig,
+    admin::{
+        apply::{Applied, ApplyContext, apply},
+        document::Document,
+    },
+};
+
+pub(crate) const ADMIN_TOKEN: &str = "administrator";
+/// How long a test waits for something that must happen.
+const DEADLINE: Duration = Duration::from_secs(10);
+
+/// A running ingress and what surrounds it.
+pub(crate) struct World {
+    pub(crate) bus: Arc<FakeBus>,
+    pub(crate) relay: Arc<FakeRelay>,
+    pub(crate) store: Arc<FakeStore>,
+    pub(crate) catalog: Arc<FakeCatalog>,
+    ingress: Option<Ingress>,
+    router: Router,
+    registry: prometheus::Registry,
+    /// A key without scopes, which may do everything.
+    pub(crate) key: String,
+}
+
+/// A response, read to its end.
+#[derive(Debug)]
+pub(crate) struct Answer {
+    pub(crate) status: StatusCode,
+    pub(crate) headers: HeaderMap,
+    /// What arrived of the body.
+    pub(crate) text: String,
+    /// Whether the body ended cleanly.
+    pub(crate) whole: bool,
+}
+
+impl Answer {
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap()
+    }
+
+    /// The status with the code of the problem, if it is one.
+    pub(crate) fn problem(&self) -> (u16, String) {
+        let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
+        (self.status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
+    }
+}
+
+impl World {
+    pub(crate) async fn new() -> Self {
+        Self::with(IngressConfig::default()).await
+    }
+
+    pub(crate) async fn with(config: IngressConfig) -> Self {
+        let (bus, relay) = (Arc::new(FakeBus::default()), Arc::new(FakeRelay::default()));
+        let (store, catalog) = (Arc::new(FakeStore::default()), Arc::new(FakeCatalog::default()));
+        let backends = Backends {
+            bus: Arc::clone(&bus) as _,
+            relay: Arc::clone(&relay) as _,
+            store: Arc::clone(&store) as _,
+            catalog: Arc::clone(&catalog) as _,
+            limiter: Arc::new(FakeLimiter),
+        };
+        let cache = CatalogCache::new(Arc::clone(&catalog) as _);
+        let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
+        let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
+        let router = ingress.router();
+        let mut world =
+            Self { bus, relay, store, catalog, ingress: Some(ingress), router, registry, key: String::new() };
+        world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
+        world.key = world.new_key("acme", json!({ "name": "all" })).await;
+        world.bus.records.lock().unwrap().clear();
+        world
+    }
+
+    /// The ingress itself, to be served; the world's own requests go on.
+    pub(crate) fn take_ingress(&mut self) -> Ingress {
+        self.ingress.take().expect("taken once")
+    }
+
+    /// Makes a key of an organization.
+    pub(crate) async fn new_key(&self, org: &str, key: Value) -> String {
+        let applied = self.apply(json!({ "slug": org, "name": org, "keys": [key] })).await;
+        applied.organizations[0].keys[0].value.clone().unwrap()
+    }
+
+    async fn apply(&self, organization: Value) -> Applied {
+        let context = ApplyContext::new(Arc::clone(&self.catalog) as _, Arc::clone(&self.bus) as _, secret());
+        let document = Document::from_json(json!({ "organizations": [organization] })).unwrap();
+        apply(&context, document).await.unwrap()
+    }
+
+    /// Changes the agent in the catalogue.
+    pub(crate) fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
+        let mut entries = self.catalog.entries.lock().unwrap();
+        let id = ("agent", agent_id().as_str().to_owned());
+        let Some(Entry::Agent(agent)) = entries.get_mut(&id) else { panic!("the agent is missing") };
+        edit(agent);
+    }
+
+    /// Puts an empty conversation of session `s` into the store.
+    pub(crate) fn put_conversation(&self, org: OrgId) -> ConversationId {
+        let session = "s".parse().unwrap();
+        let id = ConversationId::of_agent(&org_id(), &agent_id(), &session);
+        let conversation = Conversation {
+            id: id.clone(),
+            org_id: org,
+            session_id: session,
+            owner: ConversationOwner::Agent(agent_id()),
+            message_count: 0,
+            active_message_id: None,
+            created_at: Timestamp::from_micros(1),
+            updated_at: Timestamp::from_micros(2),
+            metadata: serde_json::Map::new(),
+        };
+        self.store.conversations.lock().unwrap().insert(id.clone(), conversation);
+        id
+    }
+
+    /// The path of the agent, with something behind it.
+    pub(crate) fn agent_path(rest: &str) -> String {
+        format!("/api/public/agents/{}{rest}", agent_id())
+    }
+
+    /// A request with the world's key.
+    pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
+        self.send_with(method, path, &[("authorization", &format!("Bearer {}", self.key))], body).await
+    }
+
+    pub(crate) async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: impl Into<Body>,
+    ) -> Answer {
+        let mut request = Request::builder().method(method).uri(path);
+        for (name, value) in headers {
+            request = request.header(*name, *value);
+        }
+        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let (parts, mut body) = response.into_parts();
+        let (mut bytes, mut whole) = (Vec::new(), true);
+        while let Some(frame) = body.frame().await {
+            match frame {
+                Ok(frame) => bytes.extend_from_slice(&frame.into_data().unwrap_or_default()),
+                Err(_) => whole = false,
+            }
+        }
+        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes).unwrap(), whole }
+    }
+
+    /// A chat message, whose reply is what `worker` does with the job.
+    pub(crate) async fn chat(&self, worker: impl AsyncFnOnce(ConversationJob)) -> Answer {
+        let path = Self::agent_path("/chat");
+        let chat = self.send("POST", &path, r#"{"message":"hi","sessionId":"s"}"#);
+        let work = async {
+            self.published().await;
+            worker(self.jobs(Topic::Jobs).remove(0)).await;
+        };
+        tokio::join!(chat, work).0
+    }
+
+    /// A chat message, answered with these frames by an append of each.
+    pub(crate) async fn chat_answered(&self, frames: Vec<Frame>) -> Answer {
+        self.chat(async |job| {
+            for frame in frames {
+                self.relay.append_frame(&reply_of(&job), frame);
+            }
+        })
+        .await
+    }
+
+    /// Waits for the next publish.
+    pub(crate) async fn published(&self) {
+        tokio::time::timeout(DEADLINE, self.bus.published.notified()).await.expect("something is published");
+    }
+
+    /// What was published on a topic of jobs.
+    pub(crate) fn jobs(&self, topic: Topic) -> Vec<ConversationJob> {
+        let records = self.bus.records.lock().unwrap();
+        let records = records.iter().filter(|record| record.topic == topic);
+        records.map(|record| versioned::decode(&record.payload).unwrap()).collect()
+    }
+
+    /// The value of a counter.
+    pub(crate) fn counter(&self, name: &str) -> u64 {
+        let families = self.registry.gather();
+        let family = families.iter().find(|family| family.name() == name).expect("the metric is registered");
+        family.get_metric()[0].get_counter().get_value() as u64
+    }
+
+    pub(crate) fn set_bus_away(&self, away: bool) {
+        self.bus.away.store(away, Ordering::SeqCst);
+    }
+}
+
+/// The reply that a job asks for.
+pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
+    match job {
+        ConversationJob::Answer(job) => job.turn.reply_id(),
+        ConversationJob::Patch(_) => panic!("a change has no reply"),
+    }
+}

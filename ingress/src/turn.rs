@@ -1,0 +1,152 @@
+//! Step 2 of the path: a body becomes a job. Ids are derived from what the request says, so that nothing needs a lock.
+
+use serde_json::{Map, Value, json};
+use switchboard_schemas::{
+    agent::Agent,
+    client_text::{SessionId, VisitorId},
+    ids::{ConversationId, IngressId, MessageId, RequestId},
+    inference_job::AnswerJob,
+    time::Timestamp,
+    turn::{Turn, Visitor},
+};
+
+use crate::{
+    caller::Caller,
+    error::{ApiError, ApiResult},
+    fields,
+};
+
+/// Longest name of a visitor, in bytes.
+const VISITOR_NAME_BYTES_MAX: usize = 1024;
+
+/// The body of a chat request, checked.
+#[derive(Debug)]
+pub(crate) struct ChatBody {
+    message: String,
+    session_id: SessionId,
+    visitor: Visitor,
+    metadata: Map<String, Value>,
+}
+
+/// What a turn is made of beside its body.
+pub(crate) struct TurnContext {
+    /// The request.
+    pub(crate) request_id: RequestId,
+    /// Where its reply is waited for.
+    pub(crate) ingress_id: IngressId,
+    /// Client address, cut to what may be kept.
+    pub(crate) ip_address: Option<String>,
+}
+
+impl ChatBody {
+    /// Checks the fields of a body for a route whose longest message has `message_chars_max` scalar values.
+    pub(crate) fn parse(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
+        let message = fields::required_text(body, "message")?;
+        let session_id = fields::client_text("sessionId", fields::required_text(body, "sessionId")?)?;
+        check_length(message, message_chars_max)?;
+        Ok(Self {
+            message: message.to_owned(),
+            session_id,
+            visitor: parse_visitor(body)?,
+            metadata: fields::metadata(body)?.unwrap_or_default(),
+        })
+    }
+
+    /// The job that answers this message.
+    pub(crate) fn into_agent_job<P>(self, caller: &Caller<P>, agent: &Agent, context: TurnContext) -> AnswerJob {
+        let conversation_id = ConversationId::of_agent(caller.org_id(), &agent.id, &self.session_id);
+        let turn = Turn {
+            org_id: caller.org_id().clone(),
+            message_id: MessageId::new_in(&conversation_id),
+            conversation_id,
+            request_id: context.request_id,
+            key_id: Some(caller.key_id().clone()),
+            session_id: self.session_id,
+            content: self.message,
+            visitor: self.visitor,
+            metadata: self.metadata,
+            source: caller.source(),
+            ip_address: context.ip_address,
+            accepted_at: Timestamp::now(),
+            reply_to: Some(context.ingress_id),
+            publish_nonce: RequestId::random().as_str().to_owned(),
+        };
+        AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }
+    }
+}
+
+/// Counted in Unicode scalar values, as the widget counts them; bytes would let one side refuse what the other takes.
+fn check_length(message: &str, chars_max: u32) -> ApiResult<()> {
+    let actual = message.chars().count();
+    if u64::try_from(actual).unwrap_or(u64::MAX) <= u64::from(chars_max) {
+        return Ok(());
+    }
+    let details = json!({ "max": chars_max, "actual": actual });
+    Err(ApiError::field("message", "is longer than the agent allows").details(details))
+}
+
+fn parse_visitor(body: &Map<String, Value>) -> ApiResult<Visitor> {
+    let id = fields::optional_text(body, "visitorId")?;
+    let email = fields::optional_text(body, "visitorEmail")?;
+    let name = fields::optional_text(body, "visitorName")?;
+    if name.is_some_and(|name| name.len() > VISITOR_NAME_BYTES_MAX) {
+        return Err(ApiError::field("visitorName", "is too long").details(json!({ "max": VISITOR_NAME_BYTES_MAX })));
+    }
+    Ok(Visitor {
+        id: id.map(|id| fields::client_text::<VisitorId>("visitorId", id)).transpose()?,
+        email: email.map(|email| fields::email("visitorEmail", email)).transpose()?,
+        name: name.map(ToOwned::to_owned),
+    })
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn parse(body: &Value) -> Result<ChatBody, Option<String>> {
+        ChatBody::parse(body.as_object().unwrap(), 5).map_err(|error| error.into_facts().param)
+    }
+
+    fn refused_field(body: Value) -> Option<String> {
+        parse(&body).err().flatten()
+    }
+
+    #[test]
+    fn a_missing_blank_or_mistyped_message_or_session_is_named() {
+        for bad in [Value::Null, json!(1), json!(""), json!(" \t"), json!(["a"])] {
+            assert_eq!(refused_field(json!({"message": bad, "sessionId": "s"})).as_deref(), Some("message"));
+            assert_eq!(refused_field(json!({"message": "m", "sessionId": bad})).as_deref(), Some("sessionId"));
+        }
+        assert_eq!(refused_field(json!({"sessionId": "s"})).as_deref(), Some("message"));
+        assert_eq!(refused_field(json!({"message": "m", "sessionId": "a\nb"})).as_deref(), Some("sessionId"));
+    }
+
+    #[test]
+    fn a_message_is_measured_in_scalar_values() {
+        assert!(parse(&json!({"message": "🦀🦀🦀🦀🦀", "sessionId": "s"})).is_ok());
+        let error = ChatBody::parse(json!({"message": "aaaaaa", "sessionId": "s"}).as_object().unwrap(), 5);
+        assert_eq!(error.unwrap_err().into_facts().details, Some(json!({"max": 5, "actual": 6})));
+    }
+
+    #[test]
+    fn a_visitor_is_optional_and_checked() {
+        for (field, bad) in [("visitorEmail", "a@b"), ("visitorId", ""), ("visitorEmail", "")] {
+            let body = json!({"message": "m", "sessionId": "s", field: bad});
+            assert_eq!(refused_field(body).as_deref(), Some(field));
+        }
+        let body = parse(&json!({"message": "m", "sessionId": "s", "visitorId": "v", "visitorEmail": null})).unwrap();
+        assert_eq!(body.visitor.id.unwrap().as_str(), "v");
+        assert_eq!(body.visitor.email, None);
+    }
+
+    proptest! {
+        #[test]
+        fn any_message_within_the_limit_is_kept_as_it_is(message in "\\PC{1,5}") {
+            prop_assume!(!message.trim().is_empty());
+            let body = parse(&json!({"message": message, "sessionId": "s"})).unwrap();
+            prop_assert_eq!(body.message, message);
+        }
+    }
+}
