@@ -7,7 +7,7 @@ SERVICES_DIR ?= $(CURDIR)/target/services
 .PHONY: help run test check lint fmt services-up services-down bench clean
 
 help: ## List the commands
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1|\2/' | column -t -s '|'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
 
 run: ## Start the whole product, embedded, on port 8080
 	cargo run --release
