@@ -1,0 +1,3 @@
+//! The rules that no compiler checks, checked over the source itself.
+
+fn main() {}
