@@ -1,1 +1,93 @@
-fn main() {}
+//! Switchboard: one program, whose argument says which part of the service it is.
+
+mod banner;
+mod commands;
+mod config;
+mod data_dir;
+mod demo;
+mod lifecycle;
+mod open;
+mod ops;
+mod serve;
+mod telemetry;
+
+use std::{path::PathBuf, process::ExitCode};
+
+use clap::{Parser, Subcommand};
+
+use crate::{
+    commands::{apply::ApplyArguments, dead_letters::DeadLetterCommand},
+    config::Config,
+    serve::ServeArguments,
+};
+
+/// Replies are made of many small allocations on many threads.
+#[global_allocator]
+static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
+
+/// Exit code of a configuration that cannot be used (sysexits.h, EX_CONFIG).
+const EXIT_CONFIGURATION: u8 = 78;
+
+/// Hosts AI agents behind a public chat API.
+#[derive(Parser)]
+#[command(version, about)]
+struct Arguments {
+    /// TOML file over the shipped defaults; `switchboard config` prints what is in force.
+    #[arg(long, global = true, env = "SWITCHBOARD_CONFIG")]
+    config: Option<PathBuf>,
+    #[command(subcommand)]
+    command: Option<Command>,
+}
+
+#[derive(Subcommand)]
+enum Command {
+    /// Run the service, or one part of it (the default).
+    Serve(ServeArguments),
+    /// Make what a document declares: organizations, agents, teams, keys.
+    Apply(ApplyArguments),
+    /// Make the topics, the keyspace and the tables that are missing.
+    Migrate,
+    /// Print the configuration that is in force, secrets hidden.
+    Config,
+    /// Read and replay records that could not be handled.
+    Dlq {
+        #[command(subcommand)]
+        command: DeadLetterCommand,
+    },
+    /// Exit 0 when the local service is ready for traffic.
+    Healthcheck,
+}
+
+fn main() -> ExitCode {
+    let arguments = Arguments::parse();
+    let config = match Config::load(arguments.config.as_deref()) {
+        Ok(config) => config,
+        Err(mistakes) => {
+            banner::complain(&mistakes);
+            return ExitCode::from(EXIT_CONFIGURATION);
+        }
+    };
+    match run(arguments.command.unwrap_or(Command::Serve(ServeArguments::default())), config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            banner::complain(&format!("{error:#}"));
+            ExitCode::FAILURE
+        }
+    }
+}
+
+fn run(command: Command, config: Config) -> anyhow::Result<()> {
+    // Two libraries each bring their own default; naming one keeps the first TLS connection from failing.
+    if rustls::crypto::ring::default_provider().install_default().is_err() {
+        anyhow::bail!("another TLS provider is installed already");
+    }
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    match command {
+        Command::Serve(arguments) => serve::run(&runtime, config, &arguments),
+        Command::Apply(arguments) => runtime.block_on(commands::apply::run(&config, &arguments)),
+        Command::Migrate => runtime.block_on(commands::migrate::run(&config)),
+        Command::Config => banner::print(&config.to_toml()),
+        Command::Dlq { command } => runtime.block_on(commands::dead_letters::run(&config, command)),
+        Command::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
+    }
+}

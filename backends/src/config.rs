@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use secrecy::SecretString;
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 
 /// All that [`crate`] needs to open the outside world.
 #[derive(Clone, Debug)]
@@ -42,8 +42,6 @@ pub struct BusConfig {
     pub partitions: u32,
     /// Copies of each partition, when topics are made.
     pub replication: u16,
-    /// How long the ingress waits for an acknowledgement.
-    pub publish_timeout_ms: u64,
     /// `classic` or `consumer` (KIP-848).
     pub group_protocol: String,
     /// Further librdkafka properties, for instance of TLS and SASL; they win over ours.
@@ -67,9 +65,11 @@ pub struct RedisConfig {
 pub struct ScyllaConfig {
     /// Contact points, comma-separated `host:port`.
     pub nodes: String,
-    /// User, where the cluster asks for one.
+    /// User, where the cluster asks for one; empty: none.
+    #[serde(deserialize_with = "none_if_empty")]
     pub user: Option<String>,
-    /// Password.
+    /// Password; empty: none.
+    #[serde(deserialize_with = "secret_if_any")]
     pub password: Option<SecretString>,
     /// Copies of each row, when the keyspace is made.
     pub replication: u16,
@@ -77,4 +77,12 @@ pub struct ScyllaConfig {
     pub read_timeout_ms: u64,
     /// How long a write may take.
     pub write_timeout_ms: u64,
+}
+
+fn none_if_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<String>, D::Error> {
+    Ok(Some(String::deserialize(deserializer)?).filter(|text| !text.is_empty()))
+}
+
+fn secret_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    Ok(none_if_empty(deserializer)?.map(SecretString::from))
 }

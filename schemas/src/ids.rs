@@ -35,11 +35,6 @@ macro_rules! ids {
             pub fn as_str(&self) -> &str {
                 &self.0
             }
-
-            #[allow(dead_code, reason = "not every kind is made from one payload")]
-            fn from_bits(bits: u128) -> Self {
-                Self(format!("{}{}", $prefix, base32::encode(bits)).into())
-            }
         }
 
         impl FromStr for $name {
@@ -123,47 +118,47 @@ ids! {
 impl OrgId {
     /// The organization that this installation knows by `slug`.
     pub fn derive(secret: &InstallationSecret, slug: &str) -> Self {
-        Self::from_bits(keyed_bits(secret, "organization", &[slug]))
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "organization", &[slug])))
     }
 }
 
 impl AgentId {
     /// The agent that `org` knows by `slug`: two simultaneous applies make one agent.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self::from_bits(keyed_bits(secret, "agent", &[org.as_str(), slug]))
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "agent", &[org.as_str(), slug])))
     }
 }
 
 impl TeamId {
     /// The team that `org` knows by `slug`.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self::from_bits(keyed_bits(secret, "team", &[org.as_str(), slug]))
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "team", &[org.as_str(), slug])))
     }
 }
 
 impl ProviderId {
     /// The provider that `org` knows by `slug`.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self::from_bits(keyed_bits(secret, "provider", &[org.as_str(), slug]))
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "provider", &[org.as_str(), slug])))
     }
 }
 
 impl KeyId {
     /// The key that `org` knows by `name`, so that two simultaneous applies make one key.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, name: &str, created_at_micros: i64) -> Self {
-        Self::from_bits(keyed_bits(secret, "key", &[org.as_str(), name, &created_at_micros.to_string()]))
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "key", &[org.as_str(), name, &created_at_micros.to_string()])))
     }
 }
 
 impl ConversationId {
     /// The conversation of `session` with an agent.
     pub fn of_agent(org: &OrgId, agent: &AgentId, session: &SessionId) -> Self {
-        Self::from_bits(digest_bits("conversation", &[org.as_str(), agent.as_str(), session.as_str()]))
+        Self(encoded(Self::PREFIX, digest_bits("conversation", &[org.as_str(), agent.as_str(), session.as_str()])))
     }
 
     /// The conversation of `session` with a team.
     pub fn of_team(org: &OrgId, team: &TeamId, session: &SessionId) -> Self {
-        Self::from_bits(digest_bits("conversation", &[org.as_str(), team.as_str(), session.as_str()]))
+        Self(encoded(Self::PREFIX, digest_bits("conversation", &[org.as_str(), team.as_str(), session.as_str()])))
     }
 }
 
@@ -199,22 +194,26 @@ impl MessageId {
 impl EventId {
     /// The event that `fact` happened to `subject`: a repeat of the work makes the same id.
     pub fn of(subject: &str, fact: &str) -> Self {
-        Self::from_bits(digest_bits("event", &[subject, fact]))
+        Self(encoded(Self::PREFIX, digest_bits("event", &[subject, fact])))
     }
 }
 
 impl RequestId {
     /// A new id, ordered by time.
     pub fn random() -> Self {
-        Self::from_bits(Uuid::now_v7().as_u128())
+        Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 }
 
 impl IngressId {
     /// A new id for a starting process.
     pub fn random() -> Self {
-        Self::from_bits(Uuid::new_v4().as_u128())
+        Self(encoded(Self::PREFIX, Uuid::new_v4().as_u128()))
     }
+}
+
+fn encoded(prefix: &str, bits: u128) -> Arc<str> {
+    format!("{prefix}{}", base32::encode(bits)).into()
 }
 
 /// 128 bits that only holders of the installation secret can predict.

@@ -1,0 +1,66 @@
+//! What a person sees on the terminal: where the service is, and a line to paste.
+
+use std::{fmt::Display, io::Write};
+
+/// Facts that the first screen shows.
+pub struct Welcome<'a> {
+    /// Base URL of the public API.
+    pub public_url: &'a str,
+    /// Address of the private port.
+    pub ops: std::net::SocketAddr,
+    /// Where the data lie.
+    pub data_dir: &'a std::path::Path,
+    /// The demo organization, if it is there.
+    pub demo: Option<DemoLine>,
+    /// The model that answers, when it is the built-in one.
+    pub demo_model: bool,
+}
+
+/// What the `curl` line needs.
+pub struct DemoLine {
+    /// The demo agent.
+    pub agent_id: String,
+    /// Its key.
+    pub key: String,
+}
+
+/// Prints the first screen; a closed standard output is not a fault of the service.
+pub fn welcome(facts: &Welcome<'_>) {
+    let mut text = format!(
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
+        facts.public_url,
+        facts.ops,
+        facts.data_dir.display(),
+    );
+    if facts.demo_model {
+        text.push_str(
+            "  Model        the built-in demo, which is no language model;\n               set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL to use a real one\n",
+        );
+    }
+    if let Some(demo) = &facts.demo {
+        text.push_str("\nTalk to the demo agent:\n\n");
+        text.push_str(&curl_line(facts.public_url, demo));
+    }
+    text.push('\n');
+    let mut out = std::io::stdout().lock();
+    let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn curl_line(public_url: &str, demo: &DemoLine) -> String {
+    format!(
+        "  curl -N {public_url}/api/public/agents/{}/chat \\\n    -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\\n    -d '{{\"message\": \"Hello! What can you do?\", \"sessionId\": \"demo-1\"}}'\n",
+        demo.agent_id, demo.key,
+    )
+}
+
+/// Prints data on the standard output.
+pub fn print(text: &str) -> anyhow::Result<()> {
+    let mut out = std::io::stdout().lock();
+    out.write_all(text.as_bytes())?;
+    Ok(out.flush()?)
+}
+
+/// Prints what went wrong on the error stream.
+pub fn complain(error: &impl Display) {
+    let _ = writeln!(std::io::stderr().lock(), "switchboard: {error}");
+}

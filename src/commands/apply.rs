@@ -1,0 +1,53 @@
+//! `switchboard apply`: sends a document, YAML or JSON, to a running service.
+
+use std::{io::Read, path::PathBuf};
+
+use anyhow::{Context, bail};
+use clap::Args;
+use secrecy::ExposeSecret;
+
+use crate::{banner, config::Config};
+
+/// Where the document is and where it goes.
+#[derive(Args)]
+pub struct ApplyArguments {
+    /// The document; `-` reads the standard input.
+    #[arg(short, long)]
+    file: PathBuf,
+    /// The service; by default the local one.
+    #[arg(long)]
+    url: Option<String>,
+}
+
+/// Prints the answer, which mirrors the document with ids and holds the value of each new key.
+pub async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
+    let token = config.admin.token.as_ref().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
+    let document = read_document(&arguments.file)?;
+    let base = arguments.url.clone().unwrap_or_else(|| format!("http://{}", config.ingress.listen));
+    let response = reqwest::Client::new()
+        .post(format!("{}/api/admin/apply", base.trim_end_matches('/')))
+        .bearer_auth(token.expose_secret())
+        .json(&document)
+        .send()
+        .await
+        .with_context(|| format!("no service answers at {base}"))?;
+    let status = response.status();
+    let answer: serde_json::Value = response.json().await.context("the answer is no JSON")?;
+    let text = serde_json::to_string_pretty(&answer)?;
+    if !status.is_success() {
+        bail!("refused with {status}:\n{text}");
+    }
+    banner::print(&format!("{text}\n"))
+}
+
+/// YAML contains JSON, so that one reader is enough for both.
+fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value> {
+    let text = if file.as_os_str() == "-" {
+        let mut text = String::new();
+        std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;
+        text
+    } else {
+        std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?
+    };
+    serde_yaml_ng::from_str(&text).context("the document is neither YAML nor JSON")
+}

@@ -1,0 +1,263 @@
+//! The configuration of a process: read once at start, checked whole, passed down in parts.
+
+mod layers;
+
+use std::{
+    collections::BTreeMap,
+    net::SocketAddr,
+    path::{Path, PathBuf},
+};
+
+use secrecy::SecretString;
+use serde::Deserialize;
+use switchboard_backends::config::{BackendsConfig, BusConfig, Profile, RedisConfig, ScyllaConfig};
+use switchboard_ingress::config::IngressConfig;
+use switchboard_workers::config::WorkersConfig;
+use toml::{Table, Value};
+
+/// Every key with its meaning and default; compiled in, so that the documentation cannot drift from the behaviour.
+pub const DEFAULTS: &str = include_str!("../config.default.toml");
+/// Keys whose values are never printed.
+const SECRET_KEYS: [&str; 5] = ["secret", "admin.token", "redis.url", "scylla.password", "model.api_key"];
+const HIDDEN: &str = "(hidden)";
+
+/// The effective configuration.
+#[derive(Debug)]
+pub struct Config {
+    /// Which twins, and where they are.
+    pub backends: BackendsConfig,
+    /// Where clients reach the service, for links that are printed.
+    pub public_url: String,
+    /// Whether a first start makes the demo organization.
+    pub demo: bool,
+    /// The installation secret as the operator wrote it.
+    pub secret: Option<SecretString>,
+    /// HTTP in.
+    pub ingress: IngressConfig,
+    /// The private port.
+    pub ops: OpsConfig,
+    /// The admin API.
+    pub admin: AdminConfig,
+    /// The model of agents that name no provider.
+    pub model: ModelConfig,
+    /// Jobs in.
+    pub workers: WorkersConfig,
+    /// Logs and traces.
+    pub telemetry: TelemetryConfig,
+    table: Table,
+}
+
+/// The private port.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct OpsConfig {
+    /// `/healthz`, `/readyz`, `/metrics`.
+    pub listen: SocketAddr,
+}
+
+/// The admin API.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct AdminConfig {
+    /// Bearer token for all organizations; empty: none.
+    #[serde(deserialize_with = "optional_secret")]
+    pub token: Option<SecretString>,
+}
+
+/// The model of agents that name no provider.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct ModelConfig {
+    /// Base of an OpenAI-compatible API; empty: the built-in demo model.
+    pub base_url: String,
+    /// Its key.
+    #[serde(deserialize_with = "optional_secret")]
+    pub api_key: Option<SecretString>,
+    /// Model.
+    pub name: String,
+    /// Whether it continues an unfinished assistant message.
+    pub continues_prefix: bool,
+}
+
+/// Logs and traces.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct TelemetryConfig {
+    /// Filter of log lines, in the syntax of `RUST_LOG`.
+    pub log: String,
+    /// `auto`, `text` or `json`.
+    pub log_format: LogFormat,
+    /// Base URL of an OTLP/HTTP collector; empty: traces are not exported.
+    pub otlp_endpoint: String,
+}
+
+/// Form of log lines.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "lowercase")]
+pub enum LogFormat {
+    /// Text on a terminal, JSON elsewhere.
+    Auto,
+    /// For people.
+    Text,
+    /// For machines.
+    Json,
+}
+
+/// All mistakes of a configuration.
+#[derive(Debug, thiserror::Error)]
+#[error("the configuration has {} mistake(s):\n  {}", .0.len(), .0.join("\n  "))]
+pub struct ConfigMistakes(Vec<String>);
+
+impl Config {
+    /// Reads defaults, `file` and this process's environment.
+    pub fn load(file: Option<&Path>) -> Result<Self, ConfigMistakes> {
+        Self::from_layers(file, &std::env::vars().collect())
+    }
+
+    fn from_layers(file: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, ConfigMistakes> {
+        let mut mistakes = Vec::new();
+        let file = file.map(|path| read_file(path, &mut mistakes)).unwrap_or_default();
+        let defaults = DEFAULTS.parse().map_err(|error| ConfigMistakes(vec![format!("shipped defaults: {error}")]))?;
+        let mut table = layers::merge(defaults, file, environment, &mut mistakes);
+        adopt_openai_variables(&mut table, environment);
+        let config = Self::from_table(table, &mut mistakes);
+        match config {
+            Some(config) if mistakes.is_empty() => Ok(config),
+            _ => Err(ConfigMistakes(mistakes)),
+        }
+    }
+
+    fn from_table(table: Table, mistakes: &mut Vec<String>) -> Option<Self> {
+        // Each section is read before the first `?`, so that one call tells the mistakes of all of them.
+        let top = section::<TopLevel>(&without_sections(&table), "", mistakes);
+        let ingress = named_section(&table, "ingress", mistakes);
+        let ops = named_section(&table, "ops", mistakes);
+        let admin = named_section(&table, "admin", mistakes);
+        let bus = named_section::<BusConfig>(&table, "bus", mistakes);
+        let redis = named_section::<RedisConfig>(&table, "redis", mistakes);
+        let scylla = named_section::<ScyllaConfig>(&table, "scylla", mistakes);
+        let model = named_section::<ModelConfig>(&table, "model", mistakes);
+        let workers = named_section(&table, "workers", mistakes);
+        let telemetry = named_section(&table, "telemetry", mistakes);
+        let top = top?;
+        check(&top, model.as_ref(), mistakes);
+        Some(Self {
+            backends: BackendsConfig {
+                profile: top.profile,
+                data_dir: top.data_dir,
+                namespace: top.namespace,
+                bus: bus?,
+                redis: redis?,
+                scylla: scylla?,
+            },
+            public_url: top.public_url,
+            demo: top.demo,
+            secret: top.secret,
+            ingress: ingress?,
+            ops: ops?,
+            admin: admin?,
+            model: model?,
+            workers: workers?,
+            telemetry: telemetry?,
+            table,
+        })
+    }
+
+    /// What is in force, as a file; secrets hidden.
+    pub fn to_toml(&self) -> String {
+        let mut table = self.table.clone();
+        for path in SECRET_KEYS {
+            hide(&mut table, path);
+        }
+        toml::to_string_pretty(&table).unwrap_or_default()
+    }
+}
+
+#[derive(Deserialize)]
+#[serde(deny_unknown_fields)]
+struct TopLevel {
+    profile: Profile,
+    data_dir: PathBuf,
+    namespace: String,
+    public_url: String,
+    demo: bool,
+    #[serde(deserialize_with = "optional_secret")]
+    secret: Option<SecretString>,
+}
+
+fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>) {
+    if top.profile == Profile::Cluster && top.secret.is_none() {
+        mistakes.push("secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes".into());
+    }
+    if !top.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || top.namespace.len() > 32 {
+        mistakes.push("namespace: at most 32 letters, digits and hyphens".into());
+    }
+    if model.is_some_and(|model| !model.base_url.is_empty() && model.name.is_empty()) {
+        mistakes.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
+    }
+}
+
+fn read_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
+    let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
+    match read.and_then(|text| text.parse::<Table>().map_err(|error| error.to_string())) {
+        Ok(table) => table,
+        Err(error) => {
+            mistakes.push(format!("{}: {error}", path.display()));
+            Table::new()
+        }
+    }
+}
+
+/// The names that every OpenAI client reads; our own keys win.
+fn adopt_openai_variables(table: &mut Table, environment: &BTreeMap<String, String>) {
+    let Some(model) = table.get_mut("model").and_then(Value::as_table_mut) else { return };
+    for (variable, key) in [("OPENAI_BASE_URL", "base_url"), ("OPENAI_API_KEY", "api_key"), ("OPENAI_MODEL", "name")] {
+        let unset = model.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+        if let Some(text) = environment.get(variable).filter(|text| unset && !text.is_empty()) {
+            model.insert(key.into(), text.clone().into());
+        }
+    }
+}
+
+fn without_sections(table: &Table) -> Table {
+    table.iter().filter(|(_, value)| !value.is_table()).map(|(key, value)| (key.clone(), value.clone())).collect()
+}
+
+fn named_section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &mut Vec<String>) -> Option<T> {
+    match table.get(name) {
+        Some(Value::Table(table)) => section(table, name, mistakes),
+        _ => {
+            mistakes.push(format!("{name}: section is missing"));
+            None
+        }
+    }
+}
+
+fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &mut Vec<String>) -> Option<T> {
+    match T::deserialize(table.clone()) {
+        Ok(section) => Some(section),
+        Err(error) => {
+            mistakes.push(format!("{name}: {}", error.to_string().trim()));
+            None
+        }
+    }
+}
+
+fn optional_secret<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    Ok(if text.is_empty() { None } else { Some(text.into()) })
+}
+
+fn hide(table: &mut Table, path: &str) {
+    let mut keys = path.split('.');
+    let (Some(first), second) = (keys.next(), keys.next()) else { return };
+    let slot = match (table.get_mut(first), second) {
+        (Some(Value::Table(table)), Some(second)) => table.get_mut(second),
+        (slot, _) => slot,
+    };
+    if let Some(slot) = slot
+        && slot.as_str().is_some_and(|text| !text.is_empty())
+    {
+        *slot = HIDDEN.into();
+    }
+}

@@ -1,0 +1,102 @@
+//! Opens the outside world as the configuration says; the only place that knows the names of all twins.
+
+use std::sync::Arc;
+
+use anyhow::Context;
+use secrecy::ExposeSecret;
+use switchboard_backends::{
+    Backends,
+    bus::{Bus, embedded::EmbeddedBus, kafka::KafkaBus},
+    catalog::{embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
+    config::Profile,
+    limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
+    relay::{embedded::EmbeddedRelay, redis::RedisRelay},
+    store::{embedded::EmbeddedStore, scylla::ScyllaStore},
+};
+use switchboard_schemas::secret::InstallationSecret;
+
+use crate::{config::Config, data_dir::DataDir};
+
+/// The outside world, and what keeps it ours.
+pub struct Opened {
+    /// The backends.
+    pub backends: Backends,
+    /// The installation secret.
+    pub secret: InstallationSecret,
+    /// The embedded profile's directory.
+    pub data_dir: Option<DataDir>,
+}
+
+const BUS_FILE: &str = "bus.db";
+const STORE_FILE: &str = "switchboard.db";
+const CLAIMS_FILE: &str = "claims.db";
+
+/// Opens all five.
+pub async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
+    match config.backends.profile {
+        Profile::Embedded => open_embedded(config),
+        Profile::Cluster => open_cluster(config, role).await,
+    }
+}
+
+
+fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
+    let data_dir = DataDir::open(&config.backends.data_dir)?;
+    let secret = match &config.secret {
+        Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
+        None => data_dir.secret()?,
+    };
+    let database = SqliteDatabase::open(&data_dir.join(STORE_FILE)).context("cannot open the store")?;
+    let backends = Backends {
+        bus: embedded_bus(config)?,
+        relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
+        store: Arc::new(EmbeddedStore::open(&database)?),
+        catalog: Arc::new(EmbeddedCatalog::open(&database)?),
+        limiter: Arc::new(EmbeddedLimiter::new()),
+    };
+    Ok(Opened { backends, secret, data_dir: Some(data_dir) })
+}
+
+async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
+    let secret = config.secret.as_ref().context("the cluster profile needs SWITCHBOARD__SECRET")?;
+    let secret = InstallationSecret::parse(secret.expose_secret())?;
+    let (parts, namespace) = (&config.backends, config.backends.namespace.as_str());
+    let scylla = Arc::new(ScyllaLink::connect(&parts.scylla, namespace));
+    let backends = Backends {
+        bus: Arc::new(KafkaBus::connect(&parts.bus, namespace, &format!("switchboard-{role}"))?),
+        relay: Arc::new(RedisRelay::connect(&parts.redis, namespace)?),
+        store: Arc::new(ScyllaStore::connect(scylla.clone())),
+        catalog: Arc::new(ScyllaCatalog::connect(scylla)),
+        limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace)?),
+    };
+    Ok(Opened { backends, secret, data_dir: None })
+}
+
+/// The bus alone, for commands that need nothing else.
+pub fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
+    match config.backends.profile {
+        Profile::Embedded => {
+            let _free = DataDir::open(&config.backends.data_dir)?;
+            embedded_bus(config)
+        }
+        Profile::Cluster => {
+            let parts = &config.backends;
+            Ok(Arc::new(KafkaBus::connect(&parts.bus, &parts.namespace, "switchboard-command")?))
+        }
+    }
+}
+
+/// Topics, keyspace and tables; the embedded twins make theirs when they are opened.
+pub async fn migrate(config: &Config) -> anyhow::Result<()> {
+    bus(config)?.migrate().await.context("cannot make the topics")?;
+    if config.backends.profile == Profile::Cluster {
+        let parts = &config.backends;
+        scylla_link::migrate(&parts.scylla, &parts.namespace).await.context("cannot make the tables")?;
+    }
+    Ok(())
+}
+
+fn embedded_bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
+    let path = config.backends.data_dir.join(BUS_FILE);
+    Ok(Arc::new(EmbeddedBus::open(&path, config.backends.bus.partitions).context("cannot open the bus")?))
+}

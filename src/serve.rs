@@ -1,0 +1,219 @@
+//! Runs the service: opens the outside world, starts the roles that the argument names, waits for the end.
+
+use std::{net::SocketAddr, sync::Arc, time::Duration};
+
+use anyhow::{Context, bail};
+use clap::{Args, ValueEnum};
+use prometheus::Registry;
+use serde_json::{Map, Value};
+use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
+use switchboard_ingress::Ingress;
+use switchboard_workers::{DefaultProvider, WorkerContext, WorkerMetrics, demo_model::DemoModel};
+use tokio::{net::TcpListener, runtime::Runtime};
+
+use crate::{
+    banner::{self, Welcome},
+    config::Config,
+    demo,
+    lifecycle::Lifecycle,
+    open::{self, Opened},
+    ops::{Ops, Readiness},
+    telemetry::Telemetry,
+};
+
+/// Model name of the built-in demo, in `X-Model` too.
+const DEMO_MODEL: &str = "demo";
+/// How long the private port may take to close.
+const OPS_DRAIN: Duration = Duration::from_secs(1);
+
+/// Which part of the service to run.
+#[derive(Args, Default)]
+pub struct ServeArguments {
+    /// Which part; separate parts need the cluster profile.
+    #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]
+    role: Role,
+}
+
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
+enum Role {
+    /// Everything.
+    #[default]
+    All,
+    /// HTTP in, text out.
+    Ingress,
+    /// Chooses members of teams.
+    Routing,
+    /// Calls models.
+    Inference,
+}
+
+impl Role {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Ingress => "ingress",
+            Self::Routing => "routing",
+            Self::Inference => "inference",
+        }
+    }
+
+    fn includes(self, part: Self) -> bool {
+        self == Self::All || self == part
+    }
+}
+
+/// Serves until a signal; returns once everything is drained.
+pub fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
+    if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
+        bail!("a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process");
+    }
+    let telemetry = runtime.block_on(async { Telemetry::install(&config.telemetry) })?;
+    let outcome = runtime.block_on(Box::pin(serve(config, arguments.role)));
+    // The exporter blocks its thread while it sends what is left, which the runtime's threads must not.
+    telemetry.flush();
+    outcome
+}
+
+async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
+    let opened = open::open(&config, role.name()).await?;
+    let registry = Registry::new();
+    let readiness = Arc::new(Readiness::default());
+    let mut parts = Parts {
+        lifecycle: Lifecycle::new(readiness.clone()),
+        cache: CatalogCache::new(opened.backends.catalog.clone()),
+        vault: Vault::new(&opened.secret),
+        demo_model: None,
+        registry,
+        config,
+        opened,
+    };
+    let ops = parts.listen(parts.config.ops.listen, "private port (ops.listen)").await?;
+    let public = if role.includes(Role::Ingress) {
+        Some(parts.listen(parts.config.ingress.listen, "public port (ingress.listen)").await?)
+    } else {
+        None
+    };
+    if parts.config.backends.profile == Profile::Embedded {
+        parts.opened.backends.bus.migrate().await?;
+    }
+    let demo = demo::prepare(&parts.config, &parts.opened).await?;
+    if let Some(listener) = public {
+        parts.start_ingress(listener).await?;
+    }
+    parts.start_workers(role).await?;
+    parts.start_ops(ops, role, readiness.clone());
+    readiness.ready();
+    tracing::info!(role = role.name(), "ready");
+    if role == Role::All {
+        banner::welcome(&Welcome {
+            public_url: &public_url(&parts.config),
+            ops: parts.config.ops.listen,
+            data_dir: &parts.config.backends.data_dir,
+            demo,
+            demo_model: parts.demo_model.is_some(),
+        });
+    }
+    let outcome = parts.lifecycle.run().await;
+    if let Some(model) = parts.demo_model {
+        model.shutdown().await;
+    }
+    outcome
+}
+
+/// What the roles of this process share.
+struct Parts {
+    lifecycle: Lifecycle,
+    cache: CatalogCache,
+    vault: Vault,
+    demo_model: Option<DemoModel>,
+    registry: Registry,
+    config: Config,
+    opened: Opened,
+}
+
+impl Parts {
+    async fn listen(&self, address: SocketAddr, what: &str) -> anyhow::Result<TcpListener> {
+        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}, the {what}"))
+    }
+
+    async fn start_ingress(&mut self, listener: TcpListener) -> anyhow::Result<()> {
+        let ingress = Ingress::new(
+            self.opened.backends.clone(),
+            self.cache.clone(),
+            self.opened.secret.clone(),
+            self.config.admin.token.clone(),
+            self.config.ingress.clone(),
+            &self.registry,
+        )
+        .await?;
+        let budget = Duration::from_millis(self.config.ingress.drain_ms);
+        self.lifecycle.start("ingress", budget, |stop| ingress.serve(listener, stop));
+        Ok(())
+    }
+
+    async fn start_workers(&mut self, role: Role) -> anyhow::Result<()> {
+        let (routing, inference) = (role.includes(Role::Routing), role.includes(Role::Inference));
+        if !routing && !inference {
+            return Ok(());
+        }
+        let context = WorkerContext {
+            backends: self.opened.backends.clone(),
+            catalog: self.cache.clone(),
+            vault: self.vault.clone(),
+            default_provider: self.default_provider(inference).await?,
+            config: self.config.workers.clone(),
+            metrics: Arc::new(WorkerMetrics::register(&self.registry)?),
+        };
+        let budget = Duration::from_millis(self.config.workers.drain_ms);
+        if routing {
+            let context = context.clone();
+            self.lifecycle.start("routing", budget, |stop| switchboard_workers::run_routing(context, stop));
+        }
+        if inference {
+            self.lifecycle.start("inference", budget, |stop| switchboard_workers::run_inference(context, stop));
+        }
+        Ok(())
+    }
+
+    /// The configured endpoint, or the built-in demo model where none is configured.
+    async fn default_provider(&mut self, inference: bool) -> anyhow::Result<DefaultProvider> {
+        let model = &self.config.model;
+        if !model.base_url.is_empty() || !inference {
+            return Ok(DefaultProvider {
+                base_url: model.base_url.clone(),
+                api_key: model.api_key.clone(),
+                model: model.name.clone(),
+                continues_prefix: model.continues_prefix,
+            });
+        }
+        let demo = DemoModel::start().await.context("cannot start the demo model")?;
+        let provider = DefaultProvider {
+            base_url: demo.base_url().to_owned(),
+            api_key: Some(demo.token().clone()),
+            model: DEMO_MODEL.into(),
+            continues_prefix: true,
+        };
+        self.demo_model = Some(demo);
+        Ok(provider)
+    }
+
+    fn start_ops(&mut self, listener: TcpListener, role: Role, readiness: Arc<Readiness>) {
+        let model = if self.demo_model.is_some() { DEMO_MODEL } else { self.config.model.name.as_str() };
+        let profile = match self.config.backends.profile {
+            Profile::Embedded => "embedded",
+            Profile::Cluster => "cluster",
+        };
+        let facts = [("role", role.name()), ("profile", profile), ("model", model)];
+        let facts: Map<String, Value> = facts.map(|(name, fact)| (name.to_owned(), fact.into())).into_iter().collect();
+        let ops = Ops { readiness, backends: self.opened.backends.clone(), registry: self.registry.clone(), facts };
+        self.lifecycle.start("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
+    }
+}
+
+fn public_url(config: &Config) -> String {
+    if config.public_url.is_empty() {
+        format!("http://{}", config.ingress.listen)
+    } else {
+        config.public_url.trim_end_matches('/').to_owned()
+    }
+}

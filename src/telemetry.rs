@@ -1,0 +1,89 @@
+//! Logs to the error stream, traces to a collector where one is configured.
+//!
+//! Spans carry W3C trace context whether or not they are exported, so that one trace can be followed from a request
+//! through the bus to its worker in the logs alone.
+
+use std::io::IsTerminal;
+
+use anyhow::Context;
+use opentelemetry::{global, trace::TracerProvider};
+use opentelemetry_otlp::{SpanExporter, WithExportConfig};
+use opentelemetry_sdk::{Resource, propagation::TraceContextPropagator, trace::SdkTracerProvider};
+use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::SubscriberInitExt};
+
+use crate::config::{LogFormat, TelemetryConfig};
+
+/// Libraries whose log lines can hold what visitors and models wrote.
+const SILENCED_TARGETS: [&str; 3] = ["async_openai=off", "h2=info", "hyper_util=info"];
+
+/// Keeps telemetry alive; flushed when the process ends.
+pub struct Telemetry {
+    provider: SdkTracerProvider,
+}
+
+impl Telemetry {
+    /// Installs the subscriber of this process.
+    pub fn install(config: &TelemetryConfig) -> anyhow::Result<Self> {
+        let provider = tracer_provider(config)?;
+        global::set_text_map_propagator(TraceContextPropagator::new());
+        global::set_tracer_provider(provider.clone());
+        let traces = tracing_opentelemetry::layer().with_tracer(provider.tracer("switchboard"));
+        tracing_subscriber::registry()
+            .with(filter(&config.log)?)
+            .with(log_layer(config.log_format))
+            .with(traces)
+            .try_init()
+            .context("cannot install the log subscriber")?;
+        Ok(Self { provider })
+    }
+
+    /// Sends what is left; blocks for as long as the exporter's own timeout.
+    pub fn flush(self) {
+        if let Err(error) = self.provider.shutdown() {
+            tracing::warn!(%error, "traces were not flushed");
+        }
+    }
+}
+
+/// `RUST_LOG` wins over the configuration; the silenced targets stay silent under both.
+fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
+    let text = std::env::var("RUST_LOG").unwrap_or_else(|_| configured.to_owned());
+    SILENCED_TARGETS.into_iter().try_fold(
+        EnvFilter::try_new(&text).with_context(|| format!("telemetry.log: {text:?} is no log filter"))?,
+        |filter, directive| Ok(filter.add_directive(directive.parse().context("a silenced target")?)),
+    )
+}
+
+fn log_layer<S>(format: LogFormat) -> Box<dyn Layer<S> + Send + Sync>
+where
+    S: tracing::Subscriber + for<'span> tracing_subscriber::registry::LookupSpan<'span>,
+{
+    let text = match format {
+        LogFormat::Auto => std::io::stderr().is_terminal(),
+        LogFormat::Text => true,
+        LogFormat::Json => false,
+    };
+    let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
+    if text {
+        layer.with_ansi(std::io::stderr().is_terminal()).compact().boxed()
+    } else {
+        layer.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
+    }
+}
+
+fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<SdkTracerProvider> {
+    let resource = Resource::builder().with_service_name("switchboard").build();
+    let builder = SdkTracerProvider::builder().with_resource(resource);
+    let from_environment = std::env::var_os("OTEL_EXPORTER_OTLP_ENDPOINT").is_some();
+    if config.otlp_endpoint.is_empty() && !from_environment {
+        return Ok(builder.build());
+    }
+    let exporter = SpanExporter::builder().with_http();
+    let exporter = if config.otlp_endpoint.is_empty() {
+        exporter
+    } else {
+        exporter.with_endpoint(format!("{}/v1/traces", config.otlp_endpoint.trim_end_matches('/')))
+    };
+    let exporter = exporter.build().context("telemetry.otlp_endpoint: cannot make the exporter")?;
+    Ok(builder.with_batch_exporter(exporter).build())
+}
