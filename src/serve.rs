@@ -65,7 +65,9 @@ impl Role {
 /// Serves until a signal; returns once everything is drained.
 pub fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
     if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
-        bail!("a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process");
+        bail!(
+            "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
+        );
     }
     let telemetry = runtime.block_on(async { Telemetry::install(&config.telemetry) })?;
     let outcome = runtime.block_on(Box::pin(serve(config, arguments.role)));

@@ -32,7 +32,7 @@ use_mold() {
 clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 # The feature holds code of its own; linting it apart keeps the usual run free of it.
 clippy_real() { cargo clippy --workspace --all-targets --locked --features switchboard/real-services,switchboard-backends/real-services -- -D warnings; }
-unit_tests() { cargo test --locked --workspace --exclude switchboard && cargo test --locked -p switchboard --bins --test rules; }
+unit_tests() { cargo test --locked --workspace --exclude switchboard && cargo test --locked -p switchboard --bins --test tidy; }
 
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {

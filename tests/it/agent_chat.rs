@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Organization, OrganizationDocument, Reply, ScriptedModel, Script, SharedService, unique};
+use crate::support::{Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, unique};
 
 #[tokio::test]
 async fn a_reply_is_plain_text_with_the_headers_of_the_specification() {

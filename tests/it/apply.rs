@@ -49,8 +49,7 @@ async fn two_at_the_same_time_make_one_of_each_thing() {
     let mut document = organization.document.clone();
     document["organizations"][0]["slug"] = crate::support::unique("race-").into();
     let (one, two) = (service.admin(), service.admin());
-    let (one, two) =
-        tokio::join!(one.post("/api/admin/apply", &document), two.post("/api/admin/apply", &document));
+    let (one, two) = tokio::join!(one.post("/api/admin/apply", &document), two.post("/api/admin/apply", &document));
     let (one, two) = (one.json(), two.json());
     let (one, two) = (&one["organizations"][0], &two["organizations"][0]);
     assert_eq!((&one["id"], &one["agents"], &one["teams"]), (&two["id"], &two["agents"], &two["teams"]));

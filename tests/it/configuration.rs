@@ -50,8 +50,7 @@ async fn the_agent_configuration_has_all_its_fields_and_no_others() {
     let answer = organization.client().get(&format!("/api/public/agents/{}", organization.shop())).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let agent = answer.json();
-    let fields =
-        ["id", "name", "description", "welcomeMessage", "placeholderText", "theme", "features", "limits"];
+    let fields = ["id", "name", "description", "welcomeMessage", "placeholderText", "theme", "features", "limits"];
     assert_eq!(keys(&agent), sorted(&fields));
     assert_eq!(agent["id"], organization.shop());
     assert_eq!(agent["name"], "Shop ☕");

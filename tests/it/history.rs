@@ -41,10 +41,7 @@ async fn messages_stand_oldest_first_with_their_fields() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
     let conversation = client.history(organization.shop(), "paged").await;
-    assert_eq!(
-        contents(&conversation),
-        ["question 1", "answer 1", "question 2", "answer 2", "question 3", "answer 3"]
-    );
+    assert_eq!(contents(&conversation), ["question 1", "answer 1", "question 2", "answer 2", "question 3", "answer 3"]);
     let mut last = String::new();
     for (number, message) in conversation["messages"].as_array().unwrap().iter().enumerate() {
         assert!(message["id"].as_str().unwrap().starts_with("msg_"));
@@ -104,8 +101,7 @@ async fn pages_joined_are_the_whole_conversation() {
     let whole = client.history(organization.shop(), "paged").await;
     let mut joined = vec![];
     for offset in 0..6 {
-        let path =
-            format!("/api/public/agents/{}/conversations/paged?limit=1&offset={offset}", organization.shop());
+        let path = format!("/api/public/agents/{}/conversations/paged?limit=1&offset={offset}", organization.shop());
         joined.extend(client.get(&path).await.json()["messages"].as_array().unwrap().clone());
     }
     assert_eq!(Value::Array(joined), whole["messages"]);

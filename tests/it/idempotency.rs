@@ -41,10 +41,8 @@ async fn two_at_once_read_the_same_running_reply() {
     let urls = service.public_urls();
     let body = json!({"message": "hi", "sessionId": "s"});
     let (one, two) = (organization.client_at(&urls[0]), organization.client_at(urls.last().unwrap()));
-    let (one, two) = tokio::join!(
-        send(&one, organization.shop(), "key-2", &body),
-        send(&two, organization.shop(), "key-2", &body)
-    );
+    let (one, two) =
+        tokio::join!(send(&one, organization.shop(), "key-2", &body), send(&two, organization.shop(), "key-2", &body));
     assert_eq!((one.complete(), two.complete()), (script.text.clone(), script.text));
     assert_eq!(one.required_header("x-message-id"), two.required_header("x-message-id"));
     assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);

@@ -16,6 +16,8 @@ mod check_order;
 #[cfg(test)]
 mod configuration;
 #[cfg(test)]
+mod harness;
+#[cfg(test)]
 mod history;
 #[cfg(test)]
 mod idempotency;

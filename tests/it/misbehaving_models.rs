@@ -127,6 +127,21 @@ async fn a_model_that_falls_silent_in_the_middle_is_cut_visibly() {
 }
 
 #[tokio::test]
+async fn a_provider_that_can_continue_mends_a_break_and_nobody_notices() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let text = "Grüße aus 東京, in one piece";
+    organization.script(Script::says(text).chunk_chars(2).continues_prefix().breaks_off_once(9));
+    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    assert_eq!(reply.complete(), text);
+    let requests = ScriptedModel::get().requests(&organization.model);
+    assert_eq!(requests.len(), 2);
+    assert_eq!(requests[1].assistant_prefix(), &text[..text.char_indices().nth(9).unwrap().0]);
+    let history = organization.client().history(organization.shop(), "s").await;
+    assert_eq!(history["messages"][1]["content"], text);
+}
+
+#[tokio::test]
 async fn the_length_limit_and_the_content_filter_are_ends_with_a_reason() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;

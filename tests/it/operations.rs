@@ -85,7 +85,9 @@ async fn no_secret_and_no_message_text_is_in_logs_or_metrics() {
     for (_, url) in service.ops_urls() {
         text.push_str(&Client::new(&url).get("/metrics").await.text);
     }
-    for secret in ["canary-said-by", organization.key_text("all"), "sk-test", "admin-token-of-the-tests", "5eed5eed5eed"] {
+    for secret in
+        ["canary-said-by", organization.key_text("all"), "sk-test", "admin-token-of-the-tests", "5eed5eed5eed"]
+    {
         assert!(!text.contains(secret), "{}", &secret[..12]);
     }
 }
@@ -100,10 +102,8 @@ async fn readiness_ends_when_draining_begins() {
     let (name, url) = service.ops_urls().remove(0);
     service.with_process(&name, |process| process.signal("TERM"));
     let ops = Client::new(&url);
-    eventually("readiness is 503", PATIENCE, async || {
-        (ops.try_get("/readyz").await?.status == 503).then_some(())
-    })
-    .await;
+    eventually("readiness is 503", PATIENCE, async || (ops.try_get("/readyz").await?.status == 503).then_some(()))
+        .await;
     assert_eq!(ops.get("/healthz").await.status, 200, "alive while draining");
     crate::support::Reply::read(open).await.complete();
 }
@@ -135,8 +135,11 @@ async fn config_prints_what_is_in_force_and_hides_secrets() {
 #[tokio::test]
 async fn all_mistakes_of_a_configuration_are_told_together() {
     let directory = tempfile::tempdir().unwrap();
-    let environment =
-        [("SWITCHBOARD__INGRESS__LISTEN", "nowhere"), ("SWITCHBOARD__PROFILE", "both"), ("SWITCHBOARD__BUS__PARTITIONS", "many")];
+    let environment = [
+        ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
+        ("SWITCHBOARD__PROFILE", "both"),
+        ("SWITCHBOARD__BUS__PARTITIONS", "many"),
+    ];
     let (status, output) = command(directory.path(), "bad", &["serve"], &environment).run(PATIENCE);
     assert!(!status.success());
     for key in ["ingress.listen", "profile", "bus.partitions"] {

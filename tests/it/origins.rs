@@ -20,10 +20,16 @@ async fn status(organization: &Organization, agent: &str, origin: Option<&str>) 
 async fn entries_are_compared_as_parsed_hosts() {
     let service = SharedService::get().await;
     let domains = json!([
-        "https://full.example", "https://port.example:8443", "bare.example", "bareport.example:8443",
-        "*.wild.example", "localhost", "localhost:3000"
+        "https://full.example",
+        "https://port.example:8443",
+        "bare.example",
+        "bareport.example:8443",
+        "*.wild.example",
+        "localhost",
+        "localhost:3000"
     ]);
-    let organization = OrganizationDocument::new().agent("shop", json!({"allowedDomains": domains})).apply(&service).await;
+    let organization =
+        OrganizationDocument::new().agent("shop", json!({"allowedDomains": domains})).apply(&service).await;
     let table = [
         (None, true),
         (Some("https://full.example"), true),

@@ -112,8 +112,10 @@ async fn eight_may_wait_behind_a_running_reply_and_the_ninth_is_refused() {
         .await;
     }
     let history = client.history(organization.shop(), "s").await;
-    let questions: Vec<_> = history["messages"].as_array().unwrap().iter().step_by(2).map(|m| m["content"].clone()).collect();
-    let expected: Vec<_> =
-        std::iter::once(json!("[[slow]] first")).chain((0..8).map(|number| json!(format!("waiting {number}")))).collect();
+    let questions: Vec<_> =
+        history["messages"].as_array().unwrap().iter().step_by(2).map(|m| m["content"].clone()).collect();
+    let expected: Vec<_> = std::iter::once(json!("[[slow]] first"))
+        .chain((0..8).map(|number| json!(format!("waiting {number}"))))
+        .collect();
     assert_eq!(questions, expected);
 }

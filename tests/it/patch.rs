@@ -55,7 +55,18 @@ async fn a_rating_is_a_json_number_from_1_to_5() {
         let answer = client.patch(&path, &json!({"rating": good})).await;
         assert_eq!(answer.status, 200, "{good}: {}", answer.text);
     }
-    let bad = [json!(0), json!(6), json!(0.99), json!(5.01), json!(-1), json!("5"), json!(true), Value::Null, json!([5]), json!({})];
+    let bad = [
+        json!(0),
+        json!(6),
+        json!(0.99),
+        json!(5.01),
+        json!(-1),
+        json!("5"),
+        json!(true),
+        Value::Null,
+        json!([5]),
+        json!({}),
+    ];
     for rating in bad {
         let answer = client.patch(&path, &json!({"rating": rating})).await;
         answer.assert_problem(400, Some("INVALID_RATING"));

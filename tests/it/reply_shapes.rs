@@ -32,7 +32,8 @@ async fn stream_false_in_the_body_wins_over_the_accept_header() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let body = json!({"message": "hi", "sessionId": "s", "stream": false});
-    let request = organization.client().request(reqwest::Method::POST, &path).header("accept", "text/plain").json(&body);
+    let request =
+        organization.client().request(reqwest::Method::POST, &path).header("accept", "text/plain").json(&body);
     let reply = Reply::read(request.send().await.unwrap()).await;
     assert!(reply.required_header("content-type").starts_with("application/json"));
     assert_eq!(reply.into_answer().json()["content"], "ok");

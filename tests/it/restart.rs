@@ -4,9 +4,7 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{
-    Answer, Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
-};
+use crate::support::{Answer, Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually};
 
 /// Kills whatever runs models: the whole product when it is one process.
 async fn kill_and_restart_workers(service: &TestService) {

@@ -59,8 +59,12 @@ async fn events_are_resumed_with_the_last_event_id() {
     let request = client.request(Method::GET, &path).header("accept", "text/event-stream");
     let rest = Events::read(request.header("last-event-id", format!("{generation}.8")).send().await.unwrap()).await;
     assert_eq!(rest.status, 200);
-    let joined: String =
-        rest.events.iter().filter(|(name, ..)| name == "delta").map(|(.., data)| data["text"].as_str().unwrap()).collect();
+    let joined: String = rest
+        .events
+        .iter()
+        .filter(|(name, ..)| name == "delta")
+        .map(|(.., data)| data["text"].as_str().unwrap())
+        .collect();
     assert_eq!(joined, text[8..]);
     assert_eq!(rest.only("done")["status"], "completed");
 }

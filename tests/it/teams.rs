@@ -131,7 +131,9 @@ async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
     second.complete();
     assert_eq!(second.required_header("x-conversation-id"), conversation);
     let foreign = organization.client().chat(organization.agent("billing"), "a", "hi").await;
-    for (session, id) in [("b", conversation.as_str()), ("a", &foreign.required_header("x-conversation-id")), ("a", "conv_x")] {
+    for (session, id) in
+        [("b", conversation.as_str()), ("a", &foreign.required_header("x-conversation-id")), ("a", "conv_x")]
+    {
         let body = json!({"message": "hi", "sessionId": session, "conversationId": id});
         chat_in(&organization, body).await.into_answer().assert_problem(400, None);
     }

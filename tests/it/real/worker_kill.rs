@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
+    Answer, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
 };
 
 const CHATS: usize = 12;
@@ -50,7 +50,8 @@ async fn assert_stored_once(organization: &Organization, number: usize, reply: &
 async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on() {
     let service = TestService::start().await;
     let script = Script::counts(120, Duration::from_millis(50)).continues_prefix();
-    let organization = Organization::with_agent(&service, script.clone()).await;
+    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    organization.script(script.clone());
     let replies = kill_one_worker_in_mid_reply(&service, &organization).await;
     for (number, reply) in replies.iter().enumerate() {
         assert_eq!(reply.complete(), script.text, "reply {number}");

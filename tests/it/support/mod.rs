@@ -12,7 +12,7 @@ mod wait;
 
 pub(crate) use background::background;
 pub(crate) use client::{Answer, Client};
-pub(crate) use model::{End, RecordedRequest, Script, ScriptedModel};
+pub(crate) use model::{End, Script, ScriptedModel};
 pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};

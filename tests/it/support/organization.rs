@@ -33,12 +33,19 @@ impl OrganizationDocument {
     pub(crate) fn new() -> Self {
         let slug = unique("org-");
         let model = unique("model-");
-        let provider = json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-test", "model": model});
+        let provider =
+            json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-test", "model": model});
         let value = json!({
             "slug": slug, "name": format!("Organization {slug}"), "providers": [provider],
             "agents": [], "teams": [], "keys": []
         });
         Self { model, value }.key("all", &[])
+    }
+
+    /// Its provider says that it continues an unfinished assistant message.
+    pub(crate) fn continuing(mut self) -> Self {
+        self.value["providers"][0]["continuesPrefix"] = true.into();
+        self
     }
 
     /// An agent; `settings` win over the usual ones.

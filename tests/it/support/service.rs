@@ -42,6 +42,7 @@ pub(crate) struct TestService {
     /// How it runs.
     pub(crate) profile: Profile,
     /// Prefix of its topics, keys and tables.
+    #[cfg_attr(not(feature = "real-services"), expect(dead_code, reason = "only real services have names to look up"))]
     pub(crate) namespace: String,
     directory: PathBuf,
     processes: Mutex<Vec<Process>>,
@@ -162,8 +163,7 @@ impl TestService {
 
     /// Fails the running test if a process has died by itself or panicked.
     pub(crate) fn complain(&self) {
-        let complaints: Vec<_> =
-            self.processes.lock().unwrap().iter_mut().filter_map(Process::complaint).collect();
+        let complaints: Vec<_> = self.processes.lock().unwrap().iter_mut().filter_map(Process::complaint).collect();
         if complaints.is_empty() {
             return;
         }
@@ -247,12 +247,7 @@ fn migrate(environment: &[(String, String)], directory: &Path) {
     assert!(status.success(), "migrate failed: {status}\n{log}");
 }
 
-fn environment(
-    profile: Profile,
-    namespace: &str,
-    directory: &Path,
-    extra: &[(&str, &str)],
-) -> Vec<(String, String)> {
+fn environment(profile: Profile, namespace: &str, directory: &Path, extra: &[(&str, &str)]) -> Vec<(String, String)> {
     let data = directory.join("data").to_string_lossy().into_owned();
     let mut variables = vec![
         ("SWITCHBOARD__SECRET", SECRET.to_owned()),
@@ -277,7 +272,8 @@ fn environment(
 
 /// Where a real service answers; without it the cluster profile cannot be tested, and that is a failure.
 pub(crate) fn service_address(variable: &str) -> String {
-    std::env::var(variable).unwrap_or_else(|_| panic!("{variable} is not set: run tests/services/up.sh, or `make test`"))
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set: run tests/services/up.sh, or `make test`"))
 }
 
 /// A folder of this run; those of runs that have ended are removed first.

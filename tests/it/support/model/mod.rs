@@ -7,7 +7,6 @@ mod wire;
 use std::{
     collections::HashMap,
     sync::{Arc, Mutex, OnceLock},
-    time::Instant,
 };
 
 use axum::{Json, Router, extract::State, response::Response, routing::post};
@@ -38,8 +37,6 @@ pub(crate) struct RecordedRequest {
     pub(crate) messages: Vec<(String, String)>,
     /// Whether a stream was asked for.
     pub(crate) streams: bool,
-    /// When it came.
-    pub(crate) at: Instant,
     /// Everything.
     pub(crate) body: Value,
     open: std::sync::Weak<()>,
@@ -124,7 +121,6 @@ fn record(body: Value, open: &Arc<()>) -> RecordedRequest {
         model: text_of(&body["model"]),
         messages,
         streams: body["stream"].as_bool().unwrap_or(false),
-        at: Instant::now(),
         body,
         open: Arc::downgrade(open),
     }

@@ -9,9 +9,7 @@ pub(crate) struct Script {
     pub(crate) text: String,
     /// Characters in a chunk.
     pub(crate) chunk_chars: usize,
-    /// Before the first chunk.
-    pub(crate) first_delay: Duration,
-    /// Before each further chunk.
+    /// Before each chunk.
     pub(crate) delay: Duration,
     /// What follows the text.
     pub(crate) end: End,
@@ -21,6 +19,8 @@ pub(crate) struct Script {
     pub(crate) instead: Option<(&'static str, String)>,
     /// Goes on where a last message of the assistant ends.
     pub(crate) continues_prefix: bool,
+    /// Breaks off after so many characters when there is no prefix to go on from.
+    pub(crate) first_call_chars: Option<usize>,
 }
 
 /// What follows the text.
@@ -59,12 +59,12 @@ impl Script {
         Self {
             text: text.to_owned(),
             chunk_chars: 8,
-            first_delay: Duration::ZERO,
             delay: Duration::ZERO,
             end: End::Finish("stop"),
             refusals: Refusals::default(),
             instead: None,
             continues_prefix: false,
+            first_call_chars: None,
         }
     }
 
@@ -99,11 +99,6 @@ impl Script {
         Self { delay, ..self }
     }
 
-    /// A pause before the first chunk.
-    pub(crate) fn begins_after(self, first_delay: Duration) -> Self {
-        Self { first_delay, ..self }
-    }
-
     /// What follows the text.
     pub(crate) fn ends(self, end: End) -> Self {
         Self { end, ..self }
@@ -119,9 +114,26 @@ impl Script {
         Self { continues_prefix: true, ..self }
     }
 
-    /// The chunks that follow `prefix`.
-    pub(crate) fn chunks_after(&self, prefix: &str) -> Vec<String> {
-        let rest: Vec<char> = self.text.strip_prefix(prefix).unwrap_or(&self.text).chars().collect();
-        rest.chunks(self.chunk_chars.max(1)).map(|chunk| chunk.iter().collect()).collect()
+    /// Breaks off after so many characters, unless it is asked to go on from there.
+    pub(crate) fn breaks_off_once(self, first_call_chars: usize) -> Self {
+        Self { first_call_chars: Some(first_call_chars), ..self }
+    }
+
+    /// What one call does that brings this prefix: all of it, or what is left to say, or the part before a break.
+    pub(crate) fn for_call(&self, prefix: &str) -> Self {
+        let prefix = if self.continues_prefix { prefix } else { "" };
+        let mut call = self.clone();
+        call.text = self.text.strip_prefix(prefix).unwrap_or(&self.text).to_owned();
+        if let Some(chars) = self.first_call_chars.filter(|_| prefix.is_empty()) {
+            call.text = self.text.chars().take(chars).collect();
+            call.end = End::Cut;
+        }
+        call
+    }
+
+    /// The text in chunks.
+    pub(crate) fn chunks(&self) -> Vec<String> {
+        let text: Vec<char> = self.text.chars().collect();
+        text.chunks(self.chunk_chars.max(1)).map(|chunk| chunk.iter().collect()).collect()
     }
 }

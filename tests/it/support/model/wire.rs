@@ -19,7 +19,11 @@ pub(super) fn answer(script: &Script, request: &RecordedRequest, open: Arc<()>) 
     if let Some((content_type, body)) = &script.instead {
         return ([("content-type", *content_type)], body.clone()).into_response();
     }
-    if request.streams { streamed(script, request, open) } else { whole(script, request) }
+    if request.streams {
+        streamed(&script.for_call(request.assistant_prefix()), request, open)
+    } else {
+        whole(script, request)
+    }
 }
 
 /// An error of this status, in the protocol's shape.
@@ -43,14 +47,13 @@ fn whole(script: &Script, request: &RecordedRequest) -> Response {
 }
 
 fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
-    let prefix = if script.continues_prefix { request.assistant_prefix() } else { "" };
     let model = request.model.clone();
-    let texts = script.chunks_after(prefix).into_iter().map(move |text| chunk(&model, json!({"content": text}), None));
-    let (first_delay, delay) = (script.first_delay, script.delay);
+    let texts = script.chunks().into_iter().map(move |text| chunk(&model, json!({"content": text}), None));
+    let delay = script.delay;
     let first = stream::iter([chunk(&request.model, json!({"role": "assistant", "content": ""}), None)]);
     let body = first
-        .chain(stream::iter(texts).enumerate().then(move |(number, event)| async move {
-            tokio::time::sleep(if number == 0 { first_delay + delay } else { delay }).await;
+        .chain(stream::iter(texts).then(move |event| async move {
+            tokio::time::sleep(delay).await;
             event
         }))
         .map(Ok)
@@ -75,7 +78,9 @@ fn end(script: &Script, request: &RecordedRequest) -> impl Stream<Item = io::Res
         End::NoFinishReason => vec![done()],
         End::Nothing | End::Silence => vec![],
         End::Cut => vec![Err(io::Error::other("cut by script"))],
-        End::ErrorEvent => vec![Ok(event(&json!({"error": {"message": "overloaded by script", "type": "server_error"}})))],
+        End::ErrorEvent => {
+            vec![Ok(event(&json!({"error": {"message": "overloaded by script", "type": "server_error"}})))]
+        }
         End::Garbage => vec![Ok(Bytes::from_static(b"data: {\"choices\": [ this is no JSON\n\n")), done()],
     };
     let silent = script.end == End::Silence;

@@ -1,3 +1,0 @@
-//! The rules that no compiler checks, checked over the source itself.
-
-fn main() {}
