@@ -33,7 +33,8 @@ mod origins;
 mod parallel;
 #[cfg(test)]
 mod patch;
-#[cfg(all(test, feature = "real-services"))]
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 mod real;
 #[cfg(test)]
 mod reply_shapes;

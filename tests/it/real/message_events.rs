@@ -38,7 +38,7 @@ async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
         expected.push(reply.complete());
     }
     let events = events_of(&service, &conversation, 6).await;
-    let contents: Vec<_> = events.iter().map(|event| content(event)).collect();
+    let contents: Vec<_> = events.iter().map(content).collect();
     assert_eq!(contents, expected);
     for event in &events {
         assert_eq!(event.org_id.as_str(), organization.id);

@@ -95,8 +95,12 @@ impl TestService {
 
     /// The same, with further environment variables for all processes.
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
+        Self::start_as(Profile::wanted(), extra).await
+    }
+
+    /// The same, of a certain profile.
+    pub(crate) async fn start_as(profile: Profile, extra: &[(&str, &str)]) -> Self {
         super::background();
-        let profile = Profile::wanted();
         let namespace = unique("t");
         let directory = fresh_directory(&namespace);
         let environment = environment(profile, &namespace, &directory, extra);
