@@ -8,7 +8,7 @@ use prometheus::Registry;
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
 use switchboard_ingress::Ingress;
-use switchboard_workers::{DefaultProvider, WorkerContext, WorkerMetrics, demo_model::DemoModel};
+use switchboard_workers::{DefaultProvider, WorkerContext, WorkerMetrics, demo_model::{DEMO_MODEL, DemoModel}};
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
@@ -21,8 +21,6 @@ use crate::{
     telemetry::Telemetry,
 };
 
-/// Model name of the built-in demo, in `X-Model` too.
-const DEMO_MODEL: &str = "demo";
 /// How long the private port may take to close.
 const OPS_DRAIN: Duration = Duration::from_secs(1);
 
@@ -190,7 +188,7 @@ impl Parts {
         }
         let demo = DemoModel::start().await.context("cannot start the demo model")?;
         let provider = DefaultProvider {
-            base_url: demo.base_url().to_owned(),
+            base_url: demo.base_url(),
             api_key: Some(demo.token().clone()),
             model: DEMO_MODEL.into(),
             continues_prefix: true,

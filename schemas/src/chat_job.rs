@@ -7,6 +7,7 @@ use crate::{ids::TeamId, turn::Turn, versioned::Record};
 
 /// A message that a team is to answer. In order per conversation, at least once, safe to repeat.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ChatJob {
     /// The team.
     pub team_id: TeamId,

@@ -38,6 +38,7 @@ impl ConversationJob {
 
 /// A message that an agent is to answer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AnswerJob {
     /// The agent.
     pub agent_id: AgentId,
@@ -57,6 +58,7 @@ fn first_attempt() -> u32 {
 
 /// A routing decision.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Routed {
     /// The team that was addressed.
     pub team_id: TeamId,
@@ -66,6 +68,7 @@ pub struct Routed {
 
 /// A change of a conversation's metadata, applied by the worker that owns the conversation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct PatchJob {
     /// Names the change, so that a repeat makes the same event.
     pub event_id: EventId,

@@ -3,13 +3,15 @@
 //! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
 //! [`api_key`] are what an organization configures; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
-//! [`message_event`] is what analytics reads. [`topics`] is the one table of where each of them travels.
+//! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
+//! table of where each of them travels.
 
 pub mod agent;
 pub mod api_key;
 pub mod base32;
 pub mod chat_job;
 pub mod client_text;
+pub mod control_event;
 pub mod conversation;
 pub mod email;
 pub mod ids;

@@ -1,5 +1,5 @@
 //! What happened in conversations, for analytics: a public contract on [`crate::topics::Topic::Messages`], keyed by
-//! conversation. At least once and in order per conversation; `event_id` is stable, so that repeats can be dropped.
+//! conversation. At least once and in order per conversation; `eventId` is stable, so that repeats can be dropped.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,6 +16,7 @@ use crate::{
 
 /// One fact about one conversation. The common fields stand first and flat, so that table engines read them as columns.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct MessageEvent {
     /// Stable across repeats of the same fact.
     pub event_id: EventId,
@@ -71,6 +72,7 @@ pub enum Fact {
 
 /// A user message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct UserMessageFact {
     /// Message.
     pub message_id: MessageId,
@@ -92,6 +94,7 @@ pub struct UserMessageFact {
 
 /// A reply in its final state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct AssistantMessageFact {
     /// Message.
     pub message_id: MessageId,
@@ -129,6 +132,7 @@ pub struct AssistantMessageFact {
 
 /// A change of metadata.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct ConversationUpdatedFact {
     /// Keys as they are now; `null` where one was cleared. Personal data.
     pub changes: Map<String, Value>,

@@ -12,6 +12,7 @@ use crate::{
 
 /// One user message and its circumstances.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
 pub struct Turn {
     /// Tenant.
     pub org_id: OrgId,
@@ -54,7 +55,7 @@ impl Turn {
 
 /// What a client says of its visitor.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(default)]
+#[serde(rename_all = "camelCase", default)]
 pub struct Visitor {
     /// Across sessions.
     pub id: Option<VisitorId>,

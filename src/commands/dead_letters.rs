@@ -17,9 +17,9 @@ const QUIET: Duration = Duration::from_secs(6);
 /// How long a replayed record may take to be acknowledged.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Headers that say why a record is here.
-const SHOWN_HEADERS: [&str; 5] = ["reason", "class", "attempts", "source-topic", "worker"];
+const SHOWN_HEADERS: [&str; 5] = ["dlq-reason", "dlq-class", "dlq-attempts", SOURCE_TOPIC, "dlq-first-seen"];
 /// The header that says where a record came from.
-const SOURCE_TOPIC: &str = "source-topic";
+const SOURCE_TOPIC: &str = "dlq-topic";
 
 /// What to do with dead letters.
 #[derive(Subcommand)]

@@ -1,1 +1,3 @@
-//! Placeholder.
+//! Jobs in, replies out: routing and inference workers.
+
+pub mod demo_model;
