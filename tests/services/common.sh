@@ -1,6 +1,7 @@
 # What the service scripts share, so that each of them says only what is special to its service.
 # Sourced, never run: the caller has set `set -euo pipefail`.
 
+# shellcheck disable=SC2034  # those who source this use it
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 CACHE=${SWITCHBOARD_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/switchboard-tests}
 

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the test command needs and a fresh machine lacks; asks nothing and says what it does.
-# install.sh [build|services]...      default: both
+# install.sh [build|services|deploy]...      default: the first two
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -56,7 +56,15 @@ services() {
   [ "${java_major:-0}" -ge 17 ] || die "Java 17 or newer is needed, this is ${java_major:-none}"
 }
 
+# What checks the deployment files.
+deploy() {
+  command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 || missing+=(docker-compose)
+  need promtool prometheus; need shellcheck shellcheck; need python3 python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  install_missing; missing=()
+}
+
 [ $# -gt 0 ] || set -- build services
 for part in "$@"; do
-  case $part in build) build ;; services) services ;; *) die "build or services, not '$part'" ;; esac
+  case $part in build) build ;; services) services ;; deploy) deploy ;; *) die "build, services or deploy, not '$part'" ;; esac
 done
