@@ -1,1 +1,250 @@
 //! Offsets finished in any order, committed as a contiguous prefix.
+//!
+//! Many jobs of one partition run at once, yet a consumer group remembers one offset. The ledger gives that offset (the
+//! low-water mark) and packs what was finished above it into the commit's metadata, so that the next owner of the
+//! partition runs exactly what is unfinished.
+
+use std::collections::BTreeSet;
+
+use super::CommitMark;
+
+/// Offsets between the low-water mark and the newest one that may be taken; the metadata has one bit for each.
+pub const LEDGER_WINDOW_OFFSETS: u64 = 16_384;
+
+/// Tells our metadata from what an operator's tool may have written.
+const METADATA_PREFIX: &str = "v1:";
+const BITS_PER_CHAR: u64 = 6;
+const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789-_";
+
+/// The ledger of one assignment of one partition.
+#[derive(Debug, Default)]
+pub struct Ledger {
+    /// Every offset below is finished.
+    next: u64,
+    /// One more than the newest offset taken; not below `next`.
+    end: u64,
+    open: BTreeSet<u64>,
+    /// Finished offsets from `next` on.
+    finished: BTreeSet<u64>,
+    moved: bool,
+}
+
+/// What to do with a record.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Take {
+    /// Run it, then call [`Ledger::finish`].
+    Run,
+    /// An earlier owner finished it.
+    AlreadyFinished,
+}
+
+impl Ledger {
+    /// Goes on where the last owner stopped; metadata that is not ours counts as empty.
+    pub fn resume(mark: Option<&CommitMark>) -> Self {
+        let Some(mark) = mark else { return Self::default() };
+        let finished = decode(mark.next_offset, &mark.finished);
+        Self { next: mark.next_offset, end: mark.next_offset, finished, ..Self::default() }
+    }
+
+    /// Takes a record; offsets rise from call to call, gaps are allowed.
+    pub fn take(&mut self, offset: u64) -> Take {
+        if offset < self.next || self.open.contains(&offset) {
+            return Take::AlreadyFinished;
+        }
+        self.end = self.end.max(offset.saturating_add(1));
+        let take = if self.finished.contains(&offset) {
+            Take::AlreadyFinished
+        } else {
+            self.open.insert(offset);
+            Take::Run
+        };
+        self.advance();
+        take
+    }
+
+    /// Notes that the job of an offset is final; an offset that is not open is ignored.
+    pub fn finish(&mut self, offset: u64) {
+        if self.open.remove(&offset) {
+            self.finished.insert(offset);
+            self.moved = true;
+            self.advance();
+        }
+    }
+
+    /// What to commit, if it moved since the last call.
+    pub fn mark(&mut self) -> Option<CommitMark> {
+        std::mem::take(&mut self.moved)
+            .then(|| CommitMark { next_offset: self.next, finished: encode(self.next, &self.finished) })
+    }
+
+    /// Jobs that were taken and are not finished.
+    pub fn open(&self) -> usize {
+        self.open.len()
+    }
+
+    /// Whether nothing more may be taken until the low-water mark moves. What is finished beyond the window is not
+    /// remembered by the mark and would run again.
+    pub fn is_full(&self) -> bool {
+        self.end - self.next >= LEDGER_WINDOW_OFFSETS
+    }
+
+    fn advance(&mut self) {
+        let next = self.open.first().copied().unwrap_or(self.end);
+        if next > self.next {
+            self.next = next;
+            self.finished = self.finished.split_off(&next);
+            self.moved = true;
+        }
+    }
+}
+
+fn encode(next: u64, finished: &BTreeSet<u64>) -> String {
+    let mut sextets: Vec<u8> = Vec::new();
+    for distance in finished.iter().map(|offset| offset - next).take_while(|far| *far < LEDGER_WINDOW_OFFSETS) {
+        let index = usize::try_from(distance / BITS_PER_CHAR).unwrap_or(usize::MAX);
+        // Ends with the last finished offset, so that a small set stays small.
+        sextets.resize(sextets.len().max(index + 1), 0);
+        sextets[index] |= 1 << (distance % BITS_PER_CHAR);
+    }
+    if sextets.is_empty() {
+        return String::new();
+    }
+    let chars = sextets.iter().map(|sextet| char::from(ALPHABET[usize::from(*sextet)]));
+    METADATA_PREFIX.chars().chain(chars).collect()
+}
+
+fn decode(next: u64, metadata: &str) -> BTreeSet<u64> {
+    parse(next, metadata).unwrap_or_default()
+}
+
+fn parse(next: u64, metadata: &str) -> Option<BTreeSet<u64>> {
+    let chars = metadata.strip_prefix(METADATA_PREFIX)?.as_bytes();
+    let mut finished = BTreeSet::new();
+    for (start, char) in (0..LEDGER_WINDOW_OFFSETS).step_by(6).zip(chars) {
+        let sextet = ALPHABET.iter().position(|letter| letter == char)?;
+        let bits = (0..BITS_PER_CHAR).filter(|bit| sextet >> bit & 1 == 1);
+        finished.extend(bits.filter_map(|bit| next.checked_add(start + bit)));
+    }
+    Some(finished)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::{collection::vec, prelude::*};
+
+    use super::*;
+
+    /// Kafka's `offset.metadata.max.bytes`.
+    const METADATA_MAX_BYTES: usize = 4096;
+
+    /// Offsets with gaps, and an order in which some of them are finished.
+    fn history() -> impl Strategy<Value = (Vec<u64>, Vec<u64>)> {
+        (0..5000u64, vec(1..9u64, 1..60)).prop_flat_map(|(first, steps)| {
+            let offsets: Vec<u64> = steps
+                .iter()
+                .scan(first, |offset, step| {
+                    *offset += step;
+                    Some(*offset)
+                })
+                .collect();
+            let some = proptest::sample::subsequence(offsets.clone(), 0..=offsets.len()).prop_shuffle();
+            (Just(offsets), some)
+        })
+    }
+
+    proptest! {
+        #[test]
+        fn the_mark_never_passes_an_unfinished_offset((offsets, finished) in history()) {
+            let mut ledger = Ledger::resume(None);
+            for offset in &offsets {
+                prop_assert_eq!(ledger.take(*offset), Take::Run);
+            }
+            let mut unfinished: BTreeSet<u64> = offsets.iter().copied().collect();
+            for offset in finished {
+                ledger.finish(offset);
+                unfinished.remove(&offset);
+                let mark = ledger.mark().expect("a finish moves the mark");
+                let expected = unfinished.first().copied().unwrap_or(offsets[offsets.len() - 1] + 1);
+                prop_assert_eq!(mark.next_offset, expected);
+                prop_assert_eq!(ledger.open(), unfinished.len());
+            }
+        }
+
+        #[test]
+        fn redelivery_after_a_resume_runs_exactly_the_unfinished((offsets, finished) in history()) {
+            let mut ledger = Ledger::resume(None);
+            offsets.iter().for_each(|offset| { ledger.take(*offset); });
+            finished.iter().for_each(|offset| ledger.finish(*offset));
+            let mark = ledger.mark().expect("taking moved it");
+
+            let mut resumed = Ledger::resume(Some(&mark));
+            for offset in offsets {
+                let expected = if finished.contains(&offset) { Take::AlreadyFinished } else { Take::Run };
+                prop_assert_eq!(resumed.take(offset), expected);
+            }
+        }
+
+        #[test]
+        fn a_second_resume_remembers_what_the_first_owner_finished((offsets, finished) in history()) {
+            let mut first = Ledger::resume(None);
+            offsets.iter().for_each(|offset| { first.take(*offset); });
+            finished.iter().for_each(|offset| first.finish(*offset));
+            let mut second = Ledger::resume(first.mark().as_ref());
+            let mut rest: Vec<u64> = offsets.iter().copied().filter(|offset| !finished.contains(offset)).collect();
+            // The second owner finishes only its newest record, then dies.
+            rest.iter().for_each(|offset| { second.take(*offset); });
+            if let Some(newest) = rest.pop() {
+                second.finish(newest);
+                let mut third = Ledger::resume(second.mark().as_ref());
+                let run: Vec<u64> = offsets.into_iter().filter(|offset| third.take(*offset) == Take::Run).collect();
+                prop_assert_eq!(run, rest);
+            }
+        }
+
+        #[test]
+        fn metadata_of_a_full_window_fits_into_a_commit(seed in any::<u64>()) {
+            let mut ledger = Ledger::resume(None);
+            (0..LEDGER_WINDOW_OFFSETS).for_each(|offset| { ledger.take(offset); });
+            prop_assert!(ledger.is_full());
+            (1..LEDGER_WINDOW_OFFSETS).filter(|offset| (seed >> (offset % 64)) & 1 == 1 || *offset == LEDGER_WINDOW_OFFSETS - 1)
+                .for_each(|offset| ledger.finish(offset));
+            let mark = ledger.mark().expect("moved");
+            prop_assert!(mark.finished.len() < METADATA_MAX_BYTES);
+            prop_assert_eq!(Ledger::resume(Some(&mark)).take(LEDGER_WINDOW_OFFSETS - 1), Take::AlreadyFinished);
+        }
+
+        #[test]
+        fn metadata_of_others_counts_as_empty(metadata in "\\PC{0,40}", next in any::<u64>()) {
+            let ledger = Ledger::resume(Some(&CommitMark { next_offset: next, finished: metadata.clone() }));
+            prop_assert!(metadata.starts_with(METADATA_PREFIX) || ledger.finished.is_empty());
+        }
+    }
+
+    #[test]
+    fn a_mark_is_given_once() {
+        let mut ledger = Ledger::resume(None);
+        ledger.take(0);
+        assert_eq!(ledger.mark(), None);
+        ledger.finish(0);
+        assert_eq!(ledger.mark(), Some(CommitMark { next_offset: 1, finished: String::new() }));
+        assert_eq!(ledger.mark(), None);
+        ledger.finish(0);
+        assert_eq!(ledger.mark(), None);
+    }
+
+    #[test]
+    fn damaged_metadata_runs_the_records_again() {
+        let damaged = CommitMark { next_offset: 7, finished: "v1:A!".to_owned() };
+        assert_eq!(Ledger::resume(Some(&damaged)).take(8), Take::Run);
+    }
+
+    #[test]
+    fn a_full_window_opens_when_its_oldest_job_is_finished() {
+        let mut ledger = Ledger::resume(None);
+        ledger.take(0);
+        ledger.take(LEDGER_WINDOW_OFFSETS);
+        assert!(ledger.is_full());
+        ledger.finish(0);
+        assert!(!ledger.is_full());
+    }
+}

@@ -14,7 +14,14 @@
 //! The embedded twin is a log in SQLite with partitions, consumer groups and committed offsets; it rebalances when
 //! a consumer joins or leaves and redelivers what was not committed, like the real one.
 
+pub mod embedded;
+pub mod kafka;
 pub mod ledger;
+
+#[cfg(test)]
+mod conformance;
+mod lock;
+mod placement;
 
 use std::{fmt, time::Duration};
 

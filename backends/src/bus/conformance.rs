@@ -1,0 +1,451 @@
+//! The contract of the bus, one function a sentence; both twins run them, each on a fresh bus with four partitions.
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    time::Duration,
+};
+
+use bytes::Bytes;
+use futures::FutureExt;
+use switchboard_schemas::{time::Timestamp, topics::Topic};
+use tokio::time::{Instant, timeout, timeout_at};
+
+use super::{
+    Bus, BusEvent, CommitMark, Consumer, IncomingRecord, OutgoingRecord, PartitionId,
+    ledger::{Ledger, Take},
+};
+
+/// Partitions of the busy topics of every bus under test.
+pub(super) const PARTITIONS: u32 = 4;
+const DEADLINE: Duration = Duration::from_secs(30);
+const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
+const GROUP: &str = "workers";
+
+/// Makes one test of each sentence. `$open` is an async function that gives a fresh bus and what must outlive it.
+macro_rules! bus_conformance {
+    ($open:path) => {
+        $crate::bus::conformance::bus_conformance! { $open:
+            records_of_a_key_come_in_the_order_of_their_acknowledgements
+            a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped
+            a_committed_mark_comes_back_at_the_next_assignment
+            consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves
+            a_mark_for_a_partition_that_is_no_longer_owned_is_dropped
+            marks_that_were_given_are_written_when_a_partition_is_revoked
+            nothing_is_lost_or_left_unmarked_while_members_come_and_go
+            a_paused_partition_is_silent_until_it_is_resumed
+            a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing
+            every_group_gets_every_record
+            records_arrive_byte_for_byte
+            dropping_a_publish_does_not_take_the_record_back
+            dropping_next_loses_nothing
+            lag_counts_what_is_not_committed
+            a_second_migration_changes_nothing
+            a_bus_that_works_says_so
+        }
+    };
+    ($open:path: $($sentence:ident)*) => {
+        $(
+            #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+            async fn $sentence() {
+                let (bus, _outlives) = $open().await;
+                $crate::bus::conformance::$sentence(&bus).await;
+            }
+        )*
+    };
+}
+pub(super) use bus_conformance;
+
+pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements(bus: &impl Bus) {
+    for number in 0..60 {
+        publish(bus, &format!("key {}", number % 5), &number.to_string()).await;
+    }
+    let mut consumer = join(bus, GROUP).await;
+    let mut by_key: BTreeMap<String, Vec<u32>> = BTreeMap::new();
+    for record in records(&mut *consumer, 60).await {
+        by_key.entry(record.key.clone()).or_default().push(text(&record).parse().unwrap());
+    }
+    assert_eq!(by_key.len(), 5);
+    assert!(by_key.values().all(|numbers| numbers.len() == 12 && numbers.is_sorted()));
+}
+
+pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped(bus: &impl Bus) {
+    for number in 0..3 {
+        publish(bus, "key", &number.to_string()).await;
+    }
+    let mut first = join(bus, GROUP).await;
+    let seen = texts(&records(&mut *first, 3).await);
+    drop(first);
+    let mut second = join(bus, GROUP).await;
+    assert_eq!(texts(&records(&mut *second, 3).await), seen);
+}
+
+pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &impl Bus) {
+    for number in 0..3 {
+        publish(bus, "key", &number.to_string()).await;
+    }
+    let mut first = join(bus, GROUP).await;
+    let seen = records(&mut *first, 3).await;
+    // As long as a full window makes it.
+    let mark = CommitMark { next_offset: seen[1].offset, finished: format!("v1:{}", "B".repeat(2731)) };
+    first.commit(seen[0].partition, mark.clone());
+    first.close().await.unwrap();
+
+    let mut second = join(bus, GROUP).await;
+    let mut committed = None;
+    let record = loop {
+        match next(&mut *second).await {
+            BusEvent::Assigned { partition, committed: mark, .. } if partition == seen[0].partition => committed = mark,
+            BusEvent::Record(record) => break record,
+            _ => {}
+        }
+    };
+    assert_eq!(committed, Some(mark));
+    assert_eq!(record.offset, seen[1].offset);
+}
+
+pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(bus: &impl Bus) {
+    let (mut one, mut two) = (Owner::join(bus).await, Owner::join(bus).await);
+    run_until(&mut one, &mut two, |one, two| one.owned.len() == 2 && two.owned.len() == 2).await;
+    assert!(one.partitions().is_disjoint(&two.partitions()));
+
+    let before = two.owned.clone();
+    one.consumer.close().await.unwrap();
+    while two.owned.len() < 4 {
+        two.step().await;
+    }
+    assert!(before.iter().all(|(partition, epoch)| two.owned[partition] == *epoch), "what stayed was not touched");
+    let newest = before.values().max().unwrap();
+    let taken_over = two.owned.iter().filter(|(partition, _)| !before.contains_key(partition));
+    assert!(taken_over.into_iter().all(|(_, epoch)| epoch > newest), "epochs rise");
+}
+
+pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bus: &impl Bus) {
+    let mut one = Owner::join(bus).await;
+    while one.owned.len() < 4 {
+        one.step().await;
+    }
+    let mut two = Owner::join(bus).await;
+    run_until(&mut one, &mut two, |one, two| one.owned.len() == 2 && two.owned.len() == 2).await;
+    for lost in two.partitions() {
+        one.consumer.commit(lost, CommitMark { next_offset: 1000, finished: String::new() });
+    }
+    one.consumer.close().await.unwrap();
+    two.consumer.close().await.unwrap();
+
+    let mut three = join(bus, GROUP).await;
+    for _ in 0..4 {
+        let event = next(&mut *three).await;
+        assert!(matches!(event, BusEvent::Assigned { committed: None, .. }), "{event:?}");
+    }
+}
+
+pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(bus: &impl Bus) {
+    let mut one = Owner::join(bus).await;
+    while one.owned.len() < 4 {
+        one.step().await;
+    }
+    let mark = |given: u64| CommitMark { next_offset: given, finished: "v1:C".to_owned() };
+    let give = |owner: &mut Owner, given: u64| {
+        owner.partitions().into_iter().for_each(|partition| owner.consumer.commit(partition, mark(given)));
+    };
+    give(&mut one, 1);
+    let mut two = join(bus, GROUP).await;
+    // Gives marks all the time, so that some are always younger than the last regular write.
+    let (mut given, mut taken_over) = (1, 0);
+    while taken_over < 2 {
+        given += 1;
+        give(&mut one, given);
+        tokio::select! {
+            () = one.step() => {}
+            event = next(&mut *two) => {
+                let BusEvent::Assigned { committed, .. } = event else { continue };
+                assert!(committed.is_some_and(|mark| mark.finished == "v1:C"));
+                taken_over += 1;
+            }
+            () = tokio::time::sleep(Duration::from_millis(1)) => {}
+        }
+    }
+}
+
+pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(bus: &impl Bus) {
+    const ROUNDS: u32 = 6;
+    const RECORDS: u32 = 50;
+    let (mut workers, mut finished) = (vec![Worker::join(bus).await], BTreeSet::new());
+    for round in 0..ROUNDS {
+        for number in 0..RECORDS {
+            publish(bus, &format!("key {number}"), &(round * RECORDS + number).to_string()).await;
+        }
+        // One joins; then one that has just joined leaves, by closing or by being dropped.
+        match round % 3 {
+            0 => workers.push(Worker::join(bus).await),
+            1 => workers.remove(0).consumer.close().await.unwrap(),
+            _ => drop(workers.splice(0..1, [Worker::join(bus).await])),
+        }
+        while finished.len() < ((round + 1) * RECORDS) as usize {
+            let steps = workers.iter_mut().map(|worker| worker.step().boxed());
+            finished.extend(futures::future::select_all(steps).await.0);
+        }
+    }
+    for worker in workers {
+        worker.consumer.close().await.unwrap();
+    }
+    let (mut last, mut marked) = (join(bus, GROUP).await, 0);
+    for _ in 0..PARTITIONS {
+        let BusEvent::Assigned { committed, .. } = next(&mut *last).await else { panic!("nothing is left to run") };
+        marked += committed.map_or(0, |mark| mark.next_offset);
+    }
+    assert_eq!(marked, u64::from(ROUNDS * RECORDS));
+}
+
+pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl Bus) {
+    let mut consumer = join(bus, GROUP).await;
+    publish(bus, "quiet", "0").await;
+    let quiet = records(&mut *consumer, 1).await[0].partition;
+    let loud_key = (0..).map(|number| format!("loud {number}")).find(|key| place(key) != quiet.number).unwrap();
+    consumer.pause(quiet);
+
+    // What is on its way when the pause is asked for may still come, so it must be silent ten times in a row.
+    let (mut published, mut delivered, mut silent) = (0, 0, 0);
+    let deadline = Instant::now() + DEADLINE;
+    while silent < 10 {
+        assert!(Instant::now() < deadline, "the partition was never silent");
+        published += 1;
+        publish(bus, "quiet", &published.to_string()).await;
+        publish(bus, &loud_key, "loud").await;
+        silent += 1;
+        while let record = records(&mut *consumer, 1).await.remove(0)
+            && record.partition == quiet
+        {
+            (delivered, silent) = (delivered + 1, 0);
+        }
+    }
+    consumer.resume(quiet);
+    let rest: Vec<String> = (delivered + 1..=published).map(|number| number.to_string()).collect();
+    assert_eq!(texts(&records(&mut *consumer, rest.len()).await), rest);
+}
+
+pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing(bus: &impl Bus) {
+    const RECORDS: u32 = 3000;
+    let mut idle = Owner::join(bus).await;
+    while idle.owned.len() < 4 {
+        idle.step().await;
+    }
+    let publishes = (0..RECORDS).map(|number| publish_owned(bus, format!("key {}", number % 40), number.to_string()));
+    futures::future::join_all(publishes).await;
+    // Had the idle one left, the other would get all four.
+    let mut other = Owner::join(bus).await;
+    while other.owned.len() < 2 {
+        other.step().await;
+    }
+    // Only now is the idle one polled; it learns what it lost and gets the rest without a gap.
+    while idle.records.len() + other.records.len() < RECORDS as usize {
+        tokio::select! { () = idle.step() => {}, () = other.step() => {} }
+    }
+    assert_eq!((idle.owned.len(), other.owned.len()), (2, 2));
+    let numbers: BTreeSet<u32> =
+        idle.records.iter().chain(&other.records).map(|record| text(record).parse().unwrap()).collect();
+    assert_eq!(numbers.len(), RECORDS as usize);
+    for owner in [&idle, &other] {
+        assert!(owner.records.iter().all(|record| owner.owned.contains_key(&record.partition)));
+        let mut next_offsets: BTreeMap<PartitionId, u64> = BTreeMap::new();
+        for record in &owner.records {
+            assert_eq!(
+                std::mem::replace(next_offsets.entry(record.partition).or_default(), record.offset + 1),
+                record.offset
+            );
+        }
+    }
+}
+
+pub(super) async fn every_group_gets_every_record(bus: &impl Bus) {
+    let (mut one, mut two) = (join(bus, "one").await, join(bus, "two").await);
+    for number in 0..20 {
+        publish(bus, &format!("key {number}"), &number.to_string()).await;
+    }
+    let sorted = |records: &[IncomingRecord]| texts(records).into_iter().collect::<BTreeSet<_>>();
+    let (first, second) = (records(&mut *one, 20).await, records(&mut *two, 20).await);
+    assert_eq!(sorted(&first).len(), 20);
+    assert_eq!(sorted(&first), sorted(&second));
+}
+
+pub(super) async fn records_arrive_byte_for_byte(bus: &impl Bus) {
+    let sent = OutgoingRecord {
+        topic: Topic::Jobs,
+        key: "ключ 🔑".to_owned(),
+        payload: Bytes::from_iter(0..=u8::MAX),
+        headers: vec![("traceparent".to_owned(), "00-ab".to_owned()), ("empty".to_owned(), String::new())],
+    };
+    let before = Timestamp::now();
+    bus.publish(sent.clone(), PUBLISH_TIMEOUT).await.unwrap();
+    let mut consumer = join(bus, GROUP).await;
+    let got = records(&mut *consumer, 1).await.remove(0);
+    assert_eq!((got.key, got.payload, got.headers), (sent.key, sent.payload, sent.headers));
+    // Kafka keeps milliseconds.
+    assert!((before.micros() - 1000..=Timestamp::now().micros()).contains(&got.published_at.micros()));
+}
+
+pub(super) async fn dropping_a_publish_does_not_take_the_record_back(bus: &impl Bus) {
+    let mut consumer = join(bus, GROUP).await;
+    _ = publish_owned(bus, "key".to_owned(), "dropped".to_owned()).now_or_never();
+    assert_eq!(texts(&records(&mut *consumer, 1).await), ["dropped"]);
+}
+
+pub(super) async fn dropping_next_loses_nothing(bus: &impl Bus) {
+    for number in 0..50 {
+        publish(bus, "key", &number.to_string()).await;
+    }
+    let mut consumer = join(bus, GROUP).await;
+    let (mut seen, deadline) = (Vec::new(), Instant::now() + DEADLINE);
+    while seen.len() < 50 {
+        assert!(Instant::now() < deadline, "only {} came", seen.len());
+        if let Ok(event) = timeout(Duration::from_micros(200), consumer.next()).await
+            && let BusEvent::Record(record) = event.unwrap()
+        {
+            seen.push(record.offset);
+        }
+    }
+    assert!(seen.is_sorted() && seen[49] - seen[0] == 49);
+}
+
+pub(super) async fn lag_counts_what_is_not_committed(bus: &impl Bus) {
+    for number in 0..5 {
+        publish(bus, "key", &number.to_string()).await;
+    }
+    let mut consumer = join(bus, GROUP).await;
+    let seen = records(&mut *consumer, 5).await;
+    let partition = seen[0].partition;
+    for (done, behind) in [(2, 3), (5, 0)] {
+        consumer.commit(partition, CommitMark { next_offset: seen[0].offset + done, finished: String::new() });
+        let deadline = Instant::now() + DEADLINE;
+        while consumer.lag().iter().find(|(id, _)| *id == partition).map(|(_, lag)| *lag) != Some(behind) {
+            assert!(Instant::now() < deadline, "lag is {:?}, not {behind}", consumer.lag());
+            drop(timeout(Duration::from_millis(50), consumer.next()).await);
+        }
+    }
+}
+
+pub(super) async fn a_second_migration_changes_nothing(bus: &impl Bus) {
+    publish(bus, "key", "kept").await;
+    bus.migrate().await.unwrap();
+    let mut consumer = join(bus, GROUP).await;
+    assert_eq!(texts(&records(&mut *consumer, 1).await), ["kept"]);
+}
+
+pub(super) async fn a_bus_that_works_says_so(bus: &impl Bus) {
+    bus.check().await.unwrap();
+}
+
+/// A consumer with what it was told.
+struct Owner {
+    consumer: Box<dyn Consumer>,
+    owned: BTreeMap<PartitionId, u64>,
+    records: Vec<IncomingRecord>,
+}
+
+impl Owner {
+    async fn join(bus: &impl Bus) -> Self {
+        Self { consumer: join(bus, GROUP).await, owned: BTreeMap::new(), records: Vec::new() }
+    }
+
+    fn partitions(&self) -> BTreeSet<PartitionId> {
+        self.owned.keys().copied().collect()
+    }
+
+    async fn step(&mut self) {
+        match next(&mut *self.consumer).await {
+            BusEvent::Assigned { partition, epoch, .. } => {
+                assert_eq!(self.owned.insert(partition, epoch), None, "assigned twice");
+            }
+            BusEvent::Revoked { partition } => {
+                self.owned.remove(&partition).expect("revoked what was assigned");
+                // Nothing was committed, so the next owner gets these again.
+                self.records.retain(|record| record.partition != partition);
+            }
+            BusEvent::Record(record) => {
+                assert_eq!(self.owned.get(&record.partition), Some(&record.epoch), "a record of another epoch");
+                self.records.push(record);
+            }
+        }
+    }
+}
+
+/// A consumer that finishes every record at once, with a ledger for each partition.
+struct Worker {
+    consumer: Box<dyn Consumer>,
+    ledgers: BTreeMap<PartitionId, Ledger>,
+}
+
+impl Worker {
+    async fn join(bus: &impl Bus) -> Self {
+        Self { consumer: join(bus, GROUP).await, ledgers: BTreeMap::new() }
+    }
+
+    /// The payload of the record that was finished, if one was.
+    async fn step(&mut self) -> Option<String> {
+        let record = match next(&mut *self.consumer).await {
+            BusEvent::Assigned { partition, committed, .. } => {
+                self.ledgers.insert(partition, Ledger::resume(committed.as_ref()));
+                return None;
+            }
+            BusEvent::Revoked { partition } => {
+                self.ledgers.remove(&partition);
+                return None;
+            }
+            BusEvent::Record(record) => record,
+        };
+        let ledger = self.ledgers.get_mut(&record.partition).expect("assigned before its first record");
+        let run = ledger.take(record.offset) == Take::Run;
+        ledger.finish(record.offset);
+        if let Some(mark) = ledger.mark() {
+            self.consumer.commit(record.partition, mark);
+        }
+        run.then(|| text(&record).to_owned())
+    }
+}
+
+async fn run_until(one: &mut Owner, two: &mut Owner, done: impl Fn(&Owner, &Owner) -> bool) {
+    while !done(one, two) {
+        tokio::select! { () = one.step() => {}, () = two.step() => {} }
+    }
+}
+
+async fn join(bus: &impl Bus, group: &str) -> Box<dyn Consumer> {
+    bus.consume(group, &[Topic::Jobs]).await.unwrap()
+}
+
+pub(super) async fn publish(bus: &impl Bus, key: &str, payload: &str) {
+    publish_owned(bus, key.to_owned(), payload.to_owned()).await;
+}
+
+async fn publish_owned(bus: &impl Bus, key: String, payload: String) {
+    let record = OutgoingRecord { topic: Topic::Jobs, key, payload: payload.into(), headers: Vec::new() };
+    bus.publish(record, PUBLISH_TIMEOUT).await.unwrap();
+}
+
+async fn next(consumer: &mut dyn Consumer) -> BusEvent {
+    timeout(DEADLINE, consumer.next()).await.expect("nothing happened in time").unwrap()
+}
+
+/// The next so many records.
+pub(super) async fn records(consumer: &mut dyn Consumer, count: usize) -> Vec<IncomingRecord> {
+    let (mut records, deadline) = (Vec::new(), Instant::now() + DEADLINE);
+    while records.len() < count {
+        let event = timeout_at(deadline, consumer.next()).await.expect("the records did not come in time");
+        if let BusEvent::Record(record) = event.unwrap() {
+            records.push(record);
+        }
+    }
+    records
+}
+
+pub(super) fn texts(records: &[IncomingRecord]) -> Vec<String> {
+    records.iter().map(|record| text(record).to_owned()).collect()
+}
+
+fn text(record: &IncomingRecord) -> &str {
+    std::str::from_utf8(&record.payload).unwrap()
+}
+
+fn place(key: &str) -> u32 {
+    super::placement::partition_of_key(key, PARTITIONS)
+}

@@ -1,0 +1,230 @@
+//! The file of the embedded bus: its tables and every statement that touches them.
+
+use std::{
+    collections::{HashMap, HashSet},
+    path::Path,
+    time::Duration,
+};
+
+use rusqlite::{Connection, OptionalExtension, Row, Transaction, params};
+use switchboard_schemas::{time::Timestamp, topics::Topic};
+
+use crate::bus::{BusError, CommitMark, IncomingRecord, PartitionId, placement};
+
+const BUSY_TIMEOUT: Duration = Duration::from_secs(5);
+/// Rows that one step of the sweep may delete, so that a publish never waits long behind it.
+const SWEEP_STEP_ROWS: i64 = 256;
+/// Marks of a group that nobody belongs to; longer than any topic is kept, so that forgetting one repeats nothing.
+const GROUP_RETENTION_HOURS: i64 = 24 * 31;
+const HOUR_MICROS: i64 = 3_600_000_000;
+
+/// `next_offset` survives the deletion of a partition's last record; offsets are never used twice.
+const TABLES: &str = "
+    CREATE TABLE IF NOT EXISTS partitions (
+        topic TEXT NOT NULL, partition INTEGER NOT NULL, next_offset INTEGER NOT NULL DEFAULT 0,
+        PRIMARY KEY (topic, partition)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS records (
+        topic TEXT NOT NULL, partition INTEGER NOT NULL, offset INTEGER NOT NULL,
+        published_at INTEGER NOT NULL, key TEXT NOT NULL, headers TEXT NOT NULL, payload BLOB NOT NULL,
+        PRIMARY KEY (topic, partition, offset)
+    ) STRICT, WITHOUT ROWID;
+    CREATE TABLE IF NOT EXISTS marks (
+        consumer_group TEXT NOT NULL, topic TEXT NOT NULL, partition INTEGER NOT NULL,
+        next_offset INTEGER NOT NULL, finished TEXT NOT NULL, written_at INTEGER NOT NULL,
+        PRIMARY KEY (consumer_group, topic, partition)
+    ) STRICT, WITHOUT ROWID;";
+
+/// A mark of a group.
+pub(super) type GroupMark = (String, PartitionId, CommitMark);
+
+/// Opens the file, which is made if it is missing.
+pub(super) fn open(path: &Path) -> rusqlite::Result<Connection> {
+    let connection = Connection::open(path)?;
+    connection.busy_timeout(BUSY_TIMEOUT)?;
+    connection.pragma_update(None, "journal_mode", "wal")?;
+    // An acknowledged record survives a power cut as well; group commit pays for it once per batch.
+    connection.pragma_update(None, "synchronous", "full")?;
+    connection.set_prepared_statement_cache_capacity(32);
+    Ok(connection)
+}
+
+/// Makes what is missing; the number of partitions of a topic never changes once it is made, for keys would move.
+pub(super) fn create_tables(connection: &mut Connection, partitions: u32) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    transaction.execute_batch(TABLES)?;
+    for topic in Topic::ALL {
+        let existing: i64 =
+            transaction
+                .query_row("SELECT count(*) FROM partitions WHERE topic = ?1", [topic.name()], |row| row.get(0))?;
+        if existing == 0 {
+            for number in 0..placement::partition_count(topic, partitions) {
+                transaction.execute(
+                    "INSERT INTO partitions (topic, partition) VALUES (?1, ?2)",
+                    params![topic.name(), number],
+                )?;
+            }
+        }
+    }
+    transaction.commit()
+}
+
+/// Every partition with the offset that its next record gets.
+pub(super) fn next_offsets(connection: &Connection) -> rusqlite::Result<HashMap<PartitionId, u64>> {
+    let mut statement = connection.prepare(
+        "SELECT topic, partition, max(next_offset, coalesce((SELECT max(offset) + 1 FROM records
+             WHERE records.topic = partitions.topic AND records.partition = partitions.partition), 0))
+         FROM partitions",
+    )?;
+    let rows = statement.query_map([], |row| Ok((partition_in(row)?, unsigned(row.get(2)?))))?;
+    rows.filter_map(|row| row.map(|(partition, next)| Some((partition?, next))).transpose()).collect()
+}
+
+/// Appends one record.
+pub(super) fn append(transaction: &Transaction<'_>, record: &IncomingRecord) -> Result<(), BusError> {
+    let headers = serde_json::to_string(&record.headers).map_err(|error| BusError::Fatal(error.to_string()))?;
+    let mut statement = transaction
+        .prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
+        .map_err(|error| unavailable(&error))?;
+    statement
+        .execute(params![
+            record.partition.topic.name(),
+            record.partition.number,
+            signed(record.offset),
+            record.published_at.micros(),
+            record.key,
+            headers,
+            &record.payload[..],
+        ])
+        .map(drop)
+        .map_err(|error| unavailable(&error))
+}
+
+/// Records from an offset on and below another, oldest first.
+pub(super) fn read(
+    connection: &Connection,
+    partition: PartitionId,
+    from: u64,
+    below: u64,
+    limit: usize,
+) -> rusqlite::Result<Vec<IncomingRecord>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT offset, published_at, key, headers, payload FROM records
+         WHERE topic = ?1 AND partition = ?2 AND offset >= ?3 AND offset < ?4 ORDER BY offset LIMIT ?5",
+    )?;
+    let limit = i64::try_from(limit).unwrap_or(i64::MAX);
+    let bounds = params![partition.topic.name(), partition.number, signed(from), signed(below), limit];
+    statement.query_map(bounds, |row| record_in(partition, row))?.collect()
+}
+
+/// Writes a mark.
+pub(super) fn write_mark(transaction: &Transaction<'_>, (group, partition, mark): &GroupMark) -> Result<(), BusError> {
+    let write = || {
+        transaction.prepare_cached("INSERT OR REPLACE INTO marks VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
+            group,
+            partition.topic.name(),
+            partition.number,
+            signed(mark.next_offset),
+            mark.finished,
+            Timestamp::now().micros()
+        ])
+    };
+    write().map(drop).map_err(|error| unavailable(&error))
+}
+
+/// All marks of a group.
+pub(super) fn marks_of(connection: &Connection, group: &str) -> rusqlite::Result<HashMap<PartitionId, CommitMark>> {
+    let mut statement = connection
+        .prepare_cached("SELECT topic, partition, next_offset, finished FROM marks WHERE consumer_group = ?1")?;
+    let rows = statement.query_map([group], |row| {
+        let mark = CommitMark { next_offset: unsigned(row.get(2)?), finished: row.get(3)? };
+        Ok((partition_in(row)?, mark))
+    })?;
+    rows.filter_map(|row| row.map(|(partition, mark)| Some((partition?, mark))).transpose()).collect()
+}
+
+/// Deletes the oldest expired records of one partition; true if more may be left.
+pub(super) fn expire_step(
+    connection: &mut Connection,
+    partition: PartitionId,
+    next: u64,
+    now: Timestamp,
+) -> rusqlite::Result<bool> {
+    let Some(hours) = partition.topic.retention_hours() else { return Ok(false) };
+    let expired_before = now.micros() - i64::from(hours) * HOUR_MICROS;
+    let transaction = connection.transaction()?;
+    // Only the head of the partition is looked at: records lie in the order of their age.
+    let oldest: Option<(i64, i64)> = transaction
+        .prepare_cached(
+            "SELECT max(offset), count(*) FROM (SELECT offset, published_at FROM records
+                 WHERE topic = ?1 AND partition = ?2 ORDER BY offset LIMIT ?3) WHERE published_at < ?4",
+        )?
+        .query_row(params![partition.topic.name(), partition.number, SWEEP_STEP_ROWS, expired_before], |row| {
+            Ok(row.get::<_, Option<i64>>(0)?.zip(row.get::<_, Option<i64>>(1)?))
+        })
+        .optional()?
+        .flatten();
+    let Some((last, count)) = oldest else { return Ok(false) };
+    let place = params![partition.topic.name(), partition.number, signed(next)];
+    transaction.execute("UPDATE partitions SET next_offset = ?3 WHERE topic = ?1 AND partition = ?2", place)?;
+    let place = params![partition.topic.name(), partition.number, last];
+    transaction.execute("DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset <= ?3", place)?;
+    transaction.commit()?;
+    Ok(count >= SWEEP_STEP_ROWS)
+}
+
+/// Keeps the last record of each key of a compacted topic's partition.
+pub(super) fn compact(connection: &Connection, partition: PartitionId) -> rusqlite::Result<usize> {
+    connection.execute(
+        "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset NOT IN
+             (SELECT max(offset) FROM records WHERE topic = ?1 AND partition = ?2 GROUP BY key)",
+        params![partition.topic.name(), partition.number],
+    )
+}
+
+/// Forgets the marks of groups that have long had no member.
+pub(super) fn forget_groups(
+    connection: &mut Connection,
+    alive: &HashSet<String>,
+    now: Timestamp,
+) -> rusqlite::Result<()> {
+    let transaction = connection.transaction()?;
+    for group in alive {
+        transaction
+            .execute("UPDATE marks SET written_at = ?2 WHERE consumer_group = ?1", params![group, now.micros()])?;
+    }
+    let forgotten_before = now.micros() - GROUP_RETENTION_HOURS * HOUR_MICROS;
+    transaction.execute("DELETE FROM marks WHERE written_at < ?1", [forgotten_before])?;
+    transaction.commit()
+}
+
+/// What a failure of SQLite means to a caller: a full disk or a locked file may pass.
+pub(super) fn unavailable(error: &rusqlite::Error) -> BusError {
+    BusError::Unavailable(format!("log file: {error}"))
+}
+
+/// A topic that this version does not know is nobody's.
+fn partition_in(row: &Row<'_>) -> rusqlite::Result<Option<PartitionId>> {
+    let (topic, number) = (row.get::<_, String>("topic")?, row.get("partition")?);
+    Ok(Topic::from_name(&topic).map(|topic| PartitionId { topic, number }))
+}
+
+fn record_in(partition: PartitionId, row: &Row<'_>) -> rusqlite::Result<IncomingRecord> {
+    Ok(IncomingRecord {
+        partition,
+        epoch: 0,
+        offset: unsigned(row.get(0)?),
+        published_at: Timestamp::from_micros(row.get(1)?),
+        key: row.get(2)?,
+        headers: serde_json::from_str(&row.get::<_, String>(3)?).unwrap_or_default(),
+        payload: row.get::<_, Vec<u8>>(4)?.into(),
+    })
+}
+
+fn signed(offset: u64) -> i64 {
+    i64::try_from(offset).unwrap_or(i64::MAX)
+}
+
+fn unsigned(offset: i64) -> u64 {
+    u64::try_from(offset).unwrap_or(0)
+}

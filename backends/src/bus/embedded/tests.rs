@@ -1,0 +1,167 @@
+//! The embedded bus keeps the contract, and its own promises about its file.
+
+use std::{
+    future::{Ready, ready},
+    path::Path,
+    process::Command,
+    time::{Duration, Instant},
+};
+
+use futures::FutureExt;
+use switchboard_schemas::{time::Timestamp, topics::Topic};
+use tempfile::TempDir;
+
+use super::{EmbeddedBus, file};
+use crate::bus::{
+    Bus, BusEvent, CommitMark, OutgoingRecord, PartitionId,
+    conformance::{PARTITIONS, bus_conformance, publish, records, texts},
+};
+
+/// A future, because that is what the suite asks for.
+fn fresh() -> Ready<(EmbeddedBus, TempDir)> {
+    let directory = tempfile::tempdir().unwrap();
+    ready((open(directory.path()), directory))
+}
+
+fn open(directory: &Path) -> EmbeddedBus {
+    EmbeddedBus::open(&directory.join("bus.sqlite"), PARTITIONS).unwrap()
+}
+
+bus_conformance!(fresh);
+
+#[tokio::test]
+async fn records_and_marks_survive_reopening_the_file() {
+    let (bus, directory) = fresh().await;
+    for number in 0..3 {
+        publish(&bus, "key", &number.to_string()).await;
+    }
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let seen = records(&mut *consumer, 3).await;
+    consumer.commit(seen[0].partition, CommitMark { next_offset: seen[1].offset, finished: "v1:E".to_owned() });
+    consumer.close().await.unwrap();
+    drop(bus);
+
+    // Another number of partitions would move keys, so the file keeps its own.
+    let bus = EmbeddedBus::open(&directory.path().join("bus.sqlite"), PARTITIONS * 3).unwrap();
+    publish(&bus, "key", "3").await;
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let again = records(&mut *consumer, 3).await;
+    assert_eq!(texts(&again), ["1", "2", "3"]);
+    assert!(again.iter().all(|record| record.partition == seen[0].partition));
+}
+
+/// The test runs itself as another process, which aborts as soon as its publish is acknowledged.
+#[tokio::test]
+async fn an_acknowledged_record_survives_the_death_of_its_process() {
+    const DIRECTORY: &str = "SWITCHBOARD_TEST_DYING_BUS";
+    if let Some(directory) = std::env::var_os(DIRECTORY) {
+        publish(&open(Path::new(&directory)), "key", "last words").await;
+        std::process::abort();
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let child = Command::new(std::env::current_exe().unwrap())
+        .args(["--exact", "bus::embedded::tests::an_acknowledged_record_survives_the_death_of_its_process"])
+        .env(DIRECTORY, directory.path())
+        .output()
+        .unwrap();
+    assert!(!child.status.success());
+    let bus = open(directory.path());
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    assert_eq!(texts(&records(&mut *consumer, 1).await), ["last words"]);
+}
+
+#[tokio::test]
+async fn a_consumer_far_behind_reads_from_the_file() {
+    let (bus, _directory) = fresh().await;
+    let publishes = (0..1000).map(|number| {
+        let bus = &bus;
+        async move { publish(bus, "key", &number.to_string()).await }
+    });
+    futures::future::join_all(publishes).await;
+    let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let offsets: Vec<u64> = records(&mut *consumer, 1000).await.iter().map(|record| record.offset).collect();
+    assert_eq!(offsets, (0..1000).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn expired_records_are_gone_and_their_offsets_are_not_used_again() {
+    let (bus, directory) = fresh().await;
+    for number in 0..3 {
+        publish(&bus, "key", &number.to_string()).await;
+    }
+    let mut consumer = bus.consume("one", &[Topic::Jobs]).await.unwrap();
+    let partition = records(&mut *consumer, 1).await[0].partition;
+    drop((consumer, bus));
+
+    let mut connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
+    let day = Timestamp::from_micros(Timestamp::now().micros() + 23 * 3_600_000_000);
+    assert!(!file::expire_step(&mut connection, partition, 3, day).unwrap());
+    assert_eq!(file::read(&connection, partition, 0, 9, 9).unwrap().len(), 3);
+    let later = Timestamp::from_micros(Timestamp::now().micros() + 25 * 3_600_000_000);
+    file::expire_step(&mut connection, partition, 3, later).unwrap();
+    assert_eq!(file::read(&connection, partition, 0, 9, 9).unwrap().len(), 0);
+    drop(connection);
+
+    let bus = open(directory.path());
+    publish(&bus, "key", "new").await;
+    let mut consumer = bus.consume("two", &[Topic::Jobs]).await.unwrap();
+    let record = records(&mut *consumer, 1).await.remove(0);
+    assert_eq!((record.offset, texts(&[record])), (3, vec!["new".to_owned()]));
+}
+
+#[tokio::test]
+async fn compaction_keeps_the_last_record_of_each_key() {
+    let (bus, directory) = fresh().await;
+    for (key, payload) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("c", "5")] {
+        let record =
+            OutgoingRecord { topic: Topic::Control, key: key.to_owned(), payload: payload.into(), headers: Vec::new() };
+        bus.publish(record, Duration::from_secs(5)).await.unwrap();
+    }
+    drop(bus);
+    let connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
+    file::compact(&connection, PartitionId { topic: Topic::Control, number: 0 }).unwrap();
+    drop(connection);
+
+    let bus = open(directory.path());
+    let mut consumer = bus.consume("reader", &[Topic::Control]).await.unwrap();
+    assert_eq!(texts(&records(&mut *consumer, 3).await), ["3", "4", "5"]);
+}
+
+/// Another connection holds the file, as a backup might; more wait than the queue holds.
+#[tokio::test]
+async fn while_the_file_cannot_be_written_publishes_are_unavailable_and_the_queue_is_bounded() {
+    const WAITING: usize = 6000;
+    let (bus, directory) = fresh().await;
+    let blocker = file::open(&directory.path().join("bus.sqlite")).unwrap();
+    blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
+    let record =
+        || OutgoingRecord { topic: Topic::Jobs, key: "key".to_owned(), payload: "x".into(), headers: Vec::new() };
+    let begun = Instant::now();
+    let publishes = (0..WAITING).map(|_| bus.publish(record(), Duration::from_millis(300)));
+    let results = futures::future::join_all(publishes).await;
+    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
+    let reasons: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
+    assert!(reasons.iter().all(|reason| reason.starts_with("bus unavailable")));
+    assert!(reasons.iter().any(|reason| reason.contains("behind")), "the queue has no bound");
+
+    blocker.execute_batch("ROLLBACK").unwrap();
+    while let Err(error) = bus.publish(record(), Duration::from_secs(1)).await {
+        assert!(begun.elapsed() < Duration::from_secs(30), "{error}");
+        tokio::task::yield_now().await;
+    }
+}
+
+#[tokio::test]
+async fn a_member_that_is_never_polled_has_a_bounded_mailbox() {
+    let (bus, _directory) = fresh().await;
+    let mut idle = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    for _ in 0..50 {
+        drop(bus.consume("workers", &[Topic::Jobs]).await.unwrap());
+    }
+    let mut owned = 0;
+    for _ in 0..PARTITIONS {
+        owned += i32::from(matches!(idle.next().await.unwrap(), BusEvent::Assigned { .. }));
+    }
+    assert_eq!(owned, 4);
+    assert!(idle.next().now_or_never().is_none(), "more events are waiting");
+}

@@ -1,0 +1,97 @@
+//! The bus on Kafka.
+//!
+//! [`producer`] publishes, [`topics`] makes topics. A consumer is a handle ([`consumer`]) and a thread that only polls
+//! ([`poll`]); between them lie a bounded [`outbox`] and the shared [`ownership`]. [`context`] holds the rebalance protocol.
+
+mod consumer;
+mod context;
+mod names;
+mod outbox;
+mod ownership;
+mod partitions;
+mod poll;
+mod producer;
+mod properties;
+#[cfg(test)]
+mod tests;
+mod topics;
+
+use std::{sync::Arc, time::Duration};
+
+use async_trait::async_trait;
+use switchboard_schemas::topics::Topic;
+
+use super::{Bus, BusError, Consumer, OutgoingRecord};
+use crate::config::BusConfig;
+use consumer::KafkaConsumer;
+use names::Names;
+use producer::Producer;
+use properties::Properties;
+
+const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
+
+/// The bus on a Kafka cluster.
+pub struct KafkaBus {
+    config: BusConfig,
+    names: Names,
+    properties: Properties,
+    /// Two producers, so that a full queue of events cannot block a job.
+    jobs: Arc<Producer>,
+    events: Arc<Producer>,
+}
+
+impl KafkaBus {
+    /// A bus on this cluster, which may be away for now. `namespace` stands before the names of topics and groups,
+    /// unless it is empty; `client_id` is what the brokers call this process.
+    ///
+    /// # Errors
+    /// [`BusError::Fatal`] for a configuration that librdkafka refuses.
+    pub fn connect(config: &BusConfig, namespace: &str, client_id: &str) -> Result<Self, BusError> {
+        let properties = Properties::new(config, client_id)?;
+        Ok(Self {
+            config: config.clone(),
+            names: Names::new(namespace),
+            jobs: Arc::new(Producer::new(properties.job_producer())?),
+            events: Arc::new(Producer::new(properties.event_producer())?),
+            properties,
+        })
+    }
+
+    fn producer(&self, topic: Topic) -> &Arc<Producer> {
+        match topic {
+            Topic::Route | Topic::Jobs | Topic::JobsRetry => &self.jobs,
+            Topic::Messages | Topic::Control | Topic::DeadLetters => &self.events,
+        }
+    }
+
+    fn topics_of(&self, producer: &Arc<Producer>) -> Vec<String> {
+        let own = |topic: &Topic| Arc::ptr_eq(self.producer(*topic), producer);
+        Topic::ALL.into_iter().filter(own).map(|topic| self.names.topic(topic)).collect()
+    }
+}
+
+#[async_trait]
+impl Bus for KafkaBus {
+    async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
+        self.producer(record.topic).publish(&self.names.topic(record.topic), record, timeout).await
+    }
+
+    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+        Ok(Box::new(KafkaConsumer::join(&self.properties, &self.names, group, topics)?))
+    }
+
+    async fn migrate(&self) -> Result<(), BusError> {
+        topics::create_missing(&self.config, &self.properties, &self.names).await
+    }
+
+    async fn check(&self) -> Result<(), BusError> {
+        let checks = [&self.jobs, &self.events].map(|producer| {
+            let (topics, producer) = (self.topics_of(producer), producer.clone());
+            tokio::task::spawn_blocking(move || producer.warm_up(&topics, CHECK_TIMEOUT))
+        });
+        for check in checks {
+            check.await.map_err(|error| BusError::Unavailable(error.to_string()))??;
+        }
+        Ok(())
+    }
+}

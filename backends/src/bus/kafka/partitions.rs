@@ -1,0 +1,86 @@
+//! Our partitions and marks as librdkafka lists them, and back.
+
+use std::panic::{AssertUnwindSafe, catch_unwind};
+
+use bytes::Bytes;
+use rdkafka::{
+    Message, Offset, TopicPartitionList,
+    message::{BorrowedMessage, Headers as _},
+    topic_partition_list::TopicPartitionListElem,
+};
+use switchboard_schemas::time::Timestamp;
+
+use super::{names::Names, ownership::PartitionMark};
+use crate::bus::{CommitMark, Headers, IncomingRecord, PartitionId};
+
+/// The partition of an entry, if it is one of ours.
+pub(super) fn partition(names: &Names, entry: &TopicPartitionListElem<'_>) -> Option<PartitionId> {
+    partition_id(names, entry.topic(), entry.partition())
+}
+
+/// The partition of this topic name and number, if it is one of ours.
+pub(super) fn partition_id(names: &Names, topic: &str, number: i32) -> Option<PartitionId> {
+    Some(PartitionId { topic: names.parse(topic)?, number: u32::try_from(number).ok()? })
+}
+
+/// A list without offsets.
+pub(super) fn list(names: &Names, partitions: &[PartitionId]) -> TopicPartitionList {
+    let mut list = TopicPartitionList::with_capacity(partitions.len());
+    for partition in partitions {
+        list.add_partition(&names.topic(partition.topic), number(*partition));
+    }
+    list
+}
+
+/// A list of offsets to commit, with their metadata.
+pub(super) fn commit_list(names: &Names, marks: &[PartitionMark]) -> TopicPartitionList {
+    let mut list = TopicPartitionList::with_capacity(marks.len());
+    for (partition, mark) in marks {
+        let mut entry = list.add_partition(&names.topic(partition.topic), number(*partition));
+        let offset = Offset::Offset(i64::try_from(mark.next_offset).unwrap_or(i64::MAX));
+        // It fails only for offsets that cannot be written down, which this kind of offset can.
+        if entry.set_offset(offset).is_ok() {
+            entry.set_metadata(&mark.finished);
+        }
+    }
+    list
+}
+
+/// What was committed, if anything was.
+pub(super) fn committed(entry: &TopicPartitionListElem<'_>) -> Option<CommitMark> {
+    let Offset::Offset(offset) = entry.offset() else { return None };
+    entry.error().ok()?;
+    let finished = guarded(|| entry.metadata().to_owned()).unwrap_or_default();
+    Some(CommitMark { next_offset: u64::try_from(offset).ok()?, finished })
+}
+
+/// A copy of a record that does not hold its client; its epoch is still to be set.
+pub(super) fn copy(names: &Names, message: &BorrowedMessage<'_>) -> Option<IncomingRecord> {
+    let published_at = message.timestamp().to_millis().unwrap_or(0).saturating_mul(1000);
+    Some(IncomingRecord {
+        partition: partition_id(names, message.topic(), message.partition())?,
+        epoch: 0,
+        offset: u64::try_from(message.offset()).ok()?,
+        key: message.key().and_then(|key| std::str::from_utf8(key).ok()).unwrap_or_default().to_owned(),
+        payload: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
+        headers: guarded(|| headers(message)).unwrap_or_default(),
+        published_at: Timestamp::from_micros(published_at),
+    })
+}
+
+fn headers(message: &BorrowedMessage<'_>) -> Headers {
+    let utf8 = |header: rdkafka::message::Header<'_, &[u8]>| {
+        let value = std::str::from_utf8(header.value?).ok()?;
+        Some((header.key.to_owned(), value.to_owned()))
+    };
+    message.headers().map(|headers| headers.iter().filter_map(utf8).collect()).unwrap_or_default()
+}
+
+/// The crate panics where metadata or the name of a header, which anyone may have written, is not UTF-8.
+fn guarded<T>(read: impl FnOnce() -> T) -> Option<T> {
+    catch_unwind(AssertUnwindSafe(read)).ok()
+}
+
+fn number(partition: PartitionId) -> i32 {
+    i32::try_from(partition.number).unwrap_or(i32::MAX)
+}

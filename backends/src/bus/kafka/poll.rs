@@ -1,0 +1,155 @@
+//! The one thread that polls a Kafka consumer. It never works and never waits for the handle: a consumer that is not
+//! polled leaves its group, and rebalances are served only by polling.
+
+use std::{
+    sync::{Arc, atomic::Ordering},
+    time::{Duration, Instant},
+};
+
+use rdkafka::{
+    consumer::{BaseConsumer, CommitMode, Consumer as _},
+    error::{KafkaError, KafkaResult},
+};
+use tokio::sync::oneshot;
+
+use super::{context::Context, outbox::Outbox, partitions};
+use crate::bus::{BusError, BusEvent, IncomingRecord, PartitionId};
+
+/// Also how long a pause, a resume and a close may wait to be noticed.
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+/// While the handle is behind; short, so that it does not run dry.
+const STALLED_POLL_INTERVAL: Duration = Duration::from_millis(2);
+const COMMIT_INTERVAL: Duration = Duration::from_millis(500);
+
+/// What the thread works with.
+pub(super) struct Poller {
+    consumer: Arc<BaseConsumer<Context>>,
+    outbox: Outbox,
+    last_commit: Instant,
+    /// Completed once the consumer has left its group.
+    closed: oneshot::Sender<()>,
+}
+
+impl Poller {
+    /// Starts the thread; it ends when nobody holds the other side of the outbox.
+    pub(super) fn start(
+        consumer: Arc<BaseConsumer<Context>>,
+        outbox: Outbox,
+        closed: oneshot::Sender<()>,
+    ) -> Result<(), BusError> {
+        let poller = Self { consumer, outbox, last_commit: Instant::now(), closed };
+        let thread = std::thread::Builder::new().name("bus-poll".to_owned()).spawn(move || poller.run());
+        thread.map(drop).map_err(|error| BusError::Fatal(format!("poll thread: {error}")))
+    }
+
+    fn run(mut self) {
+        while !self.outbox.is_closed() {
+            let polled = self.poll();
+            // A rebalance that this poll served came before the record that it returned.
+            self.consumer.context().take_events().into_iter().for_each(|event| self.outbox.push(event));
+            match polled {
+                Ok(Some(record)) => self.deliver(record),
+                Ok(None) => {}
+                Err(error) => {
+                    self.outbox.fail(error);
+                    break;
+                }
+            }
+            self.control_flow();
+            self.apply_pauses();
+            self.commit_due();
+        }
+        self.close();
+    }
+
+    fn poll(&self) -> Result<Option<IncomingRecord>, BusError> {
+        let interval = if self.is_stalled() { STALLED_POLL_INTERVAL } else { POLL_INTERVAL };
+        match self.consumer.poll(interval) {
+            None => Ok(None),
+            Some(Ok(message)) => Ok(partitions::copy(&self.consumer.context().names, &message)),
+            Some(Err(KafkaError::MessageConsumptionFatal(code))) => Err(BusError::Fatal(code.to_string())),
+            Some(Err(error)) => {
+                tracing::debug!(%error, "kafka poll; the client goes on by itself");
+                Ok(None)
+            }
+        }
+    }
+
+    fn deliver(&mut self, record: IncomingRecord) {
+        // Without an epoch it is a leftover of a partition that is no longer ours.
+        if let Some(epoch) = self.consumer.context().ownership.deliver(record.partition, record.offset) {
+            self.outbox.push(BusEvent::Record(IncomingRecord { epoch, ..record }));
+        }
+    }
+
+    /// Stops fetching when the handle is behind and goes on when it has caught up by half: each pause throws away what
+    /// librdkafka has fetched, so there must not be many.
+    fn control_flow(&mut self) {
+        self.outbox.flush();
+        let ownership = &self.consumer.context().ownership;
+        if !self.is_stalled() && self.outbox.is_full() {
+            self.set_stalled(true);
+            self.steer(&ownership.partitions(), true);
+        } else if self.is_stalled() && self.outbox.has_room() {
+            self.set_stalled(false);
+            self.steer(&ownership.running(), false);
+        }
+    }
+
+    fn apply_pauses(&self) {
+        for (partition, paused) in self.consumer.context().ownership.take_pause_changes() {
+            // While stalled everything is paused already; the end of the stall honours what was asked for.
+            if !self.is_stalled() {
+                self.steer(&[partition], paused);
+            }
+        }
+    }
+
+    fn steer(&self, partitions: &[PartitionId], pause: bool) {
+        let list = partitions::list(&self.consumer.context().names, partitions);
+        let result = if pause { self.consumer.pause(&list) } else { self.consumer.resume(&list) };
+        report(result, "pause or resume");
+    }
+
+    fn commit_due(&mut self) {
+        if self.last_commit.elapsed() < COMMIT_INTERVAL {
+            return;
+        }
+        self.last_commit = Instant::now();
+        let context = self.consumer.context();
+        let marks = context.ownership.take_unwritten();
+        if marks.is_empty() {
+            return;
+        }
+        let result = self.consumer.commit(&partitions::commit_list(&context.names, &marks), CommitMode::Async);
+        if result.is_err() {
+            marks.iter().for_each(|(partition, _)| context.ownership.write_again(*partition));
+        }
+        report(result, "commit");
+    }
+
+    fn close(self) {
+        let context = self.consumer.context();
+        let owned = context.ownership.partitions();
+        let marks: Vec<_> = owned.into_iter().filter_map(|partition| context.ownership.revoke(partition)).collect();
+        context.commit_last(&marks);
+        // Leaves the group, and blocks until the broker has answered or the session is over.
+        drop(self.consumer);
+        // Nobody waits where the handle was dropped and not closed.
+        _ = self.closed.send(());
+    }
+
+    fn is_stalled(&self) -> bool {
+        self.consumer.context().stalled.load(Ordering::Relaxed)
+    }
+
+    fn set_stalled(&self, stalled: bool) {
+        self.consumer.context().stalled.store(stalled, Ordering::Relaxed);
+    }
+}
+
+fn report(result: KafkaResult<()>, what: &str) {
+    if let Err(error) = result {
+        tracing::warn!(%error, what, "kafka consumer");
+    }
+}

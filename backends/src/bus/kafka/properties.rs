@@ -1,0 +1,151 @@
+//! The librdkafka properties of every client we make, each with its reason where that is not its name.
+
+use rand::random;
+use rdkafka::ClientConfig;
+
+use crate::{bus::BusError, config::BusConfig};
+
+/// Later than the caller's own patience: an idempotent producer that expires records early fails for good.
+const MESSAGE_TIMEOUT_MS: &str = "15000";
+/// The broker's floor; takeover by a rebalance cannot be faster.
+const SESSION_TIMEOUT_MS: &str = "6000";
+const HEARTBEAT_INTERVAL_MS: &str = "2000";
+const MAX_POLL_INTERVAL_MS: &str = "60000";
+const STATISTICS_INTERVAL_MS: &str = "2000";
+const SEND_BUFFER_KBYTES: &str = "65536";
+const EVENT_LINGER_MS: &str = "10";
+
+/// Makes the configurations of one installation's clients.
+#[derive(Clone)]
+pub(super) struct Properties {
+    config: BusConfig,
+    client_id: String,
+    consumer_protocol: bool,
+}
+
+impl Properties {
+    /// Fails where the group protocol is none that we know.
+    pub(super) fn new(config: &BusConfig, client_id: &str) -> Result<Self, BusError> {
+        let consumer_protocol = match config.group_protocol.as_str() {
+            "classic" => false,
+            "consumer" => true,
+            other => return Err(BusError::Fatal(format!("group_protocol is classic or consumer, not {other:?}"))),
+        };
+        Ok(Self { config: config.clone(), client_id: client_id.to_owned(), consumer_protocol })
+    }
+
+    /// A producer whose callers wait for each record.
+    pub(super) fn job_producer(&self) -> ClientConfig {
+        self.producer("jobs", "0")
+    }
+
+    /// A producer of records that nobody waits for at a screen.
+    pub(super) fn event_producer(&self) -> ClientConfig {
+        self.producer("events", EVENT_LINGER_MS)
+    }
+
+    /// A client that makes topics.
+    pub(super) fn admin(&self) -> ClientConfig {
+        self.client("admin", &[])
+    }
+
+    /// A member of a group.
+    pub(super) fn consumer(&self, group: &str) -> ClientConfig {
+        let mut properties = vec![
+            ("group.id", group),
+            ("enable.auto.commit", "false"),
+            ("enable.auto.offset.store", "false"),
+            ("auto.offset.reset", "earliest"),
+            ("max.poll.interval.ms", MAX_POLL_INTERVAL_MS),
+            ("statistics.interval.ms", STATISTICS_INTERVAL_MS),
+            // A partition that was just assigned or resumed waits for the fetch that is under way.
+            ("fetch.wait.max.ms", "50"),
+            ("queued.min.messages", "200"),
+            ("queued.max.messages.kbytes", "8192"),
+            // The default makes a full queue wait for a second.
+            ("fetch.queue.backoff.ms", "5"),
+            ("topic.metadata.refresh.interval.ms", "30000"),
+        ];
+        // A client refuses the properties of the other protocol.
+        if self.consumer_protocol {
+            properties.push(("group.protocol", "consumer"));
+        } else {
+            properties.extend([
+                ("partition.assignment.strategy", "cooperative-sticky"),
+                ("session.timeout.ms", SESSION_TIMEOUT_MS),
+                ("heartbeat.interval.ms", HEARTBEAT_INTERVAL_MS),
+            ]);
+        }
+        // Two members with one client id can keep a group rebalancing for ever.
+        self.client(&format!("{group}-{:08x}", random::<u32>()), &properties)
+    }
+
+    fn producer(&self, purpose: &str, linger_ms: &str) -> ClientConfig {
+        let properties = [
+            ("acks", "all"),
+            ("enable.idempotence", "true"),
+            ("linger.ms", linger_ms),
+            ("message.timeout.ms", MESSAGE_TIMEOUT_MS),
+            ("queue.buffering.max.kbytes", SEND_BUFFER_KBYTES),
+            // What other clients do; the default of librdkafka would place keys elsewhere.
+            ("partitioner", "murmur2_random"),
+        ];
+        self.client(purpose, &properties)
+    }
+
+    fn client(&self, purpose: &str, properties: &[(&str, &str)]) -> ClientConfig {
+        let mut client = ClientConfig::new();
+        client
+            .set("bootstrap.servers", &self.config.brokers)
+            .set("client.id", format!("{}-{purpose}", self.client_id))
+            .set("socket.nagle.disable", "true")
+            .set("socket.keepalive.enable", "true")
+            .set("reconnect.backoff.ms", "50")
+            .set("reconnect.backoff.max.ms", "1000")
+            .set("log.connection.close", "false");
+        for (name, value) in properties {
+            client.set(*name, *value);
+        }
+        for (name, value) in &self.config.properties {
+            client.set(name, value);
+        }
+        client
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use rdkafka::consumer::BaseConsumer;
+
+    use super::*;
+
+    fn properties(group_protocol: &str) -> Result<Properties, BusError> {
+        let config = BusConfig {
+            brokers: "localhost:1".to_owned(),
+            partitions: 1,
+            replication: 1,
+            group_protocol: group_protocol.to_owned(),
+            properties: [("linger.ms".to_owned(), "7".to_owned())].into(),
+        };
+        Properties::new(&config, "test")
+    }
+
+    #[test]
+    fn librdkafka_accepts_the_properties_of_both_group_protocols() {
+        for protocol in ["classic", "consumer"] {
+            properties(protocol).unwrap().consumer("workers").create::<BaseConsumer>().unwrap();
+        }
+        assert!(matches!(properties("eager"), Err(BusError::Fatal(_))));
+    }
+
+    #[test]
+    fn configured_properties_win_over_ours() {
+        assert_eq!(properties("classic").unwrap().job_producer().get("linger.ms"), Some("7"));
+    }
+
+    #[test]
+    fn two_consumers_never_share_a_client_id() {
+        let properties = properties("classic").unwrap();
+        assert_ne!(properties.consumer("a").get("client.id"), properties.consumer("a").get("client.id"));
+    }
+}

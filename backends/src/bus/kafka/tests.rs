@@ -1,0 +1,89 @@
+//! The Kafka bus keeps the contract, and says so in time where no Kafka is.
+
+use std::{
+    collections::BTreeMap,
+    time::{Duration, Instant},
+};
+
+use rdkafka::{
+    mocking::MockCluster,
+    types::{RDKafkaApiKey, RDKafkaRespErr},
+};
+use switchboard_schemas::topics::Topic;
+
+use super::{KafkaBus, producer::Producer, properties::Properties};
+use crate::{
+    bus::{Bus, BusError, OutgoingRecord},
+    config::BusConfig,
+};
+
+fn connect(brokers: &str, partitions: u32, namespace: &str) -> KafkaBus {
+    KafkaBus::connect(&config(brokers, partitions), namespace, "conformance").unwrap()
+}
+
+fn config(brokers: &str, partitions: u32) -> BusConfig {
+    BusConfig {
+        brokers: brokers.to_owned(),
+        partitions,
+        replication: 1,
+        group_protocol: "classic".to_owned(),
+        properties: BTreeMap::new(),
+    }
+}
+
+/// A port that was free a moment ago.
+fn dead_brokers() -> String {
+    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+}
+
+#[tokio::test]
+async fn without_a_broker_a_publish_is_unavailable_within_its_timeout() {
+    let bus = connect(&dead_brokers(), 1, "");
+    for topic in [Topic::Jobs, Topic::Messages] {
+        let record = OutgoingRecord { topic, key: "key".to_owned(), payload: "x".into(), headers: Vec::new() };
+        let begun = Instant::now();
+        let result = bus.publish(record, Duration::from_millis(300)).await;
+        assert!(matches!(result, Err(BusError::Unavailable(_))), "{result:?}");
+        assert!((Duration::from_millis(300)..Duration::from_secs(1)).contains(&begun.elapsed()));
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_broker_a_check_fails_within_two_seconds() {
+    let bus = connect(&dead_brokers(), 1, "");
+    let begun = Instant::now();
+    assert!(matches!(bus.check().await, Err(BusError::Unavailable(_))));
+    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn without_a_broker_a_consumer_closes_within_five_seconds() {
+    let bus = connect(&dead_brokers(), 1, "");
+    let consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
+    let begun = Instant::now();
+    // Whether it left a group that it never reached is of no interest, only that it came back.
+    drop(consumer.close().await);
+    assert!(begun.elapsed() < Duration::from_millis(5500), "{:?}", begun.elapsed());
+}
+
+/// The mock refuses the first producer for good, as a broker does that has lost a producer's sequence.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_producer_that_failed_for_good_is_replaced() {
+    let cluster = MockCluster::new(1).unwrap();
+    cluster.create_topic(Topic::Jobs.name(), 1, 1).unwrap();
+    let refusal = RDKafkaRespErr::RD_KAFKA_RESP_ERR_CLUSTER_AUTHORIZATION_FAILED;
+    cluster.request_errors(RDKafkaApiKey::InitProducerId, &[refusal]);
+    let properties = Properties::new(&config(&cluster.bootstrap_servers(), 1), "test").unwrap();
+    let producer = Producer::new(properties.job_producer()).unwrap();
+    let publish = || {
+        let key = "key".to_owned();
+        let record = OutgoingRecord { topic: Topic::Jobs, key, payload: "x".into(), headers: Vec::new() };
+        producer.publish(Topic::Jobs.name(), record, Duration::from_secs(10))
+    };
+    let first = publish().await;
+    assert!(matches!(first, Err(BusError::Unavailable(_))), "{first:?}");
+    publish().await.unwrap();
+}
+
+#[cfg(feature = "real-services")]
+mod real;

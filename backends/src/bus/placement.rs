@@ -1,0 +1,67 @@
+//! How many partitions a topic has and which of them a key goes to, the same for both twins.
+
+use switchboard_schemas::topics::Topic;
+
+/// Dead letters are few; more partitions would only cost.
+const DEAD_LETTER_PARTITIONS_MAX: u32 = 8;
+
+/// Partitions of a topic when it is made.
+pub(super) fn partition_count(topic: Topic, configured: u32) -> u32 {
+    let configured = configured.max(1);
+    match topic {
+        Topic::Route | Topic::Jobs | Topic::JobsRetry | Topic::Messages => configured,
+        Topic::DeadLetters => configured.min(DEAD_LETTER_PARTITIONS_MAX),
+        // One partition keeps the changes of all things in one order.
+        Topic::Control => 1,
+    }
+}
+
+/// Partition of a key: what Kafka's own clients choose.
+pub(super) fn partition_of_key(key: &str, count: u32) -> u32 {
+    (murmur2(key.as_bytes()) & 0x7fff_ffff) % count.max(1)
+}
+
+fn murmur2(data: &[u8]) -> u32 {
+    const SEED: u32 = 0x9747_b28c;
+    const MIX: u32 = 0x5bd1_e995;
+    let length = u32::try_from(data.len()).unwrap_or(u32::MAX);
+    let (words, tail) = data.as_chunks::<4>();
+    let mut hash = words.iter().fold(SEED ^ length, |hash, word| {
+        let word = u32::from_le_bytes(*word).wrapping_mul(MIX);
+        hash.wrapping_mul(MIX) ^ (word ^ (word >> 24)).wrapping_mul(MIX)
+    });
+    if !tail.is_empty() {
+        let rest = tail.iter().rev().fold(0, |rest, byte| rest << 8 | u32::from(*byte));
+        hash = (hash ^ rest).wrapping_mul(MIX);
+    }
+    hash = (hash ^ (hash >> 13)).wrapping_mul(MIX);
+    hash ^ (hash >> 15)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The values that the hash of Kafka's Java client is known for.
+    #[test]
+    fn keys_go_where_other_kafka_clients_send_them() {
+        let known = [
+            ("21", -973_932_308),
+            ("foobar", -790_332_482),
+            ("a-little-bit-long-string", -985_981_536),
+            ("a-little-bit-longer-string", -1_486_304_829),
+            ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+            ("abc", 479_470_107),
+        ];
+        for (key, hash) in known {
+            assert_eq!(murmur2(key.as_bytes()).cast_signed(), hash, "{key}");
+        }
+    }
+
+    #[test]
+    fn every_key_has_a_partition_that_exists() {
+        for count in 1..20 {
+            assert!((0..200).all(|key| partition_of_key(&format!("conversation {key}"), count) < count));
+        }
+    }
+}
