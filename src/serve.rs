@@ -8,7 +8,10 @@ use prometheus::Registry;
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
 use switchboard_ingress::Ingress;
-use switchboard_workers::{DefaultProvider, WorkerContext, WorkerMetrics, demo_model::{DEMO_MODEL, DemoModel}};
+use switchboard_workers::{
+    DefaultProvider, WorkerContext, WorkerMetrics,
+    demo_model::{DEMO_MODEL, DemoModel},
+};
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{

@@ -8,7 +8,7 @@ use rdkafka::{
     producer::{FutureProducer, FutureRecord},
 };
 
-use crate::support::TestService;
+use crate::support::{TestService, service_address};
 
 const BROKER_PATIENCE: Duration = Duration::from_secs(10);
 
@@ -62,7 +62,7 @@ fn consumer() -> BaseConsumer {
 }
 
 fn configuration() -> ClientConfig {
-    let brokers = std::env::var("SWITCHBOARD_TEST_BROKERS").expect("SWITCHBOARD_TEST_BROKERS: run `make test`");
+    let brokers = service_address("SWITCHBOARD_TEST_BROKERS");
     let mut configuration = ClientConfig::new();
     configuration.set("bootstrap.servers", brokers);
     configuration

@@ -1,7 +1,7 @@
 //! Bytes that nobody of ours wrote: they are put aside, and everything goes on.
 
 use super::kafka;
-use crate::support::{Organization, PATIENCE, Script, SharedService, TestService, eventually, unique};
+use crate::support::{Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique};
 
 /// No JSON, no object, an old-fashioned version, half a record, no text, nothing.
 fn malformed(marker: &str) -> Vec<Vec<u8>> {
@@ -60,7 +60,7 @@ async fn malformed_records_of_the_control_and_message_topics_hurt_nobody() {
 #[tokio::test]
 async fn malformed_frames_on_the_channels_of_redis_hurt_nobody() {
     let service = SharedService::get().await;
-    let url = std::env::var("SWITCHBOARD_TEST_REDIS").expect("SWITCHBOARD_TEST_REDIS: run `make test`");
+    let url = service_address("SWITCHBOARD_TEST_REDIS");
     let mut redis = redis::Client::open(url).unwrap().get_connection().unwrap();
     let pattern = format!("*{}*", service.namespace);
     let channels: Vec<String> = redis::cmd("PUBSUB").arg("CHANNELS").arg(pattern).query(&mut redis).unwrap();

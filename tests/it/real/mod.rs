@@ -1,5 +1,6 @@
 //! What only separate processes over real services can show: brokers and caches that die, records that others wrote.
 
+mod compose_file;
 mod kafka;
 mod malformed_records;
 mod message_events;

@@ -2,11 +2,11 @@
 
 use serde_json::json;
 
-use crate::support::{OrganizationDocument, ScriptedModel, SharedService};
+use crate::support::{OrganizationDocument, ScriptedModel, SharedService, service_address};
 
 #[tokio::test]
 async fn a_real_model_streams_a_reply_that_is_stored_as_it_was_streamed() {
-    let base_url = std::env::var("SWITCHBOARD_TEST_MODEL").expect("SWITCHBOARD_TEST_MODEL: run `make test`");
+    let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     assert_ne!(base_url, ScriptedModel::get().base_url());
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()

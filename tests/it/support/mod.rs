@@ -18,6 +18,8 @@ pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
 pub(crate) use reply::{Events, Reply};
 pub(crate) use service::{Profile, SharedService, TestService};
+#[cfg(feature = "real-services")]
+pub(crate) use service::{service_address, wait_until_ready};
 pub(crate) use wait::{PATIENCE, eventually};
 
 use std::sync::atomic::{AtomicU32, Ordering};

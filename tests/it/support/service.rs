@@ -203,7 +203,8 @@ impl Drop for TestService {
     }
 }
 
-async fn wait_until_ready(name: &str, ops_url: &str) {
+/// Waits until the process behind that private port is ready.
+pub(crate) async fn wait_until_ready(name: &str, ops_url: &str) {
     let client = Client::new(ops_url);
     eventually(&format!("{name} is ready"), PATIENCE * 2, async || {
         let answer = client.try_get("/readyz").await?;
