@@ -39,7 +39,6 @@ pub async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     }
 }
 
-
 fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
     let data_dir = DataDir::open(&config.backends.data_dir)?;
     let secret = match &config.secret {

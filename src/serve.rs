@@ -8,7 +8,10 @@ use prometheus::Registry;
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
 use switchboard_ingress::Ingress;
-use switchboard_workers::{DefaultProvider, WorkerContext, WorkerMetrics, demo_model::{DEMO_MODEL, DemoModel}};
+use switchboard_workers::{
+    DefaultProvider, WorkerContext, WorkerMetrics,
+    demo_model::{DEMO_MODEL, DemoModel},
+};
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
@@ -63,7 +66,9 @@ impl Role {
 /// Serves until a signal; returns once everything is drained.
 pub fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
     if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
-        bail!("a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process");
+        bail!(
+            "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
+        );
     }
     let telemetry = runtime.block_on(async { Telemetry::install(&config.telemetry) })?;
     let outcome = runtime.block_on(Box::pin(serve(config, arguments.role)));

@@ -108,7 +108,8 @@ mod tests {
     }
 
     fn merged(file: &str, environment: &[(&str, &str)]) -> (Table, Vec<String>) {
-        let defaults = table("demo = true\n[bus]\nbrokers = \"a\"\npartitions = 8\n[bus.properties]\n[ingress]\nproxies = []");
+        let defaults =
+            table("demo = true\n[bus]\nbrokers = \"a\"\npartitions = 8\n[bus.properties]\n[ingress]\nproxies = []");
         let environment = environment.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
         let mut mistakes = Vec::new();
         let merged = merge(defaults, table(file), &environment, &mut mistakes);
@@ -117,8 +118,7 @@ mod tests {
 
     #[test]
     fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
-        let (table, mistakes) =
-            merged("[bus]\nbrokers = \"b\"\npartitions = 9", &[("SWITCHBOARD__BUS__BROKERS", "c")]);
+        let (table, mistakes) = merged("[bus]\nbrokers = \"b\"\npartitions = 9", &[("SWITCHBOARD__BUS__BROKERS", "c")]);
         assert_eq!(table["bus"]["brokers"].as_str(), Some("c"));
         assert_eq!(table["bus"]["partitions"].as_integer(), Some(9));
         assert!(mistakes.is_empty());

@@ -24,13 +24,13 @@ use crate::{
     },
 };
 
-const PUT: &str = "INSERT INTO switchboard.entries (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT: &str = "INSERT INTO switchboard.catalog (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const PUT_BY_ORG: &str =
-    "INSERT INTO switchboard.entries_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+    "INSERT INTO switchboard.catalog_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
 const PUT_HASH: &str = "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?";
-const GET: &str = "SELECT body, writetime(body) FROM switchboard.entries WHERE kind = ? AND id = ?";
+const GET: &str = "SELECT body, writetime(body) FROM switchboard.catalog WHERE kind = ? AND id = ?";
 const GET_HASH: &str = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?";
-const LIST: &str = "SELECT body FROM switchboard.entries_by_org WHERE org_id = ? AND kind = ?";
+const LIST: &str = "SELECT body FROM switchboard.catalog_by_org WHERE org_id = ? AND kind = ?";
 /// The text of what was removed.
 const REMOVED: &str = "";
 /// The owner under which organizations themselves are listed.

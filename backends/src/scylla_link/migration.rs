@@ -8,6 +8,7 @@ use std::time::Duration;
 
 use scylla::{
     client::session::Session,
+    errors::{DbError, ExecutionError, RequestAttemptError},
     policies::load_balancing::{NodeIdentifier, SingleTargetLoadBalancingPolicy},
     statement::unprepared::Statement,
 };
@@ -56,16 +57,25 @@ async fn keyspace_exists(session: &Session, keyspace: &Keyspace) -> Result<bool,
 async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), StoreError> {
     loop {
         match change_once(session, cql).await {
-            Err(error) if Instant::now() + RETRY_PAUSE < deadline => {
+            Ok(()) => return Ok(()),
+            Err(error) if is_final(&error) || Instant::now() + RETRY_PAUSE >= deadline => {
+                return Err(unavailable(&error));
+            }
+            Err(error) => {
                 tracing::warn!(%error, "schema change is tried again");
                 time::sleep(RETRY_PAUSE).await;
             }
-            outcome => return outcome,
         }
     }
 }
 
-async fn change_once(session: &Session, cql: &str) -> Result<(), StoreError> {
+/// What the database says of the statement itself will not change by asking again.
+const fn is_final(error: &ExecutionError) -> bool {
+    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else { return false };
+    matches!(refusal, DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError)
+}
+
+async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError> {
     let mut statement = Statement::new(cql);
     statement.set_request_timeout(Some(STATEMENT_TIMEOUT));
     statement.set_is_idempotent(true);
@@ -76,8 +86,8 @@ async fn change_once(session: &Session, cql: &str) -> Result<(), StoreError> {
         statement.set_load_balancing_policy(Some(one_node));
     }
     // The driver waits for agreement after a change; one that changed nothing may still meet another run's.
-    Box::pin(session.query_unpaged(statement, ())).await.map_err(|error| unavailable(&error))?;
-    Box::pin(session.await_schema_agreement()).await.map_err(|error| unavailable(&error))?;
+    Box::pin(session.query_unpaged(statement, ())).await?;
+    Box::pin(session.await_schema_agreement()).await?;
     Ok(())
 }
 
@@ -95,7 +105,24 @@ fn table_statements(keyspace: &Keyspace) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    #[cfg(feature = "real-services")]
+    use super::super::testing::{config, new_namespace, session};
     use super::*;
+
+    #[cfg(feature = "real-services")]
+    #[tokio::test]
+    async fn two_migrations_at_once_and_a_third_make_one_schema() {
+        let (config, namespace) = (config(), new_namespace("twice"));
+        let (left, right) = futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace)).await;
+        left.and(right).unwrap();
+        migrate(&config, &namespace).await.unwrap();
+
+        let session = session().await;
+        let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
+        let tables = session.query_unpaged(cql, (&namespace,)).await.unwrap().into_rows_result().unwrap();
+        assert_eq!(tables.rows_num(), 6);
+        session.query_unpaged(format!("DROP KEYSPACE {namespace}"), ()).await.unwrap();
+    }
 
     #[test]
     fn the_files_give_statements_of_the_namespaces_keyspace() {

@@ -1,0 +1,39 @@
+# The commands of this project; each target says what it does, and `make` alone lists them.
+SHELL := /bin/bash
+.SHELLFLAGS := -euo pipefail -c
+.DEFAULT_GOAL := help
+SERVICES_DIR ?= $(CURDIR)/target/services
+
+.PHONY: help run test check lint fmt services-up services-down bench clean
+
+help: ## List the commands
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
+
+run: ## Start the whole product, embedded, on port 8080
+	cargo run --release
+
+test: ## Everything: lints, unit tests, the same suite embedded and over real services (SERVICES=none leaves the services out)
+	@tests/run.sh test
+
+check: ## The quick part: formatting, lints, unit tests and the integration suite, embedded
+	@tests/run.sh check
+
+lint: ## Formatting and clippy, warnings are errors
+	@tests/run.sh lint
+
+fmt: ## Format the code
+	cargo fmt --all
+
+services-up: ## Start Kafka, Cassandra, Redis and a small language model on free ports
+	@tests/services/install.sh services
+	@tests/services/up.sh $(SERVICES_DIR)
+	@echo "now: source $(SERVICES_DIR)/env"
+
+services-down: ## Stop them and remove their data
+	@tests/services/down.sh $(SERVICES_DIR)
+
+bench: ## Measure added latency, throughput and memory (over real services too, after: source target/services/env)
+	@tests/run.sh bench
+
+clean: services-down ## Stop the services and remove what was built
+	cargo clean

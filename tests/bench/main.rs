@@ -1,0 +1,83 @@
+//! The load driver of `make bench`: what the service adds to a model that is asked directly, in the same run, on the
+//! same machine. It prints and asserts nothing: figures of a shared machine are no test.
+
+#[path = "../it/support/mod.rs"]
+#[expect(
+    clippy::unwrap_used,
+    clippy::expect_used,
+    clippy::panic,
+    clippy::print_stderr,
+    dead_code,
+    unused_imports,
+    reason = "the tools of the tests, of which a measurement needs a part"
+)]
+mod support;
+
+mod load;
+mod memory;
+mod report;
+
+use std::time::Duration;
+
+use support::{Organization, OrganizationDocument, Profile, Script, TestService, background};
+
+use crate::{load::Target, report::Report};
+
+/// Requests of one chat at a time.
+const SAMPLES_ALONE: usize = 150;
+/// Chats at once, and requests in all.
+const CROWD: usize = 50;
+const SAMPLES_IN_CROWD: usize = 1_500;
+/// Chats at once at full speed, and for how long.
+const FULL_SPEED_CHATS: usize = 64;
+const FULL_SPEED: Duration = Duration::from_secs(8);
+/// Streams that are open at once while memory is measured.
+const OPEN_STREAMS: usize = 500;
+
+fn main() {
+    // `cargo test --all-targets` runs benches too, with this argument missing.
+    if !std::env::args().any(|argument| argument == "--bench") {
+        return;
+    }
+    background().block_on(async {
+        let mut report = Report::new();
+        measure(Profile::Embedded, &mut report).await;
+        if std::env::var_os("SWITCHBOARD_TEST_BROKERS").is_some() {
+            measure(Profile::Cluster, &mut report).await;
+        } else {
+            report.note("cluster: not measured, no services in the environment (make services-up)");
+        }
+        report.print();
+    });
+}
+
+async fn measure(profile: Profile, report: &mut Report) {
+    let service = TestService::start_as(profile, &[]).await;
+    let organization = organization(&service).await;
+    let direct = Target::direct(&organization);
+    let through = Target::through(&service, &organization);
+    let name = format!("{profile:?}").to_lowercase();
+
+    organization.script(Script::counts(10, Duration::from_millis(5)));
+    load::first_bytes(&through, CROWD, CROWD).await;
+    for (chats, samples) in [(1, SAMPLES_ALONE), (CROWD, SAMPLES_IN_CROWD)] {
+        let base = load::first_bytes(&direct, chats, samples).await;
+        let measured = load::first_bytes(&through, chats, samples).await;
+        report.first_bytes(&name, chats, &base, &measured);
+    }
+
+    organization.script(Script::counts(20, Duration::ZERO));
+    let base = load::replies_per_second(&direct, FULL_SPEED_CHATS, FULL_SPEED).await;
+    let measured = load::replies_per_second(&through, FULL_SPEED_CHATS, FULL_SPEED).await;
+    report.throughput(&name, base, measured);
+
+    organization.script(Script::counts(60, Duration::from_secs(1)));
+    let (idle, open) = memory::of_open_streams(&service, &through, OPEN_STREAMS).await;
+    report.memory(&name, OPEN_STREAMS, idle, open);
+}
+
+async fn organization(service: &TestService) -> Organization {
+    let limits = serde_json::json!({"limits": {"chatPerMinute": 100_000_000}});
+    let agent = serde_json::json!({"limits": {"maxMessageLength": 4000, "rateLimitPerMinute": 100_000_000}});
+    OrganizationDocument::new().agent("shop", agent).key_with("load", limits).apply(service).await
+}

@@ -1,0 +1,122 @@
+//! Applying a document: the way in which organizations, agents, teams and keys come to be.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+
+async fn everything(service: &SharedService) -> Organization {
+    OrganizationDocument::new()
+        .agent("shop", json!({"welcomeMessage": "first"}))
+        .team("front", json!({"members": [{"agent": "shop", "specialization": "all"}]}))
+        .key("site", &["chat"])
+        .apply(service)
+        .await
+}
+
+#[tokio::test]
+async fn the_answer_mirrors_the_document_with_ids() {
+    let service = SharedService::get().await;
+    let organization = everything(&service).await;
+    assert!(organization.id.starts_with("org_"));
+    assert!(organization.shop().starts_with("agt_"));
+    assert!(organization.team("front").starts_with("team_"));
+    let keys = organization.answer["organizations"][0]["keys"].as_array().unwrap();
+    assert_eq!(keys.len(), 2);
+    assert!(keys.iter().all(|key| key["id"].as_str().unwrap().starts_with("key_")));
+}
+
+#[tokio::test]
+async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
+    let service = SharedService::get().await;
+    let organization = everything(&service).await;
+    let again = service.admin().post("/api/admin/apply", &organization.document).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    let mut expected = organization.answer.clone();
+    for key in expected["organizations"][0]["keys"].as_array_mut().unwrap() {
+        assert!(key.as_object_mut().unwrap().remove("value").is_some());
+    }
+    assert_eq!(again.json(), expected);
+    assert!(!again.text.contains("svc_live_"));
+    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+}
+
+#[tokio::test]
+async fn two_at_the_same_time_make_one_of_each_thing() {
+    let service = SharedService::get().await;
+    let organization = everything(&service).await;
+    let mut document = organization.document.clone();
+    document["organizations"][0]["slug"] = crate::support::unique("race-").into();
+    let (one, two) = (service.admin(), service.admin());
+    let (one, two) = tokio::join!(one.post("/api/admin/apply", &document), two.post("/api/admin/apply", &document));
+    let (one, two) = (one.json(), two.json());
+    let (one, two) = (&one["organizations"][0], &two["organizations"][0]);
+    assert_eq!((&one["id"], &one["agents"], &one["teams"]), (&two["id"], &two["agents"], &two["teams"]));
+    for number in 0..2 {
+        let shown = [one, two].iter().filter(|answer| answer["keys"][number].get("value").is_some()).count();
+        assert_eq!(shown, 1, "one key is made and shown once: {one} {two}");
+    }
+}
+
+#[tokio::test]
+async fn what_is_not_named_stays() {
+    let service = SharedService::get().await;
+    let organization = everything(&service).await;
+    let slug = &organization.document["organizations"][0]["slug"];
+    let partial = json!({"organizations": [{"slug": slug, "name": "Renamed"}]});
+    assert_eq!(service.admin().post("/api/admin/apply", &partial).await.status, 200);
+    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization.client_with("site").team_chat(organization.team("front"), "s", "hi").await.complete();
+}
+
+#[tokio::test]
+async fn a_document_with_mistakes_changes_nothing() {
+    let service = SharedService::get().await;
+    let organization = everything(&service).await;
+    let good = organization.changed_agent("shop", json!({"welcomeMessage": "second"}));
+    let mistakes = [
+        ("agents", json!({"slug": "b", "name": "B", "provider": "unknown"})),
+        ("teams", json!({"slug": "t", "name": "T", "members": [{"agent": "unknown", "specialization": ""}]})),
+        ("agents", json!({"slug": "b", "name": "B", "status": "asleep"})),
+        ("keys", json!({"name": "k", "scopes": ["everything"]})),
+    ];
+    for (list, mistake) in mistakes {
+        let mut document = good.clone();
+        document["organizations"][0][list].as_array_mut().unwrap().push(mistake);
+        let answer = service.admin().post("/api/admin/apply", &document).await;
+        assert_eq!(answer.status, 400, "{}", answer.text);
+        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+    }
+    let path = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(organization.client().get(&path).await.json()["welcomeMessage"], "first");
+}
+
+#[tokio::test]
+async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    let document = organization.changed_agent("shop", json!({"status": "inactive"}));
+    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    // Half a second more than promised, for a machine that is busy with other tests.
+    let promised = Duration::from_millis(2_500);
+    for url in service.public_urls() {
+        let client = organization.client_at(&url);
+        eventually("the agent is inactive", promised, async || {
+            (client.chat(organization.shop(), "s", "hi").await.status == 403).then_some(())
+        })
+        .await;
+    }
+    let document = organization.changed_agent("shop", json!({"instructions": "Speak like a pirate."}));
+    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    eventually("the agent is active again", PATIENCE, async || {
+        (client.chat(organization.shop(), "s", "hi").await.status == 200).then_some(())
+    })
+    .await;
+    tokio::time::sleep(promised).await;
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    let requests = crate::support::ScriptedModel::get().requests(&organization.model);
+    assert!(requests.last().unwrap().messages[0].1.contains("pirate"), "{:?}", requests.last());
+}

@@ -1,0 +1,82 @@
+//! The same request twice is one message.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Client, Organization, Reply, Script, ScriptedModel, SharedService};
+
+async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
+    let path = format!("/api/public/agents/{agent}/chat");
+    let request = client.request(Method::POST, &path).header("idempotency-key", key).json(body);
+    Reply::read(request.send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_repeat_gives_the_same_message_and_calls_no_model() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("once")).await;
+    let urls = service.public_urls();
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let mut ids = vec![];
+    for number in 0..3 {
+        let client = organization.client_at(&urls[number % urls.len()]);
+        let reply = send(&client, organization.shop(), "key-1", &body).await;
+        assert_eq!(reply.complete(), "once");
+        ids.push(reply.required_header("x-message-id"));
+    }
+    ids.dedup();
+    assert_eq!(ids.len(), 1);
+    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
+    let history = organization.client().history(organization.shop(), "s").await;
+    assert_eq!(history["totalMessages"], 2);
+}
+
+#[tokio::test]
+async fn two_at_once_read_the_same_running_reply() {
+    let service = SharedService::get().await;
+    let script = Script::counts(15, Duration::from_millis(50));
+    let organization = Organization::with_agent(&service, script.clone()).await;
+    let urls = service.public_urls();
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let (one, two) = (organization.client_at(&urls[0]), organization.client_at(urls.last().unwrap()));
+    let (one, two) =
+        tokio::join!(send(&one, organization.shop(), "key-2", &body), send(&two, organization.shop(), "key-2", &body));
+    assert_eq!((one.complete(), two.complete()), (script.text.clone(), script.text));
+    assert_eq!(one.required_header("x-message-id"), two.required_header("x-message-id"));
+    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
+}
+
+#[tokio::test]
+async fn another_payload_under_the_same_key_is_refused() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    let first = json!({"message": "hi", "sessionId": "s", "stream": true});
+    send(&client, organization.shop(), "key-3", &first).await.complete();
+    for other in [
+        json!({"message": "ho", "sessionId": "s"}),
+        json!({"message": "hi", "sessionId": "t"}),
+        json!({"message": "hi", "sessionId": "s", "metadata": {"a": 1}}),
+    ] {
+        let answer = send(&client, organization.shop(), "key-3", &other).await.into_answer();
+        answer.assert_problem(422, Some("IDEMPOTENCY_KEY_REUSED"));
+    }
+    let without_stream = json!({"message": "hi", "sessionId": "s"});
+    send(&client, organization.shop(), "key-3", &without_stream).await.complete();
+}
+
+#[tokio::test]
+async fn a_malformed_key_is_refused() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let long = "k".repeat(256);
+    for key in ["", &long, "a\tb"] {
+        let answer = send(&organization.client(), organization.shop(), key, &body).await.into_answer();
+        let problem = answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], "Idempotency-Key");
+    }
+    send(&organization.client(), organization.shop(), &"k".repeat(255), &body).await.complete();
+}

@@ -1,0 +1,135 @@
+//! How many requests a key and a visitor may send.
+
+use std::time::{Duration, Instant};
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::support::{Answer, Organization, OrganizationDocument, SharedService};
+
+async fn with_limits(service: &SharedService, limits: serde_json::Value) -> Organization {
+    OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .team("front", json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}))
+        .key_with("limited", json!({"limits": limits}))
+        .key_with("usual", json!({"limits": null}))
+        .apply(service)
+        .await
+}
+
+fn retry_after(answer: &Answer) -> u64 {
+    answer.header("retry-after").expect("Retry-After").parse().expect("whole seconds")
+}
+
+#[tokio::test]
+async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() {
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({"chatPerMinute": 3})).await;
+    let client = organization.client_with("limited");
+    client.chat(organization.shop(), "a", "1").await.complete();
+    client.team_chat(organization.team("front"), "b", "2").await.complete();
+    client.chat(organization.shop(), "a", "3").await.complete();
+    for refused in [
+        client.chat(organization.shop(), "a", "4").await.into_answer(),
+        client.team_chat(organization.team("front"), "b", "5").await.into_answer(),
+    ] {
+        refused.assert_problem(429, Some("RATE_LIMITED"));
+        assert!((1..=60).contains(&retry_after(&refused)), "{:?}", refused.headers);
+    }
+    let path = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(client.get(&path).await.status, 200, "the other buckets are untouched");
+}
+
+#[tokio::test]
+async fn both_configuration_reads_share_one_bucket_and_both_conversation_routes_another() {
+    let service = SharedService::get().await;
+    let limits = json!({"configPerMinute": 2, "conversationsPerMinute": 2});
+    let organization = with_limits(&service, limits).await;
+    let client = organization.client_with("limited");
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    let conversation = format!("{agent}/conversations/s");
+    assert_eq!(client.get(&agent).await.status, 200);
+    assert_eq!(client.get(&format!("{agent}/widget")).await.status, 200);
+    client.get(&agent).await.assert_problem(429, Some("RATE_LIMITED"));
+    assert_eq!(client.get(&conversation).await.status, 200);
+    assert_eq!(client.patch(&conversation, &json!({})).await.status, 200);
+    client.get(&conversation).await.assert_problem(429, Some("RATE_LIMITED"));
+}
+
+#[tokio::test]
+async fn the_usual_limits_are_told_on_every_answer_to_a_known_key() {
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({})).await;
+    let client = organization.client_with("usual");
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    let answers = [
+        (client.get(&agent).await, "120"),
+        (client.get("/api/public/agents/agt_unknown").await, "120"),
+        (client.get(&format!("{agent}/conversations/none")).await, "120"),
+        (client.chat(organization.shop(), "s", "hi").await.into_answer(), "60"),
+    ];
+    for (answer, quota) in answers {
+        let policy = answer.header("ratelimit-policy").expect("RateLimit-Policy");
+        assert!(policy.contains(quota) && policy.contains("60"), "{policy}");
+        assert!(answer.header("ratelimit").is_some(), "{:?}", answer.headers);
+    }
+}
+
+#[tokio::test]
+async fn the_limit_is_exact_for_requests_at_once_on_all_ingresses() {
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({"configPerMinute": 20})).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let urls = service.public_urls();
+    let key = organization.key_text("limited");
+    let requests = (0..60).map(|number| {
+        let client = crate::support::Client::new(&urls[number % urls.len()]).with_key(key);
+        let path = path.clone();
+        async move { client.get(&path).await.status }
+    });
+    let statuses = join_all(requests).await;
+    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 20, "{statuses:?}");
+    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 40, "{statuses:?}");
+}
+
+#[tokio::test]
+async fn after_the_told_time_the_request_succeeds_and_not_much_earlier() {
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({"configPerMinute": 1})).await;
+    let client = organization.client_with("limited");
+    let path = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(client.get(&path).await.status, 200);
+    let refused = client.get(&path).await;
+    refused.assert_problem(429, Some("RATE_LIMITED"));
+    let told = Duration::from_secs(retry_after(&refused));
+    let began = Instant::now();
+    assert!(told >= Duration::from_secs(55) && told <= Duration::from_secs(60), "{told:?}");
+    tokio::time::sleep(told.saturating_sub(Duration::from_secs(3))).await;
+    assert_eq!(client.get(&path).await.status, 429, "refused requests and early ones do not open the window");
+    tokio::time::sleep(told.saturating_sub(began.elapsed())).await;
+    assert_eq!(client.get(&path).await.status, 200);
+}
+
+#[tokio::test]
+async fn the_agents_own_limit_counts_each_visitor() {
+    let service = SharedService::get().await;
+    let settings = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let client = organization.client();
+    let send = async |session: &str, visitor: Option<&str>| {
+        let mut body = json!({"message": "hi", "sessionId": session});
+        if let Some(visitor) = visitor {
+            body["visitorId"] = visitor.into();
+        }
+        Answer::read(client.open_chat(organization.shop(), &body).await).await.unwrap()
+    };
+    for session in ["s1", "s2"] {
+        assert_eq!(send(session, Some("ada")).await.status, 200);
+    }
+    let refused = send("s3", Some("ada")).await;
+    refused.assert_problem(429, Some("RATE_LIMITED"));
+    assert!(retry_after(&refused) >= 1);
+    assert_eq!(send("s4", Some("bob")).await.status, 200, "another visitor");
+    assert_eq!(send("s5", None).await.status, 200, "another session without a visitor");
+}

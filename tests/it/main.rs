@@ -1,0 +1,48 @@
+//! The suite: the real program as processes, over HTTP only, the same on embedded and on real services, because what
+//! holds in one place and not in the other is no promise.
+
+#[cfg(test)]
+mod agent_chat;
+#[cfg(test)]
+mod apply;
+#[cfg(test)]
+mod authentication;
+#[cfg(test)]
+mod bad_requests;
+#[cfg(test)]
+mod cancel;
+#[cfg(test)]
+mod check_order;
+#[cfg(test)]
+mod configuration;
+#[cfg(test)]
+mod harness;
+#[cfg(test)]
+mod history;
+#[cfg(test)]
+mod idempotency;
+#[cfg(test)]
+mod limits;
+#[cfg(test)]
+mod misbehaving_models;
+#[cfg(test)]
+mod operations;
+#[cfg(test)]
+mod origins;
+#[cfg(test)]
+mod parallel;
+#[cfg(test)]
+mod patch;
+#[cfg(test)]
+#[cfg(feature = "real-services")]
+mod real;
+#[cfg(test)]
+mod reply_shapes;
+#[cfg(test)]
+mod restart;
+#[cfg(test)]
+mod resume;
+#[cfg(test)]
+mod support;
+#[cfg(test)]
+mod teams;

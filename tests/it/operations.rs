@@ -1,0 +1,193 @@
+//! What operators use: health, metrics, commands and the order in which things are refused to start.
+
+use std::{path::Path, time::Duration};
+
+use serde_json::json;
+
+use crate::support::{
+    Client, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService, TestService, eventually, free_port,
+};
+
+#[tokio::test]
+async fn each_process_answers_health_readiness_and_metrics_on_its_private_port() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    for (name, url) in service.ops_urls() {
+        let client = Client::new(&url);
+        assert_eq!(client.get("/healthz").await.status, 200, "{name}");
+        let ready = client.get("/readyz").await;
+        assert_eq!(ready.status, 200, "{name}: {}", ready.text);
+        assert!(ready.json().is_object(), "{name}: {}", ready.text);
+        let metrics = client.get("/metrics").await;
+        assert_eq!(metrics.status, 200, "{name}");
+        assert!(metrics.text.lines().any(|line| line.starts_with("switchboard_")), "{name}: {}", metrics.text);
+        assert_metrics_are_well_formed(&metrics.text);
+    }
+}
+
+/// Every sample has a type, and no label holds an id: those would make a series for each conversation.
+fn assert_metrics_are_well_formed(text: &str) {
+    let typed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
+    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+        let name = line.split(['{', ' ']).next().unwrap();
+        assert!(typed.iter().any(|known| name.starts_with(known)), "no type for {line}");
+        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
+        for prefix in ["conv_", "msg_", "req_", "svc_live_"] {
+            assert!(!line.contains(prefix), "{line}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn the_private_port_and_the_public_port_share_no_route() {
+    let service = SharedService::get().await;
+    for path in ["/healthz", "/readyz", "/metrics"] {
+        service.client().get(path).await.assert_problem(404, Some("NOT_FOUND"));
+    }
+    for (_, url) in service.ops_urls() {
+        assert_eq!(Client::new(&url).get("/api/public/openapi.json").await.status, 404);
+    }
+}
+
+#[tokio::test]
+async fn the_api_describes_itself_without_a_key() {
+    let service = SharedService::get().await;
+    let document = service.client().get("/api/public/openapi.json").await;
+    assert_eq!(document.status, 200);
+    let document = document.json();
+    assert!(document["openapi"].as_str().unwrap().starts_with("3.1"));
+    let paths = document["paths"].as_object().unwrap();
+    let routes = [
+        "/api/public/agents/{agentId}/chat",
+        "/api/public/teams/{teamId}/chat",
+        "/api/public/agents/{agentId}",
+        "/api/public/agents/{agentId}/widget",
+        "/api/public/agents/{agentId}/conversations/{sessionId}",
+        "/api/public/messages/{messageId}",
+        "/api/public/messages/{messageId}/stream",
+        "/api/public/messages/{messageId}/cancel",
+    ];
+    for route in routes {
+        assert!(paths.contains_key(route), "{route} in {:?}", paths.keys());
+    }
+    let page = service.client().get("/docs").await;
+    assert_eq!(page.status, 200);
+    assert!(page.header("content-type").unwrap().starts_with("text/html"));
+}
+
+#[tokio::test]
+async fn no_secret_and_no_message_text_is_in_logs_or_metrics() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("canary-said-by-the-model")).await;
+    organization.client().chat(organization.shop(), "canary-session", "canary-said-by-the-visitor").await.complete();
+    let mut text = service.logs();
+    for (_, url) in service.ops_urls() {
+        text.push_str(&Client::new(&url).get("/metrics").await.text);
+    }
+    for secret in
+        ["canary-said-by", organization.key_text("all"), "sk-test", "admin-token-of-the-tests", "5eed5eed5eed"]
+    {
+        assert!(!text.contains(secret), "{}", &secret[..12]);
+    }
+}
+
+#[tokio::test]
+async fn readiness_ends_when_draining_begins() {
+    let service = TestService::start().await;
+    let organization = Organization::with_agent(&service, Script::counts(40, Duration::from_millis(100))).await;
+    let body = json!({"message": "go", "sessionId": "s"});
+    let client = organization.client_at(&service.public_urls()[0]);
+    let open = client.open_chat(organization.shop(), &body).await;
+    let (name, url) = service.ops_urls().remove(0);
+    service.with_process(&name, |process| process.signal("TERM"));
+    let ops = Client::new(&url);
+    eventually("readiness is 503", PATIENCE, async || (ops.try_get("/readyz").await?.status == 503).then_some(()))
+        .await;
+    assert_eq!(ops.get("/healthz").await.status, 200, "alive while draining");
+    crate::support::Reply::read(open).await.complete();
+}
+
+fn command(directory: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> ProcessCommand {
+    ProcessCommand {
+        name: name.into(),
+        arguments: arguments.iter().map(|argument| (*argument).into()).collect(),
+        environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        directory: directory.into(),
+    }
+}
+
+#[tokio::test]
+async fn config_prints_what_is_in_force_and_hides_secrets() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = [
+        ("SWITCHBOARD__SECRET", "aa".repeat(32)),
+        ("SWITCHBOARD__ADMIN__TOKEN", "a-very-secret-admin-token-0123456789".to_owned()),
+        ("SWITCHBOARD__INGRESS__LISTEN", "127.0.0.1:4321".to_owned()),
+    ];
+    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
+    let (status, output) = command(directory.path(), "config", &["config"], &environment).run(PATIENCE);
+    assert!(status.success(), "{output}");
+    assert!(output.contains("127.0.0.1:4321"), "{output}");
+    assert!(!output.contains(&"aa".repeat(32)) && !output.contains("very-secret"), "{output}");
+}
+
+#[tokio::test]
+async fn all_mistakes_of_a_configuration_are_told_together() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = [
+        ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
+        ("SWITCHBOARD__PROFILE", "both"),
+        ("SWITCHBOARD__BUS__PARTITIONS", "many"),
+    ];
+    let (status, output) = command(directory.path(), "bad", &["serve"], &environment).run(PATIENCE);
+    assert!(!status.success());
+    for key in ["listen", "profile", "partitions"] {
+        assert!(output.to_lowercase().contains(key), "{key} in {output}");
+    }
+    assert!(!output.contains("panicked"), "{output}");
+}
+
+#[tokio::test]
+async fn a_second_process_on_the_same_data_is_refused() {
+    let service = SharedService::get().await;
+    if service.profile == Profile::Cluster {
+        // Separate processes share services, not files: any number may run, which this profile's set-up shows.
+        assert!(service.ops_urls().len() > 1);
+        return;
+    }
+    let directory = tempfile::tempdir().unwrap();
+    let (public, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let data = service.data_directory();
+    let environment = [
+        ("SWITCHBOARD__DATA_DIR", data.to_str().unwrap()),
+        ("SWITCHBOARD__INGRESS__LISTEN", &public),
+        ("SWITCHBOARD__OPS__LISTEN", &ops),
+    ];
+    let (status, output) = command(directory.path(), "second", &["serve"], &environment).run(PATIENCE);
+    assert!(!status.success(), "{output}");
+    assert!(!output.contains("panicked"), "{output}");
+}
+
+#[tokio::test]
+async fn healthcheck_tells_a_living_process_from_a_dead_one() {
+    let service = SharedService::get().await;
+    let directory = tempfile::tempdir().unwrap();
+    let (_, url) = service.ops_urls().remove(0);
+    let alive = url.strip_prefix("http://").unwrap().to_owned();
+    let dead = format!("127.0.0.1:{}", free_port());
+    for (name, address, healthy) in [("alive", alive, true), ("dead", dead, false)] {
+        let environment = [("SWITCHBOARD__OPS__LISTEN", address.as_str())];
+        let (status, output) = command(directory.path(), name, &["healthcheck"], &environment).run(PATIENCE);
+        assert_eq!(status.success(), healthy, "{name}: {output}");
+    }
+}
+
+#[tokio::test]
+async fn the_cluster_refuses_to_start_without_an_installation_secret() {
+    let directory = tempfile::tempdir().unwrap();
+    let environment = [("SWITCHBOARD__PROFILE", "cluster")];
+    let (status, output) = command(directory.path(), "no-secret", &["serve"], &environment).run(PATIENCE);
+    assert!(!status.success());
+    assert!(output.to_lowercase().contains("secret"), "{output}");
+}

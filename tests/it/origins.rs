@@ -1,0 +1,133 @@
+//! Which pages may use an agent, and what browsers are told.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Answer, Organization, OrganizationDocument, Script, SharedService, unique};
+
+async fn status(organization: &Organization, agent: &str, origin: Option<&str>) -> (u16, Answer) {
+    let body = json!({"message": "hi", "sessionId": unique("s")});
+    let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
+    let mut request = organization.client().request(Method::POST, &path).json(&body);
+    if let Some(origin) = origin {
+        request = request.header("origin", origin);
+    }
+    let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+    (answer.status, answer)
+}
+
+#[tokio::test]
+async fn entries_are_compared_as_parsed_hosts() {
+    let service = SharedService::get().await;
+    let domains = json!([
+        "https://full.example",
+        "https://port.example:8443",
+        "bare.example",
+        "bareport.example:8443",
+        "*.wild.example",
+        "localhost",
+        "localhost:3000"
+    ]);
+    let organization =
+        OrganizationDocument::new().agent("shop", json!({"allowedDomains": domains})).apply(&service).await;
+    let table = [
+        (None, true),
+        (Some("https://full.example"), true),
+        (Some("https://FULL.example"), true),
+        (Some("https://full.example:443"), true),
+        (Some("http://full.example"), false),
+        (Some("https://full.example:8443"), false),
+        (Some("https://sub.full.example"), false),
+        (Some("https://full.example.evil.example"), false),
+        (Some("https://evilfull.example"), false),
+        (Some("https://port.example:8443"), true),
+        (Some("https://port.example"), false),
+        (Some("https://bare.example"), true),
+        (Some("http://bare.example"), false),
+        (Some("https://bareport.example:8443"), true),
+        (Some("https://bareport.example"), false),
+        (Some("https://a.wild.example"), true),
+        (Some("https://a.b.wild.example"), true),
+        (Some("https://wild.example"), false),
+        (Some("https://awild.example"), false),
+        (Some("http://localhost"), true),
+        (Some("http://localhost:3000"), true),
+        (Some("http://localhost:4000"), false),
+        (Some("null"), false),
+        (Some("https://"), false),
+        (Some("full.example"), false),
+    ];
+    for (origin, allowed) in table {
+        let (status, answer) = status(&organization, "shop", origin).await;
+        if allowed {
+            assert_eq!(status, 200, "{origin:?}: {}", answer.text);
+        } else {
+            assert_eq!(status, 403, "{origin:?}");
+            answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_empty_list_allows_any_origin() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    for origin in ["https://any.example", "http://insecure.example:81", "null"] {
+        assert_eq!(status(&organization, "shop", Some(origin)).await.0, 200, "{origin}");
+    }
+}
+
+#[tokio::test]
+async fn origins_are_not_checked_on_reads() {
+    let service = SharedService::get().await;
+    let domains = json!({"allowedDomains": ["https://shop.example"]});
+    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
+    for route in ["", "/widget"] {
+        let path = format!("/api/public/agents/{}{route}", organization.shop());
+        let request = organization.client().request(Method::GET, &path).header("origin", "https://evil.example");
+        assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
+    }
+}
+
+#[tokio::test]
+async fn a_preflight_needs_no_key_and_names_what_may_be_sent() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    for (method, route) in [("POST", "/chat"), ("GET", "/widget"), ("PATCH", "/conversations/s")] {
+        let path = format!("/api/public/agents/{}{route}", organization.shop());
+        let request = service
+            .client()
+            .request(Method::OPTIONS, &path)
+            .header("origin", "https://page.example")
+            .header("access-control-request-method", method)
+            .header("access-control-request-headers", "authorization,content-type,x-api-key,idempotency-key");
+        let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+        assert_eq!(answer.status, 204, "{path}: {}", answer.text);
+        assert!(["*", "https://page.example"].contains(&answer.header("access-control-allow-origin").unwrap()));
+        assert!(answer.header("access-control-allow-methods").unwrap().contains(method));
+        let headers = answer.header("access-control-allow-headers").unwrap().to_lowercase();
+        for header in ["authorization", "content-type", "x-api-key", "idempotency-key"] {
+            assert!(headers.contains(header) || headers == "*", "{header} in {headers}");
+        }
+        assert_eq!(answer.header("access-control-allow-credentials"), None);
+        assert!(answer.header("vary").unwrap().to_lowercase().contains("origin"));
+    }
+}
+
+#[tokio::test]
+async fn answers_and_errors_can_be_read_by_pages() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let (good_status, good) = status(&organization, "shop", Some("https://page.example")).await;
+    let path = "/api/public/agents/agt_unknown/chat";
+    let request = organization.client().request(Method::POST, path).header("origin", "https://page.example");
+    let error = Answer::read(request.json(&json!({})).send().await.unwrap()).await.unwrap();
+    assert_eq!((good_status, error.status), (200, 404));
+    for answer in [good, error] {
+        assert!(["*", "https://page.example"].contains(&answer.header("access-control-allow-origin").unwrap()));
+        let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
+        for header in ["x-conversation-id", "x-message-id", "x-ui-spec", "x-request-id", "retry-after", "ratelimit"] {
+            assert!(exposed.contains(header), "{header} in {exposed}");
+        }
+    }
+}

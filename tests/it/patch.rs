@@ -1,0 +1,149 @@
+//! Changing a conversation's metadata.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Organization, Script, SharedService};
+
+async fn conversation(service: &SharedService) -> (Organization, String) {
+    let organization = Organization::with_agent(service, Script::says("ok")).await;
+    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    (organization, path)
+}
+
+async fn metadata(organization: &Organization) -> Value {
+    organization.client().history(organization.shop(), "s").await["metadata"].clone()
+}
+
+#[tokio::test]
+async fn supplied_fields_are_updated_and_told() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let changes = json!({
+        "visitorEmail": "ada@example.org", "visitorName": "Ada", "rating": 4.5, "feedback": "good",
+        "metadata": {"plan": "pro", "depth": {"a": [1, null, true]}}
+    });
+    let answer = organization.client().patch(&path, &changes).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    assert_eq!(answer.json(), json!({"success": true, "updated": changes}));
+    let metadata = metadata(&organization).await;
+    assert_eq!(metadata["visitorEmail"], "ada@example.org");
+    assert_eq!(metadata["visitorName"], "Ada");
+    assert_eq!(metadata["rating"], 4.5);
+    assert_eq!(metadata["feedback"], "good");
+    assert_eq!(metadata["plan"], "pro");
+    assert_eq!(metadata["depth"], json!({"a": [1, null, true]}));
+}
+
+#[tokio::test]
+async fn nothing_supplied_changes_nothing() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let before = metadata(&organization).await;
+    let answer = organization.client().patch(&path, &json!({})).await;
+    assert_eq!((answer.status, answer.json()), (200, json!({"success": true, "updated": {}})));
+    assert_eq!(metadata(&organization).await, before);
+}
+
+#[tokio::test]
+async fn a_rating_is_a_json_number_from_1_to_5() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let client = organization.client();
+    for good in [json!(1), json!(5), json!(3.5), json!(1.0)] {
+        let answer = client.patch(&path, &json!({"rating": good})).await;
+        assert_eq!(answer.status, 200, "{good}: {}", answer.text);
+    }
+    let bad = [
+        json!(0),
+        json!(6),
+        json!(0.99),
+        json!(5.01),
+        json!(-1),
+        json!("5"),
+        json!(true),
+        Value::Null,
+        json!([5]),
+        json!({}),
+    ];
+    for rating in bad {
+        let answer = client.patch(&path, &json!({"rating": rating})).await;
+        answer.assert_problem(400, Some("INVALID_RATING"));
+    }
+    assert_eq!(metadata(&organization).await["rating"], 1.0);
+}
+
+#[tokio::test]
+async fn null_clears_a_field() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let client = organization.client();
+    let full = json!({"visitorEmail": "ada@example.org", "visitorName": "Ada", "feedback": "good", "metadata": {"plan": "pro", "page": "/"}});
+    assert_eq!(client.patch(&path, &full).await.status, 200);
+    let clearing = json!({"visitorEmail": null, "visitorName": null, "feedback": null, "metadata": {"plan": null}});
+    assert_eq!(client.patch(&path, &clearing).await.status, 200);
+    let metadata = metadata(&organization).await;
+    for key in ["visitorEmail", "visitorName", "feedback"] {
+        assert!(metadata.get(key).is_none_or(Value::is_null), "{key} in {metadata}");
+    }
+    assert_eq!(metadata["page"], "/", "a key that was not named stays");
+}
+
+#[tokio::test]
+async fn metadata_merges_key_by_key() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let client = organization.client();
+    client.patch(&path, &json!({"metadata": {"a": {"x": 1}, "b": 1}})).await;
+    client.patch(&path, &json!({"metadata": {"a": {"y": 2}, "c": 3}})).await;
+    let metadata = metadata(&organization).await;
+    assert_eq!(metadata["a"], json!({"y": 2}));
+    assert_eq!((&metadata["b"], &metadata["c"]), (&json!(1), &json!(3)));
+}
+
+#[tokio::test]
+async fn reserved_keys_inside_metadata_are_dropped() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let forged = json!({"metadata": {"visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x", "kept": 1}});
+    let answer = organization.client().patch(&path, &forged).await;
+    assert_eq!(answer.json(), json!({"success": true, "updated": {"metadata": {"kept": 1}}}));
+    let metadata = metadata(&organization).await;
+    assert_eq!(metadata["source"], "api");
+    assert_ne!(metadata["ipAddress"], "x");
+    assert!(metadata.get("visitorId").is_none(), "{metadata}");
+}
+
+#[tokio::test]
+async fn one_bad_field_changes_nothing_at_all() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let client = organization.client();
+    let before = metadata(&organization).await;
+    let table = [
+        (json!({"visitorName": "Eve", "rating": 9}), "INVALID_RATING", None),
+        (json!({"visitorName": "Eve", "visitorEmail": "no address"}), "INVALID_REQUEST_DATA", Some("visitorEmail")),
+        (json!({"visitorName": 7}), "INVALID_REQUEST_DATA", Some("visitorName")),
+        (json!({"visitorName": "Eve", "feedback": []}), "INVALID_REQUEST_DATA", Some("feedback")),
+        (json!({"visitorName": "Eve", "metadata": "text"}), "INVALID_REQUEST_DATA", Some("metadata")),
+    ];
+    for (changes, code, param) in table {
+        let problem = client.patch(&path, &changes).await.assert_problem(400, Some(code));
+        if param.is_some() {
+            assert_eq!(problem["param"].as_str(), param, "{problem}");
+        }
+    }
+    assert_eq!(metadata(&organization).await, before);
+}
+
+#[tokio::test]
+async fn a_body_that_is_no_json_object_is_refused() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    for (body, code) in [("{", "INVALID_JSON"), ("", "INVALID_JSON"), ("[]", "INVALID_REQUEST_DATA")] {
+        let request = organization.client().request(Method::PATCH, &path).header("content-type", "application/json");
+        let answer = Answer::read(request.body(body).send().await.unwrap()).await.unwrap();
+        answer.assert_problem(400, Some(code));
+    }
+}

@@ -1,0 +1,9 @@
+//! What only separate processes over real services can show: brokers and caches that die, records that others wrote.
+
+mod compose_file;
+mod kafka;
+mod malformed_records;
+mod message_events;
+mod real_model;
+mod redis_outage;
+mod worker_kill;

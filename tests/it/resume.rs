@@ -1,0 +1,85 @@
+//! Reading a reply again, from anywhere, while it runs and afterwards.
+
+use std::time::Duration;
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Events, Organization, Reply, Script, SharedService};
+
+#[tokio::test]
+async fn the_rest_of_a_stored_reply_begins_exactly_at_the_asked_byte() {
+    let service = SharedService::get().await;
+    let text = "Grüße aus 東京 und zurück";
+    let organization = Organization::with_agent(&service, Script::says(text)).await;
+    let client = organization.client();
+    let reply = client.chat(organization.shop(), "s", "hi").await;
+    reply.complete();
+    let path = format!("/api/public/messages/{}/stream", reply.required_header("x-message-id"));
+    for after in [0, 1, 3, 4, text.len() - 1, text.len()] {
+        let response = client.request(Method::GET, &format!("{path}?after={after}")).send().await.unwrap();
+        let rest = Reply::read(response).await;
+        assert_eq!(rest.status, 200, "{after}");
+        assert!(rest.ended_cleanly);
+        assert_eq!(rest.bytes(), &text.as_bytes()[after..], "{after}");
+    }
+    let too_far = client.get(&format!("{path}?after={}", text.len() + 1)).await;
+    too_far.assert_problem(416, Some("RANGE_NOT_SATISFIABLE"));
+}
+
+#[tokio::test]
+async fn a_second_reader_on_another_ingress_follows_a_running_reply() {
+    let service = SharedService::get().await;
+    let script = Script::counts(40, Duration::from_millis(50));
+    let organization = Organization::with_agent(&service, script.clone()).await;
+    let urls = service.public_urls();
+    let client = organization.client_at(&urls[0]);
+    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut reply = Reply::begin(&response);
+    reply.read_at_least(&mut response, 30).await;
+    let path = format!("/api/public/messages/{}/stream?after=12", reply.required_header("x-message-id"));
+    let second = organization.client_at(urls.last().unwrap()).request(Method::GET, &path).send().await.unwrap();
+    let (first, second) = tokio::join!(reply.continue_reading(response), Reply::read(second));
+    assert_eq!(first.complete(), script.text);
+    assert_eq!(second.status, 200);
+    assert!(second.ended_cleanly);
+    assert_eq!(second.bytes(), &script.text.as_bytes()[12..]);
+    assert!(second.chunks.len() > 3, "it was followed live: {} chunks", second.chunks.len());
+}
+
+#[tokio::test]
+async fn events_are_resumed_with_the_last_event_id() {
+    let service = SharedService::get().await;
+    let text = "one two three four five";
+    let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(4)).await;
+    let client = organization.client();
+    let whole = client.chat_events(organization.shop(), "s", "hi").await;
+    let generation = &whole.only("start")["generation"];
+    let path = format!("/api/public/messages/{}/stream", whole.headers["x-message-id"].to_str().unwrap());
+    let request = client.request(Method::GET, &path).header("accept", "text/event-stream");
+    let rest = Events::read(request.header("last-event-id", format!("{generation}.8")).send().await.unwrap()).await;
+    assert_eq!(rest.status, 200);
+    let joined: String = rest
+        .events
+        .iter()
+        .filter(|(name, ..)| name == "delta")
+        .map(|(.., data)| data["text"].as_str().unwrap())
+        .collect();
+    assert_eq!(joined, text[8..]);
+    assert_eq!(rest.only("done")["status"], "completed");
+}
+
+#[tokio::test]
+async fn another_generation_is_never_joined() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("some text")).await;
+    let client = organization.client();
+    let reply = client.chat(organization.shop(), "s", "hi").await;
+    reply.complete();
+    let generation: u64 = reply.required_header("x-reply-generation").parse().unwrap();
+    let path = format!("/api/public/messages/{}/stream?after=2", reply.required_header("x-message-id"));
+    let same = client.get(&format!("{path}&generation={generation}")).await;
+    assert_eq!((same.status, same.text.as_str()), (200, "me text"));
+    let other = client.get(&format!("{path}&generation={}", generation + 1)).await;
+    other.assert_problem(409, Some("REPLY_RESTARTED"));
+}

@@ -1,0 +1,165 @@
+//! A client of the HTTP APIs that says of every answer whether it arrived whole.
+
+use std::time::Duration;
+
+use reqwest::{Method, RequestBuilder, Response, header::HeaderMap};
+use serde_json::{Value, json};
+
+use super::{Events, Reply};
+
+const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+
+/// A caller with an address and, usually, a key.
+#[derive(Clone)]
+pub(crate) struct Client {
+    http: reqwest::Client,
+    base: String,
+    key: Option<String>,
+}
+
+/// A complete answer that is no stream.
+#[derive(Clone, Debug)]
+pub(crate) struct Answer {
+    /// Status.
+    pub(crate) status: u16,
+    /// Headers.
+    pub(crate) headers: HeaderMap,
+    /// Body.
+    pub(crate) text: String,
+}
+
+impl Client {
+    /// A caller without a key.
+    pub(crate) fn new(base: &str) -> Self {
+        super::background();
+        let http = reqwest::Client::builder()
+            .no_proxy()
+            .timeout(REQUEST_PATIENCE)
+            // A pooled connection to a process that a test killed would fail the next request.
+            .pool_max_idle_per_host(0)
+            .build()
+            .unwrap();
+        Self { http, base: base.to_owned(), key: None }
+    }
+
+    /// The same caller with a key.
+    pub(crate) fn with_key(&self, key: &str) -> Self {
+        Self { key: Some(key.to_owned()), ..self.clone() }
+    }
+
+    /// A request with the key, to be shaped further.
+    pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
+        let request = self.http.request(method, format!("{}{path}", self.base));
+        match &self.key {
+            Some(key) => request.bearer_auth(key),
+            None => request,
+        }
+    }
+
+    /// GET.
+    pub(crate) async fn get(&self, path: &str) -> Answer {
+        send(self.request(Method::GET, path)).await
+    }
+
+    /// GET from a service that may be away.
+    pub(crate) async fn try_get(&self, path: &str) -> Option<Answer> {
+        let response = self.request(Method::GET, path).timeout(Duration::from_secs(5)).send().await.ok()?;
+        Answer::read(response).await
+    }
+
+    /// POST of a JSON document.
+    pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::POST, path).json(body)).await
+    }
+
+    /// PATCH with a JSON document.
+    pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::PATCH, path).json(body)).await
+    }
+
+    /// A message to an agent, and the whole reply as text.
+    pub(crate) async fn chat(&self, agent: &str, session: &str, message: &str) -> Reply {
+        let body = json!({"message": message, "sessionId": session});
+        Reply::read(self.open_chat(agent, &body).await).await
+    }
+
+    /// A message to an agent; the reply is not read yet.
+    pub(crate) async fn open_chat(&self, agent: &str, body: &Value) -> Response {
+        let path = format!("/api/public/agents/{agent}/chat");
+        self.request(Method::POST, &path).json(body).send().await.unwrap()
+    }
+
+    /// A message to an agent, and the reply as JSON.
+    pub(crate) async fn chat_json(&self, agent: &str, session: &str, message: &str) -> Answer {
+        let body = json!({"message": message, "sessionId": session});
+        let path = format!("/api/public/agents/{agent}/chat");
+        send(self.request(Method::POST, &path).header("accept", "application/json").json(&body)).await
+    }
+
+    /// A message to an agent, and the reply as events.
+    pub(crate) async fn chat_events(&self, agent: &str, session: &str, message: &str) -> Events {
+        let body = json!({"message": message, "sessionId": session});
+        let path = format!("/api/public/agents/{agent}/chat");
+        let request = self.request(Method::POST, &path).header("accept", "text/event-stream").json(&body);
+        Events::read(request.send().await.unwrap()).await
+    }
+
+    /// A message to a team, and the whole reply as text.
+    pub(crate) async fn team_chat(&self, team: &str, session: &str, message: &str) -> Reply {
+        let body = json!({"message": message, "sessionId": session});
+        let path = format!("/api/public/teams/{team}/chat");
+        Reply::read(self.request(Method::POST, &path).json(&body).send().await.unwrap()).await
+    }
+
+    /// The conversation of a session.
+    pub(crate) async fn history(&self, agent: &str, session: &str) -> Value {
+        let answer = self.get(&format!("/api/public/agents/{agent}/conversations/{session}?limit=100")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
+    }
+
+    /// A message of either role.
+    pub(crate) async fn message(&self, id: &str) -> Value {
+        self.get(&format!("/api/public/messages/{id}")).await.json()
+    }
+}
+
+impl Answer {
+    /// Reads an answer to its end; none when it broke off.
+    pub(crate) async fn read(response: Response) -> Option<Self> {
+        let (status, headers) = (response.status().as_u16(), response.headers().clone());
+        Some(Self { status, headers, text: response.text().await.ok()? })
+    }
+
+    /// The body, which must be JSON.
+    pub(crate) fn json(&self) -> Value {
+        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text))
+    }
+
+    /// A header as text.
+    pub(crate) fn header(&self, name: &str) -> Option<&str> {
+        self.headers.get(name).and_then(|value| value.to_str().ok())
+    }
+
+    /// Asserts that this is a problem of this status and code and of the shape that all problems have.
+    #[track_caller]
+    pub(crate) fn assert_problem(&self, status: u16, code: Option<&str>) -> Value {
+        assert_eq!(self.status, status, "{}", self.text);
+        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text);
+        let body = self.json();
+        assert_eq!(body["code"].as_str(), code, "{body}");
+        assert_eq!(body["status"], status, "{body}");
+        for field in ["type", "title", "detail", "requestId"] {
+            assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} of {body}");
+        }
+        let request_id = self.header("x-request-id").expect("X-Request-Id on every response");
+        assert!(request_id.starts_with("req_"), "{request_id}");
+        assert_eq!(body["requestId"], request_id);
+        body
+    }
+}
+
+/// Sends a request whose answer is short.
+pub(crate) async fn send(request: RequestBuilder) -> Answer {
+    Answer::read(request.send().await.unwrap()).await.expect("the answer arrives whole")
+}

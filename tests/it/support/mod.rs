@@ -1,0 +1,32 @@
+//! What every test needs: the product as processes, a model that does as it is told, and clients for both APIs.
+
+mod background;
+mod client;
+mod model;
+mod organization;
+mod ports;
+mod process;
+mod reply;
+mod service;
+mod wait;
+
+pub(crate) use background::background;
+pub(crate) use client::{Answer, Client};
+pub(crate) use model::{End, Script, ScriptedModel};
+pub(crate) use organization::{Organization, OrganizationDocument};
+pub(crate) use ports::free_port;
+pub(crate) use process::{Process, ProcessCommand};
+pub(crate) use reply::{Events, Reply};
+pub(crate) use service::{Profile, SharedService, TestService};
+#[cfg(feature = "real-services")]
+pub(crate) use service::{service_address, wait_until_ready};
+pub(crate) use wait::{PATIENCE, eventually};
+
+use std::sync::atomic::{AtomicU32, Ordering};
+
+/// A name that no other test of this run or of another run has.
+pub(crate) fn unique(prefix: &str) -> String {
+    static NEXT: AtomicU32 = AtomicU32::new(0);
+    let number = NEXT.fetch_add(1, Ordering::Relaxed);
+    format!("{prefix}{:x}{number:x}", chrono::Utc::now().timestamp_micros() & 0xff_ffff_ffff)
+}

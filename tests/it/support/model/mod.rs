@@ -1,0 +1,141 @@
+//! A model that does as it is told: it speaks the OpenAI protocol, follows the script that is registered under the
+//! model's name, and remembers every request.
+
+mod script;
+mod wire;
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, OnceLock},
+};
+
+use axum::{Json, Router, extract::State, response::Response, routing::post};
+use serde_json::Value;
+use tokio::net::TcpListener;
+
+use super::background;
+pub(crate) use script::{End, Script};
+
+/// The model of this test process.
+pub(crate) struct ScriptedModel {
+    base_url: String,
+    scripts: Mutex<HashMap<String, Registered>>,
+    requests: Mutex<Vec<RecordedRequest>>,
+}
+
+struct Registered {
+    script: Script,
+    refused: u32,
+}
+
+/// A request as it arrived.
+#[derive(Clone, Debug)]
+pub(crate) struct RecordedRequest {
+    /// Model that was asked for.
+    pub(crate) model: String,
+    /// Role and text of each message.
+    pub(crate) messages: Vec<(String, String)>,
+    /// Whether a stream was asked for.
+    pub(crate) streams: bool,
+    /// Everything.
+    pub(crate) body: Value,
+    open: std::sync::Weak<()>,
+}
+
+impl RecordedRequest {
+    /// Text of the last user message.
+    pub(crate) fn question(&self) -> &str {
+        self.messages.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
+    }
+
+    /// The beginning of a reply that the caller asks to go on with.
+    pub(crate) fn assistant_prefix(&self) -> &str {
+        self.messages.last().filter(|(role, _)| role == "assistant").map_or("", |(_, text)| text)
+    }
+
+    /// Whether the answer is still being sent.
+    pub(crate) fn is_open(&self) -> bool {
+        self.open.strong_count() > 0
+    }
+}
+
+impl ScriptedModel {
+    /// Starts it at the first call.
+    pub(crate) fn get() -> &'static Self {
+        static MODEL: OnceLock<Arc<ScriptedModel>> = OnceLock::new();
+        MODEL.get_or_init(|| {
+            let runtime = background();
+            let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+            listener.set_nonblocking(true).unwrap();
+            let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
+            let model = Arc::new(Self { base_url, scripts: Mutex::default(), requests: Mutex::default() });
+            let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(model.clone());
+            runtime.spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
+            model
+        })
+    }
+
+    /// Where it answers.
+    pub(crate) fn base_url(&self) -> &str {
+        &self.base_url
+    }
+
+    /// What it does when asked for `name`; `name/marker` for questions that hold `[[marker]]`.
+    pub(crate) fn register(&self, name: &str, script: Script) {
+        self.scripts.lock().unwrap().insert(name.to_owned(), Registered { script, refused: 0 });
+    }
+
+    /// Every request for the model of this name, oldest first.
+    pub(crate) fn requests(&self, name: &str) -> Vec<RecordedRequest> {
+        let requests = self.requests.lock().unwrap();
+        requests.iter().filter(|request| request.model == name).cloned().collect()
+    }
+
+    fn respond(&self, body: Value) -> Response {
+        let open = Arc::new(());
+        let request = record(body, &open);
+        self.requests.lock().unwrap().push(request.clone());
+        let mut scripts = self.scripts.lock().unwrap();
+        let key = marker(request.question()).map(|marker| format!("{}/{marker}", request.model));
+        let key = key.filter(|key| scripts.contains_key(key)).unwrap_or_else(|| request.model.clone());
+        let Some(registered) = scripts.get_mut(&key) else {
+            return wire::answer(&Script::says(&format!("You said: {}", request.question())), &request, open);
+        };
+        let refusals = registered.script.refusals.clone();
+        if registered.refused < refusals.times {
+            registered.refused += 1;
+            return wire::refusal(refusals.status, refusals.retry_after_s);
+        }
+        wire::answer(&registered.script, &request, open)
+    }
+}
+
+async fn complete(State(model): State<Arc<ScriptedModel>>, Json(body): Json<Value>) -> Response {
+    model.respond(body)
+}
+
+fn record(body: Value, open: &Arc<()>) -> RecordedRequest {
+    let messages = body["messages"].as_array().into_iter().flatten();
+    let messages = messages.map(|message| (text_of(&message["role"]), text_of(&message["content"]))).collect();
+    RecordedRequest {
+        model: text_of(&body["model"]),
+        messages,
+        streams: body["stream"].as_bool().unwrap_or(false),
+        body,
+        open: Arc::downgrade(open),
+    }
+}
+
+/// Content is a text, or a list of parts.
+fn text_of(value: &Value) -> String {
+    match value {
+        Value::String(text) => text.clone(),
+        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        _ => String::new(),
+    }
+}
+
+fn marker(question: &str) -> Option<&str> {
+    let (_, rest) = question.split_once("[[")?;
+    Some(rest.split_once("]]")?.0)
+}

@@ -1,0 +1,139 @@
+//! What a scripted model does with one request: a table of the ways in which providers answer, fail and misbehave.
+
+use std::time::Duration;
+
+/// A behaviour, built from a text and bent from there.
+#[derive(Clone, Debug)]
+pub(crate) struct Script {
+    /// The whole text.
+    pub(crate) text: String,
+    /// Characters in a chunk.
+    pub(crate) chunk_chars: usize,
+    /// Before each chunk.
+    pub(crate) delay: Duration,
+    /// What follows the text.
+    pub(crate) end: End,
+    /// What comes instead of text, the first so many times.
+    pub(crate) refusals: Refusals,
+    /// An answer that is none, with its content type.
+    pub(crate) instead: Option<(&'static str, String)>,
+    /// Goes on where a last message of the assistant ends.
+    pub(crate) continues_prefix: bool,
+    /// Breaks off after so many characters when there is no prefix to go on from.
+    pub(crate) first_call_chars: Option<usize>,
+}
+
+/// What follows the text.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum End {
+    /// This finish reason, usage and `[DONE]`.
+    Finish(&'static str),
+    /// `[DONE]`, and nobody said why.
+    NoFinishReason,
+    /// The transfer ends cleanly, without a word.
+    Nothing,
+    /// The connection breaks.
+    Cut,
+    /// An event with an error.
+    ErrorEvent,
+    /// An event that is no JSON.
+    Garbage,
+    /// Silence.
+    Silence,
+}
+
+/// Error answers before the real one.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Refusals {
+    /// How many times; `u32::MAX` is always.
+    pub(crate) times: u32,
+    /// Status.
+    pub(crate) status: u16,
+    /// Retry-After in seconds.
+    pub(crate) retry_after_s: Option<u32>,
+}
+
+impl Script {
+    /// Says this, in small chunks, at once.
+    pub(crate) fn says(text: &str) -> Self {
+        Self {
+            text: text.to_owned(),
+            chunk_chars: 8,
+            delay: Duration::ZERO,
+            end: End::Finish("stop"),
+            refusals: Refusals::default(),
+            instead: None,
+            continues_prefix: false,
+            first_call_chars: None,
+        }
+    }
+
+    /// `words` numbered words, one per chunk, with a pause before each.
+    pub(crate) fn counts(words: usize, delay: Duration) -> Self {
+        let text: String = (0..words).map(|number| format!("w{number:04} ")).collect();
+        Self::says(&text).chunk_chars(6).paced(delay)
+    }
+
+    /// Never answers.
+    pub(crate) fn silent() -> Self {
+        Self::says("").ends(End::Silence)
+    }
+
+    /// Always this status.
+    pub(crate) fn refuses(status: u16) -> Self {
+        Self::says("never said").refuses_times(u32::MAX, status, None)
+    }
+
+    /// Answers 200 with this instead of a stream of events.
+    pub(crate) fn instead(content_type: &'static str, body: &str) -> Self {
+        Self { instead: Some((content_type, body.to_owned())), ..Self::says("") }
+    }
+
+    /// Characters in a chunk.
+    pub(crate) fn chunk_chars(self, chunk_chars: usize) -> Self {
+        Self { chunk_chars, ..self }
+    }
+
+    /// A pause before each chunk.
+    pub(crate) fn paced(self, delay: Duration) -> Self {
+        Self { delay, ..self }
+    }
+
+    /// What follows the text.
+    pub(crate) fn ends(self, end: End) -> Self {
+        Self { end, ..self }
+    }
+
+    /// Errors before the real answer.
+    pub(crate) fn refuses_times(self, times: u32, status: u16, retry_after_s: Option<u32>) -> Self {
+        Self { refusals: Refusals { times, status, retry_after_s }, ..self }
+    }
+
+    /// Goes on where a last message of the assistant ends.
+    pub(crate) fn continues_prefix(self) -> Self {
+        Self { continues_prefix: true, ..self }
+    }
+
+    /// Breaks off after so many characters, unless it is asked to go on from there.
+    pub(crate) fn breaks_off_once(self, first_call_chars: usize) -> Self {
+        Self { first_call_chars: Some(first_call_chars), ..self }
+    }
+
+    /// What one call does that brings this prefix: all of it, or what is left to say, or the part before a break.
+    pub(crate) fn for_call(&self, prefix: &str) -> Self {
+        let prefix = if self.continues_prefix { prefix } else { "" };
+        let mut call = self.clone();
+        call.text = self.text.strip_prefix(prefix).unwrap_or(&self.text).to_owned();
+        if let Some(chars) = self.first_call_chars.filter(|_| prefix.is_empty()) {
+            call.text = self.text.chars().take(chars).collect();
+            call.end = End::Cut;
+        }
+        call
+    }
+
+    /// The text in chunks.
+    pub(crate) fn chunks(&self) -> Vec<String> {
+        let text: Vec<char> = self.text.chars().collect();
+        text.chunks(self.chunk_chars.max(1)).map(|chunk| chunk.iter().collect()).collect()
+    }
+}

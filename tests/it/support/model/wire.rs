@@ -1,0 +1,109 @@
+//! The words of the OpenAI chat completions protocol that a scripted model speaks.
+
+use std::{convert::Infallible, io, sync::Arc, time::Duration};
+
+use axum::{
+    body::{Body, Bytes},
+    response::{IntoResponse, Response},
+};
+use futures::{Stream, StreamExt, stream};
+use serde_json::{Value, json};
+
+use super::{End, RecordedRequest, Script};
+
+/// Longer than any test waits.
+const SILENCE: Duration = Duration::from_secs(600);
+
+/// The answer to a request that is not refused.
+pub(super) fn answer(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
+    if let Some((content_type, body)) = &script.instead {
+        return ([("content-type", *content_type)], body.clone()).into_response();
+    }
+    if request.streams {
+        streamed(&script.for_call(request.assistant_prefix()), request, open)
+    } else {
+        whole(script, request)
+    }
+}
+
+/// An error of this status, in the protocol's shape.
+pub(super) fn refusal(status: u16, retry_after_s: Option<u32>) -> Response {
+    let error = json!({"error": {"message": "refused by script", "type": "scripted", "code": "scripted"}});
+    let status = axum::http::StatusCode::from_u16(status).unwrap();
+    let mut response = (status, axum::Json(error)).into_response();
+    if let Some(seconds) = retry_after_s {
+        response.headers_mut().insert("retry-after", seconds.into());
+    }
+    response
+}
+
+fn whole(script: &Script, request: &RecordedRequest) -> Response {
+    let choice = json!({"index": 0, "message": {"role": "assistant", "content": script.text}, "finish_reason": "stop"});
+    axum::Json(json!({
+        "id": "chatcmpl-scripted", "object": "chat.completion", "created": 1, "model": request.model,
+        "choices": [choice], "usage": usage(script)
+    }))
+    .into_response()
+}
+
+fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
+    let model = request.model.clone();
+    let texts = script.chunks().into_iter().map(move |text| chunk(&model, json!({"content": text}), None));
+    let delay = script.delay;
+    let first = stream::iter([chunk(&request.model, json!({"role": "assistant", "content": ""}), None)]);
+    let body = first
+        .chain(stream::iter(texts).then(move |event| async move {
+            tokio::time::sleep(delay).await;
+            event
+        }))
+        .map(Ok)
+        .chain(end(script, request))
+        // The count of open streams falls when the caller hangs up, which is how a test sees that it did.
+        .map(move |event: io::Result<Bytes>| {
+            let _held = &open;
+            event
+        });
+    ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
+}
+
+fn end(script: &Script, request: &RecordedRequest) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+    let done = || Ok(Bytes::from_static(b"data: [DONE]\n\n"));
+    let events = match script.end {
+        End::Finish(reason) => vec![
+            Ok(chunk(&request.model, json!({}), Some(reason))),
+            Ok(event(&json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1,
+                "model": request.model, "choices": [], "usage": usage(script)}))),
+            done(),
+        ],
+        End::NoFinishReason => vec![done()],
+        End::Nothing | End::Silence => vec![],
+        End::Cut => vec![Err(io::Error::other("cut by script"))],
+        End::ErrorEvent => {
+            vec![Ok(event(&json!({"error": {"message": "overloaded by script", "type": "server_error"}})))]
+        }
+        End::Garbage => vec![Ok(Bytes::from_static(b"data: {\"choices\": [ this is no JSON\n\n")), done()],
+    };
+    let silent = script.end == End::Silence;
+    let tail = stream::once(async move {
+        // A cut right behind a chunk can overtake it; the chunk is to arrive first.
+        tokio::time::sleep(if silent { SILENCE } else { Duration::from_millis(20) }).await;
+        Ok::<_, Infallible>(())
+    })
+    .filter_map(|_| async { None });
+    tail.chain(stream::iter(events))
+}
+
+fn chunk(model: &str, delta: Value, finish_reason: Option<&str>) -> Bytes {
+    event(&json!({
+        "id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1, "model": model,
+        "choices": [{"index": 0, "delta": delta, "finish_reason": finish_reason}]
+    }))
+}
+
+fn event(data: &Value) -> Bytes {
+    format!("data: {data}\n\n").into()
+}
+
+fn usage(script: &Script) -> Value {
+    json!({"prompt_tokens": 11, "completion_tokens": script.text.split_whitespace().count(), "total_tokens": 11})
+}

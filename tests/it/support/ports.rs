@@ -1,0 +1,24 @@
+//! Ports that nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes one first.
+
+use std::{
+    net::TcpListener,
+    sync::atomic::{AtomicU16, Ordering},
+};
+
+const FIRST_PORT: u16 = 10_000;
+const PORTS: u16 = 9_000;
+
+/// A port that was free a moment ago and that this process gives to nobody else.
+pub(crate) fn free_port() -> u16 {
+    static NEXT: AtomicU16 = AtomicU16::new(0);
+    // Test processes that run at the same time begin at different places.
+    let start = (std::process::id() % u32::from(PORTS)) as u16;
+    for _ in 0..PORTS {
+        let step = NEXT.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST_PORT + ((u32::from(start) + u32::from(step)) % u32::from(PORTS)) as u16;
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
+    panic!("no free port");
+}

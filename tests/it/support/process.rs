@@ -1,0 +1,176 @@
+//! One process of the product: started with an environment, watched, killed, and never left behind.
+
+use std::{
+    fs::File,
+    io,
+    path::{Path, PathBuf},
+    process::{Child, Command, ExitStatus, Stdio},
+    sync::{
+        OnceLock,
+        mpsc::{SyncSender, sync_channel},
+    },
+    thread,
+    time::{Duration, Instant},
+};
+
+const BINARY: &str = env!("CARGO_BIN_EXE_switchboard");
+/// Lines of a log that are shown when a test fails.
+const LOG_LINES_SHOWN: usize = 40;
+
+/// What starts a process; kept, so that it can be started again exactly like this.
+#[derive(Clone, Debug)]
+pub(crate) struct ProcessCommand {
+    /// Name in messages and of the log file.
+    pub(crate) name: String,
+    /// Arguments.
+    pub(crate) arguments: Vec<String>,
+    /// Environment beside the inherited one.
+    pub(crate) environment: Vec<(String, String)>,
+    /// Where the log lies.
+    pub(crate) directory: PathBuf,
+}
+
+/// A running, or ended, process.
+pub(crate) struct Process {
+    command: ProcessCommand,
+    child: Child,
+    end_expected: bool,
+}
+
+impl ProcessCommand {
+    /// Starts it.
+    pub(crate) fn start(self) -> Process {
+        let child = spawn_bound_to_this_process(self.prepare());
+        Process { command: self, child, end_expected: false }
+    }
+
+    /// Runs it to its end, as a command that is not a service.
+    pub(crate) fn run(self, patience: Duration) -> (ExitStatus, String) {
+        let log = self.log_path();
+        let status = self.start().wait(patience);
+        (status, std::fs::read_to_string(log).unwrap_or_default())
+    }
+
+    /// Where standard output and error go.
+    pub(crate) fn log_path(&self) -> PathBuf {
+        self.directory.join(format!("{}.log", self.name))
+    }
+
+    fn prepare(&self) -> Command {
+        // setpriv replaces itself by the program, which then dies with us even when we are killed.
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", BINARY]).args(&self.arguments);
+        for (name, _) in std::env::vars() {
+            if name.starts_with("SWITCHBOARD_") || name.starts_with("OPENAI_") {
+                command.env_remove(name);
+            }
+        }
+        let log = File::options().create(true).append(true).open(self.log_path()).unwrap();
+        command.envs(self.environment.iter().map(|(name, value)| (name, value)));
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+    }
+}
+
+impl Process {
+    /// Its name.
+    pub(crate) fn name(&self) -> &str {
+        &self.command.name
+    }
+
+    /// Its process id.
+    pub(crate) fn id(&self) -> u32 {
+        self.child.id()
+    }
+
+    /// SIGKILL, and waits until it is gone.
+    pub(crate) fn kill(&mut self) {
+        self.end_expected = true;
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+    }
+
+    /// Sends a signal by name, for instance `TERM`.
+    pub(crate) fn signal(&mut self, signal: &str) {
+        self.end_expected |= signal != "STOP" && signal != "CONT";
+        let status = Command::new("kill").args([&format!("-{signal}"), &self.id().to_string()]).status();
+        assert!(status.unwrap().success(), "could not signal {}", self.name());
+    }
+
+    /// Waits for the end.
+    pub(crate) fn wait(&mut self, patience: Duration) -> ExitStatus {
+        self.end_expected = true;
+        let began = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status;
+            }
+            assert!(began.elapsed() < patience, "{} did not end within {patience:?}\n{}", self.name(), self.log_tail());
+            thread::sleep(Duration::from_millis(20));
+        }
+    }
+
+    /// Starts it again, on the same ports and data.
+    pub(crate) fn restart(&mut self) {
+        self.kill();
+        *self = self.command.clone().start();
+    }
+
+    /// What is wrong with it, if anything is.
+    pub(crate) fn complaint(&mut self) -> Option<String> {
+        let log = read(&self.command.log_path());
+        if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
+            return Some(format!("{} panicked: {line}\n{}", self.name(), tail(&log)));
+        }
+        match self.child.try_wait() {
+            Ok(Some(status)) if !self.end_expected => {
+                Some(format!("{} ended by itself: {status}\n{}", self.name(), tail(&log)))
+            }
+            _ => None,
+        }
+    }
+
+    /// The end of its log.
+    pub(crate) fn log_tail(&self) -> String {
+        tail(&read(&self.command.log_path()))
+    }
+
+    /// All of its log.
+    pub(crate) fn log(&self) -> String {
+        read(&self.command.log_path())
+    }
+}
+
+impl Drop for Process {
+    fn drop(&mut self) {
+        self.kill();
+    }
+}
+
+/// The kernel sends the death signal when the *thread* that started a child ends, and threads of tests end early:
+/// so one thread that never ends starts them all.
+fn spawn_bound_to_this_process(command: Command) -> Child {
+    type Order = (Command, SyncSender<io::Result<Child>>);
+    static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
+    let spawner = SPAWNER.get_or_init(|| {
+        let (orders, inbox) = sync_channel::<Order>(1);
+        thread::spawn(move || {
+            for (mut command, answer) in inbox {
+                let _ = answer.send(command.spawn());
+            }
+        });
+        orders
+    });
+    let (answer, result) = sync_channel(1);
+    spawner.send((command, answer)).unwrap();
+    result.recv().unwrap().expect("setpriv (util-linux) starts the product")
+}
+
+fn read(path: &Path) -> String {
+    String::from_utf8_lossy(&std::fs::read(path).unwrap_or_default()).into_owned()
+}
+
+fn tail(log: &str) -> String {
+    let lines: Vec<_> = log.lines().collect();
+    lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
+}

@@ -1,0 +1,297 @@
+//! The product as its operators run it: one process, or one process per role over real services.
+
+use std::{
+    path::{Path, PathBuf},
+    sync::{
+        Mutex, OnceLock,
+        atomic::{AtomicUsize, Ordering},
+    },
+    time::Duration,
+};
+
+use super::{Client, PATIENCE, Process, ProcessCommand, eventually, free_port, unique};
+
+/// The administrator of every service that tests start.
+pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests-0123456789abcdef";
+/// Hexadecimal, 32 bytes, so that any reading of "a secret" takes it.
+const SECRET: &str = "5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed";
+const START_PATIENCE: Duration = Duration::from_secs(60);
+
+/// How the product is run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Profile {
+    /// One process, SQLite.
+    Embedded,
+    /// Separate processes over Kafka, Redis and CQL.
+    Cluster,
+}
+
+impl Profile {
+    /// What `SWITCHBOARD_TEST_PROFILE` asks for.
+    pub(crate) fn wanted() -> Self {
+        match std::env::var("SWITCHBOARD_TEST_PROFILE").as_deref() {
+            Ok("cluster") => Self::Cluster,
+            Ok("embedded") | Err(_) => Self::Embedded,
+            Ok(other) => panic!("SWITCHBOARD_TEST_PROFILE is embedded or cluster, not {other}"),
+        }
+    }
+}
+
+/// A running product.
+pub(crate) struct TestService {
+    /// How it runs.
+    pub(crate) profile: Profile,
+    /// Prefix of its topics, keys and tables.
+    #[cfg_attr(not(feature = "real-services"), expect(dead_code, reason = "only real services have names to look up"))]
+    pub(crate) namespace: String,
+    directory: PathBuf,
+    processes: Mutex<Vec<Process>>,
+    roles: Vec<RunningRole>,
+    next_ingress: AtomicUsize,
+}
+
+struct RunningRole {
+    name: String,
+    public_url: Option<String>,
+    ops_url: String,
+}
+
+/// The service that most tests use together; complains at the end of each test that used it.
+pub(crate) struct SharedService(&'static TestService);
+
+impl SharedService {
+    /// Starts it at the first call.
+    pub(crate) async fn get() -> Self {
+        static SHARED: OnceLock<TestService> = OnceLock::new();
+        static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
+        let _one_at_a_time = STARTING.lock().await;
+        if SHARED.get().is_none() {
+            let service = TestService::start().await;
+            assert!(SHARED.set(service).is_ok());
+        }
+        Self(SHARED.get().unwrap())
+    }
+}
+
+impl std::ops::Deref for SharedService {
+    type Target = TestService;
+
+    fn deref(&self) -> &TestService {
+        self.0
+    }
+}
+
+impl Drop for SharedService {
+    fn drop(&mut self) {
+        self.0.complain();
+    }
+}
+
+impl TestService {
+    /// Starts a product of the wanted profile and waits until it is ready.
+    pub(crate) async fn start() -> Self {
+        Self::start_with(&[]).await
+    }
+
+    /// The same, with further environment variables for all processes.
+    pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
+        Self::start_as(Profile::wanted(), extra).await
+    }
+
+    /// The same, of a certain profile.
+    pub(crate) async fn start_as(profile: Profile, extra: &[(&str, &str)]) -> Self {
+        super::background();
+        let namespace = unique("t");
+        let directory = fresh_directory(&namespace);
+        let environment = environment(profile, &namespace, &directory, extra);
+        if profile == Profile::Cluster {
+            migrate(&environment, &directory);
+        }
+        let (processes, roles) = launch(profile, &environment, &directory).into_iter().unzip();
+        let next_ingress = AtomicUsize::new(0);
+        let service = Self { profile, namespace, directory, processes: Mutex::new(processes), roles, next_ingress };
+        service.wait_until_ready().await;
+        service
+    }
+
+    /// A client of the next ingress, without a key.
+    pub(crate) fn client(&self) -> Client {
+        let urls = self.public_urls();
+        let turn = self.next_ingress.fetch_add(1, Ordering::Relaxed);
+        Client::new(&urls[turn % urls.len()])
+    }
+
+    /// A client that may administer.
+    pub(crate) fn admin(&self) -> Client {
+        self.client().with_key(ADMIN_TOKEN)
+    }
+
+    /// Where the public API answers, one for each ingress.
+    pub(crate) fn public_urls(&self) -> Vec<String> {
+        self.roles.iter().filter_map(|role| role.public_url.clone()).collect()
+    }
+
+    /// Name and address of each process's private port.
+    pub(crate) fn ops_urls(&self) -> Vec<(String, String)> {
+        self.roles.iter().map(|role| (role.name.clone(), role.ops_url.clone())).collect()
+    }
+
+    /// The data folder of the embedded profile.
+    pub(crate) fn data_directory(&self) -> PathBuf {
+        self.directory.join("data")
+    }
+
+    /// Names of the processes whose role runs models: the whole product when it is one process.
+    pub(crate) fn inference_processes(&self) -> Vec<String> {
+        let names = self.roles.iter().map(|role| role.name.clone());
+        names.filter(|name| name.starts_with("inference") || name == "all").collect()
+    }
+
+    /// Works on the process of that name.
+    pub(crate) fn with_process<T>(&self, name: &str, work: impl FnOnce(&mut Process) -> T) -> T {
+        let mut processes = self.processes.lock().unwrap();
+        work(processes.iter_mut().find(|process| process.name() == name).unwrap())
+    }
+
+    /// Starts that process again and waits until it is ready.
+    pub(crate) async fn restart(&self, name: &str) {
+        self.with_process(name, Process::restart);
+        let url = &self.roles.iter().find(|role| role.name == name).unwrap().ops_url;
+        wait_until_ready(name, url).await;
+    }
+
+    /// Everything that the processes wrote.
+    pub(crate) fn logs(&self) -> String {
+        self.processes.lock().unwrap().iter().map(Process::log).collect()
+    }
+
+    /// Fails the running test if a process has died by itself or panicked.
+    pub(crate) fn complain(&self) {
+        let complaints: Vec<_> = self.processes.lock().unwrap().iter_mut().filter_map(Process::complaint).collect();
+        if complaints.is_empty() {
+            return;
+        }
+        if std::thread::panicking() {
+            eprintln!("{}", complaints.join("\n"));
+        } else {
+            panic!("{}", complaints.join("\n"));
+        }
+    }
+
+    async fn wait_until_ready(&self) {
+        for role in &self.roles {
+            let ready = tokio::time::timeout(START_PATIENCE, wait_until_ready(&role.name, &role.ops_url)).await;
+            if ready.is_err() {
+                panic!("{} is not ready\n{}", role.name, self.with_process(&role.name, |process| process.log_tail()));
+            }
+        }
+    }
+}
+
+impl Drop for TestService {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            for process in self.processes.lock().unwrap().iter() {
+                eprintln!("--- {}\n{}", process.name(), process.log_tail());
+            }
+        }
+        self.complain();
+        self.processes.lock().unwrap().clear();
+        if !std::thread::panicking() {
+            let _ = std::fs::remove_dir_all(&self.directory);
+        }
+    }
+}
+
+/// Waits until the process behind that private port is ready.
+pub(crate) async fn wait_until_ready(name: &str, ops_url: &str) {
+    let client = Client::new(ops_url);
+    eventually(&format!("{name} is ready"), PATIENCE * 2, async || {
+        let answer = client.try_get("/readyz").await?;
+        (answer.status == 200).then_some(())
+    })
+    .await;
+}
+
+fn launch(profile: Profile, environment: &[(String, String)], directory: &Path) -> Vec<(Process, RunningRole)> {
+    let roles: &[(&str, &str)] = match profile {
+        Profile::Embedded => &[("all", "all")],
+        Profile::Cluster => &[
+            ("ingress-1", "ingress"),
+            ("ingress-2", "ingress"),
+            ("routing-1", "routing"),
+            ("inference-1", "inference"),
+            ("inference-2", "inference"),
+        ],
+    };
+    roles.iter().map(|(name, role)| launch_role(name, role, environment, directory)).collect()
+}
+
+fn launch_role(name: &str, role: &str, environment: &[(String, String)], directory: &Path) -> (Process, RunningRole) {
+    let (public, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let mut environment = environment.to_vec();
+    environment.push(("SWITCHBOARD__INGRESS__LISTEN".into(), public.clone()));
+    environment.push(("SWITCHBOARD__OPS__LISTEN".into(), ops.clone()));
+    // `--role all` is the default, so that the embedded run also proves the default.
+    let arguments = if role == "all" { vec!["serve"] } else { vec!["serve", "--role", role] };
+    let arguments = arguments.into_iter().map(String::from).collect();
+    let command = ProcessCommand { name: name.into(), arguments, environment, directory: directory.into() };
+    let has_public_port = matches!(role, "all" | "ingress");
+    let public_url = has_public_port.then(|| format!("http://{public}"));
+    (command.start(), RunningRole { name: name.into(), public_url, ops_url: format!("http://{ops}") })
+}
+
+fn migrate(environment: &[(String, String)], directory: &Path) {
+    let command = ProcessCommand {
+        name: "migrate".into(),
+        arguments: vec!["migrate".into()],
+        environment: environment.to_vec(),
+        directory: directory.into(),
+    };
+    let (status, log) = command.run(START_PATIENCE);
+    assert!(status.success(), "migrate failed: {status}\n{log}");
+}
+
+fn environment(profile: Profile, namespace: &str, directory: &Path, extra: &[(&str, &str)]) -> Vec<(String, String)> {
+    let data = directory.join("data").to_string_lossy().into_owned();
+    let mut variables = vec![
+        ("SWITCHBOARD__SECRET", SECRET.to_owned()),
+        ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
+        ("SWITCHBOARD__DEMO", "false".to_owned()),
+        ("SWITCHBOARD__DATA_DIR", data),
+        ("SWITCHBOARD__NAMESPACE", namespace.to_owned()),
+    ];
+    match profile {
+        Profile::Embedded => variables.push(("SWITCHBOARD__PROFILE", "embedded".to_owned())),
+        Profile::Cluster => variables.extend([
+            ("SWITCHBOARD__PROFILE", "cluster".to_owned()),
+            ("SWITCHBOARD__BUS__BROKERS", service_address("SWITCHBOARD_TEST_BROKERS")),
+            ("SWITCHBOARD__BUS__PARTITIONS", "8".to_owned()),
+            ("SWITCHBOARD__REDIS__URL", service_address("SWITCHBOARD_TEST_REDIS")),
+            ("SWITCHBOARD__SCYLLA__NODES", service_address("SWITCHBOARD_TEST_SCYLLA")),
+        ]),
+    }
+    variables.extend(extra.iter().map(|(name, value)| (*name, (*value).to_owned())));
+    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+}
+
+/// Where a real service answers; without it the cluster profile cannot be tested, and that is a failure.
+pub(crate) fn service_address(variable: &str) -> String {
+    std::env::var(variable)
+        .unwrap_or_else(|_| panic!("{variable} is not set: run tests/services/up.sh, or `make test`"))
+}
+
+/// A folder of this run; those of runs that have ended are removed first.
+fn fresh_directory(namespace: &str) -> PathBuf {
+    let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
+    for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
+        let name = entry.file_name().to_string_lossy().into_owned();
+        let owner = name.strip_prefix("it-").and_then(|rest| rest.split('-').next()).map(str::to_owned);
+        if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
+            let _ = std::fs::remove_dir_all(entry.path());
+        }
+    }
+    let directory = root.join(format!("it-{}-{namespace}", std::process::id()));
+    std::fs::create_dir_all(&directory).unwrap();
+    directory
+}

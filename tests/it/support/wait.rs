@@ -1,0 +1,22 @@
+//! Waiting for conditions: a test that sleeps for a fixed time is either slow or flaky.
+
+use std::time::{Duration, Instant};
+
+/// How long a condition may take on a busy machine before it counts as never.
+pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
+const POLL_INTERVAL: Duration = Duration::from_millis(25);
+
+/// Polls until `attempt` gives a value; panics with `what` when the deadline passes.
+pub(crate) async fn eventually<T, F>(what: &str, deadline: Duration, mut attempt: F) -> T
+where
+    F: AsyncFnMut() -> Option<T>,
+{
+    let began = Instant::now();
+    loop {
+        if let Some(value) = attempt().await {
+            return value;
+        }
+        assert!(began.elapsed() < deadline, "not within {deadline:?}: {what}");
+        tokio::time::sleep(POLL_INTERVAL).await;
+    }
+}

@@ -1,0 +1,164 @@
+//! A message to a team finds the member that answers it.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Organization, OrganizationDocument, Reply, SharedService};
+
+async fn desk(service: &SharedService, routing: &str) -> Organization {
+    let billing = "Invoices, refunds, payments and billing questions";
+    let technical = "Technical problems, crashes, installation and error messages";
+    OrganizationDocument::new()
+        .agent("billing", json!({"name": "Billing", "description": billing}))
+        .agent("technical", json!({"name": "Technik für alle", "description": technical}))
+        .agent("general", json!({"name": "General", "description": "Everything else"}))
+        .team(
+            "front",
+            json!({"routing": routing, "defaultAgent": "general", "members": [
+                {"agent": "billing", "specialization": billing},
+                {"agent": "technical", "specialization": technical}
+            ]}),
+        )
+        .apply(service)
+        .await
+}
+
+async fn chat_in(organization: &Organization, body: Value) -> Reply {
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let request = organization.client().request(Method::POST, &path).json(&body);
+    Reply::read(request.send().await.unwrap()).await
+}
+
+#[tokio::test]
+async fn a_message_goes_to_the_member_that_fits_best_and_the_headers_say_who_and_why() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let client = organization.client();
+    let reply = client.team_chat(organization.team("front"), "a", "I want a refund for my last invoice").await;
+    reply.complete();
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"));
+    assert_eq!(reply.required_header("x-agent-name"), "Billing");
+    assert!(!reply.required_header("x-routing-reason").is_empty());
+    assert!(reply.required_header("x-conversation-id").starts_with("conv_"));
+    assert!(reply.required_header("x-message-id").starts_with("msg_"));
+    let question = "The installation crashes with an error message";
+    let reply = client.team_chat(organization.team("front"), "b", question).await;
+    reply.complete();
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
+    let name = reply.required_header("x-agent-name");
+    assert!(name.is_ascii() && name.contains("%C3%BC"), "percent-encoded: {name}");
+}
+
+#[tokio::test]
+async fn a_conversation_stays_with_its_member_until_the_topic_clearly_changes() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let client = organization.client();
+    let turn = async |message: &str| {
+        let reply = client.team_chat(organization.team("front"), "s", message).await;
+        reply.complete();
+        (reply.required_header("x-agent-id"), reply.required_header("x-conversation-id"))
+    };
+    let (first, conversation) = turn("I want a refund for my last invoice").await;
+    assert_eq!(first, organization.agent("billing"));
+    for message in ["thanks", "and how long does it take?"] {
+        assert_eq!(turn(message).await, (first.clone(), conversation.clone()), "{message}");
+    }
+    let (changed, same) = turn("Something else: the installation crashes with an error message").await;
+    assert_eq!(changed, organization.agent("technical"));
+    assert_eq!(same, conversation);
+}
+
+#[tokio::test]
+async fn when_no_member_matches_the_default_agent_answers() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let reply = organization.client().team_chat(organization.team("front"), "s", "xylophone zebra quartz").await;
+    reply.complete();
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("general"));
+}
+
+#[tokio::test]
+async fn round_robin_takes_the_members_in_turn() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "round-robin").await;
+    let mut agents = vec![];
+    for session in ["a", "b", "c", "d"] {
+        let reply = organization.client().team_chat(organization.team("front"), session, "hi").await;
+        reply.complete();
+        agents.push(reply.required_header("x-agent-id"));
+    }
+    assert_eq!((&agents[0], &agents[1]), (&agents[2], &agents[3]));
+    assert_ne!(agents[0], agents[1]);
+}
+
+#[tokio::test]
+async fn random_takes_only_members() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "random").await;
+    let members = [organization.agent("billing"), organization.agent("technical")];
+    for session in ["a", "b", "c", "d", "e", "f"] {
+        let reply = organization.client().team_chat(organization.team("front"), session, "hi").await;
+        reply.complete();
+        assert!(members.contains(&reply.required_header("x-agent-id").as_str()));
+    }
+}
+
+#[tokio::test]
+async fn the_conversation_is_read_through_any_member_that_answered_and_names_who_did() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let client = organization.client();
+    let question = "I want a refund for my last invoice";
+    client.team_chat(organization.team("front"), "s", question).await.complete();
+    let conversation = client.history(organization.agent("billing"), "s").await;
+    assert_eq!(conversation["messages"][0]["content"], question);
+    assert_eq!(conversation["messages"][1]["agentId"], organization.agent("billing"));
+    assert_eq!(conversation["messages"][1]["agentName"], "Billing");
+    let other = format!("/api/public/agents/{}/conversations/s", organization.agent("technical"));
+    client.get(&other).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "random").await;
+    let first = chat_in(&organization, json!({"message": "hi", "sessionId": "a"})).await;
+    first.complete();
+    let conversation = first.required_header("x-conversation-id");
+    let body = json!({"message": "hi", "sessionId": "a", "conversationId": conversation});
+    let second = chat_in(&organization, body).await;
+    second.complete();
+    assert_eq!(second.required_header("x-conversation-id"), conversation);
+    let foreign = organization.client().chat(organization.agent("billing"), "a", "hi").await;
+    for (session, id) in
+        [("b", conversation.as_str()), ("a", &foreign.required_header("x-conversation-id")), ("a", "conv_x")]
+    {
+        let body = json!({"message": "hi", "sessionId": session, "conversationId": id});
+        chat_in(&organization, body).await.into_answer().assert_problem(400, None);
+    }
+}
+
+#[tokio::test]
+async fn errors_of_the_team_route_have_no_codes_but_the_named_ones() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .team("hidden", json!({"public": false, "members": [{"agent": "shop", "specialization": "all"}]}))
+        .team("off", json!({"status": "inactive", "members": [{"agent": "shop", "specialization": "all"}]}))
+        .team("front", json!({"members": [{"agent": "shop", "specialization": "all"}]}))
+        .apply(&service)
+        .await;
+    let client = organization.client();
+    let body = json!({"message": "hi", "sessionId": "s"});
+    for team in [organization.team("hidden"), organization.team("off"), "team_unknown", "%20"] {
+        client.post(&format!("/api/public/teams/{team}/chat"), &body).await.assert_problem(404, None);
+    }
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    for body in [json!({"sessionId": "s"}), json!({"message": "hi"}), json!([])] {
+        client.post(&path, &body).await.assert_problem(400, None);
+    }
+    let request = client.request(Method::POST, &path).header("content-type", "application/json").body("{");
+    let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+    answer.assert_problem(400, Some("INVALID_JSON"));
+}

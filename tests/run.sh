@@ -1,0 +1,110 @@
+#!/usr/bin/env bash
+# The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
+# run.sh test|check|lint|bench
+set -euo pipefail
+cd "$(dirname "$0")/.."
+ROOT=$PWD
+LOGS=$ROOT/target/test-logs
+mkdir -p "$LOGS"
+[ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+
+summary=()
+
+# stage NAME COMMAND... : runs one stage, says how long it took and stops everything when it fails
+stage() {
+  local name=$1 began=$SECONDS status=0; shift
+  printf '\n=== %s\n' "$name"
+  # `if` would switch `set -e` off inside the command; a subshell with its own `set -e` keeps it on.
+  set +e; ( set -e; "$@" ); status=$?; set -e
+  summary+=("$(printf '%5s s  %-7s %s' "$((SECONDS - began))" "$([ $status = 0 ] && echo ok || echo FAILED)" "$name")")
+  [ $status = 0 ] || { print_summary; exit $status; }
+}
+
+print_summary() { printf '\n=== stages\n'; printf '%s\n' "${summary[@]}"; }
+
+# A linker that takes a second instead of ten; the build is the same without it.
+use_mold() {
+  if command -v mold >/dev/null 2>&1; then
+    export CARGO_TARGET_X86_64_UNKNOWN_LINUX_GNU_RUSTFLAGS="-C link-arg=-fuse-ld=mold"
+  fi
+}
+
+clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
+# The feature holds code of its own; linting it apart keeps the usual run free of it.
+clippy_real() { cargo clippy --workspace --all-targets --locked --features switchboard/real-services,switchboard-backends/real-services -- -D warnings; }
+unit_tests() { cargo test --locked --workspace --exclude switchboard && cargo test --locked -p switchboard --bins --test tidy; }
+
+# integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
+integration() {
+  local log=$1; shift
+  cargo test --locked -p switchboard --test it "$@" 2>&1 | tee "$log"
+}
+
+on_embedded() { integration "$LOGS/embedded.log"; }
+on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features real-services -- --skip real::; }
+real_only() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features real-services -- real::; }
+production_twins() { cargo test --locked -p switchboard-backends --features real-services; }
+
+passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
+
+# A suite that lost tests on the way to the real services would look green.
+same_number() {
+  local embedded cluster
+  embedded=$(passed "$LOGS/embedded.log") cluster=$(passed "$LOGS/cluster.log")
+  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log")"
+  [ -n "$embedded" ] && [ "$embedded" -gt 0 ] && [ "$embedded" = "$cluster" ]
+}
+
+lint() {
+  stage "formatting" cargo fmt --all --check
+  stage "clippy" clippy
+}
+
+embedded_part() {
+  lint
+  stage "unit and conformance tests, embedded twins" unit_tests
+  stage "integration suite, embedded" on_embedded
+}
+
+real_part() {
+  local services
+  services=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-services.XXXXXX")
+  # shellcheck disable=SC2064  # the folder's name is to be fixed now
+  trap "'$ROOT/tests/services/down.sh' '$services'; rm -rf '$services'" EXIT
+  stage "clippy, tests that need services" clippy_real
+  stage "real services up" tests/services/up.sh "$services"
+  . "$services/env"
+  stage "conformance tests, production twins" production_twins
+  stage "integration suite, separate processes over real services" on_cluster
+  stage "tests that only real services can run" real_only
+  stage "the same number of tests on both" same_number
+}
+
+test_all() {
+  stage "what this machine lacks (build)" tests/services/install.sh build
+  [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+  use_mold
+  embedded_part
+  stage "deployment files" deploy/check.sh
+  if [ "${SERVICES:-}" = none ]; then
+    print_summary
+    printf '\n%s\n' "!!! SERVICES=none: NOT run: production twins on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
+    return
+  fi
+  stage "what this machine lacks (services)" tests/services/install.sh services
+  real_part
+  print_summary
+}
+
+bench() {
+  use_mold
+  cargo bench --locked -p switchboard --bench load -- "$@"
+}
+
+case ${1:-} in
+  test) test_all ;;
+  check) use_mold; embedded_part; print_summary ;;
+  lint) use_mold; lint; print_summary ;;
+  bench) shift; bench "$@" ;;
+  *) echo "test, check, lint or bench, not '${1:-}'" >&2; exit 2 ;;
+esac

@@ -1,0 +1,78 @@
+# What the service scripts share, so that each of them says only what is special to its service.
+# Sourced, never run: the caller has set `set -euo pipefail`.
+
+# shellcheck disable=SC2034  # those who source this use it
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+CACHE=${SWITCHBOARD_TEST_CACHE:-${XDG_CACHE_HOME:-$HOME/.cache}/switchboard-tests}
+
+say() { printf '%s\n' "$*" >&2; }
+die() { say "error: $*"; exit 1; }
+
+# retry TIMES COMMAND... : downloads fail now and then; a third failure is a real one
+retry() {
+  local times=$1 attempt; shift
+  for attempt in $(seq 1 "$times"); do
+    "$@" && return 0
+    say "attempt $attempt of $times failed: $*"
+    sleep "$attempt"
+  done
+  return 1
+}
+
+port_open() { (exec 3<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null; }
+
+# free_ports COUNT : prints the first of COUNT neighbouring ports that nobody listens on. They lie below the
+# kernel's ephemeral range, so that no outgoing connection takes one between this look and the start.
+free_ports() {
+  local count=$1 first offset taken
+  for _ in $(seq 1 200); do
+    first=$((20000 + RANDOM % 10000)); taken=no
+    for offset in $(seq 0 $((count - 1))); do port_open $((first + offset)) && taken=yes; done
+    [ "$taken" = no ] && { echo "$first"; return 0; }
+  done
+  die "no free port found"
+}
+
+# wait_for SECONDS PID LOG COMMAND... : until the command succeeds; shows the log when the process died or time is up
+wait_for() {
+  local seconds=$1 pid=$2 log=$3; shift 3
+  local end=$((SECONDS + seconds))
+  while [ "$SECONDS" -lt "$end" ]; do
+    "$@" >/dev/null 2>&1 && return 0
+    [ "$pid" = - ] || kill -0 "$pid" 2>/dev/null || break
+    sleep 0.2
+  done
+  [ -f "$log" ] && tail -n 30 "$log" >&2
+  return 1
+}
+
+# stop_service DIR : ends the process that DIR/pid names, if it is still the one that was started for DIR
+stop_service() {
+  local dir=$1 pid
+  [ -f "$dir/pid" ] || return 0
+  pid=$(cat "$dir/pid")
+  # A process id can have been given to somebody else since: only one that was started in this folder is ours.
+  if [ "$(readlink "/proc/$pid/cwd" 2>/dev/null)" = "$(readlink -f "$dir")" ]; then
+    kill "$pid" 2>/dev/null || true
+    for _ in $(seq 1 100); do kill -0 "$pid" 2>/dev/null || break; sleep 0.1; done
+    kill -9 "$pid" 2>/dev/null || true
+  fi
+  rm -f "$dir/pid"
+}
+
+# maven_jars NAME POM : prints the folder with the jars, downloaded once. A broken download never gets the final
+# name, because it is renamed only when Maven says that all of it is there.
+maven_jars() {
+  local target pom=$2 partial
+  # The sum of the pom is part of the name, so that a new version is fetched and an old one is left alone.
+  target=$CACHE/$1-$(sha256sum "$pom" | cut -c1-12)
+  if [ ! -d "$target" ]; then
+    mkdir -p "$CACHE"
+    partial=$(mktemp -d "$CACHE/$1.partial.XXXXXX")
+    say "fetching the jars of $1 (once, into $CACHE)"
+    retry 3 mvn -q -B -f "$pom" dependency:copy-dependencies -DoutputDirectory="$partial" >&2 \
+      || { rm -rf "$partial"; die "Maven could not fetch the jars of $1"; }
+    mv -T "$partial" "$target" 2>/dev/null || rm -rf "$partial"
+  fi
+  echo "$target"
+}
