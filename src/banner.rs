@@ -3,29 +3,29 @@
 use std::{fmt::Display, io::Write};
 
 /// Facts that the first screen shows.
-pub struct Welcome<'a> {
+pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
-    pub public_url: &'a str,
+    pub(crate) public_url: &'a str,
     /// Address of the private port.
-    pub ops: std::net::SocketAddr,
+    pub(crate) ops: std::net::SocketAddr,
     /// Where the data lie.
-    pub data_dir: &'a std::path::Path,
+    pub(crate) data_dir: &'a std::path::Path,
     /// The demo organization, if it is there.
-    pub demo: Option<DemoLine>,
+    pub(crate) demo: Option<DemoLine>,
     /// The model that answers, when it is the built-in one.
-    pub demo_model: bool,
+    pub(crate) demo_model: bool,
 }
 
 /// What the `curl` line needs.
-pub struct DemoLine {
+pub(crate) struct DemoLine {
     /// The demo agent.
-    pub agent_id: String,
+    pub(crate) agent_id: String,
     /// Its key.
-    pub key: String,
+    pub(crate) key: String,
 }
 
 /// Prints the first screen; a closed standard output is not a fault of the service.
-pub fn welcome(facts: &Welcome<'_>) {
+pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
         "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
         facts.public_url,
@@ -54,13 +54,13 @@ fn curl_line(public_url: &str, demo: &DemoLine) -> String {
 }
 
 /// Prints data on the standard output.
-pub fn print(text: &str) -> anyhow::Result<()> {
+pub(crate) fn print(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
 /// Prints what went wrong on the error stream.
-pub fn complain(error: &impl Display) {
+pub(crate) fn complain(error: &impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "switchboard: {error}");
 }

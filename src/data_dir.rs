@@ -17,14 +17,14 @@ const DEMO_KEY_FILE: &str = "demo-key";
 const PRIVATE_MODE: u32 = 0o600;
 
 /// A data directory that belongs to this process for as long as this value lives.
-pub struct DataDir {
+pub(crate) struct DataDir {
     path: PathBuf,
     _lock: File,
 }
 
 impl DataDir {
     /// Makes the directory if it is missing and takes it for this process.
-    pub fn open(path: &Path) -> anyhow::Result<Self> {
+    pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         fs::create_dir_all(path).with_context(|| format!("cannot make the data directory {}", path.display()))?;
         let lock = File::create(path.join(LOCK_FILE)).context("cannot make the lock file of the data directory")?;
         if lock.try_lock().is_err() {
@@ -34,12 +34,12 @@ impl DataDir {
     }
 
     /// A file of the directory.
-    pub fn join(&self, name: &str) -> PathBuf {
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
     /// The installation secret of this directory; made at the first start.
-    pub fn secret(&self) -> anyhow::Result<InstallationSecret> {
+    pub(crate) fn secret(&self) -> anyhow::Result<InstallationSecret> {
         let path = self.join(SECRET_FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
@@ -54,12 +54,12 @@ impl DataDir {
     }
 
     /// The key of the demo organization, if one is kept.
-    pub fn demo_key(&self) -> Option<String> {
+    pub(crate) fn demo_key(&self) -> Option<String> {
         fs::read_to_string(self.join(DEMO_KEY_FILE)).ok().map(|text| text.trim().to_owned())
     }
 
     /// Keeps the key of the demo organization, for the line that each start shows.
-    pub fn keep_demo_key(&self, key: &str) -> anyhow::Result<()> {
+    pub(crate) fn keep_demo_key(&self, key: &str) -> anyhow::Result<()> {
         write_private(&self.join(DEMO_KEY_FILE), key).context("cannot keep the demo key")
     }
 }

@@ -2,7 +2,10 @@
 
 use anyhow::Context;
 use switchboard_backends::catalog::{Entry, EntryKind};
-use switchboard_ingress::admin::apply::{ApplyContext, apply};
+use switchboard_ingress::admin::{
+    apply::{ApplyContext, apply},
+    document::Document,
+};
 use switchboard_schemas::ids::{AgentId, OrgId};
 
 use crate::{banner::DemoLine, config::Config, open::Opened};
@@ -16,7 +19,7 @@ const KEY: &str = "demo";
 ///
 /// Its key lies in a private file of the data directory, so that every start can show a line that works; no other key
 /// is ever kept. Where that file was lost, a new key takes the old one's place.
-pub async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<Option<DemoLine>> {
+pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<Option<DemoLine>> {
     let Some(data_dir) = opened.data_dir.as_ref().filter(|_| config.demo) else { return Ok(None) };
     let org = OrgId::derive(&opened.secret, ORGANIZATION);
     let organizations = opened.backends.catalog.list(EntryKind::Organization, None).await?;
@@ -43,8 +46,8 @@ async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
             catalog.remove(EntryKind::Key, org, entry.id()).await?;
         }
     }
-    let document = serde_json::from_str(DOCUMENT).context("the demo document")?;
-    let context = ApplyContext::new(&opened.backends, &opened.secret);
+    let document = Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
+    let context = ApplyContext::new(catalog.clone(), opened.backends.bus.clone(), opened.secret.clone());
     let applied = apply(&context, document).await.context("cannot make the demo organization")?;
     let mut keys = applied.organizations.into_iter().flat_map(|organization| organization.keys);
     keys.find_map(|key| key.value).context("the demo organization was made without a key")

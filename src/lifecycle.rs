@@ -25,7 +25,7 @@ use crate::ops::Readiness;
 const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
 /// The running roles, in the order in which they are to stop.
-pub struct Lifecycle {
+pub(crate) struct Lifecycle {
     readiness: Arc<Readiness>,
     tracker: TaskTracker,
     roles: Vec<Role>,
@@ -41,12 +41,12 @@ struct Role {
 
 impl Lifecycle {
     /// Nothing runs yet.
-    pub fn new(readiness: Arc<Readiness>) -> Self {
+    pub(crate) fn new(readiness: Arc<Readiness>) -> Self {
         Self { readiness, tracker: TaskTracker::new(), roles: Vec::new(), died: CancellationToken::new() }
     }
 
     /// Starts a role; it is to return within `budget` once its token is cancelled.
-    pub fn start<F>(&mut self, name: &'static str, budget: Duration, role: impl FnOnce(CancellationToken) -> F)
+    pub(crate) fn start<F>(&mut self, name: &'static str, budget: Duration, role: impl FnOnce(CancellationToken) -> F)
     where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
@@ -61,7 +61,7 @@ impl Lifecycle {
     }
 
     /// Waits for a signal or a death, then stops the roles one after the other.
-    pub async fn run(self) -> anyhow::Result<()> {
+    pub(crate) async fn run(self) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         tokio::select! {

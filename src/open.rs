@@ -11,6 +11,7 @@ use switchboard_backends::{
     config::Profile,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
     relay::{embedded::EmbeddedRelay, redis::RedisRelay},
+    scylla_link::{self, ScyllaLink},
     store::{embedded::EmbeddedStore, scylla::ScyllaStore},
 };
 use switchboard_schemas::secret::InstallationSecret;
@@ -18,13 +19,13 @@ use switchboard_schemas::secret::InstallationSecret;
 use crate::{config::Config, data_dir::DataDir};
 
 /// The outside world, and what keeps it ours.
-pub struct Opened {
+pub(crate) struct Opened {
     /// The backends.
-    pub backends: Backends,
+    pub(crate) backends: Backends,
     /// The installation secret.
-    pub secret: InstallationSecret,
+    pub(crate) secret: InstallationSecret,
     /// The embedded profile's directory.
-    pub data_dir: Option<DataDir>,
+    pub(crate) data_dir: Option<DataDir>,
 }
 
 const BUS_FILE: &str = "bus.db";
@@ -32,7 +33,7 @@ const STORE_FILE: &str = "switchboard.db";
 const CLAIMS_FILE: &str = "claims.db";
 
 /// Opens all five.
-pub async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
+pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     match config.backends.profile {
         Profile::Embedded => open_embedded(config),
         Profile::Cluster => open_cluster(config, role).await,
@@ -45,7 +46,7 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
         None => data_dir.secret()?,
     };
-    let database = SqliteDatabase::open(&data_dir.join(STORE_FILE)).context("cannot open the store")?;
+    let database = data_dir.join(STORE_FILE);
     let backends = Backends {
         bus: embedded_bus(config)?,
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
@@ -60,19 +61,19 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
     let secret = config.secret.as_ref().context("the cluster profile needs SWITCHBOARD__SECRET")?;
     let secret = InstallationSecret::parse(secret.expose_secret())?;
     let (parts, namespace) = (&config.backends, config.backends.namespace.as_str());
-    let scylla = Arc::new(ScyllaLink::connect(&parts.scylla, namespace));
+    let scylla = ScyllaLink::new(parts.scylla.clone(), namespace);
     let backends = Backends {
         bus: Arc::new(KafkaBus::connect(&parts.bus, namespace, &format!("switchboard-{role}"))?),
-        relay: Arc::new(RedisRelay::connect(&parts.redis, namespace)?),
+        relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
         store: Arc::new(ScyllaStore::connect(scylla.clone())),
         catalog: Arc::new(ScyllaCatalog::connect(scylla)),
-        limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace)?),
+        limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
     Ok(Opened { backends, secret, data_dir: None })
 }
 
 /// The bus alone, for commands that need nothing else.
-pub fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
+pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
     match config.backends.profile {
         Profile::Embedded => {
             let _free = DataDir::open(&config.backends.data_dir)?;
@@ -86,7 +87,7 @@ pub fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
 }
 
 /// Topics, keyspace and tables; the embedded twins make theirs when they are opened.
-pub async fn migrate(config: &Config) -> anyhow::Result<()> {
+pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
     bus(config)?.migrate().await.context("cannot make the topics")?;
     if config.backends.profile == Profile::Cluster {
         let parts = &config.backends;

@@ -32,16 +32,16 @@ const DRAINING: u8 = 2;
 /// Whether a balancer should send traffic: not while starting, not while draining. A dependency's outage does not make
 /// the process unready, so that clients get our own 503 with its `Retry-After` and not the balancer's.
 #[derive(Default)]
-pub struct Readiness(AtomicU8);
+pub(crate) struct Readiness(AtomicU8);
 
 impl Readiness {
     /// Everything runs.
-    pub fn ready(&self) {
+    pub(crate) fn ready(&self) {
         self.0.store(READY, Ordering::Release);
     }
 
     /// The process is about to stop.
-    pub fn drain(&self) {
+    pub(crate) fn drain(&self) {
         self.0.store(DRAINING, Ordering::Release);
     }
 
@@ -55,20 +55,20 @@ impl Readiness {
 }
 
 /// What the private port tells.
-pub struct Ops {
+pub(crate) struct Ops {
     /// Whether to send traffic.
-    pub readiness: Arc<Readiness>,
+    pub(crate) readiness: Arc<Readiness>,
     /// The dependencies.
-    pub backends: Backends,
+    pub(crate) backends: Backends,
     /// What is counted.
-    pub registry: Registry,
+    pub(crate) registry: Registry,
     /// Facts for people: profile, role, model.
-    pub facts: Map<String, Value>,
+    pub(crate) facts: Map<String, Value>,
 }
 
 impl Ops {
     /// Answers on `listener` until told to stop.
-    pub async fn serve(self, listener: TcpListener, stop: CancellationToken) -> anyhow::Result<()> {
+    pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) -> anyhow::Result<()> {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))

@@ -9,8 +9,9 @@ use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
 use switchboard_ingress::Ingress;
 use switchboard_workers::{
-    DefaultProvider, WorkerContext, WorkerMetrics,
+    DefaultProvider, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
+    metrics::WorkerMetrics,
 };
 use tokio::{net::TcpListener, runtime::Runtime};
 
@@ -29,7 +30,7 @@ const OPS_DRAIN: Duration = Duration::from_secs(1);
 
 /// Which part of the service to run.
 #[derive(Args, Default)]
-pub struct ServeArguments {
+pub(crate) struct ServeArguments {
     /// Which part; separate parts need the cluster profile.
     #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]
     role: Role,
@@ -64,7 +65,7 @@ impl Role {
 }
 
 /// Serves until a signal; returns once everything is drained.
-pub fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
+pub(crate) fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
     if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
         bail!(
             "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
@@ -187,6 +188,7 @@ impl Parts {
                 api_key: model.api_key.clone(),
                 model: model.name.clone(),
                 continues_prefix: model.continues_prefix,
+                fallback: None,
             });
         }
         let demo = DemoModel::start().await.context("cannot start the demo model")?;
@@ -195,6 +197,7 @@ impl Parts {
             api_key: Some(demo.token().clone()),
             model: DEMO_MODEL.into(),
             continues_prefix: true,
+            fallback: None,
         };
         self.demo_model = Some(demo);
         Ok(provider)

@@ -17,13 +17,13 @@ use crate::config::{LogFormat, TelemetryConfig};
 const SILENCED_TARGETS: [&str; 3] = ["async_openai=off", "h2=info", "hyper_util=info"];
 
 /// Keeps telemetry alive; flushed when the process ends.
-pub struct Telemetry {
+pub(crate) struct Telemetry {
     provider: SdkTracerProvider,
 }
 
 impl Telemetry {
     /// Installs the subscriber of this process.
-    pub fn install(config: &TelemetryConfig) -> anyhow::Result<Self> {
+    pub(crate) fn install(config: &TelemetryConfig) -> anyhow::Result<Self> {
         let provider = tracer_provider(config)?;
         global::set_text_map_propagator(TraceContextPropagator::new());
         global::set_tracer_provider(provider.clone());
@@ -38,7 +38,7 @@ impl Telemetry {
     }
 
     /// Sends what is left; blocks for as long as the exporter's own timeout.
-    pub fn flush(self) {
+    pub(crate) fn flush(self) {
         if let Err(error) = self.provider.shutdown() {
             tracing::warn!(%error, "traces were not flushed");
         }

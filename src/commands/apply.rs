@@ -10,7 +10,7 @@ use crate::{banner, config::Config};
 
 /// Where the document is and where it goes.
 #[derive(Args)]
-pub struct ApplyArguments {
+pub(crate) struct ApplyArguments {
     /// The document; `-` reads the standard input.
     #[arg(short, long)]
     file: PathBuf,
@@ -20,7 +20,7 @@ pub struct ApplyArguments {
 }
 
 /// Prints the answer, which mirrors the document with ids and holds the value of each new key.
-pub async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
     let token = config.admin.token.as_ref().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
     let document = read_document(&arguments.file)?;
     let base = arguments.url.clone().unwrap_or_else(|| format!("http://{}", config.ingress.listen));

@@ -23,7 +23,7 @@ const SOURCE_TOPIC: &str = "dlq-topic";
 
 /// What to do with dead letters.
 #[derive(Subcommand)]
-pub enum DeadLetterCommand {
+pub(crate) enum DeadLetterCommand {
     /// One line each: place, time, key, reason.
     List,
     /// One record whole.
@@ -34,7 +34,7 @@ pub enum DeadLetterCommand {
 
 /// A place in the dead-letter topic.
 #[derive(Args, Clone, Copy)]
-pub struct Place {
+pub(crate) struct Place {
     /// Partition.
     partition: u32,
     /// Offset.
@@ -42,7 +42,7 @@ pub struct Place {
 }
 
 /// Reads the topic from its beginning, under a group of its own.
-pub async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::Result<()> {
     let bus = open::bus(config)?;
     let records = read_all(bus.as_ref()).await?;
     let mut out = std::io::stdout().lock();

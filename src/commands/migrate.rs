@@ -3,7 +3,7 @@
 use crate::{banner, config::Config, open};
 
 /// Prints what is there afterwards.
-pub async fn run(config: &Config) -> anyhow::Result<()> {
+pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     open::migrate(config).await?;
     banner::print("topics, keyspace and tables are there\n")
 }

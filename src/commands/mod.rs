@@ -1,6 +1,6 @@
 //! The sub-commands that are not the service itself.
 
-pub mod apply;
-pub mod dead_letters;
-pub mod healthcheck;
-pub mod migrate;
+pub(crate) mod apply;
+pub(crate) mod dead_letters;
+pub(crate) mod healthcheck;
+pub(crate) mod migrate;

@@ -16,85 +16,85 @@ use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
 
 /// Every key with its meaning and default; compiled in, so that the documentation cannot drift from the behaviour.
-pub const DEFAULTS: &str = include_str!("../config.default.toml");
+pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
 const SECRET_KEYS: [&str; 5] = ["secret", "admin.token", "redis.url", "scylla.password", "model.api_key"];
 const HIDDEN: &str = "(hidden)";
 
 /// The effective configuration.
 #[derive(Debug)]
-pub struct Config {
+pub(crate) struct Config {
     /// Which twins, and where they are.
-    pub backends: BackendsConfig,
+    pub(crate) backends: BackendsConfig,
     /// Where clients reach the service, for links that are printed.
-    pub public_url: String,
+    pub(crate) public_url: String,
     /// Whether a first start makes the demo organization.
-    pub demo: bool,
+    pub(crate) demo: bool,
     /// The installation secret as the operator wrote it.
-    pub secret: Option<SecretString>,
+    pub(crate) secret: Option<SecretString>,
     /// HTTP in.
-    pub ingress: IngressConfig,
+    pub(crate) ingress: IngressConfig,
     /// The private port.
-    pub ops: OpsConfig,
+    pub(crate) ops: OpsConfig,
     /// The admin API.
-    pub admin: AdminConfig,
+    pub(crate) admin: AdminConfig,
     /// The model of agents that name no provider.
-    pub model: ModelConfig,
+    pub(crate) model: ModelConfig,
     /// Jobs in.
-    pub workers: WorkersConfig,
+    pub(crate) workers: WorkersConfig,
     /// Logs and traces.
-    pub telemetry: TelemetryConfig,
+    pub(crate) telemetry: TelemetryConfig,
     table: Table,
 }
 
 /// The private port.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct OpsConfig {
+pub(crate) struct OpsConfig {
     /// `/healthz`, `/readyz`, `/metrics`.
-    pub listen: SocketAddr,
+    pub(crate) listen: SocketAddr,
 }
 
 /// The admin API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct AdminConfig {
+pub(crate) struct AdminConfig {
     /// Bearer token for all organizations; empty: none.
     #[serde(deserialize_with = "optional_secret")]
-    pub token: Option<SecretString>,
+    pub(crate) token: Option<SecretString>,
 }
 
 /// The model of agents that name no provider.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct ModelConfig {
+pub(crate) struct ModelConfig {
     /// Base of an OpenAI-compatible API; empty: the built-in demo model.
-    pub base_url: String,
+    pub(crate) base_url: String,
     /// Its key.
     #[serde(deserialize_with = "optional_secret")]
-    pub api_key: Option<SecretString>,
+    pub(crate) api_key: Option<SecretString>,
     /// Model.
-    pub name: String,
+    pub(crate) name: String,
     /// Whether it continues an unfinished assistant message.
-    pub continues_prefix: bool,
+    pub(crate) continues_prefix: bool,
 }
 
 /// Logs and traces.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct TelemetryConfig {
+pub(crate) struct TelemetryConfig {
     /// Filter of log lines, in the syntax of `RUST_LOG`.
-    pub log: String,
+    pub(crate) log: String,
     /// `auto`, `text` or `json`.
-    pub log_format: LogFormat,
+    pub(crate) log_format: LogFormat,
     /// Base URL of an OTLP/HTTP collector; empty: traces are not exported.
-    pub otlp_endpoint: String,
+    pub(crate) otlp_endpoint: String,
 }
 
 /// Form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum LogFormat {
+pub(crate) enum LogFormat {
     /// Text on a terminal, JSON elsewhere.
     Auto,
     /// For people.
@@ -106,11 +106,11 @@ pub enum LogFormat {
 /// All mistakes of a configuration.
 #[derive(Debug, thiserror::Error)]
 #[error("the configuration has {} mistake(s):\n  {}", .0.len(), .0.join("\n  "))]
-pub struct ConfigMistakes(Vec<String>);
+pub(crate) struct ConfigMistakes(Vec<String>);
 
 impl Config {
     /// Reads defaults, `file` and this process's environment.
-    pub fn load(file: Option<&Path>) -> Result<Self, ConfigMistakes> {
+    pub(crate) fn load(file: Option<&Path>) -> Result<Self, ConfigMistakes> {
         Self::from_layers(file, &std::env::vars().collect())
     }
 
@@ -164,7 +164,7 @@ impl Config {
     }
 
     /// What is in force, as a file; secrets hidden.
-    pub fn to_toml(&self) -> String {
+    pub(crate) fn to_toml(&self) -> String {
         let mut table = self.table.clone();
         for path in SECRET_KEYS {
             hide(&mut table, path);

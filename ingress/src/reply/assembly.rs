@@ -46,6 +46,8 @@ pub(crate) enum Breach {
 #[derive(Default)]
 pub(crate) struct ReplyAssembly {
     attempt_heard: u32,
+    /// The highest attempt that wrote the text which is followed. Generations are names without an order, attempts rise.
+    attempt_taken: u32,
     generation: Option<u32>,
     head: Option<Box<ReplyHead>>,
     late_ui_spec: Option<Value>,
@@ -62,13 +64,13 @@ impl ReplyAssembly {
             return Step::Nothing;
         }
         match self.generation {
-            Some(current) if frame.generation < current => return Step::Nothing,
-            Some(current) if frame.generation > current && self.sent_bytes > 0 => {
-                return Step::Broken(Breach::Restarted);
-            }
             Some(current) if frame.generation == current => {}
+            // A fenced worker's last frames, which were on their way.
+            Some(_) if frame.attempt < self.attempt_taken => return Step::Nothing,
+            Some(_) if self.sent_bytes > 0 => return Step::Broken(Breach::Restarted),
             _ => self.begin(frame.generation),
         }
+        self.attempt_taken = self.attempt_taken.max(frame.attempt);
         let follows = source == FrameSource::Log || frame.seq <= self.logged_seq + 1;
         let step = self.apply(frame.body, follows);
         if follows && step != Step::Gap {

@@ -214,9 +214,8 @@ impl Follower {
 
     /// Whether all that was read back was taken before, so that it is no sign of life.
     fn backlog_is_known(&self) -> bool {
-        let known =
-            |frame: &Frame| frame.generation <= self.assembly.generation() && frame.seq <= self.assembly.logged_seq();
-        self.backlog.iter().all(known)
+        let (generation, seq) = (self.assembly.generation(), self.assembly.logged_seq());
+        self.backlog.iter().all(|frame| frame.generation == generation && frame.seq <= seq)
     }
 
     async fn read_log(&mut self, after_seq: u64) -> bool {
