@@ -5,7 +5,8 @@
 
 mod keyspace;
 mod migration;
-#[cfg(all(test, feature = "real-services"))]
+#[cfg(test)]
+#[cfg(feature = "real-services")]
 pub(crate) mod testing;
 
 use std::{

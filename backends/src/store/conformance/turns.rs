@@ -1,5 +1,7 @@
 //! Turns: repeated, reordered, overtaken, failed.
 
+use std::time::Instant;
+
 use switchboard_schemas::conversation::Author;
 
 use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
@@ -148,14 +150,25 @@ pub(super) async fn a_failed_reply_leaves_no_gap(subject: Subject) {
 
 pub(super) async fn a_read_sees_every_write_that_returned_before(subject: Subject) {
     let talk = Talk::new();
-    for position in (0..40).step_by(2) {
+    let mut times = [vec![], vec![], vec![]];
+    for position in (0..200).step_by(2) {
         let turn = talk.turn(position, "question");
+        let begun = Instant::now();
         subject.begin(&turn, 1).await;
+        times[0].push(begun.elapsed());
+        let begun = Instant::now();
         assert_eq!(subject.page(&talk, position, 10).await.len(), 1);
+        times[1].push(begun.elapsed());
+        let begun = Instant::now();
         subject.finish(&turn, 1, replied("answer")).await;
+        times[2].push(begun.elapsed());
         assert_eq!(subject.conversation(&talk).await.message_count, position + 2);
         assert_eq!(subject.page(&talk, position, 10).await.len(), 2);
         assert!(subject.record(&talk, &turn).await.is_some());
+    }
+    for (name, mut times) in ["begin_turn", "messages", "finish_turn"].into_iter().zip(times) {
+        times.sort();
+        println!("p50 of {name}: {:?}", times[times.len() / 2]);
     }
 }
 
