@@ -29,7 +29,8 @@ pub(crate) struct Opened {
 }
 
 const BUS_FILE: &str = "bus.db";
-const STORE_FILE: &str = "switchboard.db";
+const STORE_FILE: &str = "store.db";
+const CATALOG_FILE: &str = "catalog.db";
 const CLAIMS_FILE: &str = "claims.db";
 
 /// Opens all five.
@@ -46,12 +47,11 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
         None => data_dir.secret()?,
     };
-    let database = data_dir.join(STORE_FILE);
     let backends = Backends {
         bus: embedded_bus(config)?,
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
-        store: Arc::new(EmbeddedStore::open(&database)?),
-        catalog: Arc::new(EmbeddedCatalog::open(&database)?),
+        store: Arc::new(EmbeddedStore::open(&data_dir.join(STORE_FILE))?),
+        catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
     };
     Ok(Opened { backends, secret, data_dir: Some(data_dir) })

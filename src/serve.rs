@@ -4,7 +4,7 @@ use std::{net::SocketAddr, sync::Arc, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
-use prometheus::Registry;
+use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
 use switchboard_ingress::Ingress;
@@ -81,6 +81,7 @@ pub(crate) fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments)
 async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     let opened = open::open(&config, role.name()).await?;
     let registry = Registry::new();
+    registry.register(Box::new(ProcessCollector::for_self()))?;
     let readiness = Arc::new(Readiness::default());
     let mut parts = Parts {
         lifecycle: Lifecycle::new(readiness.clone()),

@@ -71,7 +71,7 @@ impl Metrics {
             )?,
             replies_open: gauge("switchboard_replies_open", "Replies whose client waits or reads.")?,
             replies: IntCounterVec::new(
-                Opts::new("switchboard_replies_total", "Replies by how their transfer ended."),
+                Opts::new("switchboard_transfers_total", "Replies by how their transfer ended."),
                 &["outcome"],
             )?,
             gaps_repaired: counter("switchboard_reply_gaps_repaired_total", "Gaps closed from the relay's log.")?,

@@ -3,7 +3,8 @@
 use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
 
 /// From a token on a fast machine to the longest reply, in seconds.
-const SECONDS_BUCKETS: [f64; 14] = [0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
+const SECONDS_BUCKETS: [f64; 17] =
+    [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
 
 /// The workers' metrics; one set per process.
 pub struct WorkerMetrics {
