@@ -37,7 +37,8 @@ unit_tests() { cargo test --locked --workspace --exclude switchboard && cargo te
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
   local log=$1; shift
-  cargo test --locked -p switchboard --test it "$@" 2>&1 | tee "$log"
+  # Most tests wait for a model or a process, so that more of them than cores run at once.
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo test --locked -p switchboard --test it "$@" 2>&1 | tee "$log"
 }
 
 on_embedded() { integration "$LOGS/embedded.log"; }

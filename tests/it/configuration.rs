@@ -30,8 +30,9 @@ fn sorted<'a>(names: &[&'a str]) -> Vec<&'a str> {
 }
 
 async fn configured(service: &SharedService) -> Organization {
-    let theme: serde_json::Map<_, _> =
+    let mut theme: serde_json::Map<_, _> =
         THEME.iter().enumerate().map(|(number, name)| ((*name).to_owned(), json!(format!("#00000{number}")))).collect();
+    theme.extend([("borderRadius".to_owned(), json!("7px")), ("fontFamily".to_owned(), json!("Georgia, serif"))]);
     let settings = json!({
         "name": "Shop ☕", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
         "placeholderText": "Ask…", "theme": theme,
@@ -59,6 +60,8 @@ async fn the_agent_configuration_has_all_its_fields_and_no_others() {
     assert_eq!(agent["placeholderText"], "Ask…");
     assert_eq!(keys(&agent["theme"]), sorted(&THEME));
     assert_eq!(agent["theme"]["sendButtonColor"], "#000009");
+    assert_eq!(agent["theme"]["borderRadius"], "7px");
+    assert_eq!(agent["theme"]["fontFamily"], "Georgia, serif");
     let features = json!({"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true, "enableRating": false, "enableLeadCapture": true});
     assert_eq!(agent["features"], features);
     assert_eq!(agent["limits"], json!({"maxMessageLength": 321, "rateLimitPerMinute": 12}));

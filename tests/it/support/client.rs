@@ -120,7 +120,9 @@ impl Client {
 
     /// A message of either role.
     pub(crate) async fn message(&self, id: &str) -> Value {
-        self.get(&format!("/api/public/messages/{id}")).await.json()
+        let answer = self.get(&format!("/api/public/messages/{id}")).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
     }
 }
 
