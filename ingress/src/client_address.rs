@@ -1,14 +1,20 @@
 //! Whose address a request comes from: the connection's peer, or what a trusted proxy says; and how much of it is kept.
 
 use std::{
+    convert::Infallible,
     fmt,
     net::{IpAddr, Ipv4Addr, Ipv6Addr},
     str::FromStr,
 };
 
-use http::HeaderMap;
+use axum::extract::FromRequestParts;
+use http::{HeaderMap, request::Parts};
 use serde::{Deserialize, Serialize};
 
+use crate::state::AppState;
+
+/// Leading bits of an IPv6 address that one household has to itself and can choose the rest of.
+const COUNTED_BITS_V6: u32 = 64;
 /// Leading bits of an address that are kept: enough for a region, too little for a person.
 const KEPT_BITS_V4: u32 = 24;
 const KEPT_BITS_V6: u32 = 48;
@@ -17,6 +23,11 @@ const FORWARDED_FOR: &str = "x-forwarded-for";
 /// Peer of the connection that a request came on, put there by the accept loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
+
+/// Who is counted for what nobody with a key is counted for: the client's address, or its whole network where a client
+/// has many. None where the connection is not known, as in a router without a server.
+#[derive(Clone, Debug)]
+pub(crate) struct CountedAddress(pub(crate) Option<String>);
 
 /// An address or a network in CIDR notation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -30,6 +41,16 @@ pub struct Network {
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an address or a network such as 10.0.0.0/8")]
 pub struct NotANetwork;
+
+impl FromRequestParts<AppState> for CountedAddress {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+        let peer = parts.extensions.get::<PeerAddress>();
+        let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+        Ok(Self(address.map(counted)))
+    }
+}
 
 impl Network {
     fn contains(self, address: IpAddr) -> bool {
@@ -109,6 +130,13 @@ pub(crate) fn kept(address: IpAddr) -> String {
     }
 }
 
+fn counted(address: IpAddr) -> String {
+    match address.to_canonical() {
+        IpAddr::V4(address) => address.to_string(),
+        IpAddr::V6(address) => mask_v6(address, COUNTED_BITS_V6).to_string(),
+    }
+}
+
 /// Some proxies add the port.
 fn parse_hop(hop: &str) -> Option<IpAddr> {
     let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
@@ -126,6 +154,9 @@ fn mask_v6(address: Ipv6Addr, bits: u32) -> Ipv6Addr {
 
 #[cfg(test)]
 mod tests {
+    use http::HeaderValue;
+    use proptest::prelude::*;
+
     use super::*;
 
     fn client(peer: &str, forwarded: &[&'static str], trusted: &[&str]) -> String {
@@ -165,10 +196,29 @@ mod tests {
     }
 
     #[test]
+    fn all_addresses_of_one_client_are_counted_as_one() {
+        let counted = |text: &str| super::counted(text.parse().unwrap());
+        assert_eq!(counted("2001:db8:1:2:3:4:5:6"), counted("2001:db8:1:2::9"));
+        assert_ne!(counted("2001:db8:1:2::9"), counted("2001:db8:1:3::9"));
+        assert_eq!(counted("::ffff:198.51.100.77"), "198.51.100.77");
+    }
+
+    #[test]
     fn malformed_networks_are_refused() {
         for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "example.org", "10.0.0.0/-1"] {
             assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
         }
         assert!("0.0.0.0/0".parse::<Network>().unwrap().contains("9.9.9.9".parse().unwrap()));
+    }
+
+    proptest! {
+        #[test]
+        fn nothing_that_a_client_writes_moves_it_out_of_its_own_address(forged in "[ -~]{0,60}") {
+            let mut headers = HeaderMap::new();
+            headers.append(FORWARDED_FOR, HeaderValue::from_str(&format!("{forged}, 198.51.100.1")).unwrap());
+            let (peer, trusted) = ("10.1.2.3".parse().unwrap(), ["10.0.0.0/8".parse().unwrap()]);
+            prop_assert_eq!(client_address(peer, &headers, &trusted).to_string(), "198.51.100.1");
+            prop_assert_eq!(client_address(peer, &headers, &[]), peer);
+        }
     }
 }

@@ -16,6 +16,10 @@ pub struct IngressConfig {
     pub trusted_proxies: Vec<Network>,
     /// Connections that are open at once; more of them wait in the kernel.
     pub connections_max: usize,
+    /// Keys, or administrator's tokens, that one address may get wrong in a minute, for each of the two; 0: any number.
+    pub failed_authentications_per_minute: u32,
+    /// Sessions without a conversation that one address may ask an organization for in a minute; 0: any number.
+    pub unknown_sessions_per_minute: u32,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
     /// How long a body may take.
@@ -61,6 +65,8 @@ impl Default for IngressConfig {
             listen: SocketAddr::from(([127, 0, 0, 1], 8080)),
             trusted_proxies: Vec::new(),
             connections_max: 16_384,
+            failed_authentications_per_minute: 100,
+            unknown_sessions_per_minute: 600,
             header_timeout_ms: 10_000,
             body_timeout_ms: 10_000,
             body_bytes_max: 256 << 10,

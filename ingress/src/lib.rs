@@ -1,13 +1,15 @@
 //! HTTP in, text out: the public and the administrative API.
 //!
 //! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
-//! metrics), `caller` (who), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
+//! metrics), `cors` (may a page read it), `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
 //! `turn`; its reply comes back through `reply`. `admin` is what operators configure with. `server` is the accept loop.
 
 mod router;
 mod state;
 
+mod cors;
 mod observe;
+mod security_headers;
 mod trace_context;
 
 mod error;
@@ -16,6 +18,7 @@ mod problem;
 mod caller;
 mod client_address;
 mod key_headers;
+mod limits;
 mod origin;
 mod reachable;
 
@@ -43,6 +46,8 @@ mod apply_tests;
 mod chat_tests;
 #[cfg(test)]
 mod conversation_tests;
+#[cfg(test)]
+mod limit_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]

@@ -27,6 +27,10 @@ pub(crate) struct Metrics {
     pub(crate) envelopes_unclaimed: IntCounter,
     /// Publishes that were not acknowledged in time.
     pub(crate) publishes_failed: IntCounter,
+    /// Requests refused by a limit, by its name.
+    pub(crate) rate_limited: IntCounterVec,
+    /// Requests that this process counted by itself, because the shared limiter is away.
+    pub(crate) limiter_fallbacks: IntCounter,
     /// Open connections.
     pub(crate) connections_open: IntGauge,
     requests: IntCounterVec,
@@ -37,7 +41,7 @@ impl Metrics {
     /// Makes and registers them; fails when they are registered already.
     pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self::new()?;
-        let collectors: [Box<dyn Collector>; 11] = [
+        let collectors: [Box<dyn Collector>; 13] = [
             Box::new(metrics.first_byte_seconds.clone()),
             Box::new(metrics.replies_open.clone()),
             Box::new(metrics.replies.clone()),
@@ -46,6 +50,8 @@ impl Metrics {
             Box::new(metrics.takeovers.clone()),
             Box::new(metrics.envelopes_unclaimed.clone()),
             Box::new(metrics.publishes_failed.clone()),
+            Box::new(metrics.rate_limited.clone()),
+            Box::new(metrics.limiter_fallbacks.clone()),
             Box::new(metrics.connections_open.clone()),
             Box::new(metrics.requests.clone()),
             Box::new(metrics.request_seconds.clone()),
@@ -85,6 +91,14 @@ impl Metrics {
                 "Envelopes for a reply that nobody waits for any more.",
             )?,
             publishes_failed: counter("switchboard_publishes_failed_total", "Publishes not acknowledged in time.")?,
+            rate_limited: IntCounterVec::new(
+                Opts::new("switchboard_rate_limited_total", "Requests refused by a limit, by its name."),
+                &["bucket"],
+            )?,
+            limiter_fallbacks: counter(
+                "switchboard_limiter_fallbacks_total",
+                "Requests counted by one process alone, because the shared limiter is away.",
+            )?,
             connections_open: gauge("switchboard_connections_open", "Open client connections.")?,
             requests: IntCounterVec::new(
                 Opts::new("switchboard_http_requests_total", "Requests by route template, method and status."),

@@ -15,6 +15,7 @@ use switchboard_schemas::{
 use crate::{
     caller::{Caller, Purpose},
     error::{ApiError, ApiResult, ErrorCode},
+    limits::Bucket,
     origin,
     state::AppState,
 };
@@ -29,6 +30,7 @@ pub(crate) struct WidgetRead;
 pub(crate) struct ConversationAccess;
 
 impl Purpose for AgentChat {
+    const BUCKET: Bucket = Bucket::Chat;
     const SCOPES: &'static [Scope] = &[Scope::Chat];
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = true;
@@ -36,6 +38,7 @@ impl Purpose for AgentChat {
 }
 
 impl Purpose for AgentRead {
+    const BUCKET: Bucket = Bucket::Config;
     const SCOPES: &'static [Scope] = &[Scope::Config];
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
@@ -44,6 +47,7 @@ impl Purpose for AgentRead {
 
 /// A widget's key should carry `chat` alone and still has to read this.
 impl Purpose for WidgetRead {
+    const BUCKET: Bucket = Bucket::Config;
     const SCOPES: &'static [Scope] = &[Scope::Config, Scope::Chat];
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
@@ -51,6 +55,7 @@ impl Purpose for WidgetRead {
 }
 
 impl Purpose for ConversationAccess {
+    const BUCKET: Bucket = Bucket::Conversations;
     const SCOPES: &'static [Scope] = &[Scope::Conversations];
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;

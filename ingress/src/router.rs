@@ -11,9 +11,12 @@ use tower_http::catch_panic::CatchPanicLayer;
 
 use crate::{
     admin,
+    cors::cors,
     error::{ApiError, ErrorCode},
+    limits::tell_limits,
     observe::observe,
     routes::{agent, agent_chat, conversation, widget},
+    security_headers::security_headers,
     state::AppState,
 };
 
@@ -31,6 +34,9 @@ pub(crate) fn router(state: AppState) -> Router {
         })
         .fallback(async || ApiError::new(ErrorCode::NotFound, "nothing lives at this path"))
         .layer(CatchPanicLayer::custom(panicked))
+        .layer(middleware::from_fn(tell_limits))
+        .layer(middleware::from_fn(cors))
+        .layer(middleware::from_fn(security_headers))
         .layer(middleware::from_fn_with_state(state.clone(), observe))
         .with_state(state)
 }

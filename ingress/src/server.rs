@@ -27,6 +27,7 @@ use crate::{
     admin::apply::ApplyContext,
     client_address::PeerAddress,
     config::IngressConfig,
+    limits::Limits,
     metrics::Metrics,
     reply::registry::{self, Registry},
     router::router,
@@ -70,6 +71,7 @@ impl Ingress {
         let metrics = Metrics::register(registry)?;
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(Arc::clone(&backends.catalog), Arc::clone(&backends.bus), secret.clone()),
+            limits: Limits::new(Arc::clone(&backends.limiter), secret.clone(), &config, metrics.clone()),
             registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
             ingress_id: IngressId::random(),
             backends,
@@ -81,6 +83,7 @@ impl Ingress {
         });
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         listen_for_replies(&state, &listening, stop.clone()).await;
+        watch_limiter(&state, &listening, stop.clone());
         Ok(Self { state, listening, stop_listening: stop.drop_guard() })
     }
 
@@ -128,6 +131,13 @@ async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: Cancell
     let registry = Arc::clone(&state.registry);
     tasks.spawn(async move {
         stop.run_until_cancelled(registry::listen(relay, id, registry, opened)).await;
+    });
+}
+
+fn watch_limiter(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
+    let state = state.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(state.limits.watch()).await;
     });
 }
 

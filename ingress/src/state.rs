@@ -6,7 +6,9 @@ use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
 
-use crate::{admin::apply::ApplyContext, config::IngressConfig, metrics::Metrics, reply::registry::Registry};
+use crate::{
+    admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
+};
 
 /// Shared by all requests of a process.
 #[derive(Clone)]
@@ -24,6 +26,8 @@ pub(crate) struct StateFields {
     pub(crate) admin_token: Option<SecretString>,
     /// Figures.
     pub(crate) config: IngressConfig,
+    /// How much may be asked for.
+    pub(crate) limits: Limits,
     /// Counters.
     pub(crate) metrics: Metrics,
     /// Who waits for which reply.

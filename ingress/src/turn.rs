@@ -14,6 +14,7 @@ use crate::{
     caller::Caller,
     error::{ApiError, ApiResult},
     fields,
+    limits::Sender,
 };
 
 /// Longest name of a visitor, in bytes.
@@ -50,6 +51,12 @@ impl ChatBody {
             visitor: parse_visitor(body)?,
             metadata: fields::metadata(body)?.unwrap_or_default(),
         })
+    }
+
+    /// Whose messages this one is counted with.
+    pub(crate) fn sender(&self) -> Sender<'_> {
+        let session = Sender::Session(self.session_id.as_str());
+        self.visitor.id.as_ref().map_or(session, |id| Sender::Visitor(id.as_str()))
     }
 
     /// The job that answers this message.

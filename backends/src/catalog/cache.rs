@@ -83,6 +83,11 @@ impl CatalogCache {
         self.keys.get(*hash, self.catalog.key_by_hash(hash)).await
     }
 
+    /// Whether the key with this hash was found within the last minute; reads nothing.
+    pub async fn knows_key(&self, hash: &ApiKeyHash) -> bool {
+        self.keys.knows(hash).await
+    }
+
     /// The organization's provider with this id.
     pub async fn provider(&self, org: &OrgId, id: &ProviderId) -> Result<Option<Arc<SealedProvider>>, StoreError> {
         let read = self.read(EntryKind::Provider, id.as_str(), |entry| match entry {
@@ -279,6 +284,23 @@ mod tests {
         assert!(age <= STALE_MAX && age > STALE_MAX - 2 * FRESH, "{age:?}");
         scripted.fails(None);
         assert!(cache.organization(&org).await.unwrap().is_some());
+    }
+
+    #[tokio::test]
+    async fn a_key_is_known_for_a_minute_after_it_was_found_and_asking_for_that_reads_nothing() {
+        let (scripted, cache, org) = cached();
+        let hash = ApiKeyHash([1; 32]);
+        assert!(!cache.knows_key(&hash).await);
+        assert!(cache.key(&hash).await.unwrap().is_none());
+        assert!(!cache.knows_key(&hash).await, "an absence is not a key");
+        scripted.holds(Some(key(&org, hash.0)));
+        scripted.advance(FRESH);
+        assert!(cache.key(&hash).await.unwrap().is_some());
+        let reads = scripted.reads();
+        assert!(cache.knows_key(&hash).await);
+        scripted.advance(STALE_MAX);
+        assert!(!cache.knows_key(&hash).await);
+        assert_eq!(scripted.reads(), reads);
     }
 
     #[tokio::test]

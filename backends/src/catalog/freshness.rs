@@ -80,6 +80,13 @@ where
         Self { slots, clock: Arc::clone(clock) }
     }
 
+    /// Whether `key` had a value when it was last read, not long ago; reads nothing.
+    pub(super) async fn knows(&self, key: &K) -> bool {
+        let Some(slot) = self.slots.get(key).await else { return false };
+        let slot = slot.lock().await;
+        slot.value.is_some() && slot.read_at.is_some_and(|read_at| (self.clock)() <= read_at + STALE_MAX)
+    }
+
     /// The value of `key`, from memory or by `read`.
     pub(super) async fn get(
         &self,

@@ -23,6 +23,7 @@ use self::{
 };
 use crate::{
     body::{self, BodyLimits},
+    client_address::CountedAddress,
     error::{ApiError, ApiResult},
     key_headers::bearer_token,
     state::AppState,
@@ -35,12 +36,18 @@ impl FromRequestParts<AppState> for Administrator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
+        let guesser = address.map(|address| format!("admin:{address}"));
+        state.limits.failed_authentications.check(guesser.as_deref())?;
         let token = parts.headers.get(header::AUTHORIZATION).and_then(bearer_token).unwrap_or_default();
         let expected = state.admin_token.as_ref().map(|token| token.expose_secret().as_bytes());
         // An empty token is no token: it must not open an installation that set none.
         match expected {
             Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(Self(())),
-            _ => Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the administrator's token is needed")),
+            _ => {
+                state.limits.failed_authentications.miss(guesser.as_deref()).await?;
+                Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the administrator's token is needed"))
+            }
         }
     }
 }

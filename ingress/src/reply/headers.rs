@@ -13,8 +13,8 @@ pub(crate) const HEADERS_BYTES_MAX: usize = 3 << 10;
 const TEXT_BYTES_MAX: usize = 512;
 /// Colon, space and line end of one header.
 const SEPARATOR_BYTES: usize = 4;
-/// What other layers add: the request's id.
-const RESERVED_BYTES: usize = 64;
+/// What other layers add: the request's id, limits, a page's origin, what pages may read, what browsers must not do.
+const RESERVED_BYTES: usize = 1 << 10;
 
 const CONVERSATION_ID: HeaderName = HeaderName::from_static("x-conversation-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");

@@ -31,6 +31,7 @@ pub(crate) async fn post(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let chat = ChatBody::parse(&body::parse_object(&body)?, agent.settings.limits.max_message_length)?;
+    state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
     let job = chat.into_agent_job(&caller, &agent, turn_context(&state, request_id, &parts));
     // Before the publish: a worker can be faster than the bus's acknowledgement.
     let slot = state.registry.wait_for_reply(job.turn.reply_id());

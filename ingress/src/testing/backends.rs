@@ -11,7 +11,7 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
     catalog::{Catalog, Entry, EntryKind},
-    limiter::{Limiter, LimiterError, Quota, Verdict},
+    limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Settlement, Standing},
     store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart},
 };
@@ -292,14 +292,20 @@ impl Catalog for FakeCatalog {
     }
 }
 
-/// Admits everything; no route asks it yet.
-pub(crate) struct FakeLimiter;
+/// Counts in memory.
+#[derive(Default)]
+pub(crate) struct FakeLimiter {
+    counted: EmbeddedLimiter,
+    pub(crate) away: AtomicBool,
+}
 
 #[async_trait]
 impl Limiter for FakeLimiter {
-    async fn take(&self, _: &str, quota: Quota) -> Result<Verdict, LimiterError> {
-        let (retry_after, reset_after) = (Duration::ZERO, quota.window);
-        Ok(Verdict { admitted: true, remaining: quota.limit.saturating_sub(1), retry_after, reset_after })
+    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+        if self.away.load(Ordering::SeqCst) {
+            return Err(LimiterError::Unavailable("away".into()));
+        }
+        self.counted.take(key, quota).await
     }
 
     async fn check(&self) -> Result<(), LimiterError> {

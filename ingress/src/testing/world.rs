@@ -1,6 +1,7 @@
 //! An ingress over fakes, with an organization, an agent and a key for each scope, and requests to it.
 
 use std::{
+    net::{IpAddr, Ipv4Addr},
     sync::{Arc, atomic::Ordering},
     time::Duration,
 };
@@ -33,9 +34,12 @@ use crate::{
         apply::{Applied, ApplyContext, apply},
         document::Document,
     },
+    client_address::PeerAddress,
 };
 
 pub(crate) const ADMIN_TOKEN: &str = "administrator";
+/// Where requests come from.
+const PEER: IpAddr = IpAddr::V4(Ipv4Addr::new(198, 51, 100, 7));
 /// How long a test waits for something that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
@@ -45,6 +49,7 @@ pub(crate) struct World {
     pub(crate) relay: Arc<FakeRelay>,
     pub(crate) store: Arc<FakeStore>,
     pub(crate) catalog: Arc<FakeCatalog>,
+    pub(crate) limiter: Arc<FakeLimiter>,
     ingress: Option<Ingress>,
     router: Router,
     registry: prometheus::Registry,
@@ -83,19 +88,20 @@ impl World {
     pub(crate) async fn with(config: IngressConfig) -> Self {
         let (bus, relay) = (Arc::new(FakeBus::default()), Arc::new(FakeRelay::default()));
         let (store, catalog) = (Arc::new(FakeStore::default()), Arc::new(FakeCatalog::default()));
+        let limiter = Arc::new(FakeLimiter::default());
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
             catalog: Arc::clone(&catalog) as _,
-            limiter: Arc::new(FakeLimiter),
+            limiter: Arc::clone(&limiter) as _,
         };
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
         let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
         let router = ingress.router();
         let mut world =
-            Self { bus, relay, store, catalog, ingress: Some(ingress), router, registry, key: String::new() };
+            Self { bus, relay, store, catalog, limiter, ingress: Some(ingress), router, registry, key: String::new() };
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
         world.key = world.new_key("acme", json!({ "name": "all" })).await;
         world.bus.records.lock().unwrap().clear();
@@ -163,7 +169,7 @@ impl World {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path);
+        let mut request = Request::builder().method(method).uri(path).extension(PeerAddress(PEER));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
@@ -181,23 +187,33 @@ impl World {
 
     /// A chat message, whose reply is what `worker` does with the job.
     pub(crate) async fn chat(&self, worker: impl AsyncFnOnce(ConversationJob)) -> Answer {
-        let path = Self::agent_path("/chat");
-        let chat = self.send("POST", &path, r#"{"message":"hi","sessionId":"s"}"#);
-        let work = async {
-            self.published().await;
-            worker(self.jobs(Topic::Jobs).remove(0)).await;
-        };
-        tokio::join!(chat, work).0
+        self.chat_as(&[], worker).await
     }
 
     /// A chat message, answered with these frames by an append of each.
     pub(crate) async fn chat_answered(&self, frames: Vec<Frame>) -> Answer {
-        self.chat(async |job| {
+        self.chat_with(&[], frames).await
+    }
+
+    /// The same with further headers.
+    pub(crate) async fn chat_with(&self, headers: &[(&str, &str)], frames: Vec<Frame>) -> Answer {
+        self.chat_as(headers, async |job| {
             for frame in frames {
                 self.relay.append_frame(&reply_of(&job), frame);
             }
         })
         .await
+    }
+
+    async fn chat_as(&self, headers: &[(&str, &str)], worker: impl AsyncFnOnce(ConversationJob)) -> Answer {
+        let path = Self::agent_path("/chat");
+        let headers = [&[("x-api-key", self.key.as_str())], headers].concat();
+        let chat = self.send_with("POST", &path, &headers, r#"{"message":"hi","sessionId":"s"}"#);
+        let work = async {
+            self.published().await;
+            worker(self.jobs(Topic::Jobs).remove(0)).await;
+        };
+        tokio::join!(chat, work).0
     }
 
     /// Waits for the next publish.

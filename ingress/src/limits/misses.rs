@@ -1,0 +1,133 @@
+//! How often somebody may ask for what does not exist: keys and sessions are secrets that must not be guessed.
+//!
+//! Only misses count. Whoever has used them up is refused before anything is looked up, or the difference between the
+//! answers would tell which guess was right.
+
+use std::{
+    collections::HashMap,
+    sync::{Arc, Mutex, PoisonError},
+    time::Instant,
+};
+
+use prometheus::IntCounter;
+use switchboard_backends::limiter::Quota;
+
+use super::{shared::SharedLimiter, too_many};
+use crate::error::{ApiError, ApiResult};
+
+/// Refused subjects that are remembered; those beyond are refused by the limiter all the same, after their look-up.
+const REFUSED_MAX: usize = 10_000;
+
+/// A limit of misses. A subject is whoever misses; none is one whose address is unknown, and it is not counted.
+pub(crate) struct MissLimit {
+    name: &'static str,
+    quota: Quota,
+    limiter: Arc<SharedLimiter>,
+    /// Until when; answered from memory, so that a flood of guesses does not reach the limiter.
+    refused: Mutex<HashMap<String, Instant>>,
+    refusals: IntCounter,
+}
+
+impl MissLimit {
+    /// A quota of 0 is no limit.
+    pub(super) fn new(name: &'static str, quota: Quota, limiter: Arc<SharedLimiter>, refusals: IntCounter) -> Self {
+        Self { name, quota, limiter, refused: Mutex::default(), refusals }
+    }
+
+    /// Whether `subject` may ask at all.
+    ///
+    /// # Errors
+    /// Its misses are used up.
+    pub(crate) fn check(&self, subject: Option<&str>) -> ApiResult<()> {
+        let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        let until = subject.and_then(|subject| refused.get(subject));
+        let wait = until.and_then(|until| until.checked_duration_since(Instant::now()));
+        match wait.filter(|wait| !wait.is_zero()) {
+            Some(wait) => Err(self.refuse(wait)),
+            None => Ok(()),
+        }
+    }
+
+    /// Counts a miss of `subject`.
+    ///
+    /// # Errors
+    /// It was one too many, which is then the answer.
+    pub(crate) async fn miss(&self, subject: Option<&str>) -> ApiResult<()> {
+        self.check(subject)?;
+        let Some(subject) = subject.filter(|_| self.quota.limit > 0) else { return Ok(()) };
+        let verdict = self.limiter.take(&format!("{}:{subject}", self.name), self.quota).await;
+        if !verdict.retry_after.is_zero() {
+            self.remember(subject, Instant::now() + verdict.retry_after);
+        }
+        if verdict.admitted { Ok(()) } else { Err(self.refuse(verdict.retry_after)) }
+    }
+
+    fn remember(&self, subject: &str, until: Instant) {
+        let mut refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
+        if refused.len() >= REFUSED_MAX {
+            let now = Instant::now();
+            refused.retain(|_, until| *until > now);
+        }
+        if refused.len() < REFUSED_MAX {
+            refused.insert(subject.to_owned(), until);
+        }
+    }
+
+    fn refuse(&self, wait: std::time::Duration) -> ApiError {
+        self.refusals.inc();
+        too_many(self.name, self.quota, wait)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use switchboard_backends::limiter::embedded::EmbeddedLimiter;
+
+    use super::*;
+
+    fn limit(limit: u32, window: Duration) -> MissLimit {
+        let counter = || IntCounter::new("counter", "test").unwrap();
+        let limiter = Arc::new(SharedLimiter::new(Arc::new(EmbeddedLimiter::new()), counter()));
+        MissLimit::new("misses", Quota { limit, window }, limiter, counter())
+    }
+
+    #[tokio::test]
+    async fn after_the_last_miss_nothing_may_be_asked_until_one_is_forgotten() {
+        let misses = limit(2, Duration::from_millis(200));
+        for _ in 0..2 {
+            assert!(misses.check(Some("a")).is_ok());
+            misses.miss(Some("a")).await.unwrap();
+        }
+        let wait = misses.check(Some("a")).unwrap_err().into_facts().retry_after.unwrap();
+        assert!(misses.miss(Some("a")).await.is_err());
+        assert!(misses.check(Some("b")).is_ok(), "another subject is not concerned");
+        tokio::time::sleep(wait).await;
+        assert!(misses.check(Some("a")).is_ok());
+    }
+
+    #[tokio::test]
+    async fn a_limit_of_zero_and_an_unknown_subject_are_never_refused() {
+        let (none, one) = (limit(0, Duration::from_secs(60)), limit(1, Duration::from_secs(60)));
+        for _ in 0..3 {
+            assert!(none.miss(Some("a")).await.is_ok() && none.check(Some("a")).is_ok());
+            assert!(one.miss(None).await.is_ok() && one.check(None).is_ok());
+        }
+    }
+
+    #[test]
+    fn the_memory_of_refusals_is_bounded_and_forgets_those_that_are_over() {
+        let misses = limit(1, Duration::from_secs(60));
+        let now = Instant::now();
+        for number in 0..REFUSED_MAX {
+            misses.remember(&number.to_string(), now + Duration::from_secs(60));
+        }
+        misses.remember("one more", now + Duration::from_secs(60));
+        assert!(misses.check(Some("one more")).is_ok());
+        misses.refused.lock().unwrap().values_mut().for_each(|until| *until = now);
+        misses.remember("one more", now + Duration::from_secs(60));
+        assert!(misses.check(Some("one more")).is_err());
+        assert_eq!(misses.refused.lock().unwrap().len(), 1);
+    }
+}

@@ -1,0 +1,187 @@
+//! How much may be asked for: the requests of a key in each bucket, the messages of a visitor, the misses of an address.
+//!
+//! A key's bucket is part of its route's type ([`crate::caller::Purpose::BUCKET`]) and is counted where the caller is
+//! made out, after the key's expiry and before its scope: a request that lacks the scope counts, or its answers would
+//! be free to ask for. A visitor is counted once the fields are valid and before the message is given to anybody, so
+//! that a refused message holds no idempotency key and no place in a queue.
+
+mod misses;
+mod shared;
+mod told;
+
+use std::{fmt::Write, sync::Arc, time::Duration};
+
+use serde_json::json;
+use switchboard_backends::limiter::{Limiter, Quota, Verdict};
+use switchboard_schemas::{
+    agent::Agent,
+    api_key::{ApiKey, KeyLimits},
+    secret::InstallationSecret,
+};
+
+use self::shared::SharedLimiter;
+pub(crate) use self::{
+    misses::MissLimit,
+    told::{LimitsTold, tell_limits},
+};
+use crate::{
+    config::IngressConfig,
+    error::{ApiError, ErrorCode},
+    metrics::Metrics,
+};
+
+/// Length of every rolling window.
+const WINDOW: Duration = Duration::from_secs(60);
+const VISITOR: &str = "visitor";
+const FAILED_AUTHENTICATION: &str = "failed_authentication";
+const UNKNOWN_SESSION: &str = "unknown_session";
+
+/// Requests of a key that are counted together.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Bucket {
+    /// Agent and team chat.
+    Chat,
+    /// Agent and widget configuration.
+    Config,
+    /// Conversations and single messages.
+    Conversations,
+}
+
+/// Who sends a message to an agent.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Sender<'a> {
+    /// What the client calls the visitor.
+    Visitor(&'a str),
+    /// The session, where the client names no visitor.
+    Session(&'a str),
+}
+
+/// The limits of one process, which counts together with all others.
+pub(crate) struct Limits {
+    /// Keys that do not exist, by address.
+    pub(crate) failed_authentications: MissLimit,
+    /// Sessions that do not exist, by organization and address.
+    pub(crate) unknown_sessions: MissLimit,
+    limiter: Arc<SharedLimiter>,
+    secret: InstallationSecret,
+    metrics: Metrics,
+}
+
+impl Bucket {
+    const fn name(self) -> &'static str {
+        match self {
+            Self::Chat => "chat",
+            Self::Config => "config",
+            Self::Conversations => "conversations",
+        }
+    }
+
+    /// The administrator's limit, else the usual one (specification: Limits).
+    fn quota(self, limits: &KeyLimits) -> Quota {
+        let (own, usual) = match self {
+            Self::Chat => (limits.chat_per_minute, 60),
+            Self::Config => (limits.config_per_minute, 120),
+            Self::Conversations => (limits.conversations_per_minute, 120),
+        };
+        Quota { limit: own.unwrap_or(usual), window: WINDOW }
+    }
+}
+
+impl Limits {
+    pub(crate) fn new(
+        limiter: Arc<dyn Limiter>,
+        secret: InstallationSecret,
+        config: &IngressConfig,
+        metrics: Metrics,
+    ) -> Self {
+        let limiter = Arc::new(SharedLimiter::new(limiter, metrics.limiter_fallbacks.clone()));
+        let misses = |name, limit| {
+            let refused = metrics.rate_limited.with_label_values(&[name]);
+            MissLimit::new(name, Quota { limit, window: WINDOW }, Arc::clone(&limiter), refused)
+        };
+        Self {
+            failed_authentications: misses(FAILED_AUTHENTICATION, config.failed_authentications_per_minute),
+            unknown_sessions: misses(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
+            limiter,
+            secret,
+            metrics,
+        }
+    }
+
+    /// Counts a request of a key.
+    ///
+    /// # Errors
+    /// The key's quota of this bucket is used up.
+    pub(crate) async fn admit_key(&self, key: &ApiKey, bucket: Bucket, told: &LimitsTold) -> Result<(), ApiError> {
+        let quota = bucket.quota(&key.limits);
+        let verdict = self.limiter.take(&format!("key:{}:{}", key.id.as_str(), bucket.name()), quota).await;
+        told.verdict(bucket.name(), quota, verdict);
+        self.pass(bucket.name(), quota, verdict)
+    }
+
+    /// Tells the quota of a key that is refused before it is counted.
+    pub(crate) fn tell_policy(key: &ApiKey, bucket: Bucket, told: &LimitsTold) {
+        told.policy(bucket.name(), bucket.quota(&key.limits));
+    }
+
+    /// Counts a message to an agent against the agent's own limit for each visitor.
+    ///
+    /// # Errors
+    /// The visitor's quota is used up.
+    pub(crate) async fn admit_visitor(
+        &self,
+        agent: &Agent,
+        sender: Sender<'_>,
+        told: &LimitsTold,
+    ) -> Result<(), ApiError> {
+        let quota = Quota { limit: agent.settings.limits.rate_limit_per_minute, window: WINDOW };
+        let key = format!("visitor:{}:{}", agent.id.as_str(), self.pseudonym(sender));
+        let verdict = self.limiter.take(&key, quota).await;
+        if !verdict.admitted {
+            told.verdict(VISITOR, quota, verdict);
+        }
+        self.pass(VISITOR, quota, verdict)
+    }
+
+    /// Keeps looking for the shared limiter while it is away; never ends.
+    pub(crate) async fn watch(&self) {
+        self.limiter.watch().await;
+    }
+
+    fn pass(&self, bucket: &str, quota: Quota, verdict: Verdict) -> Result<(), ApiError> {
+        if verdict.admitted {
+            return Ok(());
+        }
+        self.metrics.rate_limited.with_label_values(&[bucket]).inc();
+        Err(too_many(bucket, quota, verdict.retry_after))
+    }
+
+    /// A visitor's id can be an e-mail address, which must not lie in the limiter.
+    fn pseudonym(&self, sender: Sender<'_>) -> String {
+        let (purpose, id) = match sender {
+            Sender::Visitor(id) => ("limit-visitor", id),
+            Sender::Session(id) => ("limit-session", id),
+        };
+        self.secret.mac(purpose, id.as_bytes()).iter().fold(String::new(), |mut text, byte| {
+            let _ = write!(text, "{byte:02x}");
+            text
+        })
+    }
+}
+
+fn too_many(bucket: &str, quota: Quota, retry_after: Duration) -> ApiError {
+    let details = json!({ "bucket": bucket, "limit": quota.limit });
+    ApiError::new(ErrorCode::RateLimited, "too many requests within a minute").details(details).retry_after(retry_after)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_keys_own_limit_wins_over_the_usual_one_in_its_bucket_alone() {
+        let limits = KeyLimits { config_per_minute: Some(7), ..KeyLimits::default() };
+        let quotas = [Bucket::Chat, Bucket::Config, Bucket::Conversations].map(|bucket| bucket.quota(&limits).limit);
+        assert_eq!(quotas, [60, 7, 120]);
+    }
+}

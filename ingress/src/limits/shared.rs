@@ -1,0 +1,150 @@
+//! The limiter that all processes share, with this process's own behind it: while the shared one is away every process
+//! grants the full limit by itself, and no request waits for an answer that will not come.
+
+use std::{
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    time::Duration,
+};
+
+use prometheus::IntCounter;
+use switchboard_backends::limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter};
+use tokio::sync::Notify;
+
+/// Pause between two looks for a limiter that is away.
+const PROBE_INTERVAL: Duration = Duration::from_millis(250);
+/// What a look asks for: the same script as a request's, because a service can answer a ping and yet refuse that.
+const PROBE: (&str, Quota) = ("probe", Quota { limit: 1, window: Duration::from_secs(1) });
+
+/// Counts requests, always with an answer.
+pub(super) struct SharedLimiter {
+    shared: Arc<dyn Limiter>,
+    local: EmbeddedLimiter,
+    is_away: AtomicBool,
+    lost: Notify,
+    fallbacks: IntCounter,
+}
+
+impl SharedLimiter {
+    pub(super) fn new(shared: Arc<dyn Limiter>, fallbacks: IntCounter) -> Self {
+        Self { shared, local: EmbeddedLimiter::new(), is_away: AtomicBool::new(false), lost: Notify::new(), fallbacks }
+    }
+
+    /// Counts one request under `key`; by this process alone while the shared limiter is away.
+    pub(super) async fn take(&self, key: &str, quota: Quota) -> Verdict {
+        if !self.is_away.load(Ordering::Acquire) {
+            match self.shared.take(key, quota).await {
+                Ok(verdict) => return verdict,
+                Err(error) => self.lose(&error),
+            }
+        }
+        self.fallbacks.inc();
+        // The one in memory never fails; should it, nobody is refused for our own fault.
+        let granted = Verdict {
+            admitted: true,
+            remaining: quota.limit.saturating_sub(1),
+            retry_after: Duration::ZERO,
+            reset_after: quota.window,
+        };
+        self.local.take(key, quota).await.unwrap_or(granted)
+    }
+
+    /// Looks for the shared limiter while it is away; never ends. Requests do not look themselves: each would pay a timeout.
+    pub(super) async fn watch(&self) {
+        loop {
+            self.lost.notified().await;
+            while self.shared.take(PROBE.0, PROBE.1).await.is_err() {
+                tokio::time::sleep(PROBE_INTERVAL).await;
+            }
+            self.is_away.store(false, Ordering::Release);
+            tracing::info!("limiter is back");
+        }
+    }
+
+    fn lose(&self, error: &LimiterError) {
+        if !self.is_away.swap(true, Ordering::AcqRel) {
+            tracing::warn!(%error, "limiter away, each process counts by itself");
+            self.lost.notify_one();
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::atomic::AtomicU32;
+
+    use async_trait::async_trait;
+    use tokio::{task::JoinSet, time::Instant};
+
+    use super::*;
+
+    const QUOTA: Quota = Quota { limit: 2, window: Duration::from_secs(60) };
+    /// How long the limiter that is away keeps its callers waiting.
+    const STALL: Duration = Duration::from_millis(500);
+
+    /// Answers like the embedded limiter, or lets its callers wait in vain.
+    #[derive(Default)]
+    struct Flaky {
+        inner: EmbeddedLimiter,
+        is_away: AtomicBool,
+        asked: AtomicU32,
+    }
+
+    #[async_trait]
+    impl Limiter for Flaky {
+        async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+            self.asked.fetch_add(1, Ordering::SeqCst);
+            if self.is_away.load(Ordering::SeqCst) {
+                tokio::time::sleep(STALL).await;
+                return Err(LimiterError::Unavailable("away".into()));
+            }
+            self.inner.take(key, quota).await
+        }
+
+        async fn check(&self) -> Result<(), LimiterError> {
+            Ok(())
+        }
+    }
+
+    fn limiter() -> (Arc<Flaky>, Arc<SharedLimiter>, IntCounter) {
+        let (flaky, fallbacks) = (Arc::new(Flaky::default()), IntCounter::new("fallbacks", "test").unwrap());
+        let shared = SharedLimiter::new(Arc::clone(&flaky) as _, fallbacks.clone());
+        (flaky, Arc::new(shared), fallbacks)
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn an_outage_keeps_one_request_waiting_and_grants_the_full_limit_and_no_more() {
+        let (flaky, limiter, fallbacks) = limiter();
+        flaky.is_away.store(true, Ordering::SeqCst);
+        let began = Instant::now();
+        let mut admitted = Vec::new();
+        for _ in 0..4 {
+            admitted.push(limiter.take("key", QUOTA).await.admitted);
+        }
+        assert_eq!(admitted, [true, true, false, false]);
+        assert_eq!(began.elapsed(), STALL);
+        assert_eq!((flaky.asked.load(Ordering::SeqCst), fallbacks.get()), (1, 4));
+    }
+
+    #[tokio::test(start_paused = true)]
+    async fn the_shared_limiter_counts_again_once_it_answers() {
+        let (flaky, limiter, fallbacks) = limiter();
+        let mut watch = JoinSet::new();
+        let watched = Arc::clone(&limiter);
+        watch.spawn(async move { watched.watch().await });
+        flaky.is_away.store(true, Ordering::SeqCst);
+        limiter.take("key", QUOTA).await;
+        flaky.is_away.store(false, Ordering::SeqCst);
+        let counted = async {
+            while limiter.is_away.load(Ordering::SeqCst) {
+                tokio::time::sleep(Duration::from_millis(10)).await;
+            }
+        };
+        tokio::time::timeout(STALL + 2 * PROBE_INTERVAL, counted).await.expect("the limiter is found again");
+        let before = fallbacks.get();
+        assert_eq!(limiter.take("key", QUOTA).await.remaining, 1);
+        assert_eq!(fallbacks.get(), before);
+    }
+}

@@ -1,0 +1,124 @@
+//! What an answer says of limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers), on every
+//! answer to a known key, errors included.
+
+use std::{
+    fmt::Write,
+    sync::{Arc, Mutex, PoisonError},
+};
+
+use axum::{extract::Request, middleware::Next, response::Response};
+use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
+use switchboard_backends::limiter::{Quota, Verdict};
+
+const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
+const STATE: HeaderName = HeaderName::from_static("ratelimit");
+
+/// Collects what is to be told while a request is served; clones share it.
+#[derive(Clone, Default)]
+pub(crate) struct LimitsTold(Arc<Mutex<Vec<Told>>>);
+
+struct Told {
+    name: &'static str,
+    quota: Quota,
+    verdict: Option<Verdict>,
+}
+
+/// The layer that writes the fields: an extractor decides about limits, and only a layer sees every answer.
+pub(crate) async fn tell_limits(mut request: Request, next: Next) -> Response {
+    let told = LimitsTold::default();
+    request.extensions_mut().insert(told.clone());
+    let mut response = next.run(request).await;
+    told.write(response.headers_mut());
+    response
+}
+
+impl LimitsTold {
+    /// What the layer put into the request.
+    pub(crate) fn of(extensions: &Extensions) -> Self {
+        extensions.get().cloned().unwrap_or_default()
+    }
+
+    /// Tells a quota whose use is not looked at.
+    pub(super) fn policy(&self, name: &'static str, quota: Quota) {
+        self.push(Told { name, quota, verdict: None });
+    }
+
+    /// Tells a quota and what is left of it.
+    pub(super) fn verdict(&self, name: &'static str, quota: Quota, verdict: Verdict) {
+        self.push(Told { name, quota, verdict: Some(verdict) });
+    }
+
+    fn push(&self, told: Told) {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+    }
+
+    fn write(&self, headers: &mut HeaderMap) {
+        let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let (mut policies, mut states) = (String::new(), String::new());
+        for Told { name, quota, verdict } in told.iter() {
+            let _ = write!(separated(&mut policies), "\"{name}\";q={};w={}", quota.limit, quota.window.as_secs());
+            if let Some(verdict) = verdict {
+                let reset = reset_seconds(verdict);
+                let _ = write!(separated(&mut states), "\"{name}\";r={};t={reset}", verdict.remaining);
+            }
+        }
+        for (name, value) in [(POLICY, policies), (STATE, states)] {
+            if let Some(value) = HeaderValue::from_str(&value).ok().filter(|value| !value.is_empty()) {
+                headers.insert(name, value);
+            }
+        }
+    }
+}
+
+fn separated(list: &mut String) -> &mut String {
+    if !list.is_empty() {
+        list.push_str(", ");
+    }
+    list
+}
+
+/// Until something, or with something left until everything, is free again: the draft wants an exhausted quota's reset
+/// not to lie behind its `Retry-After`.
+fn reset_seconds(verdict: &Verdict) -> u128 {
+    let wait = if verdict.remaining == 0 { verdict.retry_after } else { verdict.reset_after };
+    wait.as_millis().div_ceil(1000).max(1)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::time::Duration;
+
+    use super::*;
+
+    const QUOTA: Quota = Quota { limit: 60, window: Duration::from_secs(60) };
+
+    fn verdict(remaining: u32) -> Verdict {
+        let (retry_after, reset_after) = (Duration::from_millis(1500), Duration::from_millis(30_001));
+        Verdict { admitted: remaining > 0, remaining, retry_after, reset_after }
+    }
+
+    fn written(told: &LimitsTold) -> (Option<String>, Option<String>) {
+        let mut headers = HeaderMap::new();
+        told.write(&mut headers);
+        let text = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        (text(POLICY), text(STATE))
+    }
+
+    #[test]
+    fn the_fields_have_the_form_of_the_draft() {
+        let told = LimitsTold::default();
+        assert_eq!(written(&told), (None, None));
+        told.verdict("chat", QUOTA, verdict(12));
+        assert_eq!(written(&told), (Some("\"chat\";q=60;w=60".into()), Some("\"chat\";r=12;t=31".into())));
+        told.verdict("visitor", Quota { limit: 2, ..QUOTA }, verdict(0));
+        let expected = ("\"chat\";q=60;w=60, \"visitor\";q=2;w=60", "\"chat\";r=12;t=31, \"visitor\";r=0;t=2");
+        assert_eq!(written(&told), (Some(expected.0.into()), Some(expected.1.into())));
+    }
+
+    #[test]
+    fn a_quota_that_was_not_looked_at_has_a_policy_and_no_state() {
+        let told = LimitsTold::default();
+        told.policy("config", QUOTA);
+        assert_eq!(written(&told), (Some("\"config\";q=60;w=60".into()), None));
+    }
+}
