@@ -65,6 +65,24 @@ async fn the_rate_limit_comes_before_the_scope() {
 }
 
 #[tokio::test]
+async fn the_fields_come_before_the_limit_of_a_visitor() {
+    let service = SharedService::get().await;
+    let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1}});
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let client = organization.client();
+    let refused = [r#"{"message":"hi"}"#, r#"{"message":"longer than ten","sessionId":"s"}"#];
+    for body in refused {
+        chat(&client, organization.shop(), None, body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+    }
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    for body in refused {
+        chat(&client, organization.shop(), None, body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+    }
+    let third = chat(&client, organization.shop(), None, r#"{"message":"hi","sessionId":"s"}"#).await;
+    third.assert_problem(429, Some("RATE_LIMITED"));
+}
+
+#[tokio::test]
 async fn the_scope_comes_before_an_empty_id() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;

@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Answer, Organization, OrganizationDocument, SharedService};
+use crate::support::{Answer, Client, Organization, OrganizationDocument, SharedService, TestService};
 
 async fn with_limits(service: &SharedService, limits: serde_json::Value) -> Organization {
     OrganizationDocument::new()
@@ -84,7 +84,7 @@ async fn the_limit_is_exact_for_requests_at_once_on_all_ingresses() {
     let urls = service.public_urls();
     let key = organization.key_text("limited");
     let requests = (0..60).map(|number| {
-        let client = crate::support::Client::new(&urls[number % urls.len()]).with_key(key);
+        let client = Client::new(&urls[number % urls.len()]).with_key(key);
         let path = path.clone();
         async move { client.get(&path).await.status }
     });
@@ -132,4 +132,38 @@ async fn the_agents_own_limit_counts_each_visitor() {
     assert!(retry_after(&refused) >= 1);
     assert_eq!(send("s4", Some("bob")).await.status, 200, "another visitor");
     assert_eq!(send("s5", None).await.status, 200, "another session without a visitor");
+}
+
+#[tokio::test]
+async fn an_address_that_guesses_is_refused_and_its_neighbours_are_not() {
+    // The test is the proxy that tells the addresses.
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
+        ("SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE", "3"),
+        ("SWITCHBOARD__INGRESS__UNKNOWN_SESSIONS_PER_MINUTE", "3"),
+    ])
+    .await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    let get = async |client: &Client, path: &str, address: &str| {
+        let request = client.request(reqwest::Method::GET, path).header("x-forwarded-for", address);
+        Answer::read(request.send().await.unwrap()).await.unwrap()
+    };
+    // One ingress: another one learns of a refusal with the first miss that it sees itself.
+    let url = &service.public_urls()[0];
+    let (good, bad) = (organization.client_at(url), Client::new(url).with_key("svc_live_guess"));
+    for _ in 0..3 {
+        get(&bad, &agent, "203.0.113.1").await.assert_problem(401, Some("INVALID_API_KEY"));
+    }
+    let refused = get(&bad, &agent, "203.0.113.1").await;
+    refused.assert_problem(429, Some("RATE_LIMITED"));
+    assert!((1..=60).contains(&retry_after(&refused)));
+    get(&bad, &agent, "203.0.113.2").await.assert_problem(401, Some("INVALID_API_KEY"));
+
+    let unknown = format!("{agent}/conversations/guess");
+    for _ in 0..3 {
+        get(&good, &unknown, "203.0.113.3").await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    }
+    get(&good, &unknown, "203.0.113.3").await.assert_problem(429, Some("RATE_LIMITED"));
+    get(&good, &unknown, "203.0.113.4").await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }

@@ -103,7 +103,7 @@ async fn a_preflight_needs_no_key_and_names_what_may_be_sent() {
             .header("access-control-request-headers", "authorization,content-type,x-api-key,idempotency-key");
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 204, "{path}: {}", answer.text);
-        assert!(["*", "https://page.example"].contains(&answer.header("access-control-allow-origin").unwrap()));
+        assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
         assert!(answer.header("access-control-allow-methods").unwrap().contains(method));
         let headers = answer.header("access-control-allow-headers").unwrap().to_lowercase();
         for header in ["authorization", "content-type", "x-api-key", "idempotency-key"] {
@@ -124,10 +124,24 @@ async fn answers_and_errors_can_be_read_by_pages() {
     let error = Answer::read(request.json(&json!({})).send().await.unwrap()).await.unwrap();
     assert_eq!((good_status, error.status), (200, 404));
     for answer in [good, error] {
-        assert!(["*", "https://page.example"].contains(&answer.header("access-control-allow-origin").unwrap()));
+        assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
         let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
         for header in ["x-conversation-id", "x-message-id", "x-ui-spec", "x-request-id", "retry-after", "ratelimit"] {
             assert!(exposed.contains(header), "{header} in {exposed}");
         }
     }
+}
+
+#[tokio::test]
+async fn a_page_that_may_not_chat_can_read_why() {
+    let service = SharedService::get().await;
+    let domains = json!({"allowedDomains": ["https://shop.example"]});
+    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
+    for (origin, echo) in [("https://evil.example", "https://evil.example"), ("null", "*")] {
+        let (_, answer) = status(&organization, "shop", Some(origin)).await;
+        answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        assert_eq!(answer.header("access-control-allow-origin"), Some(echo));
+    }
+    let (_, answer) = status(&organization, "shop", Some("https://shop.example")).await;
+    assert_eq!(answer.header("access-control-allow-origin"), Some("https://shop.example"));
 }

@@ -2,8 +2,10 @@
 
 mod compose_file;
 mod kafka;
+mod limiter_outage;
 mod malformed_records;
 mod message_events;
+mod own_redis;
 mod real_model;
 mod redis_outage;
 mod worker_kill;

@@ -1,0 +1,68 @@
+//! Redis dies while keys are counted: every ingress goes on, fast, within the full limit of its own.
+
+use std::time::{Duration, Instant};
+
+use serde_json::json;
+
+use super::own_redis::OwnRedis;
+use crate::support::{Client, OrganizationDocument, PATIENCE, TestService, eventually};
+
+const LIMIT: usize = 5;
+/// What no request may take but those that meet the outage first.
+const STALL: Duration = Duration::from_millis(400);
+
+async fn fallbacks(service: &TestService) -> f64 {
+    let mut sum = 0.0;
+    for (_, url) in service.ops_urls() {
+        let metrics = Client::new(&url).get("/metrics").await.text;
+        let line = metrics.lines().find_map(|line| line.strip_prefix("switchboard_limiter_fallbacks_total "));
+        sum += line.map_or(0.0, |value| value.parse().unwrap());
+    }
+    sum
+}
+
+#[tokio::test]
+async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_the_others_once_it_is_back() {
+    let redis = OwnRedis::start();
+    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key_with("outage", json!({"limits": {"configPerMinute": LIMIT}}))
+        .key_with("after", json!({"limits": {"configPerMinute": LIMIT}}))
+        .apply(&service)
+        .await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let urls = service.public_urls();
+    let read = async |key: &str, number: usize| {
+        let client = Client::new(&urls[number % urls.len()]).with_key(organization.key_text(key));
+        let began = Instant::now();
+        (client.get(&path).await.status, began.elapsed())
+    };
+    redis.kill();
+    let mut slow = 0;
+    let mut admitted = 0;
+    for number in 0..40 {
+        let (status, took) = read("outage", number).await;
+        assert!([200, 429].contains(&status), "{status}");
+        admitted += usize::from(status == 200);
+        slow += usize::from(took > STALL);
+    }
+    assert_eq!(admitted, LIMIT * urls.len());
+    assert!(slow <= urls.len(), "{slow} requests waited for a limiter that is away");
+    assert!(fallbacks(&service).await >= 40.0);
+
+    redis.start_again();
+    eventually("the limiter is asked again", PATIENCE, async || {
+        let before = fallbacks(&service).await;
+        for number in 0..urls.len() {
+            organization.client_at(&urls[number]).get(&path).await;
+        }
+        (fallbacks(&service).await <= before).then_some(())
+    })
+    .await;
+    let mut admitted = 0;
+    for number in 0..4 * LIMIT {
+        admitted += usize::from(read("after", number).await.0 == 200);
+    }
+    assert_eq!(admitted, LIMIT, "one window for all ingresses again");
+}
