@@ -143,6 +143,11 @@ impl ApiError {
         self
     }
 
+    /// Whether something that the request names does not exist.
+    pub(crate) fn is_not_found(&self) -> bool {
+        self.0.status == StatusCode::NOT_FOUND
+    }
+
     /// What the response will say.
     pub(crate) fn into_facts(self) -> ErrorFacts {
         *self.0

@@ -16,6 +16,7 @@ use switchboard_backends::limiter::{Limiter, Quota, Verdict};
 use switchboard_schemas::{
     agent::Agent,
     api_key::{ApiKey, KeyLimits},
+    ids::OrgId,
     secret::InstallationSecret,
 };
 
@@ -25,8 +26,9 @@ pub(crate) use self::{
     told::{LimitsTold, tell_limits},
 };
 use crate::{
+    client_address::CountedAddress,
     config::IngressConfig,
-    error::{ApiError, ErrorCode},
+    error::{ApiError, ApiResult, ErrorCode},
     metrics::Metrics,
 };
 
@@ -60,8 +62,8 @@ pub(crate) enum Sender<'a> {
 pub(crate) struct Limits {
     /// Keys that do not exist, by address.
     pub(crate) failed_authentications: MissLimit,
-    /// Sessions that do not exist, by organization and address.
-    pub(crate) unknown_sessions: MissLimit,
+    /// By organization and address: a tenant's guests do not concern its neighbours.
+    unknown_sessions: MissLimit,
     limiter: Arc<SharedLimiter>,
     secret: InstallationSecret,
     metrics: Metrics,
@@ -112,7 +114,7 @@ impl Limits {
     ///
     /// # Errors
     /// The key's quota of this bucket is used up.
-    pub(crate) async fn admit_key(&self, key: &ApiKey, bucket: Bucket, told: &LimitsTold) -> Result<(), ApiError> {
+    pub(crate) async fn admit_key(&self, key: &ApiKey, bucket: Bucket, told: &LimitsTold) -> ApiResult<()> {
         let quota = bucket.quota(&key.limits);
         let verdict = self.limiter.take(&format!("key:{}:{}", key.id.as_str(), bucket.name()), quota).await;
         told.verdict(bucket.name(), quota, verdict);
@@ -128,12 +130,7 @@ impl Limits {
     ///
     /// # Errors
     /// The visitor's quota is used up.
-    pub(crate) async fn admit_visitor(
-        &self,
-        agent: &Agent,
-        sender: Sender<'_>,
-        told: &LimitsTold,
-    ) -> Result<(), ApiError> {
+    pub(crate) async fn admit_visitor(&self, agent: &Agent, sender: Sender<'_>, told: &LimitsTold) -> ApiResult<()> {
         let quota = Quota { limit: agent.settings.limits.rate_limit_per_minute, window: WINDOW };
         let key = format!("visitor:{}:{}", agent.id.as_str(), self.pseudonym(sender));
         let verdict = self.limiter.take(&key, quota).await;
@@ -143,12 +140,31 @@ impl Limits {
         self.pass(VISITOR, quota, verdict)
     }
 
+    /// Looks for a session's conversation. Its id is all that guards it within a key's reach, so that guessing is limited.
+    ///
+    /// # Errors
+    /// Those of `look_up`, or the address has asked for too many sessions that do not exist.
+    pub(crate) async fn guard_session<T>(
+        &self,
+        org: &OrgId,
+        CountedAddress(address): &CountedAddress,
+        look_up: impl Future<Output = ApiResult<T>>,
+    ) -> ApiResult<T> {
+        let guesser = address.as_ref().map(|address| format!("{}:{address}", org.as_str()));
+        self.unknown_sessions.check(guesser.as_deref())?;
+        let found = look_up.await;
+        if found.as_ref().is_err_and(ApiError::is_not_found) {
+            self.unknown_sessions.miss(guesser.as_deref()).await?;
+        }
+        found
+    }
+
     /// Keeps looking for the shared limiter while it is away; never ends.
     pub(crate) async fn watch(&self) {
         self.limiter.watch().await;
     }
 
-    fn pass(&self, bucket: &str, quota: Quota, verdict: Verdict) -> Result<(), ApiError> {
+    fn pass(&self, bucket: &str, quota: Quota, verdict: Verdict) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }

@@ -33,8 +33,8 @@ pub(crate) async fn get(
     reached: ReachableAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
     let page = Page::parse(query.as_deref().unwrap_or_default());
-    let conversation = existing_conversation(&state, &reached, address).await?;
     let org = reached.caller.org_id();
+    let conversation = state.limits.guard_session(org, &address, existing_conversation(&state, &reached)).await?;
     let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
     Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
 }
@@ -50,7 +50,8 @@ pub(crate) async fn patch(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = Changes::parse(&body::parse_object(&body)?)?;
-    let conversation = existing_conversation(&state, &reached, address).await?;
+    let org = reached.caller.org_id();
+    let conversation = state.limits.guard_session(org, &address, existing_conversation(&state, &reached)).await?;
     if !changes.is_empty() {
         let job = PatchJob {
             event_id: EventId::of(request_id.as_str(), "conversation.updated"),
@@ -68,18 +69,11 @@ pub(crate) async fn patch(
     Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
 }
 
-/// A session's id is all that guards its conversation within a key's reach, so that guessing is limited.
 async fn existing_conversation(
     state: &AppState,
     reached: &ReachableAgent<ConversationAccess>,
-    CountedAddress(address): CountedAddress,
 ) -> ApiResult<Conversation> {
-    let (id, org) = (reached.conversation_id()?, reached.caller.org_id());
-    let guesser = address.map(|address| format!("{}:{address}", org.as_str()));
-    state.limits.unknown_sessions.check(guesser.as_deref())?;
-    if let Some(conversation) = state.backends.store.conversation(org, &id).await? {
-        return Ok(conversation);
-    }
-    state.limits.unknown_sessions.miss(guesser.as_deref()).await?;
-    Err(conversation_not_found())
+    let id = reached.conversation_id()?;
+    let found = state.backends.store.conversation(reached.caller.org_id(), &id).await?;
+    found.ok_or_else(conversation_not_found)
 }
