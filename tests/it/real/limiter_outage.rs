@@ -54,8 +54,8 @@ async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_t
     redis.start_again();
     eventually("the limiter is asked again", PATIENCE, async || {
         let before = fallbacks(&service).await;
-        for number in 0..urls.len() {
-            organization.client_at(&urls[number]).get(&path).await;
+        for url in &urls {
+            organization.client_at(url).get(&path).await;
         }
         (fallbacks(&service).await <= before).then_some(())
     })
