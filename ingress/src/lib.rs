@@ -23,6 +23,7 @@ mod body;
 mod fields;
 mod turn;
 
+mod messages;
 mod publish;
 mod reply;
 

@@ -68,6 +68,7 @@ impl Ingress {
         let mistakes = config.mistakes();
         anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
         let metrics = Metrics::register(registry)?;
+        let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(Arc::clone(&backends.catalog), Arc::clone(&backends.bus), secret.clone()),
             registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
@@ -78,8 +79,9 @@ impl Ingress {
             admin_token,
             config,
             metrics,
+            background: listening.clone(),
+            aborting: CancellationToken::new(),
         });
-        let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         listen_for_replies(&state, &listening, stop.clone()).await;
         Ok(Self { state, listening, stop_listening: stop.drop_guard() })
     }
@@ -99,7 +101,6 @@ impl Ingress {
             http: http_builder(&self.state.config),
             state: self.state.clone(),
             draining: shutdown.clone(),
-            aborting: CancellationToken::new(),
         });
         let connections = TaskTracker::new();
         shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
@@ -118,7 +119,6 @@ struct Server {
     http: Builder<TokioExecutor>,
     state: AppState,
     draining: CancellationToken,
-    aborting: CancellationToken,
 }
 
 /// The channel is open before the first job is published, unless the relay is away: then the log and the store stand in.
@@ -178,7 +178,7 @@ async fn drain(server: &Server, connections: &TaskTracker) {
     let budget = Duration::from_millis(server.state.config.drain_ms);
     if tokio::time::timeout(budget, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "drain over, open replies broken off");
-        server.aborting.cancel();
+        server.state.aborting.cancel();
         connections.wait().await;
     }
 }
@@ -215,7 +215,7 @@ impl Server {
                     connection.as_mut().graceful_shutdown();
                 }
                 // Dropping the connection sends no final chunk: a client can tell a broken reply from a whole one.
-                () = self.aborting.cancelled() => return,
+                () = self.state.aborting.cancelled() => return,
             }
         }
     }

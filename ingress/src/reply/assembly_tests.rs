@@ -56,7 +56,7 @@ impl Client {
             Step::Text(bytes) => self.text.push_str(str::from_utf8(&bytes).unwrap()),
             Step::Ended(_) => self.ended = true,
             Step::Broken(_) => self.broken = true,
-            Step::Nothing | Step::Gap => {}
+            Step::Nothing | Step::Note(_) | Step::Gap => {}
         }
     }
 }
