@@ -45,6 +45,8 @@ mod chat_tests;
 #[cfg(test)]
 mod conversation_tests;
 #[cfg(test)]
+mod message_tests;
+#[cfg(test)]
 mod order_tests;
 #[cfg(test)]
 mod server_tests;

@@ -91,6 +91,12 @@ impl Ingress {
         router(self.state.clone())
     }
 
+    /// What its handlers share.
+    #[cfg(test)]
+    pub(crate) const fn state(&self) -> &AppState {
+        &self.state
+    }
+
     /// Serves until `shutdown`, then lets open replies finish for as long as the configuration says and breaks off the rest.
     ///
     /// # Errors

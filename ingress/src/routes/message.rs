@@ -22,7 +22,7 @@ use crate::{
 /// How long a cancelled reply may take to its final state before it is shown as it is: a worker learns of the wish
 /// within a second.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
-const CANCEL_POLL: Duration = Duration::from_millis(50);
+const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// Shows the message.
 pub(crate) async fn get(State(state): State<AppState>, found: FoundMessage) -> ApiResult<Response> {
