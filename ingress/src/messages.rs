@@ -148,7 +148,7 @@ impl FoundMessage {
 async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult<Option<Stage>> {
     let store = &state.backends.store;
     let accepted = match store.known_reply(org, reply).await? {
-        Some(KnownReply::Final(record)) => return Ok(Some(Stage::Final(Box::new(record)))),
+        Some(KnownReply::Final(record)) => return Ok(Some(Stage::Final(record))),
         Some(KnownReply::Accepted(accepted)) => Some(accepted),
         None => None,
     };

@@ -48,7 +48,7 @@ pub trait Store: Send + Sync {
     /// What became of a reply; none while it has no final state.
     async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
         Ok(match self.known_reply(org, reply).await? {
-            Some(KnownReply::Final(record)) => Some(record),
+            Some(KnownReply::Final(record)) => Some(*record),
             Some(KnownReply::Accepted(_)) | None => None,
         })
     }
@@ -129,7 +129,7 @@ pub enum KnownReply {
     /// It was accepted; how far it is, its conversation tells.
     Accepted(AcceptedReply),
     /// It has its final state.
-    Final(ReplyRecord),
+    Final(Box<ReplyRecord>),
 }
 
 /// What became of a reply; kept as one value, because equal timestamps would merge cell by cell.

@@ -180,7 +180,7 @@ pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<Cell, StoreError
 pub(super) fn known_reply(body: &str) -> Result<KnownReply, StoreError> {
     match decode::<ReplyRow>(body)?.accepted {
         Some(accepted) => Ok(KnownReply::Accepted(accepted)),
-        None => decode::<ReplyRecord>(body).map(KnownReply::Final),
+        None => decode::<ReplyRecord>(body).map(|record| KnownReply::Final(Box::new(record))),
     }
 }
 

@@ -201,7 +201,7 @@ impl Store for FakeStore {
         self.answers()?;
         let record = self.replies.lock().unwrap().get(reply).cloned();
         if let Some(record) = record.filter(|_| self.belongs(org, &reply.conversation())) {
-            return Ok(Some(KnownReply::Final(record)));
+            return Ok(Some(KnownReply::Final(Box::new(record))));
         }
         let accepted = self.accepted.lock().unwrap().get(reply).cloned();
         Ok(accepted.filter(|accepted| accepted.org_id == *org).map(KnownReply::Accepted))

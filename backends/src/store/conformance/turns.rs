@@ -75,7 +75,7 @@ pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject
     let later = AcceptedReply { accepted_at: noon_and(3600), ..accepted(&turn) };
     subject.store.accept(&later).await.unwrap();
     let record = turn.end(1, replied("answer")).record;
-    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Final(record)));
+    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Final(Box::new(record))));
 }
 
 fn accepted(turn: &TalkTurn) -> AcceptedReply {
