@@ -39,6 +39,8 @@ pub struct IngressConfig {
     /// Silence after which a reply's log is read, once in every such time; longer than the second between two beats of a
     /// worker, or waiting would read it all the time.
     pub log_poll_ms: u64,
+    /// How often the log is read for a reader whose reply is pushed to another ingress.
+    pub reader_poll_ms: u64,
     /// Silence after which a reply that was heard of is given to another worker.
     pub takeover_after_ms: u64,
     /// How often one reply is given to another worker.
@@ -76,6 +78,7 @@ impl Default for IngressConfig {
             publish_timeout_ms: 3000,
             first_frame_timeout_ms: 20_000,
             log_poll_ms: 1250,
+            reader_poll_ms: 100,
             takeover_after_ms: 3000,
             takeovers_max: 2,
             store_poll_ms: 500,
@@ -103,6 +106,7 @@ impl IngressConfig {
             ("publish_timeout_ms", self.publish_timeout_ms),
             ("first_frame_timeout_ms", self.first_frame_timeout_ms),
             ("log_poll_ms", self.log_poll_ms),
+            ("reader_poll_ms", self.reader_poll_ms),
             ("takeover_after_ms", self.takeover_after_ms),
             ("store_poll_ms", self.store_poll_ms),
             ("silence_timeout_ms", self.silence_timeout_ms),

@@ -26,6 +26,7 @@ mod body;
 mod fields;
 mod turn;
 
+mod messages;
 mod publish;
 mod reply;
 
@@ -48,6 +49,8 @@ mod chat_tests;
 mod conversation_tests;
 #[cfg(test)]
 mod limit_tests;
+#[cfg(test)]
+mod message_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]

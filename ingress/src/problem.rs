@@ -40,7 +40,7 @@ pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) 
         let seconds = after.as_millis().div_ceil(1000).max(1);
         response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(1)));
     }
-    *response.body_mut() = Body::from(body(&facts, request_id));
+    *response.body_mut() = Body::from(problem_json(&facts, request_id));
     response
 }
 
@@ -53,7 +53,8 @@ fn facts(response: &mut Response) -> Option<ErrorFacts> {
     is_error.then(|| ApiError::uncoded(status, "the request cannot be served").into_facts())
 }
 
-fn body(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8> {
+/// The problem object, for a body or for an event.
+pub(crate) fn problem_json(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8> {
     let standard_title = facts.status.canonical_reason().unwrap_or("Error");
     let problem = Problem {
         r#type: facts.code.map_or_else(|| "about:blank".to_owned(), problem_type),

@@ -15,7 +15,7 @@ use crate::{
     error::{ApiError, ErrorCode},
     limits::tell_limits,
     observe::observe,
-    routes::{agent, agent_chat, conversation, widget},
+    routes::{agent, agent_chat, conversation, message, widget},
     security_headers::security_headers,
     state::AppState,
 };
@@ -27,6 +27,9 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/public/agents/{agent}", get(agent::get))
         .route("/api/public/agents/{agent}/widget", get(widget::get))
         .route("/api/public/agents/{agent}/conversations/{session}", get(conversation::get).patch(conversation::patch))
+        .route("/api/public/messages/{message}", get(message::get))
+        .route("/api/public/messages/{message}/stream", get(message::stream))
+        .route("/api/public/messages/{message}/cancel", post(message::cancel))
         .merge(routes_with_empty_ids())
         .route("/api/admin/apply", post(admin::apply_document))
         .method_not_allowed_fallback(async || {

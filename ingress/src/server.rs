@@ -69,6 +69,7 @@ impl Ingress {
         let mistakes = config.mistakes();
         anyhow::ensure!(mistakes.is_empty(), "{}", mistakes.join("; "));
         let metrics = Metrics::register(registry)?;
+        let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(Arc::clone(&backends.catalog), Arc::clone(&backends.bus), secret.clone()),
             limits: Limits::new(Arc::clone(&backends.limiter), secret.clone(), &config, metrics.clone()),
@@ -80,8 +81,9 @@ impl Ingress {
             admin_token,
             config,
             metrics,
+            background: listening.clone(),
+            aborting: CancellationToken::new(),
         });
-        let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
         Ok(Self { state, listening, stop_listening: stop.drop_guard() })
@@ -90,6 +92,12 @@ impl Ingress {
     /// All routes, for a server of one's own or a test.
     pub fn router(&self) -> Router {
         router(self.state.clone())
+    }
+
+    /// What its handlers share.
+    #[cfg(test)]
+    pub(crate) const fn state(&self) -> &AppState {
+        &self.state
     }
 
     /// Serves until `shutdown`, then lets open replies finish for as long as the configuration says and breaks off the rest.
@@ -102,7 +110,6 @@ impl Ingress {
             http: http_builder(&self.state.config),
             state: self.state.clone(),
             draining: shutdown.clone(),
-            aborting: CancellationToken::new(),
         });
         let connections = TaskTracker::new();
         shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
@@ -121,7 +128,6 @@ struct Server {
     http: Builder<TokioExecutor>,
     state: AppState,
     draining: CancellationToken,
-    aborting: CancellationToken,
 }
 
 /// The channel is open before the first job is published, unless the relay is away: then the log and the store stand in.
@@ -188,7 +194,7 @@ async fn drain(server: &Server, connections: &TaskTracker) {
     let budget = Duration::from_millis(server.state.config.drain_ms);
     if tokio::time::timeout(budget, connections.wait()).await.is_err() {
         tracing::warn!(connections = connections.len(), "drain over, open replies broken off");
-        server.aborting.cancel();
+        server.state.aborting.cancel();
         connections.wait().await;
     }
 }
@@ -225,7 +231,7 @@ impl Server {
                     connection.as_mut().graceful_shutdown();
                 }
                 // Dropping the connection sends no final chunk: a client can tell a broken reply from a whole one.
-                () = self.aborting.cancelled() => return,
+                () = self.state.aborting.cancelled() => return,
             }
         }
     }

@@ -5,6 +5,7 @@ use std::{ops::Deref, sync::Arc};
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
+use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
     admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
@@ -34,6 +35,10 @@ pub(crate) struct StateFields {
     pub(crate) registry: Arc<Registry>,
     /// This process's address for replies.
     pub(crate) ingress_id: IngressId,
+    /// Small work that outlives its request.
+    pub(crate) background: TaskTracker,
+    /// Cancelled when open replies are broken off because the process ends.
+    pub(crate) aborting: CancellationToken,
     /// What it takes to apply a document.
     pub(crate) apply: ApplyContext,
 }

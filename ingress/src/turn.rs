@@ -33,8 +33,8 @@ pub(crate) struct ChatBody {
 pub(crate) struct TurnContext {
     /// The request.
     pub(crate) request_id: RequestId,
-    /// Where its reply is waited for.
-    pub(crate) ingress_id: IngressId,
+    /// Where its reply is waited for, if anyone waits.
+    pub(crate) reply_to: Option<IngressId>,
     /// Client address, cut to what may be kept.
     pub(crate) ip_address: Option<String>,
 }
@@ -75,7 +75,7 @@ impl ChatBody {
             source: caller.source(),
             ip_address: context.ip_address,
             accepted_at: Timestamp::now(),
-            reply_to: Some(context.ingress_id),
+            reply_to: context.reply_to,
             publish_nonce: RequestId::random().as_str().to_owned(),
         };
         AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }

@@ -4,7 +4,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use crate::support::{Organization, PATIENCE, Reply, Script, ScriptedModel, SharedService, eventually};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, SharedService,
+    eventually,
+};
 
 #[tokio::test]
 async fn cancel_stops_the_model_within_a_second_and_keeps_the_text_so_far() {
@@ -79,4 +82,62 @@ async fn a_cancelled_reply_in_json_is_an_answer_and_not_an_error() {
     assert_eq!(answer.status, 200, "{}", answer.text);
     let body = answer.json();
     assert_eq!((&body["status"], &body["finishReason"]), (&json!("cancelled"), &json!("cancelled")));
+}
+
+#[tokio::test]
+async fn a_message_that_waits_is_known_everywhere_and_cancelled_without_a_model_call() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::counts(60, Duration::from_millis(50))).await;
+    let urls = service.public_urls();
+    let (client, other) = (organization.client_at(&urls[0]), organization.client_at(urls.last().unwrap()));
+    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut running = Reply::begin(&response);
+    running.read_at_least(&mut response, 12).await;
+    let waiting = accepted_later(&client, organization.shop()).await;
+    assert_eq!(other.message(&waiting).await["status"], "queued");
+    let cancelled = other.post(&format!("/api/public/messages/{waiting}/cancel"), &json!({})).await;
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    running.continue_reading(response).await.complete();
+    eventually("its turn has come", PATIENCE, async || {
+        (other.message(&waiting).await["status"] == "cancelled").then_some(())
+    })
+    .await;
+    let history = client.history(organization.shop(), "s").await;
+    let roles: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
+    assert_eq!(roles, ["user", "assistant", "user"], "it stands there without an answer");
+    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
+}
+
+#[tokio::test]
+async fn an_agent_can_ask_that_its_reply_stops_with_its_client() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({"onDisconnect": "cancel"}));
+    let organization = organization.apply(&service).await;
+    for accept in ["text/plain", "text/event-stream"] {
+        organization.script(Script::counts(200, Duration::from_millis(50)));
+        let client = organization.client();
+        let path = format!("/api/public/agents/{}/chat", organization.agent("shop"));
+        let body = json!({"message": "go", "sessionId": accept});
+        let request = client.request(reqwest::Method::POST, &path).header("accept", accept).json(&body);
+        let mut response = request.send().await.unwrap();
+        let mut reply = Reply::begin(&response);
+        reply.read_at_least(&mut response, 200).await;
+        let message = reply.required_header("x-message-id");
+        drop(response);
+        let stored = eventually("the reply is cancelled", PATIENCE, async || {
+            let message = client.message(&message).await;
+            (message["status"] == "cancelled").then_some(message)
+        })
+        .await;
+        assert!(!stored["content"].as_str().unwrap().is_empty(), "the text so far is kept");
+    }
+}
+
+async fn accepted_later(client: &Client, agent: &str) -> String {
+    let path = format!("/api/public/agents/{agent}/chat");
+    let request = client.request(reqwest::Method::POST, &path).header("prefer", "respond-async");
+    let request = request.json(&json!({"message": "wait", "sessionId": "s"}));
+    let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+    assert_eq!(answer.status, 202, "{}", answer.text);
+    answer.json()["messageId"].as_str().unwrap().to_owned()
 }

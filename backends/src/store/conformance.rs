@@ -16,7 +16,7 @@ use switchboard_schemas::{
     turn::{Source, Turn, Visitor},
 };
 
-use super::{ReplyRecord, Store, TurnEnd, TurnStart, embedded::EmbeddedStore};
+use super::{KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, embedded::EmbeddedStore};
 
 /// A moment that every test counts from.
 const NOON_MICROS: i64 = 1_800_000_000_000_000;
@@ -73,6 +73,8 @@ claims! {
         a_first_turn_makes_the_conversation,
         a_finished_turn_is_counted_and_leaves_no_active_reply,
         a_reply_has_no_record_before_its_turn_has_ended,
+        an_accepted_reply_is_known_before_its_turn_begins,
+        an_acceptance_never_wins_over_a_final_state,
         every_write_may_be_repeated,
         the_higher_attempt_wins_in_any_order_of_arrival,
         a_later_turn_wins_though_its_clock_is_behind,
@@ -140,6 +142,10 @@ impl Subject {
 
     async fn record(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyRecord> {
         self.store.reply(&talk.org, &turn.turn.reply_id()).await.unwrap()
+    }
+
+    async fn known(&self, talk: &Talk, turn: &TalkTurn) -> Option<KnownReply> {
+        self.store.known_reply(&talk.org, &turn.turn.reply_id()).await.unwrap()
     }
 
     async fn change(&self, talk: &Talk, changes: Value, at: Timestamp) {

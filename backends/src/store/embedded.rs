@@ -15,8 +15,11 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ReplyRecord, Store, StoreError, TurnEnd, TurnStart,
-    rows::{Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, page_range, read_page},
+    AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart,
+    rows::{
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
+        page_range, read_page,
+    },
 };
 use crate::sqlite::SqliteDatabase;
 
@@ -89,7 +92,13 @@ impl Store for EmbeddedStore {
         self.database.write(move |connection| finish_turn(connection, &rows)).await
     }
 
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
+        let cell = accepted_cell(accepted)?;
+        let (org, reply) = (accepted.org_id.clone(), accepted.user_message_id.reply());
+        self.database.write(move |connection| put_reply(connection, &org, &reply, &cell)).await
+    }
+
+    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
         let key = [org.to_string(), reply.to_string()];
         let body: Option<String> = self
             .database
@@ -98,7 +107,7 @@ impl Store for EmbeddedStore {
                 Ok(statement.query_row(key, |row| row.get(0)).optional()?)
             })
             .await?;
-        body.map(|body| decode(&body)).transpose()
+        body.map(|body| known_reply(&body)).transpose()
     }
 
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
@@ -176,7 +185,11 @@ fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError
         put_message(connection, &rows.org, &rows.conversation, *position, message)?;
     }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
-    let values = params![rows.org.as_str(), rows.reply.as_str(), rows.record.body, rows.record.stamp];
+    put_reply(connection, &rows.org, &rows.reply, &rows.record)
+}
+
+fn put_reply(connection: &Connection, org: &OrgId, reply: &MessageId, row: &Cell) -> Result<(), StoreError> {
+    let values = params![org.as_str(), reply.as_str(), row.body, row.stamp];
     connection.prepare_cached(PUT_REPLY)?.execute(values)?;
     Ok(())
 }

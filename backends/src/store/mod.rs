@@ -38,8 +38,20 @@ pub trait Store: Send + Sync {
     /// A turn ends: stores the reply, if it has text, and its record; counts it; no reply is active any more.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
 
+    /// Notes that a message was accepted, so that every process finds its reply before the turn begins. Never wins over
+    /// a final state, whatever the order of arrival.
+    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
+
+    /// What is known of a reply apart from its conversation: that it was accepted, or what became of it.
+    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError>;
+
     /// What became of a reply; none while it has no final state.
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError>;
+    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+        Ok(match self.known_reply(org, reply).await? {
+            Some(KnownReply::Final(record)) => Some(*record),
+            Some(KnownReply::Accepted(_)) | None => None,
+        })
+    }
 
     /// A conversation without its messages.
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
@@ -95,6 +107,29 @@ pub struct TurnEnd {
     pub message: Option<Message>,
     /// What is kept under the reply's id.
     pub record: ReplyRecord,
+}
+
+/// A message that was accepted and whose turn need not have begun.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct AcceptedReply {
+    /// Tenant.
+    pub org_id: OrgId,
+    /// The message; its reply's id follows from it.
+    pub user_message_id: MessageId,
+    /// Whom it was sent to.
+    pub owner: ConversationOwner,
+    /// When the ingress accepted it.
+    pub accepted_at: Timestamp,
+}
+
+/// What the store knows under a reply's id.
+#[derive(Clone, Debug, PartialEq)]
+pub enum KnownReply {
+    /// It was accepted; how far it is, its conversation tells.
+    Accepted(AcceptedReply),
+    /// It has its final state.
+    Final(Box<ReplyRecord>),
 }
 
 /// What became of a reply; kept as one value, because equal timestamps would merge cell by cell.

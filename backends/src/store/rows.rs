@@ -13,8 +13,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    StoreError, TurnEnd, TurnStart,
-    stamp::{Phase, history_stamp, result_stamp},
+    AcceptedReply, KnownReply, ReplyRecord, StoreError, TurnEnd, TurnStart,
+    stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
 
 /// One cell: JSON, and the stamp by which it wins or loses against another write of the same cell.
@@ -44,6 +44,13 @@ pub(super) struct EndRows {
     pub(super) message: Option<(i64, Cell)>,
     pub(super) progress: Cell,
     pub(super) record: Cell,
+}
+
+/// What lies under a reply's id: an acceptance until the final state replaces it.
+#[derive(Serialize, Deserialize)]
+struct ReplyRow {
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    accepted: Option<AcceptedReply>,
 }
 
 /// Keys that are set, to JSON texts, and keys that are cleared.
@@ -160,6 +167,20 @@ impl HeadRow {
             updated_at: progress.updated_at.max(self.metadata_at.unwrap_or_default()).max(origin.created_at),
             metadata: metadata.collect::<Result<_, StoreError>>()?,
         }))
+    }
+}
+
+/// The row that [`super::Store::accept`] writes.
+pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<Cell, StoreError> {
+    let row = ReplyRow { accepted: Some(accepted.clone()) };
+    Ok(Cell { body: encode(&row)?, stamp: ACCEPTANCE_STAMP })
+}
+
+/// What a row under a reply's id says.
+pub(super) fn known_reply(body: &str) -> Result<KnownReply, StoreError> {
+    match decode::<ReplyRow>(body)?.accepted {
+        Some(accepted) => Ok(KnownReply::Accepted(accepted)),
+        None => decode::<ReplyRecord>(body).map(|record| KnownReply::Final(Box::new(record))),
     }
 }
 

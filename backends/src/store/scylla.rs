@@ -18,8 +18,11 @@ use switchboard_schemas::{
 use tokio::sync::OnceCell;
 
 use super::{
-    ReplyRecord, Store, StoreError, TurnEnd, TurnStart,
-    rows::{Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, page_range, read_page},
+    AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart,
+    rows::{
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
+        page_range, read_page,
+    },
 };
 use crate::scylla_link::ScyllaLink;
 
@@ -93,6 +96,11 @@ impl ScyllaStore {
         self.link.write(&self.prepared().await?.put_progress, values).await
     }
 
+    async fn put_reply(&self, org: &OrgId, reply: &MessageId, row: &Cell) -> Result<(), StoreError> {
+        let values = (org.as_str(), reply.as_str(), &row.body, row.stamp);
+        self.link.write(&self.prepared().await?.put_reply, values).await
+    }
+
     async fn put_metadata(&self, org: &OrgId, id: &ConversationId, change: &MetadataChange) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         let at = change.at.micros();
@@ -144,14 +152,17 @@ impl Store for ScyllaStore {
             self.put_message(&rows.org, &rows.conversation, *position, message).await?;
         }
         self.put_progress(&rows.org, &rows.conversation, &rows.progress).await?;
-        let values = (rows.org.as_str(), rows.reply.as_str(), &rows.record.body, rows.record.stamp);
-        self.link.write(&self.prepared().await?.put_reply, values).await
+        self.put_reply(&rows.org, &rows.reply, &rows.record).await
     }
 
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
+        self.put_reply(&accepted.org_id, &accepted.user_message_id.reply(), &accepted_cell(accepted)?).await
+    }
+
+    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
         let values = (org.as_str(), reply.as_str());
         let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_reply, values).await?;
-        rows.first().map(|(body,)| decode(body)).transpose()
+        rows.first().map(|(body,)| known_reply(body)).transpose()
     }
 
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {

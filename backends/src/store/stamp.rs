@@ -8,6 +8,9 @@ use switchboard_schemas::time::Timestamp;
 /// Stamps lie after this moment (2020-01-01T00:00:00Z, in microseconds) and, for twenty billion positions, before any real
 /// clock: a database tool takes them for times, and a deletion stamped by a clock covers them.
 const HISTORY_EPOCH_MICROS: i64 = 1_577_836_800_000_000;
+/// Stamp of the note that a message was accepted: below every final state's, so that a note that is late, or repeated
+/// after the end, changes nothing.
+pub(super) const ACCEPTANCE_STAMP: i64 = HISTORY_EPOCH_MICROS;
 /// Stamps of one position: two phases of [`ATTEMPTS`].
 const STAMPS_PER_POSITION: i64 = 2 * ATTEMPTS;
 /// Attempts of a turn that have a stamp of their own.

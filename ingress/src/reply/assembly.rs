@@ -7,7 +7,7 @@
 use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
-use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead};
+use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress};
 
 /// Where a frame came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -23,6 +23,8 @@ pub(crate) enum FrameSource {
 pub(crate) enum Step {
     /// Nothing.
     Nothing,
+    /// Something beside the text, which a client may be told.
+    Note(Note),
     /// These bytes come next; they count as sent.
     Text(Bytes),
     /// Something before this frame is missing.
@@ -31,6 +33,17 @@ pub(crate) enum Step {
     Ended(Box<ReplyEnd>),
     /// Nothing that could still come may be sent behind what was sent.
     Broken(Breach),
+}
+
+/// What is known beside the text.
+#[derive(Clone, Debug, PartialEq)]
+pub(crate) enum Note {
+    /// The head is there.
+    Began,
+    /// There is structured data.
+    Ui,
+    /// A tool call went on.
+    Tool(ToolProgress),
 }
 
 /// Why a transfer cannot go on.
@@ -72,7 +85,8 @@ impl ReplyAssembly {
         }
         self.attempt_taken = self.attempt_taken.max(frame.attempt);
         let follows = source == FrameSource::Log || frame.seq <= self.logged_seq + 1;
-        let step = self.apply(frame.body, follows);
+        let is_new = frame.seq > self.logged_seq;
+        let step = self.apply(frame.body, follows, is_new);
         if follows && step != Step::Gap {
             self.logged_seq = self.logged_seq.max(frame.seq);
         }
@@ -84,9 +98,14 @@ impl ReplyAssembly {
         self.attempt_heard
     }
 
-    /// The generation of what was sent.
+    /// The generation of what was sent; 0 before anything is known.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.unwrap_or_default()
+    }
+
+    /// The generation, once anything of it is known.
+    pub(crate) const fn known_generation(&self) -> Option<u32> {
+        self.generation
     }
 
     /// The head, once it was seen.
@@ -119,17 +138,18 @@ impl ReplyAssembly {
         *self = Self { attempt_heard: self.attempt_heard, generation: Some(generation), ..Self::default() };
     }
 
-    fn apply(&mut self, body: FrameBody, follows: bool) -> Step {
+    fn apply(&mut self, body: FrameBody, follows: bool, is_new: bool) -> Step {
         match body {
-            FrameBody::Beat | FrameBody::Tool(_) => Step::Nothing,
-            FrameBody::Head(head) => {
-                self.head.get_or_insert(head);
-                Step::Nothing
+            FrameBody::Head(head) if self.head.is_none() => {
+                self.head = Some(head);
+                Step::Note(Note::Began)
             }
-            FrameBody::Ui(spec) => {
+            FrameBody::Ui(spec) if self.late_ui_spec.as_ref() != Some(&spec) => {
                 self.late_ui_spec = Some(spec);
-                Step::Nothing
+                Step::Note(Note::Ui)
             }
+            FrameBody::Tool(progress) if follows && is_new => Step::Note(Note::Tool(progress)),
+            FrameBody::Beat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => Step::Nothing,
             FrameBody::Text { offset, text } => self.text(offset, text, follows),
             FrameBody::End(end) => self.end(end),
         }

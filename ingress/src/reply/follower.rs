@@ -3,9 +3,10 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use bytes::Bytes;
+use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
-    ids::MessageId,
+    agent::OnDisconnect,
+    ids::{MessageId, OrgId},
     inference_job::{AnswerJob, ConversationJob},
     reply_event::{Frame, ReplyEnd},
     topics::Topic,
@@ -13,21 +14,33 @@ use switchboard_schemas::{
 use tokio::time::Instant;
 
 use super::{
-    assembly::{Breach, FrameSource, ReplyAssembly, Step},
+    assembly::{Breach, FrameSource, Note, ReplyAssembly, Step},
+    disconnect,
     patience::{Patience, Verdict},
     recovery,
     registry::ReplySlot,
+    resume::{Known, Position},
 };
-use crate::{publish::publish, state::AppState};
+use crate::{
+    error::{ApiError, ApiResult},
+    publish::publish,
+    state::AppState,
+};
 
 /// How soon a gap that could not be closed is looked at again: its bytes are on their way from one place to another.
 const GAP_RETRY: Duration = Duration::from_millis(200);
+/// How often, in looks that find nothing, a look reads from the beginning: a new generation counts its frames anew.
+const THOROUGH_EVERY: u32 = 2;
+/// The same for a reader, which looks more often.
+const READER_THOROUGH_EVERY: u32 = 10;
 
 /// What comes next of a reply.
 #[derive(Debug)]
 pub(crate) enum Next {
     /// Bytes.
     Text(Bytes),
+    /// Something beside the text.
+    Note(Note),
     /// All of its text was given out.
     Ended(Box<ReplyEnd>),
     /// It cannot be followed any further.
@@ -48,9 +61,16 @@ pub(crate) enum Loss {
 /// One client's view of one reply.
 pub(crate) struct Follower {
     state: AppState,
-    job: AnswerJob,
+    org: OrgId,
     reply: MessageId,
+    /// What is given to another worker when the first one falls silent; a mere reader has none.
+    job: Option<AnswerJob>,
     slot: ReplySlot,
+    /// What was prepared and comes before anything that is still to be followed.
+    ahead: VecDeque<Next>,
+    begins_at: u64,
+    over: bool,
+    on_disconnect: OnDisconnect,
     assembly: ReplyAssembly,
     /// Frames that were read back and not yet taken.
     backlog: VecDeque<Frame>,
@@ -70,15 +90,35 @@ enum Wake {
 impl Follower {
     /// Follows the reply to `job`, whose slot was taken before the job was published.
     pub(crate) fn new(state: AppState, job: AnswerJob, slot: ReplySlot) -> Self {
+        let patience = Patience::new(&state.config, Instant::now());
+        let (org, reply) = (job.turn.org_id.clone(), job.turn.reply_id());
+        let mut this = Self::with(state, org, reply, slot, patience);
+        this.next_look = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
+        this.job = Some(job);
+        this
+    }
+
+    /// Follows a reply that another request asked for.
+    pub(crate) fn reading(state: AppState, org: OrgId, reply: MessageId) -> Self {
+        let slot = state.registry.wait_for_reply(reply.clone());
+        let patience = Patience::of_reader(&state.config, Instant::now());
+        Self::with(state, org, reply, slot, patience)
+    }
+
+    fn with(state: AppState, org: OrgId, reply: MessageId, slot: ReplySlot, patience: Patience) -> Self {
         state.metrics.replies_open.inc();
-        let now = Instant::now();
         Self {
-            reply: job.turn.reply_id(),
-            patience: Patience::new(&state.config, now),
-            next_look: now + Duration::from_millis(state.config.log_poll_ms),
+            next_look: Instant::now() + Duration::from_millis(state.config.reader_poll_ms),
+            patience,
             state,
-            job,
+            org,
+            reply,
+            job: None,
             slot,
+            ahead: VecDeque::new(),
+            begins_at: 0,
+            over: false,
+            on_disconnect: OnDisconnect::Continue,
             assembly: ReplyAssembly::default(),
             backlog: VecDeque::new(),
             gap_open: false,
@@ -86,14 +126,54 @@ impl Follower {
         }
     }
 
+    /// What becomes of the reply when this follower is dropped before it has ended.
+    pub(crate) fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
+        self.on_disconnect = on_disconnect;
+        self
+    }
+
+    /// Takes what exists by now, and goes on from `position` in it.
+    pub(crate) async fn resume(mut self, position: &Position, is_final: bool) -> ApiResult<Self> {
+        if is_final {
+            self.read_store().await;
+        } else {
+            self.read_log(0).await;
+        }
+        let unread = if is_final { self.backlog.is_empty() } else { self.patience.relay_is_away() };
+        if unread {
+            return Err(ApiError::unavailable("the reply cannot be read at the moment"));
+        }
+        let (text, rest) = self.drain();
+        let known = Known { text: &text, generation: self.assembly.known_generation() };
+        let start = position.start_in(&known)?;
+        self.begins_at = start as u64;
+        let (end, notes): (Vec<_>, Vec<_>) = rest.into_iter().partition(|next| !matches!(next, Next::Note(_)));
+        self.ahead.extend(notes);
+        if start < text.len() {
+            self.ahead.push_back(Next::Text(text.slice(start..)));
+        }
+        self.ahead.extend(end);
+        Ok(self)
+    }
+
+    /// The byte of the reply at which the text begins that is given out.
+    pub(crate) const fn begins_at(&self) -> u64 {
+        self.begins_at
+    }
+
+    /// The reply.
+    pub(crate) const fn reply(&self) -> &MessageId {
+        &self.reply
+    }
+
     /// What is known of the reply.
     pub(crate) const fn assembly(&self) -> &ReplyAssembly {
         &self.assembly
     }
 
-    /// The job whose reply this is.
-    pub(crate) const fn job(&self) -> &AnswerJob {
-        &self.job
+    /// The job whose reply this is, if this follower's request brought it.
+    pub(crate) const fn job(&self) -> Option<&AnswerJob> {
+        self.job.as_ref()
     }
 
     /// The process's shared state.
@@ -103,6 +183,15 @@ impl Follower {
 
     /// Waits for what comes next. Dropping the future may lose frames, which the log gives back.
     pub(crate) async fn next(&mut self) -> Next {
+        let next = match self.ahead.pop_front() {
+            Some(next) => next,
+            None => self.follow().await,
+        };
+        self.over = matches!(next, Next::Ended(_) | Next::Lost(_));
+        next
+    }
+
+    async fn follow(&mut self) -> Next {
         loop {
             if let Some(frame) = self.backlog.pop_front() {
                 if let Some(next) = self.take_logged(frame) {
@@ -124,6 +213,19 @@ impl Follower {
                 }
             }
         }
+    }
+
+    /// Takes the whole backlog: its text as one, and what else it held.
+    fn drain(&mut self) -> (Bytes, Vec<Next>) {
+        let (mut text, mut rest) = (BytesMut::new(), Vec::new());
+        while let Some(frame) = self.backlog.pop_front() {
+            match self.take_logged(frame) {
+                Some(Next::Text(bytes)) => text.extend_from_slice(&bytes),
+                Some(next) => rest.push(next),
+                None => {}
+            }
+        }
+        (text.freeze(), rest)
     }
 
     async fn wake(&mut self) -> Wake {
@@ -187,14 +289,16 @@ impl Follower {
 
     /// Nothing came for a while: is there something that was not pushed, and does anyone still work on it?
     async fn look(&mut self) -> Option<Loss> {
-        // Every other look reads from the beginning: a new generation counts its frames anew.
-        let after_seq = if self.fruitless_looks % 2 == 1 { 0 } else { self.assembly.logged_seq() };
+        let every = if self.is_reader() { READER_THOROUGH_EVERY } else { THOROUGH_EVERY };
+        let thorough = self.fruitless_looks % every == every - 1;
+        let after_seq = if thorough { 0 } else { self.assembly.logged_seq() };
         self.fruitless_looks += 1;
         self.read_log(after_seq).await;
         if self.backlog_is_known() {
             self.backlog.clear();
         }
-        if self.gap_open || self.patience.relay_is_away() || self.patience.is_last_hope() {
+        let store_may_know = if self.is_reader() { thorough } else { self.patience.is_last_hope() };
+        if self.gap_open || self.patience.relay_is_away() || store_may_know {
             self.read_store().await;
         }
         self.next_look = Instant::now() + self.look_interval();
@@ -234,7 +338,7 @@ impl Follower {
     }
 
     async fn read_store(&mut self) {
-        let read = recovery::read_store(&self.state, &self.job.turn.org_id, &self.reply).await;
+        let read = recovery::read_store(&self.state, &self.org, &self.reply).await;
         self.patience.store(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => self.backlog.extend(frames),
@@ -248,7 +352,8 @@ impl Follower {
             self.patience.relay(false, Instant::now());
             return;
         }
-        let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..self.job.clone() };
+        let Some(job) = self.job.clone() else { return };
+        let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
         let request_id = job.turn.request_id.clone();
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
@@ -257,11 +362,18 @@ impl Follower {
         self.patience.taken_over(Instant::now());
     }
 
+    /// Whether this is a further reader, to which nothing need be pushed.
+    const fn is_reader(&self) -> bool {
+        self.job.is_none()
+    }
+
     fn look_interval(&self) -> Duration {
         if self.gap_open {
             GAP_RETRY
         } else if self.patience.relay_is_away() {
             Duration::from_millis(self.state.config.store_poll_ms)
+        } else if self.is_reader() {
+            Duration::from_millis(self.state.config.reader_poll_ms)
         } else {
             Duration::from_millis(self.state.config.log_poll_ms)
         }
@@ -271,6 +383,9 @@ impl Follower {
 impl Drop for Follower {
     fn drop(&mut self) {
         self.state.metrics.replies_open.dec();
+        if self.on_disconnect == OnDisconnect::Cancel && !self.over {
+            disconnect::cancel(&self.state, self.reply.clone());
+        }
     }
 }
 
@@ -278,6 +393,7 @@ fn into_next(step: Step) -> Option<Next> {
     match step {
         Step::Nothing | Step::Gap => None,
         Step::Text(bytes) => Some(Next::Text(bytes)),
+        Step::Note(note) => Some(Next::Note(note)),
         Step::Ended(end) => Some(Next::Ended(end)),
         Step::Broken(breach) => Some(Next::Lost(Loss::Breach(breach))),
     }

@@ -5,7 +5,7 @@ use std::fmt::Write;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::Value;
-use switchboard_schemas::ids::{ConversationId, MessageId};
+use switchboard_schemas::ids::MessageId;
 
 /// All headers of ours together; a common proxy's buffer for a whole response head is 4 KiB.
 pub(crate) const HEADERS_BYTES_MAX: usize = 3 << 10;
@@ -28,8 +28,6 @@ const UI_DATA: &str = "data";
 
 /// What the headers tell.
 pub(crate) struct HeaderFacts<'a> {
-    /// Conversation.
-    pub(crate) conversation_id: &'a ConversationId,
     /// The reply.
     pub(crate) reply_id: &'a MessageId,
     /// The generation of its text.
@@ -40,15 +38,21 @@ pub(crate) struct HeaderFacts<'a> {
     pub(crate) ui_spec: Option<&'a Value>,
 }
 
-/// The headers of a reply as plain text.
-pub(crate) fn of_reply(facts: &HeaderFacts<'_>) -> HeaderMap {
+/// What is known of a reply at its acceptance, and stands on every shape.
+pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
-    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static("text/plain; charset=utf-8"));
+    headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
     headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
+    insert_text(&mut headers, CONVERSATION_ID, reply_id.conversation().as_str());
+    insert_text(&mut headers, MESSAGE_ID, reply_id.as_str());
+    headers
+}
+
+/// The headers of a reply that has begun.
+pub(crate) fn of_reply(facts: &HeaderFacts<'_>, content_type: &'static str) -> HeaderMap {
+    let mut headers = of_acceptance(facts.reply_id, content_type);
     headers.insert(GENERATION, HeaderValue::from(facts.generation));
-    insert_text(&mut headers, CONVERSATION_ID, facts.conversation_id.as_str());
-    insert_text(&mut headers, MESSAGE_ID, facts.reply_id.as_str());
     if let Some(model) = facts.model {
         insert_text(&mut headers, MODEL, model);
     }
@@ -151,15 +155,8 @@ mod tests {
 
     fn headers(model: &str, ui_spec: Option<&Value>) -> HeaderMap {
         let reply_id = message_id();
-        let conversation_id = reply_id.conversation();
-        let facts = HeaderFacts {
-            conversation_id: &conversation_id,
-            reply_id: &reply_id,
-            generation: 1,
-            model: Some(model),
-            ui_spec,
-        };
-        of_reply(&facts)
+        let facts = HeaderFacts { reply_id: &reply_id, generation: 1, model: Some(model), ui_spec };
+        of_reply(&facts, "text/plain")
     }
 
     fn total(headers: &HeaderMap) -> usize {

@@ -1,16 +1,53 @@
-//! Step 10 of the path: frames of a reply become the bytes that its client reads.
+//! Step 10 of the path: frames of a reply become what its client reads.
 //!
 //! [`assembly`] decides, as a pure machine, which bytes may follow; [`registry`] brings frames to whoever waits for
-//! them; [`follower`] waits, reads what was lost, and gives a silent reply to another worker; [`headers`], [`failure`]
-//! and [`text`] make the HTTP response.
+//! them; [`follower`] waits, reads what was lost, and gives a silent reply to another worker; [`resume`] says where a
+//! reader goes on. [`respond`] is the one place in which a [`shape`] becomes an HTTP response: [`text`], [`json`],
+//! [`events`], or [`acceptance`] for those who do not wait.
 
 pub(crate) mod assembly;
 pub(crate) mod registry;
 
+mod disconnect;
 pub(crate) mod follower;
 mod patience;
 mod recovery;
+pub(crate) mod resume;
 
+pub(crate) mod acceptance;
+mod events;
 mod failure;
 mod headers;
-pub(crate) mod text;
+mod json;
+pub(crate) mod shape;
+mod text;
+pub(crate) mod view;
+
+use axum::response::Response;
+use switchboard_schemas::ids::RequestId;
+use tokio::time::Instant;
+
+use self::{follower::Follower, shape::ReplyShape};
+use crate::error::ApiResult;
+
+/// What a response takes from its request.
+pub(crate) struct Asked {
+    /// The request's id.
+    pub(crate) request_id: RequestId,
+    /// When it came.
+    pub(crate) arrived: Instant,
+}
+
+/// Answers with the reply in the shape that was asked for.
+pub(crate) async fn respond(follower: Follower, shape: ReplyShape, asked: Asked) -> ApiResult<Response> {
+    match shape {
+        ReplyShape::Text => text::respond(follower, &asked).await,
+        ReplyShape::Json => json::respond(follower, &asked).await,
+        ReplyShape::Events => Ok(events::respond(follower, asked)),
+        ReplyShape::Later => Ok(acceptance::later(follower.reply())),
+    }
+}
+
+fn count(follower: &Follower, outcome: &str) {
+    follower.state().metrics.replies.with_label_values(&[outcome]).inc();
+}

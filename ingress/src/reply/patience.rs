@@ -52,6 +52,17 @@ impl Patience {
         }
     }
 
+    /// Begins to wait beside the ingress to which the signs of life go: silence says little here, and asking another
+    /// worker is not this reader's to do.
+    pub(crate) fn of_reader(config: &IngressConfig, now: Instant) -> Self {
+        Self {
+            first_frame_timeout: Duration::from_millis(config.queue_timeout_ms),
+            takeovers_left: 0,
+            silence_timeout: Duration::from_millis(config.answer_timeout_ms),
+            ..Self::new(config, now)
+        }
+    }
+
     /// A worker gave a sign: it works on the reply, or waits for its turn.
     pub(crate) fn sign(&mut self, now: Instant) {
         self.heard = true;

@@ -83,6 +83,12 @@ impl Registry {
         PatchSlot { registry: Arc::clone(self), event, outcome }
     }
 
+    /// Whether anyone waits for a reply.
+    #[cfg(test)]
+    pub(crate) fn is_awaited(&self, reply: &MessageId) -> bool {
+        self.lock().replies.contains_key(reply)
+    }
+
     /// Hands an envelope to whoever waits for it.
     pub(crate) fn deliver(&self, envelope: Envelope) {
         let claimed = match envelope {

@@ -5,14 +5,15 @@ use axum::{body::Body, response::Response};
 use bytes::Bytes;
 use futures::stream;
 use switchboard_schemas::conversation::ReplyStatus;
-use tokio::time::Instant;
 
 use super::{
-    failure,
+    Asked, count, failure,
     follower::{Follower, Next},
     headers::{self, HeaderFacts},
 };
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
+
+const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 
 /// Makes the server abort the response without its final chunk.
 #[derive(Debug, thiserror::Error)]
@@ -26,11 +27,11 @@ enum Rest {
     Over,
 }
 
-/// Answers with the reply, once it begins. `arrived` is when the request came.
-pub(crate) async fn respond(mut follower: Follower, arrived: Instant) -> ApiResult<Response> {
-    let error = match follower.next().await {
+/// Answers with the reply, once it begins.
+pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<Response> {
+    let error = match next_of_text(&mut follower).await {
         Next::Text(first) => {
-            follower.state().metrics.first_byte_seconds.observe(arrived.elapsed().as_secs_f64());
+            follower.state().metrics.first_byte_seconds.observe(asked.arrived.elapsed().as_secs_f64());
             let head = response(&follower);
             return Ok(head(streamed(first, follower)));
         }
@@ -38,23 +39,33 @@ pub(crate) async fn respond(mut follower: Follower, arrived: Instant) -> ApiResu
             count(&follower, "completed");
             return Ok(response(&follower)(Body::empty()));
         }
-        Next::Ended(end) => failure::of_end(&end),
-        Next::Lost(loss) => failure::of_loss(loss),
+        Next::Ended(end) => failure::of_end(&end, follower.reply()),
+        Next::Lost(loss) => failure::of_loss(loss, follower.reply()),
+        Next::Note(_) => return Err(ApiError::internal(&"a note is no text")),
     };
     count(&follower, "refused");
     Err(error)
 }
 
+/// What this shape shows: the text and how it ends.
+async fn next_of_text(follower: &mut Follower) -> Next {
+    loop {
+        let next = follower.next().await;
+        if !matches!(next, Next::Note(_)) {
+            return next;
+        }
+    }
+}
+
 fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
     let assembly = follower.assembly();
-    let turn = &follower.job().turn;
-    let headers = headers::of_reply(&HeaderFacts {
-        conversation_id: &turn.conversation_id,
-        reply_id: &turn.reply_id(),
+    let facts = HeaderFacts {
+        reply_id: follower.reply(),
         generation: assembly.generation(),
         model: assembly.head().map(|head| head.model.as_str()),
         ui_spec: assembly.ui_spec(),
-    });
+    };
+    let headers = headers::of_reply(&facts, CONTENT_TYPE);
     move |body| {
         let mut response = Response::new(body);
         *response.headers_mut() = headers;
@@ -73,22 +84,18 @@ fn streamed(first: Bytes, follower: Follower) -> Body {
 }
 
 async fn more(mut follower: Follower) -> Option<(Result<Bytes, BrokenOff>, Rest)> {
-    match follower.next().await {
+    match next_of_text(&mut follower).await {
         Next::Text(bytes) => Some((Ok(bytes), Rest::More(follower))),
         Next::Ended(end) if end.status == ReplyStatus::Completed => {
             count(&follower, "completed");
             None
         }
-        Next::Ended(_) | Next::Lost(_) => {
+        Next::Ended(_) | Next::Lost(_) | Next::Note(_) => {
             count(&follower, "broken");
-            tracing::info!(message.id = %follower.job().turn.reply_id(), "reply broken off");
+            tracing::info!(message.id = %follower.reply(), "reply broken off");
             // Hyper flushes when a body has nothing to give; an error right behind bytes would take them back.
             tokio::task::yield_now().await;
             Some((Err(BrokenOff), Rest::Over))
         }
     }
-}
-
-fn count(follower: &Follower, outcome: &str) {
-    follower.state().metrics.replies.with_label_values(&[outcome]).inc();
 }

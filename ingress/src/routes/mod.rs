@@ -5,4 +5,5 @@ pub(crate) mod agent_chat;
 pub(crate) mod conversation;
 mod conversation_page;
 mod conversation_patch;
+pub(crate) mod message;
 pub(crate) mod widget;

@@ -13,7 +13,7 @@ use switchboard_backends::{
     catalog::{Catalog, Entry, EntryKind},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Settlement, Standing},
-    store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart},
+    store::{AcceptedReply, KnownReply, ReplyRecord, Store, StoreError, TurnEnd, TurnStart},
 };
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
@@ -67,6 +67,7 @@ pub(crate) struct FakeRelay {
     listener: Mutex<Option<mpsc::Sender<Envelope>>>,
     logs: Mutex<HashMap<MessageId, Vec<Frame>>>,
     pub(crate) voided: Mutex<Vec<String>>,
+    pub(crate) cancelled: Mutex<Vec<MessageId>>,
     pub(crate) away: AtomicBool,
     /// Whether what is logged is pushed as well.
     pub(crate) deaf: AtomicBool,
@@ -149,8 +150,10 @@ impl Relay for FakeRelay {
         Ok(())
     }
 
-    async fn cancel(&self, _: &MessageId) -> Result<bool, RelayError> {
-        self.answers().map(|()| false)
+    async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
+        self.answers()?;
+        self.cancelled.lock().unwrap().push(reply.clone());
+        Ok(true)
     }
 
     async fn check(&self) -> Result<(), RelayError> {
@@ -164,6 +167,7 @@ pub(crate) struct FakeStore {
     pub(crate) conversations: Mutex<HashMap<ConversationId, Conversation>>,
     pub(crate) messages: Mutex<HashMap<ConversationId, Vec<Message>>>,
     pub(crate) replies: Mutex<HashMap<MessageId, ReplyRecord>>,
+    pub(crate) accepted: Mutex<HashMap<MessageId, AcceptedReply>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -187,10 +191,20 @@ impl Store for FakeStore {
         Err(StoreError::Unavailable("this fake serves no workers".into()))
     }
 
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         self.answers()?;
-        let found = self.replies.lock().unwrap().get(reply).cloned();
-        Ok(found.filter(|_| self.belongs(org, &reply.conversation())))
+        self.accepted.lock().unwrap().insert(accepted.user_message_id.reply(), accepted.clone());
+        Ok(())
+    }
+
+    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
+        self.answers()?;
+        let record = self.replies.lock().unwrap().get(reply).cloned();
+        if let Some(record) = record.filter(|_| self.belongs(org, &reply.conversation())) {
+            return Ok(Some(KnownReply::Final(Box::new(record))));
+        }
+        let accepted = self.accepted.lock().unwrap().get(reply).cloned();
+        Ok(accepted.filter(|accepted| accepted.org_id == *org).map(KnownReply::Accepted))
     }
 
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {

@@ -14,11 +14,12 @@ use serde_json::{Value, json};
 use switchboard_backends::{
     Backends,
     catalog::{Entry, cache::CatalogCache},
+    store::ReplyRecord,
 };
 use switchboard_schemas::{
     agent::Agent,
-    conversation::{Conversation, ConversationOwner},
-    ids::{ConversationId, OrgId},
+    conversation::{Conversation, ConversationOwner, ReplyStatus},
+    ids::{ConversationId, MessageId, OrgId},
     inference_job::ConversationJob,
     reply_event::Frame,
     time::Timestamp,
@@ -27,7 +28,7 @@ use switchboard_schemas::{
 };
 use tower::ServiceExt;
 
-use super::{FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, org_id, secret};
+use super::{FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret};
 use crate::{
     Ingress, IngressConfig,
     admin::{
@@ -35,6 +36,7 @@ use crate::{
         document::Document,
     },
     client_address::PeerAddress,
+    state::AppState,
 };
 
 pub(crate) const ADMIN_TOKEN: &str = "administrator";
@@ -51,6 +53,7 @@ pub(crate) struct World {
     pub(crate) catalog: Arc<FakeCatalog>,
     pub(crate) limiter: Arc<FakeLimiter>,
     ingress: Option<Ingress>,
+    state: AppState,
     router: Router,
     registry: prometheus::Registry,
     /// A key without scopes, which may do everything.
@@ -99,9 +102,19 @@ impl World {
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
         let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
-        let router = ingress.router();
-        let mut world =
-            Self { bus, relay, store, catalog, limiter, ingress: Some(ingress), router, registry, key: String::new() };
+        let (router, state) = (ingress.router(), ingress.state().clone());
+        let mut world = Self {
+            bus,
+            relay,
+            store,
+            catalog,
+            limiter,
+            ingress: Some(ingress),
+            state,
+            router,
+            registry,
+            key: String::new(),
+        };
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
         world.key = world.new_key("acme", json!({ "name": "all" })).await;
         world.bus.records.lock().unwrap().clear();
@@ -150,6 +163,37 @@ impl World {
         };
         self.store.conversations.lock().unwrap().insert(id.clone(), conversation);
         id
+    }
+
+    /// Puts a final reply without text into the store.
+    pub(crate) fn put_final(&self, reply: &MessageId, status: ReplyStatus) {
+        let record = ReplyRecord {
+            user_message_id: reply.clone(),
+            user_position: 0,
+            position: None,
+            head: None,
+            end: end_of("", status),
+            generation: 1,
+            attempt: 1,
+            finished_at: Timestamp::from_micros(3),
+            first_text_ms: None,
+        };
+        self.store.replies.lock().unwrap().insert(reply.clone(), record);
+    }
+
+    /// Whether a request waits for frames of this reply.
+    pub(crate) fn replies_awaited(&self, reply: &MessageId) -> bool {
+        self.state.registry.is_awaited(reply)
+    }
+
+    /// Waits until nothing runs beside the requests but the listener.
+    pub(crate) async fn background_is_done(&self) {
+        let wait = async {
+            while self.state.background.len() > 1 {
+                tokio::task::yield_now().await;
+            }
+        };
+        tokio::time::timeout(DEADLINE, wait).await.expect("small work ends");
     }
 
     /// The path of the agent, with something behind it.

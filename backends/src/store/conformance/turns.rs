@@ -5,6 +5,7 @@ use std::time::Instant;
 use switchboard_schemas::conversation::Author;
 
 use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
+use crate::store::{AcceptedReply, KnownReply};
 
 /// Every text that a store or its query language could change on the way.
 const TEXTS: [&str; 8] = [
@@ -49,6 +50,41 @@ pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subjec
     let end = turn.end(1, replied("answer"));
     assert_eq!(subject.page(&talk, 1, 1).await, [end.message.unwrap()]);
     assert_eq!(subject.record(&talk, &turn).await, Some(end.record));
+}
+
+pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    let reply = turn.turn.reply_id();
+    assert_eq!(subject.store.known_reply(&talk.org, &reply).await.unwrap(), None);
+    for _ in 0..2 {
+        subject.store.accept(&accepted(&turn)).await.unwrap();
+    }
+    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Accepted(accepted(&turn))));
+    assert_eq!(subject.store.known_reply(&Talk::new().org, &reply).await.unwrap(), None);
+    assert_eq!(subject.record(&talk, &turn).await, None, "it has no final state");
+    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None, "its turn has not begun");
+}
+
+pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject) {
+    let talk = Talk::new();
+    let turn = talk.turn(0, "question");
+    subject.store.accept(&accepted(&turn)).await.unwrap();
+    subject.begin(&turn, 1).await;
+    subject.finish(&turn, 1, replied("answer")).await;
+    let later = AcceptedReply { accepted_at: noon_and(3600), ..accepted(&turn) };
+    subject.store.accept(&later).await.unwrap();
+    let record = turn.end(1, replied("answer")).record;
+    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Final(Box::new(record))));
+}
+
+fn accepted(turn: &TalkTurn) -> AcceptedReply {
+    AcceptedReply {
+        org_id: turn.turn.org_id.clone(),
+        user_message_id: turn.turn.message_id.clone(),
+        owner: turn.owner.clone(),
+        accepted_at: turn.turn.accepted_at,
+    }
 }
 
 pub(super) async fn a_reply_has_no_record_before_its_turn_has_ended(subject: Subject) {

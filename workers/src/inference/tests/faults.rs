@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
     relay::{Claim, ClaimRequest, ClaimToken, Duty, Relay, RelayError, Settlement, Standing, embedded::EmbeddedRelay},
-    store::{ReplyRecord, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
+    store::{AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
 };
 use switchboard_schemas::{
     conversation::{Conversation, Message},
@@ -224,8 +224,12 @@ impl Store for FaultyStore {
         self.up()?.finish_turn(end).await
     }
 
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
-        self.up()?.reply(org, reply).await
+    async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
+        self.up()?.accept(accepted).await
+    }
+
+    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
+        self.up()?.known_reply(org, reply).await
     }
 
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {

@@ -1,0 +1,174 @@
+//! Finds a reply by its id alone: in the store once it is final, else through its conversation or the note that was
+//! made at its acceptance. Behind the checks of the key; the origin counts where the agent's page would stream or stop it.
+
+use axum::extract::{FromRequestParts, RawPathParams};
+use http::{HeaderMap, header, request::Parts};
+use switchboard_backends::store::{KnownReply, ReplyRecord};
+use switchboard_schemas::{
+    api_key::Scope,
+    conversation::{ConversationOwner, ReplyStatus},
+    ids::{AgentId, MessageId, OrgId},
+    time::Timestamp,
+};
+
+use crate::{
+    caller::{Caller, Purpose},
+    error::{ApiError, ApiResult, ErrorCode},
+    origin,
+    reply::{
+        assembly::{FrameSource, ReplyAssembly, Step},
+        view::ReplyView,
+    },
+    state::AppState,
+};
+
+/// Reading, following and cancelling a message.
+pub(crate) struct MessageAccess;
+
+impl Purpose for MessageAccess {
+    const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const NEEDS_ACTIVE: bool = false;
+    const CHECKS_ORIGIN: bool = false;
+    const HAS_SESSION: bool = false;
+}
+
+/// A reply of the caller's organization.
+pub(crate) struct FoundMessage {
+    /// Tenant.
+    pub(crate) org: OrgId,
+    /// Its id.
+    pub(crate) reply: MessageId,
+    stage: Stage,
+}
+
+/// How far a reply is.
+enum Stage {
+    Open { status: ReplyStatus, owner: ConversationOwner, since: Timestamp },
+    Final(Box<ReplyRecord>),
+}
+
+impl FromRequestParts<AppState> for FoundMessage {
+    type Rejection = ApiError;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
+        let caller = Caller::<MessageAccess>::from_request_parts(parts, state).await?;
+        let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| not_found())?;
+        let id = params.iter().find(|(name, _)| *name == "message").map(|(_, id)| id).unwrap_or_default();
+        let reply: MessageId = id.parse().map_err(|_| not_found())?;
+        Self::find(state, caller.org_id(), reply).await
+    }
+}
+
+impl FoundMessage {
+    async fn find(state: &AppState, org: &OrgId, reply: MessageId) -> ApiResult<Self> {
+        let stage = match stage_of(state, org, &reply).await? {
+            Some(stage) => stage,
+            // It may have become final between two reads.
+            None => stage_of(state, org, &reply).await?.ok_or_else(not_found)?,
+        };
+        Ok(Self { org: org.clone(), reply, stage })
+    }
+
+    /// The same message as it is now.
+    pub(crate) async fn again(&self, state: &AppState) -> ApiResult<Self> {
+        Self::find(state, &self.org, self.reply.clone()).await
+    }
+
+    /// Whether nothing can change any more.
+    pub(crate) const fn is_final(&self) -> bool {
+        matches!(self.stage, Stage::Final(_))
+    }
+
+    /// Refuses a page that may not talk to the agent. Teams have no list of their own.
+    pub(crate) async fn check_origin(&self, state: &AppState, headers: &HeaderMap) -> ApiResult<()> {
+        if !headers.contains_key(header::ORIGIN) {
+            return Ok(());
+        }
+        let Some(agent) = self.agent(state).await? else { return Ok(()) };
+        let Some(agent) = state.catalog.agent(&agent).await? else { return Ok(()) };
+        if origin::is_allowed(headers, &agent.settings.allowed_domains) {
+            return Ok(());
+        }
+        let detail = "the request's origin is not among the agent's allowed domains";
+        Err(ApiError::new(ErrorCode::DomainNotAllowed, detail))
+    }
+
+    /// The message as clients see it.
+    pub(crate) async fn view(&self, state: &AppState) -> ApiResult<ReplyView> {
+        let mut view = match &self.stage {
+            Stage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
+            Stage::Final(record) => {
+                ReplyView::of_record(self.reply.clone(), record, self.stored_text(state, record).await?)
+            }
+        };
+        if let Some(agent) = self.agent(state).await? {
+            view.name_agent(state, Some(&agent)).await;
+        }
+        Ok(view)
+    }
+
+    /// The text so far, as far as the relay can tell it.
+    async fn open_view(&self, state: &AppState, status: ReplyStatus, since: Timestamp) -> ReplyView {
+        let (mut assembly, mut text) = (ReplyAssembly::default(), Vec::new());
+        let frames = state.backends.relay.read_log(&self.reply, 0).await.unwrap_or_default();
+        for frame in frames {
+            if let Step::Text(bytes) = assembly.accept(frame, FrameSource::Log) {
+                text.extend_from_slice(&bytes);
+            }
+        }
+        let mut view = ReplyView::new(self.reply.clone(), status, since);
+        view.content = String::from_utf8_lossy(&text).into_owned();
+        view.take_assembly(&assembly);
+        view
+    }
+
+    async fn stored_text(&self, state: &AppState, record: &ReplyRecord) -> ApiResult<String> {
+        let Some(position) = record.position else { return Ok(String::new()) };
+        let stored = state.backends.store.messages(&self.org, &self.reply.conversation(), position, 1).await?;
+        let message = stored.into_iter().find(|message| message.id == self.reply);
+        message.map(|message| message.content).ok_or_else(|| ApiError::unavailable("the message has not arrived yet"))
+    }
+
+    /// The agent that was addressed, or that answers; none for a team of which nobody answers yet.
+    async fn agent(&self, state: &AppState) -> ApiResult<Option<AgentId>> {
+        let owner = match &self.stage {
+            Stage::Open { owner, .. } => Some(owner.clone()),
+            Stage::Final(_) => {
+                let conversation = state.backends.store.conversation(&self.org, &self.reply.conversation()).await?;
+                conversation.map(|conversation| conversation.owner)
+            }
+        };
+        Ok(match owner {
+            Some(ConversationOwner::Agent(agent)) => Some(agent),
+            Some(ConversationOwner::Team(_)) | None => None,
+        })
+    }
+}
+
+async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult<Option<Stage>> {
+    let store = &state.backends.store;
+    let accepted = match store.known_reply(org, reply).await? {
+        Some(KnownReply::Final(record)) => return Ok(Some(Stage::Final(record))),
+        Some(KnownReply::Accepted(accepted)) => Some(accepted),
+        None => None,
+    };
+    let conversation = store.conversation(org, &reply.conversation()).await?;
+    let active = conversation.filter(|conversation| conversation.active_message_id.as_ref() == Some(reply));
+    if let Some(conversation) = active {
+        let since = accepted.map_or(conversation.updated_at, |accepted| accepted.accepted_at);
+        let status = ReplyStatus::InProgress;
+        return Ok(Some(Stage::Open { status, owner: conversation.owner, since }));
+    }
+    Ok(accepted.map(|accepted| Stage::Open {
+        status: match accepted.owner {
+            ConversationOwner::Agent(_) => ReplyStatus::Queued,
+            ConversationOwner::Team(_) => ReplyStatus::Routing,
+        },
+        owner: accepted.owner,
+        since: accepted.accepted_at,
+    }))
+}
+
+fn not_found() -> ApiError {
+    ApiError::new(ErrorCode::MessageNotFound, "no message of this organization has this id")
+}

@@ -1,0 +1,70 @@
+//! Makes a message known before anyone works on it, for clients that learn its id before its turn begins.
+
+use axum::{
+    Json,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderName, HeaderValue, StatusCode, header};
+use serde_json::json;
+use switchboard_backends::store::AcceptedReply;
+use switchboard_schemas::{
+    conversation::{ConversationOwner, ReplyStatus},
+    ids::MessageId,
+    turn::Turn,
+};
+
+use super::{
+    headers,
+    shape::{RESPOND_ASYNC, ReplyShape},
+};
+use crate::{error::ApiResult, state::AppState};
+
+const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
+
+/// Publishes the job of `turn`, and records its acceptance where the client is told the reply's id at once. It is the
+/// store that remembers, so that neither a lost relay nor another ingress makes the id unknown.
+pub(crate) async fn accept(
+    state: &AppState,
+    shape: ReplyShape,
+    turn: &Turn,
+    owner: ConversationOwner,
+    publish: impl Future<Output = ApiResult<()>>,
+) -> ApiResult<()> {
+    let record = || async move {
+        let accepted = AcceptedReply {
+            org_id: turn.org_id.clone(),
+            user_message_id: turn.message_id.clone(),
+            owner,
+            accepted_at: turn.accepted_at,
+        };
+        state.backends.store.accept(&accepted).await
+    };
+    match shape {
+        ReplyShape::Text | ReplyShape::Json => publish.await,
+        ReplyShape::Events => {
+            let (recorded, published) = tokio::join!(record(), publish);
+            // Whoever holds the stream needs no record; only another process would.
+            if let Err(error) = recorded {
+                tracing::warn!(%error, message.id = %turn.message_id, "acceptance not recorded");
+            }
+            published
+        }
+        ReplyShape::Later => {
+            // First, because a 202 without a record would send its client to an unknown message.
+            record().await?;
+            publish.await
+        }
+    }
+}
+
+/// The answer for those who do not wait.
+pub(super) fn later(reply: &MessageId) -> Response {
+    let mut headers = headers::of_acceptance(reply, "application/json");
+    headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static(RESPOND_ASYNC));
+    if let Ok(location) = HeaderValue::from_str(&format!("/api/public/messages/{reply}")) {
+        headers.insert(header::LOCATION, location);
+    }
+    let status = ReplyStatus::Queued;
+    let body = json!({ "messageId": reply, "conversationId": reply.conversation(), "status": status });
+    (StatusCode::ACCEPTED, headers, Json(body)).into_response()
+}

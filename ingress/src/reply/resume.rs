@@ -1,0 +1,148 @@
+//! Where a reader goes on in a reply, and whether there is anything to go on with. Pure.
+
+use http::HeaderMap;
+use serde_json::json;
+
+use crate::error::{ApiError, ApiResult, ErrorCode};
+
+/// What a reader that was interrupted sends by itself: the id of the last event that it has.
+const LAST_EVENT_ID: &str = "last-event-id";
+
+/// A place in a reply, as its reader knows it.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Position {
+    /// Bytes that the reader has.
+    after: u64,
+    /// The generation that they belong to.
+    generation: Option<u32>,
+    /// Whether only whole characters can be given out.
+    whole_characters: bool,
+}
+
+/// What exists of a reply.
+pub(crate) struct Known<'a> {
+    /// Its text so far.
+    pub(crate) text: &'a [u8],
+    /// Its generation, once it began.
+    pub(crate) generation: Option<u32>,
+}
+
+impl Position {
+    /// Reads `after` and `generation` of the query. The last event's id wins: a browser that connects again repeats the
+    /// query of its first request.
+    pub(crate) fn parse(query: &str, headers: &HeaderMap, whole_characters: bool) -> ApiResult<Self> {
+        if let Some(id) = headers.get(LAST_EVENT_ID) {
+            let parts = id.to_str().ok().and_then(|id| id.split_once('.'));
+            let numbers = parts.and_then(|(generation, after)| Some((generation.parse().ok()?, after.parse().ok()?)));
+            let (generation, after) =
+                numbers.ok_or_else(|| ApiError::field("Last-Event-ID", "must be the id of an event of this reply"))?;
+            return Ok(Self { after, generation: Some(generation), whole_characters });
+        }
+        Ok(Self {
+            after: number(query, "after")?.unwrap_or_default(),
+            generation: number(query, "generation")?,
+            whole_characters,
+        })
+    }
+
+    /// The byte to begin with.
+    pub(crate) fn start_in(&self, known: &Known<'_>) -> ApiResult<usize> {
+        let other = match (self.generation, known.generation) {
+            (Some(asked), Some(generation)) => asked != generation,
+            // What the reader has was lost, and nothing took its place yet.
+            (Some(_), None) => self.after > 0,
+            (None, _) => false,
+        };
+        if other {
+            return Err(ApiError::new(ErrorCode::ReplyRestarted, "the reply was begun anew; read it from byte 0"));
+        }
+        let length = known.text.len();
+        let start = usize::try_from(self.after).ok().filter(|start| *start <= length);
+        let start = start.ok_or_else(|| {
+            let error = ApiError::new(ErrorCode::RangeNotSatisfiable, "the reply is not that long, or not yet");
+            error.details(json!({ "length": length }))
+        })?;
+        Ok(if self.whole_characters { boundary_before(known.text, start) } else { start })
+    }
+}
+
+/// The beginning of a character at or before `at`.
+fn boundary_before(text: &[u8], at: usize) -> usize {
+    let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
+    (0..=at).rev().find(|at| !is_inside(*at)).unwrap_or_default()
+}
+
+fn number<T: std::str::FromStr>(query: &str, name: &'static str) -> ApiResult<Option<T>> {
+    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
+    let Some((_, value)) = pairs.into_iter().find(|(key, _)| *key == name) else { return Ok(None) };
+    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
+    let number = if digits { value.parse().ok() } else { None };
+    number.map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const TEXT: &str = "Grüße";
+
+    fn at(after: u64, generation: Option<u32>, whole_characters: bool) -> Result<usize, Option<ErrorCode>> {
+        let known = Known { text: TEXT.as_bytes(), generation: Some(7) };
+        let position = Position { after, generation, whole_characters };
+        position.start_in(&known).map_err(|error| error.into_facts().code)
+    }
+
+    #[test]
+    fn text_begins_exactly_there_and_events_at_the_character_before() {
+        assert_eq!((at(3, None, false), at(3, None, true)), (Ok(3), Ok(2)));
+        assert_eq!((at(7, None, false), at(7, None, true)), (Ok(7), Ok(7)));
+    }
+
+    #[test]
+    fn behind_the_end_there_is_nothing() {
+        for after in [8, u64::MAX] {
+            assert_eq!(at(after, Some(7), false), Err(Some(ErrorCode::RangeNotSatisfiable)));
+        }
+    }
+
+    #[test]
+    fn another_generation_is_never_gone_on_with() {
+        assert_eq!(at(2, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
+        assert_eq!(at(99, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
+        let nothing = Known { text: b"", generation: None };
+        let lost = Position { after: 2, generation: Some(7), whole_characters: false };
+        assert_eq!(lost.start_in(&nothing).unwrap_err().into_facts().code, Some(ErrorCode::ReplyRestarted));
+        assert_eq!(Position { after: 0, ..lost }.start_in(&nothing).unwrap(), 0);
+    }
+
+    #[test]
+    fn the_last_events_id_wins_over_the_query() {
+        let mut headers = HeaderMap::new();
+        let parse = |query: &str, headers: &HeaderMap| {
+            Position::parse(query, headers, true).map_err(|error| error.into_facts().param)
+        };
+        let position = |after, generation| Ok(Position { after, generation, whole_characters: true });
+        assert_eq!(parse("", &headers), position(0, None));
+        assert_eq!(parse("generation=7&after=3", &headers), position(3, Some(7)));
+        for (query, param) in
+            [("after=x", "after"), ("after=-1", "after"), ("after=", "after"), ("generation=1.5", "generation")]
+        {
+            assert_eq!(parse(query, &headers), Err(Some(param.to_owned())), "{query}");
+        }
+        headers.insert(LAST_EVENT_ID, "9.12".parse().unwrap());
+        assert_eq!(parse("after=3", &headers), position(12, Some(9)));
+        headers.insert(LAST_EVENT_ID, "12".parse().unwrap());
+        assert_eq!(parse("", &headers), Err(Some("Last-Event-ID".to_owned())));
+    }
+
+    proptest! {
+        #[test]
+        fn events_begin_at_a_whole_character_at_or_before_the_asked_byte(text in "\\PC{0,20}", at in 0usize..90) {
+            let start = boundary_before(text.as_bytes(), at.min(text.len()));
+            prop_assert!(start <= at && text.is_char_boundary(start));
+            prop_assert_eq!(start, text.floor_char_boundary(at.min(text.len())));
+        }
+    }
+}

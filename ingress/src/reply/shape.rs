@@ -1,0 +1,140 @@
+//! In which shape a client wants its reply: what its headers and its body say, and which of them wins. Pure.
+
+use http::{HeaderMap, HeaderName, header};
+use serde_json::{Map, Value};
+
+use crate::error::{ApiError, ApiResult};
+
+const PREFER: HeaderName = HeaderName::from_static("prefer");
+/// The preference of a client that does not wait.
+pub(super) const RESPOND_ASYNC: &str = "respond-async";
+
+/// A shape of a reply.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ReplyShape {
+    /// `text/plain`, as it comes.
+    Text,
+    /// `application/json`, whole.
+    Json,
+    /// `text/event-stream`.
+    Events,
+    /// None now: the client asks for the message later.
+    Later,
+}
+
+impl ReplyShape {
+    /// The shape that a chat request asks for.
+    pub(crate) fn chosen(headers: &HeaderMap, body: &Map<String, Value>) -> ApiResult<Self> {
+        let stream = match body.get("stream") {
+            None | Some(Value::Null) => None,
+            Some(Value::Bool(stream)) => Some(*stream),
+            Some(_) => return Err(ApiError::field("stream", "must be true or false")),
+        };
+        if prefers_async(headers) {
+            return Ok(Self::Later);
+        }
+        Ok(if stream == Some(false) { Self::Json } else { accepted(headers).unwrap_or(Self::Text) })
+    }
+
+    /// The shape in which a reply is read again: text or events.
+    pub(crate) fn of_stream(headers: &HeaderMap) -> Self {
+        if accepted(headers) == Some(Self::Events) { Self::Events } else { Self::Text }
+    }
+
+    /// Whether the client waits for the reply.
+    pub(crate) fn waits(self) -> bool {
+        self != Self::Later
+    }
+}
+
+fn prefers_async(headers: &HeaderMap) -> bool {
+    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
+    let names = values.flat_map(|value| value.split(',')).map(|preference| preference.split([';', '=']).next());
+    names.flatten().any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC))
+}
+
+/// The shape with the greatest weight; of equals the one that is named first.
+fn accepted(headers: &HeaderMap) -> Option<ReplyShape> {
+    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let mut best: Option<(f32, ReplyShape)> = None;
+    for (shape, weight) in values.flat_map(|value| value.split(',')).filter_map(media_range) {
+        if weight > best.map_or(0.0, |(weight, _)| weight) {
+            best = Some((weight, shape));
+        }
+    }
+    best.map(|(_, shape)| shape)
+}
+
+fn media_range(range: &str) -> Option<(ReplyShape, f32)> {
+    let mut parts = range.split(';').map(str::trim);
+    let shape = match parts.next()?.to_ascii_lowercase().as_str() {
+        "application/json" => ReplyShape::Json,
+        "text/event-stream" => ReplyShape::Events,
+        "text/plain" | "text/*" | "*/*" => ReplyShape::Text,
+        _ => return None,
+    };
+    let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
+    Some((shape, weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0))))
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+    use serde_json::json;
+
+    use super::*;
+
+    fn headers(name: HeaderName, value: &str) -> HeaderMap {
+        let mut headers = HeaderMap::new();
+        headers.insert(name, value.parse().unwrap());
+        headers
+    }
+
+    fn shape(accept: &str, body: Value) -> Option<ReplyShape> {
+        ReplyShape::chosen(&headers(header::ACCEPT, accept), body.as_object().unwrap()).ok()
+    }
+
+    #[test]
+    fn the_accept_header_chooses_and_text_is_usual() {
+        for (accept, expected) in [
+            ("*/*", ReplyShape::Text),
+            ("image/png", ReplyShape::Text),
+            ("text/html,application/xhtml+xml,*/*;q=0.8", ReplyShape::Text),
+            ("application/json", ReplyShape::Json),
+            ("Application/JSON; charset=utf-8", ReplyShape::Json),
+            ("text/event-stream, */*", ReplyShape::Events),
+            ("text/event-stream;q=0.5, application/json;q=0.9", ReplyShape::Json),
+            ("application/json;q=0, text/plain;q=0.1", ReplyShape::Text),
+            ("application/json;q=x", ReplyShape::Text),
+        ] {
+            assert_eq!(shape(accept, json!({})), Some(expected), "{accept}");
+        }
+        assert_eq!(ReplyShape::chosen(&HeaderMap::new(), &Map::new()).unwrap(), ReplyShape::Text);
+    }
+
+    #[test]
+    fn stream_false_wins_and_stream_true_leaves_the_choice() {
+        assert_eq!(shape("text/event-stream", json!({ "stream": false })), Some(ReplyShape::Json));
+        assert_eq!(shape("text/event-stream", json!({ "stream": true })), Some(ReplyShape::Events));
+        assert_eq!(shape("*/*", json!({ "stream": null })), Some(ReplyShape::Text));
+        assert_eq!(shape("*/*", json!({ "stream": "no" })), None);
+    }
+
+    #[test]
+    fn who_does_not_wait_gets_no_shape_now() {
+        for prefer in ["respond-async", "Respond-Async", "return=minimal, respond-async; wait=10"] {
+            let chosen = ReplyShape::chosen(&headers(PREFER, prefer), &Map::new()).unwrap();
+            assert_eq!(chosen, ReplyShape::Later, "{prefer}");
+        }
+        let other = ReplyShape::chosen(&headers(PREFER, "wait=10, respond-asynchronously"), &Map::new()).unwrap();
+        assert_eq!(other, ReplyShape::Text);
+    }
+
+    proptest! {
+        #[test]
+        fn any_header_chooses_some_shape_without_a_panic(accept in "[ -~]{0,60}") {
+            let chosen = shape(&accept, json!({}));
+            prop_assert!(chosen.is_some());
+        }
+    }
+}
