@@ -14,6 +14,7 @@ use switchboard_schemas::{
 use crate::{
     caller::{Caller, Purpose},
     error::{ApiError, ApiResult, ErrorCode},
+    limits::Bucket,
     origin,
     reply::{
         assembly::{FrameSource, ReplyAssembly, Step},
@@ -26,6 +27,7 @@ use crate::{
 pub(crate) struct MessageAccess;
 
 impl Purpose for MessageAccess {
+    const BUCKET: Bucket = Bucket::Conversations;
     const SCOPES: &'static [Scope] = &[Scope::Chat];
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;
