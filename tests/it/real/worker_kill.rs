@@ -6,7 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use crate::support::{
-    Client, Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
+    Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
 };
 
 const KILLS: usize = 10;
@@ -97,27 +97,25 @@ async fn kill_in_mid_reply(service: &TestService, organization: &Organization, r
     survivors
 }
 
-/// From the kill to the next byte or to the end, if the reply paused there.
+/// From the kill to the first byte behind a pause, or to the end if it is the pause that ends.
 fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
-    let next = reply.chunks.iter().map(|(at, _)| *at).find(|at| *at > killed + Duration::from_millis(100));
-    let waited = next.unwrap_or(ended) - killed;
-    (waited > PAUSE_OF_A_TAKEOVER).then_some(waited)
+    let mut before = killed;
+    let times = reply.chunks.iter().map(|(at, _)| *at).filter(|at| *at > killed);
+    for at in times.chain([ended]) {
+        // What was on its way when the worker died still arrives.
+        if at - before > PAUSE_OF_A_TAKEOVER {
+            return Some(at - killed);
+        }
+        before = at;
+    }
+    None
 }
 
 async fn busiest_worker(service: &TestService) -> String {
-    let (mut busiest, mut most) = (String::new(), 0.0);
-    for (name, url) in service.ops_urls().into_iter().filter(|(name, _)| name.starts_with("inference")) {
-        let metrics = Client::new(&url).get("/metrics").await.text;
-        let jobs: f64 = metrics
-            .lines()
-            .filter(|line| line.contains("jobs_in_flight"))
-            .filter_map(|line| line.rsplit(' ').next()?.parse::<f64>().ok())
-            .sum();
-        if jobs > most {
-            (busiest, most) = (name, jobs);
-        }
-    }
-    assert!(most > 0.0, "a worker is speaking");
+    let workers = service.metric("switchboard_jobs_in_flight").await.into_iter();
+    let workers = workers.filter(|(name, _)| name.starts_with("inference"));
+    let (busiest, jobs) = workers.max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap();
+    assert!(jobs > 0.0, "a worker is speaking");
     busiest
 }
 
