@@ -54,7 +54,9 @@ async fn five_turns_with_a_real_model_are_on_the_topic_as_they_were_streamed() {
     let service = SharedService::get().await;
     let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     let organization = OrganizationDocument::new()
-        .provider(json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "real", "continuesPrefix": true}))
+        .provider(
+            json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "real", "continuesPrefix": true}),
+        )
         .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
         .apply(&service)
         .await;

@@ -5,9 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{
-    Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
-};
+use crate::support::{Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report};
 
 const KILLS: usize = 10;
 const CHATS_PER_KILL: usize = 8;
@@ -124,7 +122,10 @@ async fn assert_stored_once(organization: &Organization, survivor: &Survivor, st
     assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
     assert_eq!(history["messages"].as_array().unwrap().len(), 2, "{history}");
     let stored = &history["messages"][1];
-    assert_eq!((&stored["id"], &stored["status"]), (&json!(survivor.reply.required_header("x-message-id")), &json!(status)));
+    assert_eq!(
+        (&stored["id"], &stored["status"]),
+        (&json!(survivor.reply.required_header("x-message-id")), &json!(status))
+    );
     let content = stored["content"].as_str().unwrap();
     if survivor.reply.ended_cleanly {
         assert_eq!(content, survivor.reply.text(), "a clean end means stored");

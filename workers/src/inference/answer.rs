@@ -39,8 +39,13 @@ use crate::{
 };
 
 /// Answers one message, or does what an earlier attempt left undone.
-pub(super) async fn run(inference: &Inference, job: &AnswerJob, handover: &CancellationToken) -> JobEnd {
-    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job).await {
+pub(super) async fn run(
+    inference: &Inference,
+    job: &AnswerJob,
+    inherited: bool,
+    handover: &CancellationToken,
+) -> JobEnd {
+    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job, inherited).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
