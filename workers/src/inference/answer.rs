@@ -3,7 +3,7 @@
 //! The bus record is the write-ahead log: the user message is stored and announced beside the model call, and nothing
 //! but a history that is not in memory is read from a store before it.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 use switchboard_backends::{
     relay::{Duty, LEASE},
@@ -42,7 +42,7 @@ use crate::{
 pub(super) async fn run(
     inference: &Inference,
     job: &AnswerJob,
-    inherited: bool,
+    inherited: &AtomicBool,
     handover: &CancellationToken,
 ) -> JobEnd {
     let Claimed { writer, duty, settled_count } = match claim::claim(inference, job, inherited).await {

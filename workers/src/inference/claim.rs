@@ -1,6 +1,9 @@
 //! The right to work on a reply, and what is left of earlier attempts.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use switchboard_backends::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, RelayError};
 use switchboard_schemas::{inference_job::AnswerJob, time::Timestamp};
@@ -29,7 +32,7 @@ pub(super) struct Claimed {
 }
 
 /// Claims the reply of `job`, or says how this run of the job ends. `inherited`: an earlier owner may work on it.
-pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: bool) -> Result<Claimed, JobEnd> {
+pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &AtomicBool) -> Result<Claimed, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
@@ -38,9 +41,13 @@ pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: boo
     match ask(inference, &request).await {
         Ok(Claim::Granted { token, duty, message_count }) => granted(inference, job, token, duty, message_count).await,
         // The lane is held while the job is parked, and no slot is.
-        Ok(Claim::Busy { retry_after }) => Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE))),
+        Ok(Claim::Busy { retry_after }) => {
+            inherited.store(true, Ordering::Relaxed);
+            Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
+        }
         Ok(Claim::Done | Claim::Voided) => Err(JobEnd::Finished),
         Err(error) => {
+            let inherited = inherited.load(Ordering::Relaxed);
             tracing::warn!(%error, inherited, "the relay is away and cannot say who makes the reply");
             without_relay(inference, job, inherited).await
         }

@@ -18,7 +18,7 @@ pub(crate) mod reply_writer;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -86,8 +86,8 @@ const FRESH_MAX_MS: u64 = 2_000;
 #[derive(Clone)]
 pub(crate) struct Assignment {
     job: Arc<ConversationJob>,
-    /// It came late, or as a hint: someone else may be working on it.
-    inherited: bool,
+    /// It came late, or as a hint, or someone else held it: another worker may be working on it.
+    inherited: Arc<AtomicBool>,
 }
 
 #[async_trait]
@@ -106,7 +106,7 @@ impl Handler for Inference {
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
         let inherited = late || record.partition.topic == Topic::JobsRetry;
         let lane = LaneKey { key: job.conversation_id().as_str().to_owned(), kind };
-        Ok((lane, Assignment { job: Arc::new(job), inherited }))
+        Ok((lane, Assignment { job: Arc::new(job), inherited: Arc::new(inherited.into()) }))
     }
 
     async fn run(&self, assignment: Self::Job, handover: &CancellationToken) -> JobEnd {
@@ -117,7 +117,7 @@ impl Handler for Inference {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id);
-                Box::pin(answer::run(self, job, inherited, handover)).instrument(span).await
+                Box::pin(answer::run(self, job, &inherited, handover)).instrument(span).await
             }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id);

@@ -152,14 +152,14 @@ impl World {
 
     pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
         let handover = CancellationToken::new();
-        let run = Box::pin(answer::run(inference, job, false, &handover));
+        let run = Box::pin(answer::run(inference, job, &false.into(), &handover));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &AnswerJob) -> JobEnd {
         let handover = CancellationToken::new();
-        let run = Box::pin(answer::run(&self.inference, job, true, &handover));
+        let run = Box::pin(answer::run(&self.inference, job, &true.into(), &handover));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
@@ -179,7 +179,7 @@ impl World {
             eventually("it is so far", ready).await;
             handover.cancel();
         };
-        tokio::join!(Box::pin(answer::run(&inference, job, false, &handover)), ask).0
+        tokio::join!(Box::pin(answer::run(&inference, job, &false.into(), &handover)), ask).0
     }
 
     /// Whether the log of the relay that runs now holds the end.
