@@ -39,7 +39,11 @@ pub fn encode<T: Record>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
 /// Reads a record of any version up to the newest; unknown fields are ignored.
 pub fn decode<T: Record>(bytes: &[u8]) -> Result<T, DecodeError> {
     let VersionOnly { version } = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
-    if version == 0 || version > T::VERSION {
+    // No program ever wrote it, so that waiting for one that reads it would be for ever.
+    if version == 0 {
+        return Err(DecodeError::Malformed("version 0".to_owned()));
+    }
+    if version > T::VERSION {
         return Err(DecodeError::UnknownVersion(version));
     }
     serde_json::from_slice(bytes).map_err(|error| malformed(&error))

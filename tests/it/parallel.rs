@@ -85,6 +85,18 @@ async fn a_slow_conversation_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
+async fn a_message_that_waits_long_for_its_turn_is_answered_on_its_own_request() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("at last")).await;
+    // Longer than a reply may stay unheard of.
+    organization.script_for("slow", Script::counts(100, Duration::from_millis(230)));
+    let (client, agent) = (organization.client(), organization.shop());
+    let slow = client.open_chat(agent, &json!({"message": "[[slow]] please", "sessionId": "s"})).await;
+    assert_eq!(client.chat(agent, "s", "me next").await.complete(), "at last");
+    Reply::read(slow).await.complete();
+}
+
+#[tokio::test]
 async fn eight_may_wait_behind_a_running_reply_and_the_ninth_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("next")).await;

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Answer, Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually};
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
+};
 
 /// Kills whatever runs models: the whole product when it is one process.
 async fn kill_and_restart_workers(service: &TestService) {
@@ -14,16 +16,6 @@ async fn kill_and_restart_workers(service: &TestService) {
     for name in service.inference_processes() {
         service.restart(&name).await;
     }
-}
-
-async fn wait_for_final(organization: &Organization, service: &TestService, message: &str) -> serde_json::Value {
-    let client = organization.client_at(&service.public_urls()[0]);
-    eventually("the reply is final", PATIENCE * 2, async || {
-        let answer = client.try_get(&format!("/api/public/messages/{message}")).await?;
-        let message = (answer.status == 200).then(|| answer.json())?;
-        ["completed", "incomplete", "failed"].contains(&message["status"].as_str()?).then_some(message)
-    })
-    .await
 }
 
 #[tokio::test]
@@ -48,28 +40,35 @@ async fn history_and_configuration_survive_a_kill_of_every_process() {
 }
 
 #[tokio::test]
-async fn a_job_that_was_accepted_is_finished_after_a_kill() {
+async fn messages_that_wait_behind_a_running_reply_are_answered_after_a_kill() {
+    const WAITING: usize = 3;
     let service = TestService::start().await;
-    let organization = Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
-    let mut accepted = vec![];
-    for number in 0..5 {
-        let body = json!({"message": format!("job {number}"), "sessionId": format!("s{number}")});
-        let request = organization.client().request(reqwest::Method::POST, &path);
-        let request = request.header("prefer", "respond-async").json(&body);
-        let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
-        assert_eq!(answer.status, 202, "{}", answer.text);
-        accepted.push(answer.json()["messageId"].as_str().unwrap().to_owned());
+    // Long enough for a look at the gauge of waiting jobs, which is taken every five seconds.
+    let script = Script::counts(80, Duration::from_millis(100));
+    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    organization.script(script.clone().continues_prefix());
+    let (client, agent) = (organization.client(), organization.shop());
+    let mut running = client.open_chat(agent, &json!({"message": "first", "sessionId": "s"})).await;
+    Reply::begin(&running).read_at_least(&mut running, 6).await;
+    // Their own requests die with an embedded process: the answer is what must not be lost.
+    let path = format!("/api/public/agents/{agent}/chat");
+    let mut waiting = tokio::task::JoinSet::new();
+    for number in 0..WAITING {
+        let body = json!({"message": format!("waiting {number}"), "sessionId": "s"});
+        let request = client.request(reqwest::Method::POST, &path).json(&body);
+        waiting.spawn(async move { request.send().await.map(drop) });
     }
+    eventually("the others wait", PATIENCE, async || {
+        let queued: f64 = service.metric("switchboard_jobs_queued").await.iter().map(|(_, value)| value).sum();
+        (queued >= WAITING as f64).then_some(())
+    })
+    .await;
     kill_and_restart_workers(&service).await;
-    for (number, message) in accepted.iter().enumerate() {
-        let message = wait_for_final(&organization, &service, message).await;
-        // Where a word was out before the kill and its log lives on, that text is kept and never begun anew.
-        let kept = message["status"] == "incomplete" && !message["content"].as_str().unwrap().is_empty();
-        assert!(message["status"] == "completed" || kept, "{message}");
-        let client = organization.client_at(&service.public_urls()[0]);
-        let history = client.history(organization.shop(), &format!("s{number}")).await;
-        assert_eq!(history["totalMessages"], 2, "no row twice");
+    let client = organization.client_at(&service.public_urls()[0]);
+    let history = client.settled_history(agent, "s", 2 * (1 + WAITING)).await;
+    assert_eq!(history["totalMessages"], 2 * (1 + WAITING), "no row twice: {history}");
+    for answer in history["messages"].as_array().unwrap().iter().skip(1).step_by(2) {
+        assert_eq!((&answer["status"], answer["content"].as_str()), (&json!("completed"), Some(&script.text[..])));
     }
 }
 
@@ -84,16 +83,15 @@ async fn a_worker_killed_in_mid_reply_leaves_no_double_row_and_no_clean_end_with
     reply.read_at_least(&mut response, 60).await;
     kill_and_restart_workers(&service).await;
     let reply = reply.continue_reading(response).await;
-    let stored = wait_for_final(&organization, &service, &reply.required_header("x-message-id")).await;
-    let content = stored["content"].as_str().unwrap();
+    let client = organization.client_at(&service.public_urls()[0]);
+    let history = client.settled_history(organization.shop(), "s", 2).await;
+    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
+    let stored = &history["messages"][1];
+    assert_eq!(stored["id"], reply.required_header("x-message-id"));
     if reply.ended_cleanly {
-        assert_eq!(reply.text(), content, "a clean end means complete and stored");
+        assert_eq!(stored["content"], reply.text(), "a clean end means complete and stored");
         assert_eq!(stored["status"], "completed");
     }
-    let client = organization.client_at(&service.public_urls()[0]);
-    let history = client.history(organization.shop(), "s").await;
-    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
-    assert_eq!(history["messages"][1]["content"], content);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

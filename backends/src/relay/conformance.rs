@@ -48,6 +48,7 @@ macro_rules! sentences {
                     frames_reach_the_listener_in_order,
                     what_was_not_pushed_is_read_from_the_log,
                     a_beat_is_pushed_and_not_logged,
+                    a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged,
                     a_listener_that_does_not_keep_up_loses_frames_and_the_log_does_not,
                     a_new_generation_begins_a_new_log,
                     missing_frames_are_told_as_lost_memory,

@@ -21,7 +21,7 @@ use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     Claim, ClaimRequest, ClaimToken, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
-    attempt_book::AttemptBook, beat, claim_state::ConversationClaims, millis, reply_log::Millis,
+    attempt_book::AttemptBook, beat, claim_state::ConversationClaims, millis, reply_log::Millis, waiting,
 };
 
 /// How often expired entries are looked for.
@@ -184,6 +184,11 @@ impl Relay for EmbeddedRelay {
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
         self.push(Some(push_to), || Envelope::Patch(patch.clone(), outcome));
+        Ok(())
+    }
+
+    async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {
+        self.push_frame(Some(push_to), reply, &waiting());
         Ok(())
     }
 

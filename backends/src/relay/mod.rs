@@ -85,6 +85,9 @@ pub trait Relay: Send + Sync {
     async fn answer_patch(&self, push_to: &IngressId, patch: &EventId, outcome: PatchOutcome)
     -> Result<(), RelayError>;
 
+    /// Pushes a sign that the reply's message waits for its turn; needs no claim, and is no sign of an attempt.
+    async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError>;
+
     /// Listens on an ingress's channel, before its first job is published. Comes back by itself after any outage;
     /// closed only when the receiver is dropped.
     async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError>;
@@ -200,6 +203,11 @@ pub enum RelayError {
 /// The sign of life that is pushed and never logged.
 fn beat(token: &ClaimToken) -> Frame {
     Frame { attempt: token.attempt, generation: 0, seq: 0, body: FrameBody::Beat }
+}
+
+/// The sign of a message whose turn has not come.
+const fn waiting() -> Frame {
+    Frame { attempt: 0, generation: 0, seq: 0, body: FrameBody::Beat }
 }
 
 fn millis(duration: Duration) -> u64 {

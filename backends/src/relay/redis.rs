@@ -33,7 +33,7 @@ use self::{
 };
 use super::{
     Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
-    beat, claim_state::is_cancelled_end, millis,
+    beat, claim_state::is_cancelled_end, millis, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -90,6 +90,12 @@ impl RedisRelay {
 
     fn void_key(&self, conversation: &ConversationId, publish_nonce: &str) -> String {
         self.link.key(&format!("{{{conversation}}}:void:{publish_nonce}"))
+    }
+
+    async fn push(&self, to: &IngressId, envelope: &Envelope) -> Result<(), RelayError> {
+        let mut publish = redis::cmd("PUBLISH");
+        publish.arg(self.channel(to)).arg(&envelope.encode()[..]);
+        Ok(self.link.query(&publish).await?)
     }
 
     async fn standing(&self, call: &redis::ScriptInvocation<'_>) -> Result<Standing, RelayError> {
@@ -167,10 +173,11 @@ impl Relay for RedisRelay {
         patch: &EventId,
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
-        let envelope = Envelope::Patch(patch.clone(), outcome).encode();
-        let mut publish = redis::cmd("PUBLISH");
-        publish.arg(self.channel(push_to)).arg(&envelope[..]);
-        Ok(self.link.query(&publish).await?)
+        self.push(push_to, &Envelope::Patch(patch.clone(), outcome)).await
+    }
+
+    async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {
+        self.push(push_to, &Envelope::Reply(reply.clone(), waiting())).await
     }
 
     async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {

@@ -242,6 +242,10 @@ impl Follower {
 
     async fn take_pushed(&mut self, frame: Frame) -> Option<Next> {
         let now = Instant::now();
+        if frame.attempt == 0 {
+            self.patience.waits(now);
+            return None;
+        }
         self.patience.sign(now);
         let step = self.assembly.accept(frame, FrameSource::Push);
         if step != Step::Gap {

@@ -29,6 +29,8 @@ pub(crate) struct Patience {
     queue_timeout: Duration,
     began: Instant,
     heard: bool,
+    /// When it was last said that the message waits for its turn.
+    last_waiting: Instant,
     last_sign: Instant,
     relay_away: bool,
     all_away_since: Option<Instant>,
@@ -46,6 +48,7 @@ impl Patience {
             queue_timeout: Duration::from_millis(config.queue_timeout_ms),
             began: now,
             heard: false,
+            last_waiting: now,
             last_sign: now,
             relay_away: false,
             all_away_since: None,
@@ -63,7 +66,14 @@ impl Patience {
         }
     }
 
-    /// A worker gave a sign: it works on the reply, or waits for its turn.
+    /// A worker has the message and it waits for its turn. Unlike a sign of an attempt, it lets nobody take over: what
+    /// stands before it in its conversation comes first, also when their worker dies.
+    pub(crate) fn waits(&mut self, now: Instant) {
+        self.last_waiting = now;
+        self.all_away_since = None;
+    }
+
+    /// A worker gave a sign: it works on the reply.
     pub(crate) fn sign(&mut self, now: Instant) {
         self.heard = true;
         self.last_sign = now;
@@ -74,7 +84,7 @@ impl Patience {
     pub(crate) fn relay(&mut self, answers: bool, now: Instant) {
         // What was silent during an outage may have spoken: its silence counts anew.
         if answers && self.relay_away {
-            self.last_sign = now;
+            (self.last_sign, self.last_waiting) = (now, now);
         }
         self.relay_away = !answers;
         if answers {
@@ -118,7 +128,7 @@ impl Patience {
             };
         }
         match self.heard {
-            false if waited >= self.first_frame_timeout => Verdict::GiveUpUnheard,
+            false if now - self.last_waiting >= self.first_frame_timeout => Verdict::GiveUpUnheard,
             false => Verdict::Wait,
             true if silence >= self.silence_timeout => Verdict::GiveUpSilent,
             true if silence >= self.takeover_after && self.takeovers_left > 0 => Verdict::TakeOver,
@@ -158,6 +168,16 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_is_never_heard_of_is_given_up_after_20_seconds_and_never_taken_over() {
         let mut clock = Clock::start();
+        assert_eq!((clock.after(19), clock.after(1)), (Verdict::Wait, Verdict::GiveUpUnheard));
+    }
+
+    #[tokio::test]
+    async fn a_message_that_waits_for_its_turn_is_waited_for_and_never_taken_over() {
+        let mut clock = Clock::start();
+        for _ in 0..20 {
+            assert_eq!(clock.after(5), Verdict::Wait);
+            clock.1.waits(clock.0);
+        }
         assert_eq!((clock.after(19), clock.after(1)), (Verdict::Wait, Verdict::GiveUpUnheard));
     }
 

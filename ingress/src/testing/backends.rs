@@ -131,6 +131,10 @@ impl Relay for FakeRelay {
         Ok(())
     }
 
+    async fn say_waiting(&self, _: &IngressId, _: &MessageId) -> Result<(), RelayError> {
+        no_worker()
+    }
+
     async fn listen(&self, _: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(1024);
         *self.listener.lock().unwrap() = Some(sender);

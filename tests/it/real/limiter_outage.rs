@@ -4,7 +4,7 @@ use std::time::{Duration, Instant};
 
 use serde_json::json;
 
-use super::own_redis::OwnRedis;
+use super::own_services::OwnRedis;
 use crate::support::{Client, OrganizationDocument, PATIENCE, TestService, eventually};
 
 const LIMIT: usize = 5;
@@ -51,7 +51,7 @@ async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_t
     assert!(slow <= urls.len(), "{slow} requests waited for a limiter that is away");
     assert!(fallbacks(&service).await >= 40.0);
 
-    redis.start_again();
+    redis.restart();
     eventually("the limiter is asked again", PATIENCE, async || {
         let before = fallbacks(&service).await;
         for url in &urls {

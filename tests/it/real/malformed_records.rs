@@ -1,6 +1,6 @@
 //! Bytes that nobody of ours wrote: they are put aside, and everything goes on.
 
-use super::kafka;
+use super::kafka::Witness;
 use crate::support::{Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique};
 
 /// No JSON, no object, an old-fashioned version, half a record, no text, nothing.
@@ -27,16 +27,17 @@ async fn still_answers(service: &TestService) {
 #[tokio::test]
 async fn malformed_records_of_each_job_topic_go_to_the_dead_letters_byte_for_byte() {
     let service = SharedService::get().await;
+    let kafka = Witness::at_shared();
     for name in ["chat.route", "chat.jobs", "chat.jobs.retry"] {
         let marker = unique("marker");
-        let topic = kafka::topic(&service, name);
+        let topic = kafka.topic(&service, name);
         for (number, payload) in malformed(&marker).iter().enumerate() {
-            kafka::write(&topic, &format!("{marker}{number}"), payload).await;
+            kafka.write(&topic, &format!("{marker}{number}"), payload).await;
         }
-        kafka::write(&topic, "", b"").await;
-        let dead_letters = kafka::topic(&service, "chat.dlq");
+        kafka.write(&topic, "", b"").await;
+        let dead_letters = kafka.topic(&service, "chat.dlq");
         eventually("all are dead letters", PATIENCE, async || {
-            let found = kafka::read_all(&dead_letters);
+            let found = kafka.read_all(&dead_letters);
             let whole = malformed(&marker).iter().all(|sent| found.iter().any(|record| &record.payload == sent));
             whole.then_some(())
         })
@@ -48,10 +49,11 @@ async fn malformed_records_of_each_job_topic_go_to_the_dead_letters_byte_for_byt
 #[tokio::test]
 async fn malformed_records_of_the_control_and_message_topics_hurt_nobody() {
     let service = SharedService::get().await;
+    let kafka = Witness::at_shared();
     for name in ["chat.control", "chat.messages"] {
-        let topic = kafka::topic(&service, name);
+        let topic = kafka.topic(&service, name);
         for (number, payload) in malformed("x").iter().enumerate() {
-            kafka::write(&topic, &number.to_string(), payload).await;
+            kafka.write(&topic, &number.to_string(), payload).await;
         }
     }
     still_answers(&service).await;

@@ -1,45 +1,48 @@
-//! The topic for analytics holds what clients saw.
+//! The topic for analytics holds what clients saw, in the shape that its schema promises.
+
+use std::path::Path;
 
 use serde_json::json;
-use switchboard_schemas::{
-    message_event::{Fact, MessageEvent},
-    versioned::decode,
+use switchboard_schemas::message_event::{Fact, MessageEvent};
+
+use super::kafka::Witness;
+use crate::support::{
+    Client, Organization, OrganizationDocument, Reply, Script, SharedService, TestService, service_address,
 };
 
-use super::kafka;
-use crate::support::{Organization, PATIENCE, Script, SharedService, TestService, eventually};
+/// Asks `questions` in one session; gives what was said on both sides, and the last reply.
+async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (Vec<String>, Reply) {
+    let (mut said, mut last) = (vec![], None);
+    for question in questions {
+        let reply = client.chat(agent, "s", question).await;
+        said.extend([(*question).to_owned(), reply.complete()]);
+        last = Some(reply);
+    }
+    (said, last.unwrap())
+}
 
-async fn events_of(service: &TestService, conversation: &str, count: usize) -> Vec<MessageEvent> {
-    let topic = kafka::topic(service, "chat.messages");
-    eventually("the events are on the topic", PATIENCE, async || {
-        let records = kafka::read_all(&topic);
-        let ours = records.iter().filter(|record| record.key == conversation.as_bytes());
-        let mut events: Vec<MessageEvent> = ours.map(|record| decode(&record.payload).unwrap()).collect();
-        // At least once: a repeat has the same id.
-        let mut seen = std::collections::HashSet::new();
-        events.retain(|event| seen.insert(event.event_id.clone()));
-        (events.len() >= count).then_some(events)
-    })
-    .await
+/// The facts of the conversation of `reply`, each valid against the committed schema.
+async fn valid_events(service: &TestService, reply: &Reply, count: usize) -> Vec<MessageEvent> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/json/chat.messages.v1.schema.json");
+    let schema = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
+    let validator = jsonschema::validator_for(&schema).unwrap();
+    let conversation = reply.required_header("x-conversation-id");
+    let events = Witness::at_shared().events_of(service, &conversation, count).await;
+    for (record, _) in &events {
+        let errors: Vec<_> = validator.iter_errors(record).map(|error| error.to_string()).collect();
+        assert!(errors.is_empty(), "{errors:?} in {record:#}");
+    }
+    events.into_iter().map(|(_, event)| event).collect()
 }
 
 #[tokio::test]
 async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
-    let client = organization.client();
-    let mut expected = vec![];
-    let mut conversation = String::new();
-    for turn in 1..=3 {
-        organization.script(Script::says(&format!("answer {turn} ☕ «ok»")).chunk_chars(1));
-        let reply = client.chat(organization.shop(), "s", &format!("question {turn}")).await;
-        conversation = reply.required_header("x-conversation-id");
-        expected.push(format!("question {turn}"));
-        expected.push(reply.complete());
-    }
-    let events = events_of(&service, &conversation, 6).await;
-    let contents: Vec<_> = events.iter().map(content).collect();
-    assert_eq!(contents, expected);
+    let organization = Organization::with_agent(&service, Script::says("answer ☕ «ok»").chunk_chars(1)).await;
+    let questions = ["question 1", "question 2", "question 3"];
+    let (said, last) = talk(&organization.client(), organization.shop(), &questions).await;
+    let events = valid_events(&service, &last, 6).await;
+    assert_eq!(events.iter().map(content).collect::<Vec<_>>(), said);
     for event in &events {
         assert_eq!(event.org_id.as_str(), organization.id);
         assert_eq!(event.agent_id.as_str(), organization.shop());
@@ -47,15 +50,37 @@ async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
 }
 
 #[tokio::test]
+async fn five_turns_with_a_real_model_are_on_the_topic_as_they_were_streamed() {
+    let service = SharedService::get().await;
+    let base_url = service_address("SWITCHBOARD_TEST_MODEL");
+    let organization = OrganizationDocument::new()
+        .provider(
+            json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "real", "continuesPrefix": true}),
+        )
+        .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
+        .apply(&service)
+        .await;
+    let questions =
+        ["Name three colours.", "Name one more.", "Which one is warm?", "Say it in German: «grün»?", "Thank you! ☕"];
+    let (said, last) = talk(&organization.client(), organization.shop(), &questions).await;
+    let events = valid_events(&service, &last, 10).await;
+    assert_eq!(events.iter().map(content).collect::<Vec<_>>(), said);
+    let positions: Vec<_> = events.iter().map(position).collect();
+    assert_eq!(positions, (0..10).map(Some).collect::<Vec<_>>());
+    let history = organization.client().settled_history(organization.shop(), "s", 10).await;
+    let stored: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(stored, said.iter().collect::<Vec<_>>(), "streamed, stored and told are one text");
+}
+
+#[tokio::test]
 async fn a_rating_is_on_the_topic_behind_the_messages() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
-    let reply = client.chat(organization.shop(), "s", "hi").await;
-    reply.complete();
+    let (_, reply) = talk(&client, organization.shop(), &["hi"]).await;
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
     assert_eq!(client.patch(&path, &json!({"rating": 5, "metadata": {"plan": "pro"}})).await.status, 200);
-    let events = events_of(&service, &reply.required_header("x-conversation-id"), 3).await;
+    let events = valid_events(&service, &reply, 3).await;
     let Fact::ConversationUpdated(update) = &events[2].fact else { panic!("{:?}", events[2]) };
     assert_eq!(update.changes["rating"], 5);
 }
@@ -65,5 +90,13 @@ fn content(event: &MessageEvent) -> &str {
         Fact::UserMessage(fact) => &fact.content,
         Fact::AssistantMessage(fact) => &fact.content,
         Fact::ConversationUpdated(_) => panic!("nobody changed anything"),
+    }
+}
+
+fn position(event: &MessageEvent) -> Option<u64> {
+    match &event.fact {
+        Fact::UserMessage(fact) => Some(fact.position),
+        Fact::AssistantMessage(fact) => fact.position,
+        Fact::ConversationUpdated(_) => None,
     }
 }

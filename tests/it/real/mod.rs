@@ -1,11 +1,13 @@
 //! What only separate processes over real services can show: brokers and caches that die, records that others wrote.
 
+mod broker_outage;
 mod compose_file;
+mod crowd;
 mod kafka;
 mod limiter_outage;
 mod malformed_records;
 mod message_events;
-mod own_redis;
+mod own_services;
 mod real_model;
 mod redis_outage;
 mod worker_kill;

@@ -5,39 +5,66 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 
-use super::own_redis::OwnRedis;
-use crate::support::{Organization, PATIENCE, Reply, Script, TestService, eventually};
+use super::own_services::OwnRedis;
+use crate::support::{Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report};
 
-#[tokio::test]
-async fn replies_arrive_whole_although_redis_dies_for_five_seconds_and_comes_back_empty() {
+const REPLIES: usize = 50;
+/// How long replies go on behind the outage, starting and falling behind included.
+const REST: Duration = Duration::from_secs(8);
+const WORD_INTERVAL: Duration = Duration::from_millis(250);
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_replies_arrive_whole_although_redis_dies_for_five_seconds_and_comes_back_empty() {
+    assert_replies_survive_without_redis_for(Duration::from_secs(5)).await;
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn fifty_replies_arrive_whole_although_redis_dies_for_a_minute_and_comes_back_empty() {
+    assert_replies_survive_without_redis_for(Duration::from_secs(60)).await;
+}
+
+async fn assert_replies_survive_without_redis_for(outage: Duration) {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
-    let script = Script::counts(100, Duration::from_millis(100));
+    let words = (outage + REST).as_millis() / WORD_INTERVAL.as_millis();
+    // Each call says another text, so that a reply that was joined from two of them is seen.
+    let script = Script::counts_by_call(usize::try_from(words).unwrap(), WORD_INTERVAL);
     let organization = Organization::with_agent(&service, script.clone()).await;
-    let urls = service.public_urls();
-    let chats = (0..10).map(|number| {
-        let client = organization.client_at(&urls[number % urls.len()]);
-        let body = json!({"message": "go", "sessionId": format!("s{number}")});
-        let agent = organization.shop().to_owned();
-        async move { Reply::read(client.open_chat(&agent, &body).await).await }
-    });
-    let outage = async {
-        tokio::time::sleep(Duration::from_secs(3)).await;
-        redis.kill();
-        tokio::time::sleep(Duration::from_secs(5)).await;
-        redis.start_again();
+    let mut open = join_all((0..REPLIES).map(|number| begin_reply(&service, &organization, number))).await;
+    let before: Vec<_> = open.iter().map(|(reply, _)| reply.bytes().len()).collect();
+    redis.kill();
+    let reading = async { join_all(open.drain(..).map(|(reply, response)| reply.continue_reading(response))).await };
+    let away = async {
+        tokio::time::sleep(outage).await;
+        redis.restart();
     };
-    let (replies, ()) = tokio::join!(join_all(chats), outage);
+    let (replies, ()) = tokio::join!(reading, away);
     for (number, reply) in replies.iter().enumerate() {
-        assert_eq!(reply.complete(), script.text, "reply {number}");
-        let history = organization.client().history(organization.shop(), &format!("s{number}")).await;
+        let text = reply.complete();
+        assert_eq!(text, script.text_that_begins(&text), "reply {number} is one call's text");
+        assert!(text.len() > before[number]);
+        let history = organization.client().settled_history(organization.shop(), &format!("s{number}"), 2).await;
         assert_eq!(history["totalMessages"], 2, "{history}");
-        assert_eq!(history["messages"][1]["content"], script.text);
+        assert_eq!(history["messages"][1]["content"], text);
+        assert_eq!(history["messages"][1]["status"], "completed");
     }
+    let calls = ScriptedModel::get().requests(&organization.model).len();
+    report(&format!("Redis away for {outage:?}: {REPLIES} of {REPLIES} replies whole, {calls} model calls"));
     organization.script(Script::says("back to normal"));
     eventually("new replies stream again", PATIENCE, async || {
         let reply = organization.client().chat(organization.shop(), "after", "hi").await;
         (reply.status == 200 && reply.ended_cleanly).then_some(())
     })
     .await;
+}
+
+/// A reply that has begun to stream.
+async fn begin_reply(service: &TestService, organization: &Organization, number: usize) -> (Reply, reqwest::Response) {
+    let urls = service.public_urls();
+    let client = organization.client_at(&urls[number % urls.len()]);
+    let body = json!({"message": "go", "sessionId": format!("s{number}")});
+    let mut response = client.open_chat(organization.shop(), &body).await;
+    let mut reply = Reply::begin(&response);
+    reply.read_at_least(&mut response, 9).await;
+    (reply, response)
 }

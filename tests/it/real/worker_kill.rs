@@ -1,113 +1,172 @@
-//! Workers that are killed while they speak.
+//! Workers that are killed while they speak, again and again.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{
-    Answer, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
-};
+use crate::support::{Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report};
 
-const CHATS: usize = 12;
+const KILLS: usize = 10;
+const CHATS_PER_KILL: usize = 8;
+const WORDS: usize = 80;
+const WORD_INTERVAL: Duration = Duration::from_millis(50);
+/// A pause that no reply of a living worker has, so that it tells whose worker was killed.
+const PAUSE_OF_A_TAKEOVER: Duration = Duration::from_secs(1);
 
-/// Opens chats, waits until each has text, kills one of the two inference workers, and reads on.
-async fn kill_one_worker_in_mid_reply(service: &TestService, organization: &Organization) -> Vec<Reply> {
-    let urls = service.public_urls();
-    let mut open = vec![];
-    for number in 0..CHATS {
-        let client = organization.client_at(&urls[number % urls.len()]);
-        let body = json!({"message": "go", "sessionId": format!("s{number}")});
-        open.push(client.open_chat(organization.shop(), &body).await);
-    }
-    let mut replies = vec![];
-    for mut response in open {
-        let mut reply = Reply::begin(&response);
-        reply.read_at_least(&mut response, 30).await;
-        replies.push((reply, response));
-    }
-    service.with_process("inference-1", |process| process.kill());
-    join_all(replies.into_iter().map(|(reply, response)| reply.continue_reading(response))).await
+/// What a client saw of one reply whose round had a kill.
+struct Survivor {
+    session: String,
+    reply: Reply,
+    /// From the kill to the next byte, or to the cut, where it was this reply's worker that died.
+    waited: Option<Duration>,
 }
 
-async fn assert_stored_once(organization: &Organization, number: usize, reply: &Reply) {
-    let client = organization.client();
-    let message = reply.required_header("x-message-id");
-    let stored = eventually("the reply is final", PATIENCE, async || {
-        let message = client.message(&message).await;
-        ["completed", "incomplete", "failed"].contains(&message["status"].as_str()?).then_some(message)
-    })
-    .await;
-    let content = stored["content"].as_str().unwrap();
-    if reply.ended_cleanly {
-        assert_eq!(reply.text(), content, "a clean end means complete and stored");
-    }
-    let history = client.history(organization.shop(), &format!("s{number}")).await;
-    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
-}
-
-#[tokio::test]
-async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on() {
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on_after_each_of_ten_kills() {
     let service = TestService::start().await;
-    let script = Script::counts(120, Duration::from_millis(50)).continues_prefix();
+    let script = Script::counts_by_call(WORDS, WORD_INTERVAL).continues_prefix();
     let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
     organization.script(script.clone());
-    let replies = kill_one_worker_in_mid_reply(&service, &organization).await;
-    for (number, reply) in replies.iter().enumerate() {
-        assert_eq!(reply.complete(), script.text, "reply {number}");
-        assert_stored_once(&organization, number, reply).await;
-    }
-    let calls = ScriptedModel::get().requests(&organization.model).len();
-    assert!(calls > CHATS, "the killed worker had replies, which another one went on with");
-}
-
-#[tokio::test]
-async fn with_a_model_that_cannot_continue_no_transfer_ends_cleanly_with_mixed_or_missing_text() {
-    let service = TestService::start().await;
-    let script = Script::counts(120, Duration::from_millis(50));
-    let organization = Organization::with_agent(&service, script.clone()).await;
-    let replies = kill_one_worker_in_mid_reply(&service, &organization).await;
-    for (number, reply) in replies.iter().enumerate() {
-        if reply.ended_cleanly {
-            assert_eq!(reply.text(), script.text, "reply {number}");
-        } else {
-            assert!(script.text.starts_with(&reply.text()), "reply {number} mixes texts");
+    let mut waits = vec![];
+    for round in 0..KILLS {
+        let survivors = kill_in_mid_reply(&service, &organization, round).await;
+        assert!(survivors.iter().any(|survivor| survivor.waited.is_some()), "the killed worker was speaking");
+        for survivor in survivors {
+            let text = survivor.reply.complete();
+            assert_eq!(text, script.text_that_begins(&text), "{} is one call's text", survivor.session);
+            assert_stored_once(&organization, &survivor, "completed").await;
+            waits.extend(survivor.waited);
         }
-        assert_stored_once(&organization, number, reply).await;
+    }
+    report_waits("from the kill to the next byte", waits);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn with_a_model_that_cannot_continue_each_of_ten_kills_is_a_visible_cut_of_what_is_stored() {
+    let service = TestService::start().await;
+    let script = Script::counts_by_call(WORDS, WORD_INTERVAL);
+    let organization = Organization::with_agent(&service, script.clone()).await;
+    let mut waits = vec![];
+    for round in 0..KILLS {
+        let survivors = kill_in_mid_reply(&service, &organization, round).await;
+        assert!(survivors.iter().any(|survivor| !survivor.reply.ended_cleanly), "the killed worker was speaking");
+        for survivor in survivors {
+            let text = survivor.reply.text();
+            let whole = script.text_that_begins(&text);
+            if survivor.reply.ended_cleanly {
+                assert_eq!(text, whole, "{}: a clean end means complete", survivor.session);
+                assert_stored_once(&organization, &survivor, "completed").await;
+            } else {
+                assert!(whole.starts_with(&text), "{} mixes texts", survivor.session);
+                assert_stored_once(&organization, &survivor, "incomplete").await;
+                waits.extend(survivor.waited);
+            }
+        }
+    }
+    report_waits("from the kill to the visible cut", waits);
+}
+
+/// Opens chats, waits until each has text, kills the worker that has most of them, starts it again, and reads on.
+async fn kill_in_mid_reply(service: &TestService, organization: &Organization, round: usize) -> Vec<Survivor> {
+    let urls = service.public_urls();
+    let open = (0..CHATS_PER_KILL).map(|number| {
+        let client = organization.client_at(&urls[number % urls.len()]);
+        let session = format!("r{round}s{number}");
+        async move {
+            let body = json!({"message": "go", "sessionId": session});
+            let mut response = client.open_chat(organization.shop(), &body).await;
+            let mut reply = Reply::begin(&response);
+            assert_eq!(reply.status, 200, "{session}");
+            reply.read_at_least(&mut response, 45).await;
+            (session, reply, response)
+        }
+    });
+    let open = join_all(open).await;
+    let victim = busiest_worker(service).await;
+    service.with_process(&victim, |process| process.kill());
+    let killed = Instant::now();
+    let reading = join_all(open.into_iter().map(|(session, reply, response)| async move {
+        let reply = reply.continue_reading(response).await;
+        Survivor { waited: waited(&reply, killed, Instant::now()), session, reply }
+    }));
+    // Whatever starts processes starts this one again at once.
+    let (survivors, ()) = tokio::join!(reading, service.restart(&victim));
+    survivors
+}
+
+/// From the kill to the first byte behind a pause, or to the end if it is the pause that ends.
+fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
+    let mut before = killed;
+    let times = reply.chunks.iter().map(|(at, _)| *at).filter(|at| *at > killed);
+    for at in times.chain([ended]) {
+        // What was on its way when the worker died still arrives.
+        if at - before > PAUSE_OF_A_TAKEOVER {
+            return Some(at - killed);
+        }
+        before = at;
+    }
+    None
+}
+
+async fn busiest_worker(service: &TestService) -> String {
+    let workers = service.metric("switchboard_jobs_in_flight").await.into_iter();
+    let workers = workers.filter(|(name, _)| name.starts_with("inference"));
+    let (busiest, jobs) = workers.max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap();
+    assert!(jobs > 0.0, "a worker is speaking");
+    busiest
+}
+
+async fn assert_stored_once(organization: &Organization, survivor: &Survivor, status: &str) {
+    let history = organization.client().settled_history(organization.shop(), &survivor.session, 2).await;
+    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
+    assert_eq!(history["messages"].as_array().unwrap().len(), 2, "{history}");
+    let stored = &history["messages"][1];
+    assert_eq!(
+        (&stored["id"], &stored["status"]),
+        (&json!(survivor.reply.required_header("x-message-id")), &json!(status))
+    );
+    let content = stored["content"].as_str().unwrap();
+    if survivor.reply.ended_cleanly {
+        assert_eq!(content, survivor.reply.text(), "a clean end means stored");
+    } else {
+        assert!(content.starts_with(&survivor.reply.text()), "what was shown is a prefix of what is stored");
     }
 }
 
-#[tokio::test]
-async fn every_accepted_job_is_answered_once_although_workers_die_again_and_again() {
-    const JOBS: usize = 60;
+fn report_waits(what: &str, mut waits: Vec<Duration>) {
+    waits.sort_unstable();
+    let (p50, max) = (waits[waits.len() / 2].as_secs_f64(), waits[waits.len() - 1].as_secs_f64());
+    report(&format!("{KILLS} kills hit {} replies; {what}: p50 {p50:.2} s, max {max:.2} s", waits.len()));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn every_accepted_message_is_answered_once_although_workers_die_again_and_again() {
+    const MESSAGES: usize = 60;
+    const SESSIONS: usize = 20;
     let service = TestService::start().await;
-    let script = Script::counts(10, Duration::from_millis(30));
-    let organization = Organization::with_agent(&service, script.clone()).await;
-    let path = format!("/api/public/agents/{}/chat", organization.shop());
-    let mut accepted = vec![];
-    for number in 0..JOBS {
-        let body = json!({"message": format!("job {number}"), "sessionId": format!("s{}", number % 20)});
-        let request = organization.client().request(reqwest::Method::POST, &path);
-        let request = request.header("prefer", "respond-async").json(&body);
-        let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
-        assert_eq!(answer.status, 202, "{}", answer.text);
-        accepted.push(answer.json()["messageId"].as_str().unwrap().to_owned());
-        if number % 20 == 19 {
-            let victim = if number % 40 == 19 { "inference-1" } else { "inference-2" };
+    let script = Script::counts_by_call(10, Duration::from_millis(30)).continues_prefix();
+    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    organization.script(script.clone());
+    let (client, agent) = (organization.client(), organization.shop());
+    let chats = (0..MESSAGES).map(|number| {
+        let (client, session) = (client.clone(), format!("s{}", number % SESSIONS));
+        async move { client.chat(agent, &session, &format!("message {number}")).await }
+    });
+    let deaths = async {
+        for victim in ["inference-1", "inference-2", "inference-1"] {
             service.restart(victim).await;
         }
+    };
+    let (replies, ()) = tokio::join!(join_all(chats), deaths);
+    for reply in &replies {
+        let text = reply.complete();
+        assert_eq!(text, script.text_that_begins(&text));
     }
-    for message in &accepted {
-        let client = organization.client();
-        let stored = eventually("the job is answered", PATIENCE * 2, async || {
-            let message = client.message(message).await;
-            (message["status"] == "completed").then_some(message)
-        })
-        .await;
-        assert_eq!(stored["content"], script.text);
+    for session in 0..SESSIONS {
+        let history = client.settled_history(agent, &format!("s{session}"), 2 * MESSAGES / SESSIONS).await;
+        assert_eq!(history["totalMessages"], 2 * MESSAGES / SESSIONS, "{history}");
     }
-    for session in 0..20 {
-        let history = organization.client().history(organization.shop(), &format!("s{session}")).await;
-        assert_eq!(history["totalMessages"], 2 * JOBS / 20, "{history}");
-    }
+    let calls = ScriptedModel::get().requests(&organization.model).len();
+    report(&format!("{MESSAGES} messages, 3 kills: all answered once, {calls} model calls"));
 }

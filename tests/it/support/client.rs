@@ -1,13 +1,15 @@
 //! A client of the HTTP APIs that says of every answer whether it arrived whole.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use reqwest::{Method, RequestBuilder, Response, header::HeaderMap};
 use serde_json::{Value, json};
 
-use super::{Events, Reply};
+use super::{Events, PATIENCE, Reply};
 
-const REQUEST_PATIENCE: Duration = Duration::from_secs(90);
+const REQUEST_PATIENCE: Duration = Duration::from_secs(120);
+/// Between two looks at a conversation that has not settled; hundreds may be looked at side by side.
+const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
 /// A caller with an address and, usually, a key.
 #[derive(Clone)]
@@ -116,6 +118,28 @@ impl Client {
         let answer = self.get(&format!("/api/public/agents/{agent}/conversations/{session}?limit=100")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json()
+    }
+
+    /// The conversation of a session, once it holds so many messages and no reply is being made. Processes may be away
+    /// meanwhile.
+    pub(crate) async fn settled_history(&self, agent: &str, session: &str, messages: usize) -> Value {
+        let path = format!("/api/public/agents/{agent}/conversations/{session}?limit=100");
+        let mut last = String::new();
+        let began = Instant::now();
+        while began.elapsed() < PATIENCE * 2 {
+            if let Some(answer) = self.try_get(&path).await {
+                if answer.status == 200 {
+                    let history = answer.json();
+                    let total = history["totalMessages"].as_u64().unwrap_or_default();
+                    if total >= messages as u64 && history["activeMessageId"].is_null() {
+                        return history;
+                    }
+                }
+                last = answer.text;
+            }
+            tokio::time::sleep(POLL_INTERVAL).await;
+        }
+        panic!("{session} has not settled with {messages} messages: {last}");
     }
 
     /// A message of either role.

@@ -7,6 +7,8 @@ mod organization;
 mod ports;
 mod process;
 mod reply;
+#[cfg(feature = "real-services")]
+mod report;
 mod service;
 mod wait;
 
@@ -17,6 +19,8 @@ pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
 pub(crate) use reply::{Events, Reply};
+#[cfg(feature = "real-services")]
+pub(crate) use report::report;
 pub(crate) use service::{Profile, SharedService, TestService};
 #[cfg(feature = "real-services")]
 pub(crate) use service::{service_address, wait_until_ready};

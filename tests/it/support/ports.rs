@@ -12,7 +12,8 @@ const PORTS: u16 = 9_000;
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     // Test processes that run at the same time begin at different places.
-    let start = (std::process::id() % u32::from(PORTS)) as u16;
+    // Neighbouring process ids are to begin far from each other.
+    let start = (u64::from(std::process::id()) * 7_919 % u64::from(PORTS)) as u16;
     for _ in 0..PORTS {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);
         let port = FIRST_PORT + ((u32::from(start) + u32::from(step)) % u32::from(PORTS)) as u16;

@@ -147,6 +147,20 @@ impl TestService {
         names.filter(|name| name.starts_with("inference") || name == "all").collect()
     }
 
+    /// The sum of a metric in each process that answers and has it.
+    pub(crate) async fn metric(&self, metric: &str) -> Vec<(String, f64)> {
+        let mut values = vec![];
+        for role in &self.roles {
+            let Some(answer) = Client::new(&role.ops_url).try_get("/metrics").await else { continue };
+            let lines = answer.text.lines().filter(|line| line.split([' ', '{']).next() == Some(metric));
+            let found: Vec<f64> = lines.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+            if !found.is_empty() {
+                values.push((role.name.clone(), found.iter().sum()));
+            }
+        }
+        values
+    }
+
     /// Works on the process of that name.
     pub(crate) fn with_process<T>(&self, name: &str, work: impl FnOnce(&mut Process) -> T) -> T {
         let mut processes = self.processes.lock().unwrap();

@@ -3,7 +3,7 @@
 //! The bus record is the write-ahead log: the user message is stored and announced beside the model call, and nothing
 //! but a history that is not in memory is read from a store before it.
 
-use std::time::Duration;
+use std::{sync::atomic::AtomicBool, time::Duration};
 
 use switchboard_backends::{
     relay::{Duty, LEASE},
@@ -39,8 +39,13 @@ use crate::{
 };
 
 /// Answers one message, or does what an earlier attempt left undone.
-pub(super) async fn run(inference: &Inference, job: &AnswerJob, handover: &CancellationToken) -> JobEnd {
-    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job).await {
+pub(super) async fn run(
+    inference: &Inference,
+    job: &AnswerJob,
+    inherited: &AtomicBool,
+    handover: &CancellationToken,
+) -> JobEnd {
+    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job, inherited).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };

@@ -1,9 +1,12 @@
 //! The right to work on a reply, and what is left of earlier attempts.
 
-use std::time::Duration;
+use std::{
+    sync::atomic::{AtomicBool, Ordering},
+    time::Duration,
+};
 
 use switchboard_backends::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, RelayError};
-use switchboard_schemas::inference_job::AnswerJob;
+use switchboard_schemas::{inference_job::AnswerJob, time::Timestamp};
 use tokio::time::sleep;
 
 use super::{Inference, reply_log::LoggedReply, reply_writer::ReplyWriter};
@@ -28,8 +31,8 @@ pub(super) struct Claimed {
     pub(super) settled_count: Option<u64>,
 }
 
-/// Claims the reply of `job`, or says how this run of the job ends.
-pub(super) async fn claim(inference: &Inference, job: &AnswerJob) -> Result<Claimed, JobEnd> {
+/// Claims the reply of `job`, or says how this run of the job ends. `inherited`: an earlier owner may work on it.
+pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &AtomicBool) -> Result<Claimed, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
@@ -38,11 +41,15 @@ pub(super) async fn claim(inference: &Inference, job: &AnswerJob) -> Result<Clai
     match ask(inference, &request).await {
         Ok(Claim::Granted { token, duty, message_count }) => granted(inference, job, token, duty, message_count).await,
         // The lane is held while the job is parked, and no slot is.
-        Ok(Claim::Busy { retry_after }) => Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE))),
+        Ok(Claim::Busy { retry_after }) => {
+            inherited.store(true, Ordering::Relaxed);
+            Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
+        }
         Ok(Claim::Done | Claim::Voided) => Err(JobEnd::Finished),
         Err(error) => {
-            tracing::warn!(%error, "the relay is away, the reply is made without it");
-            without_relay(inference, job).await
+            let inherited = inherited.load(Ordering::Relaxed);
+            tracing::warn!(%error, inherited, "the relay is away and cannot say who makes the reply");
+            without_relay(inference, job, inherited).await
         }
     }
 }
@@ -85,7 +92,7 @@ async fn granted(
 }
 
 /// Degraded mode: ownership of the partition is all we have, and the store says whether the reply is final.
-async fn without_relay(inference: &Inference, job: &AnswerJob) -> Result<Claimed, JobEnd> {
+async fn without_relay(inference: &Inference, job: &AnswerJob, inherited: bool) -> Result<Claimed, JobEnd> {
     let reply_id = job.turn.reply_id();
     match inference.backends.store.reply(&job.turn.org_id, &reply_id).await {
         Ok(Some(_)) => return Err(JobEnd::Finished),
@@ -94,6 +101,11 @@ async fn without_relay(inference: &Inference, job: &AnswerJob) -> Result<Claimed
             tracing::warn!(%error, "neither relay nor store can say whether the reply is final");
             return Err(JobEnd::Open(BLIND_DELAY));
         }
+    }
+    // Who had the partition before finishes what it has begun. A second text beside it would break its transfer off.
+    let age = Duration::from_millis(Timestamp::now().millis_since(job.turn.accepted_at));
+    if inherited && age < inference.config.job_deadline() {
+        return Err(JobEnd::Open(BLIND_DELAY));
     }
     let token = ClaimToken { reply_id, attempt: job.attempt_min, nonce: rand::random() };
     let (relay, bytes_max) = (inference.backends.relay.clone(), inference.config.reply_bytes_max);

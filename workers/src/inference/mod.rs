@@ -18,7 +18,7 @@ pub(crate) mod reply_writer;
 #[cfg(test)]
 mod tests;
 
-use std::sync::Arc;
+use std::sync::{Arc, atomic::AtomicBool};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -26,6 +26,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     inference_job::ConversationJob,
+    time::Timestamp,
     topics::Topic,
     versioned::{self, DecodeError},
 };
@@ -78,9 +79,20 @@ impl Inference {
     }
 }
 
+/// A record that comes later than this may have had another owner, who still works on it.
+const FRESH_MAX_MS: u64 = 2_000;
+
+/// A record, read.
+#[derive(Clone)]
+pub(crate) struct Assignment {
+    job: Arc<ConversationJob>,
+    /// It came late, or as a hint, or someone else held it: another worker may be working on it.
+    inherited: Arc<AtomicBool>,
+}
+
 #[async_trait]
 impl Handler for Inference {
-    type Job = Arc<ConversationJob>;
+    type Job = Assignment;
 
     // A hint about a lost worker is work like any other, in the same lanes; each record settles itself alone.
     const SOURCES: &'static [Source] = &[(Topic::Jobs, "inference"), (Topic::JobsRetry, "inference-retry")];
@@ -91,21 +103,37 @@ impl Handler for Inference {
             ConversationJob::Answer(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
-        Ok((LaneKey { key: job.conversation_id().as_str().to_owned(), kind }, Arc::new(job)))
+        let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
+        let inherited = late || record.partition.topic == Topic::JobsRetry;
+        let lane = LaneKey { key: job.conversation_id().as_str().to_owned(), kind };
+        Ok((lane, Assignment { job: Arc::new(job), inherited: Arc::new(inherited.into()) }))
     }
 
-    async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
+    async fn run(&self, assignment: Self::Job, handover: &CancellationToken) -> JobEnd {
+        let Assignment { job, inherited } = assignment;
         let conversation = job.conversation_id();
         match &*job {
             ConversationJob::Answer(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id);
-                Box::pin(answer::run(self, job, handover)).instrument(span).await
+                Box::pin(answer::run(self, job, &inherited, handover)).instrument(span).await
             }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id);
                 Box::pin(patch::run(self, job, handover)).instrument(span).await
+            }
+        }
+    }
+
+    async fn say_waiting(&self, jobs: Vec<Self::Job>) {
+        for assignment in jobs {
+            let ConversationJob::Answer(job) = &*assignment.job else { continue };
+            let Some(ingress) = &job.turn.reply_to else { continue };
+            // A relay that is away takes none of them; the next round tries again.
+            if let Err(error) = self.backends.relay.say_waiting(ingress, &job.turn.reply_id()).await {
+                tracing::debug!(%error, "could not say that messages wait");
+                return;
             }
         }
     }

@@ -201,6 +201,18 @@ async fn without_the_relay_the_reply_is_stored_and_announced_all_the_same() {
 }
 
 #[tokio::test]
+async fn without_the_relay_a_job_that_another_worker_may_have_begun_waits() {
+    let world = World::new(vec![complete(&["Hello"])], false).await;
+    let job = world.job("hi");
+    world.relay.set_away(true);
+    assert!(matches!(world.run_inherited(&job).await, JobEnd::Open(_)));
+    assert!(world.messages(&job).await.is_empty());
+    world.relay.set_away(false);
+    assert!(finished(&world.run_inherited(&job).await));
+    assert_eq!(world.messages(&job).await[1].content, "Hello");
+}
+
+#[tokio::test]
 async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
     let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], true).await;
     let job = world.job("hi");

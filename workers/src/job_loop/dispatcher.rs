@@ -57,6 +57,11 @@ impl<T> Dispatcher<T> {
         self.waiting
     }
 
+    /// The jobs that wait in lanes, in no order.
+    pub(crate) fn jobs_waiting(&self) -> impl Iterator<Item = &T> {
+        self.lanes.values().flat_map(|lane| &lane.jobs)
+    }
+
     /// Adds a job at the end of its lane.
     pub(crate) fn push(&mut self, key: LaneKey, job: T) {
         let lane = self.lanes.entry(key.clone()).or_insert(Lane { jobs: VecDeque::new(), held: false });

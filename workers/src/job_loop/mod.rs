@@ -41,6 +41,8 @@ use crate::{
 
 /// How often gauges are read.
 const OBSERVE_INTERVAL: Duration = Duration::from_secs(5);
+/// How often it is said of jobs that they wait; an ingress gives up a message of which it hears nothing for some 20 s.
+const WAITING_SIGN_INTERVAL: Duration = Duration::from_secs(5);
 /// What jobs get to hand over their claims once the budget of the drain is spent.
 const HANDOVER_GRACE: Duration = Duration::from_secs(3);
 
@@ -58,6 +60,9 @@ pub(crate) trait Handler: Send + Sync + 'static {
 
     /// Does the work. When `handover` is cancelled it hands over what it holds and ends soon.
     async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd;
+
+    /// These jobs wait for their turn: tells those who wait for their replies.
+    async fn say_waiting(&self, _jobs: Vec<Self::Job>) {}
 
     /// A partition became ours: what was remembered of its conversations may be old.
     fn assigned(&self) {}
@@ -84,6 +89,8 @@ pub(crate) struct JobLoop<H: Handler> {
     partitions: Partitions,
     running: JoinSet<(LaneKey, Queued<H::Job>, JobEnd)>,
     parked: Vec<(Instant, LaneKey, Queued<H::Job>)>,
+    /// At most one round of signs at a time.
+    signs: JoinSet<()>,
     handover: CancellationToken,
 }
 
@@ -110,6 +117,7 @@ enum Wake<J> {
     Aborted,
     Due,
     Observe,
+    SignDue,
     Source(SourceEvent),
 }
 
@@ -124,6 +132,7 @@ impl<H: Handler> JobLoop<H> {
             partitions: Partitions::default(),
             running: JoinSet::new(),
             parked: Vec::new(),
+            signs: JoinSet::new(),
             handover: CancellationToken::new(),
         }
     }
@@ -133,6 +142,8 @@ impl<H: Handler> JobLoop<H> {
         let mut sources = Sources::new(self.bus.clone(), H::SOURCES);
         let mut observe = interval(OBSERVE_INTERVAL);
         observe.set_missed_tick_behavior(MissedTickBehavior::Delay);
+        let mut sign = interval(WAITING_SIGN_INTERVAL);
+        sign.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             self.start_ready();
             let room = self.dispatcher.waiting() + self.parked.len() < self.config.queued_jobs_max;
@@ -143,6 +154,7 @@ impl<H: Handler> JobLoop<H> {
                 Some(ended) = self.running.join_next() => wake_of(ended),
                 () = sleep_until(due.unwrap_or_else(Instant::now)), if due.is_some() => Wake::Due,
                 _ = observe.tick() => Wake::Observe,
+                _ = sign.tick() => Wake::SignDue,
                 // Not polled, a consumer holds a bounded number of records: this is the back-pressure.
                 event = sources.next(), if room => Wake::Source(event),
             };
@@ -152,6 +164,7 @@ impl<H: Handler> JobLoop<H> {
                 Wake::Aborted => {}
                 Wake::Due => self.resume_due(),
                 Wake::Observe => self.observe(&sources),
+                Wake::SignDue => self.say_waiting(),
                 Wake::Source(event) => self.heard(&mut sources, event),
             }
         }
@@ -267,6 +280,21 @@ impl<H: Handler> JobLoop<H> {
         for (partition, open) in self.partitions.open() {
             let (topic, number) = label(partition);
             self.metrics.open_offsets.with_label_values(&[topic, &number]).set(i64::try_from(open).unwrap_or(i64::MAX));
+        }
+    }
+
+    /// Without a sign an ingress could not tell a message that waits behind a long reply from one that nobody has.
+    fn say_waiting(&mut self) {
+        while self.signs.try_join_next().is_some() {}
+        let parked = self.parked.iter().map(|(_, _, queued)| queued);
+        let jobs = self.dispatcher.jobs_waiting().chain(parked).filter_map(|queued| match &queued.work {
+            Work::Run(job) => Some(job.clone()),
+            Work::Bury(_) | Work::Park => None,
+        });
+        let jobs: Vec<_> = jobs.collect();
+        if self.signs.is_empty() && !jobs.is_empty() {
+            let handler = self.handler.clone();
+            self.signs.spawn(async move { handler.say_waiting(jobs).await });
         }
     }
 

@@ -77,6 +77,16 @@ pub(super) async fn a_beat_is_pushed_and_not_logged(world: World) {
     assert_eq!(world.log(&reply).await, []);
 }
 
+pub(super) async fn a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged(world: World) {
+    let mut listener = world.listen().await;
+    let reply = world.reply();
+    world.worker.say_waiting(&world.address, &reply).await.unwrap();
+    let sign = next(&mut listener).await;
+    assert_eq!((sign.seq, sign.attempt, sign.body), (0, 0, FrameBody::Beat));
+    assert_eq!(world.log(&reply).await, []);
+    assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
+}
+
 pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_does_not(world: World) {
     const BATCH: u64 = 512;
     let mut listener = world.listen().await;

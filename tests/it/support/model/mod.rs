@@ -26,6 +26,7 @@ pub(crate) struct ScriptedModel {
 struct Registered {
     script: Script,
     refused: u32,
+    calls: usize,
 }
 
 /// A request as it arrived.
@@ -82,7 +83,7 @@ impl ScriptedModel {
 
     /// What it does when asked for `name`; `name/marker` for questions that hold `[[marker]]`.
     pub(crate) fn register(&self, name: &str, script: Script) {
-        self.scripts.lock().unwrap().insert(name.to_owned(), Registered { script, refused: 0 });
+        self.scripts.lock().unwrap().insert(name.to_owned(), Registered { script, refused: 0, calls: 0 });
     }
 
     /// Every request for the model of this name, oldest first.
@@ -99,14 +100,15 @@ impl ScriptedModel {
         let key = marker(request.question()).map(|marker| format!("{}/{marker}", request.model));
         let key = key.filter(|key| scripts.contains_key(key)).unwrap_or_else(|| request.model.clone());
         let Some(registered) = scripts.get_mut(&key) else {
-            return wire::answer(&Script::says(&format!("You said: {}", request.question())), &request, open);
+            return wire::answer(&Script::says(&format!("You said: {}", request.question())), 0, &request, open);
         };
         let refusals = registered.script.refusals.clone();
         if registered.refused < refusals.times {
             registered.refused += 1;
             return wire::refusal(refusals.status, refusals.retry_after_s);
         }
-        wire::answer(&registered.script, &request, open)
+        registered.calls += 1;
+        wire::answer(&registered.script, registered.calls, &request, open)
     }
 }
 

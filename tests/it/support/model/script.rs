@@ -2,6 +2,9 @@
 
 use std::time::Duration;
 
+/// Stands in a text for the number of the call, so that the texts of two calls differ in every word.
+const CALL_MARK: &str = "###";
+
 /// A behaviour, built from a text and bent from there.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
@@ -74,6 +77,12 @@ impl Script {
         Self::says(&text).chunk_chars(6).paced(delay)
     }
 
+    /// The same, but each word begins with the number of the call: two texts that were joined are seen.
+    pub(crate) fn counts_by_call(words: usize, delay: Duration) -> Self {
+        let text: String = (0..words).map(|number| format!("{CALL_MARK}w{number:04} ")).collect();
+        Self::says(&text).chunk_chars(9).paced(delay)
+    }
+
     /// Never answers.
     pub(crate) fn silent() -> Self {
         Self::says("").ends(End::Silence)
@@ -119,13 +128,24 @@ impl Script {
         Self { first_call_chars: Some(first_call_chars), ..self }
     }
 
-    /// What one call does that brings this prefix: all of it, or what is left to say, or the part before a break.
-    pub(crate) fn for_call(&self, prefix: &str) -> Self {
+    /// The whole text of the one call whose text begins like this.
+    pub(crate) fn text_that_begins(&self, beginning: &str) -> String {
+        match beginning.get(..CALL_MARK.len()) {
+            Some(number) => self.text.replace(CALL_MARK, number),
+            None => self.text.clone(),
+        }
+    }
+
+    /// What the `number`-th call does, which brings this prefix: all of it, or what is left to say, or the part before
+    /// a break.
+    pub(crate) fn for_call(&self, number: usize, prefix: &str) -> Self {
         let prefix = if self.continues_prefix { prefix } else { "" };
+        let number = format!("{number:03}", number = number % 1_000);
+        let text = self.text_that_begins(if prefix.is_empty() { &number } else { prefix });
         let mut call = self.clone();
-        call.text = self.text.strip_prefix(prefix).unwrap_or(&self.text).to_owned();
+        call.text = text.strip_prefix(prefix).unwrap_or(&text).to_owned();
         if let Some(chars) = self.first_call_chars.filter(|_| prefix.is_empty()) {
-            call.text = self.text.chars().take(chars).collect();
+            call.text = text.chars().take(chars).collect();
             call.end = End::Cut;
         }
         call

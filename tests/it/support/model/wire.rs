@@ -14,13 +14,13 @@ use super::{End, RecordedRequest, Script};
 /// Longer than any test waits.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// The answer to a request that is not refused.
-pub(super) fn answer(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
+/// The answer to the `number`-th request that is not refused.
+pub(super) fn answer(script: &Script, number: usize, request: &RecordedRequest, open: Arc<()>) -> Response {
     if let Some((content_type, body)) = &script.instead {
         return ([("content-type", *content_type)], body.clone()).into_response();
     }
     if request.streams {
-        streamed(&script.for_call(request.assistant_prefix()), request, open)
+        streamed(&script.for_call(number, request.assistant_prefix()), request, open)
     } else {
         whole(script, request)
     }

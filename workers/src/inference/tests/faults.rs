@@ -156,6 +156,10 @@ impl Relay for FaultyRelay {
         self.up()?.answer_patch(to, patch, outcome).await
     }
 
+    async fn say_waiting(&self, to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {
+        self.up()?.say_waiting(to, reply).await
+    }
+
     async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
         self.up()?.listen(ingress).await
     }

@@ -151,8 +151,15 @@ impl World {
     }
 
     pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
-        let handover = CancellationToken::new();
-        let run = Box::pin(answer::run(inference, job, &handover));
+        let (handover, inherited) = (CancellationToken::new(), false.into());
+        let run = Box::pin(answer::run(inference, job, &inherited, &handover));
+        timeout(WAIT, run).await.expect("the job ends")
+    }
+
+    /// Runs a job that another worker may be working on.
+    pub(super) async fn run_inherited(&self, job: &AnswerJob) -> JobEnd {
+        let (handover, inherited) = (CancellationToken::new(), true.into());
+        let run = Box::pin(answer::run(&self.inference, job, &inherited, &handover));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
@@ -167,12 +174,12 @@ impl World {
 
     /// Runs until `ready`, then asks the worker to hand over.
     pub(super) async fn hand_over_when(&self, job: &AnswerJob, ready: impl AsyncFnMut() -> bool) -> JobEnd {
-        let (inference, handover) = (self.patient(), CancellationToken::new());
+        let (inference, handover, inherited) = (self.patient(), CancellationToken::new(), false.into());
         let ask = async {
             eventually("it is so far", ready).await;
             handover.cancel();
         };
-        tokio::join!(Box::pin(answer::run(&inference, job, &handover)), ask).0
+        tokio::join!(Box::pin(answer::run(&inference, job, &inherited, &handover)), ask).0
     }
 
     /// Whether the log of the relay that runs now holds the end.
