@@ -32,7 +32,7 @@ pub struct IngressConfig {
     pub stalled_client_timeout_ms: u64,
     /// Requests that one HTTP/2 connection may have open.
     pub http2_streams_max: u32,
-    /// How long an accepted message may take to be durable.
+    /// How long an accepted message may take to be durable; with the note that voids it the client has its 503 within 3 s.
     pub publish_timeout_ms: u64,
     /// How long a reply may stay unheard of before its request is refused; the message is answered all the same.
     pub first_frame_timeout_ms: u64,
@@ -75,7 +75,7 @@ impl Default for IngressConfig {
             admin_body_bytes_max: 8 << 20,
             stalled_client_timeout_ms: 20_000,
             http2_streams_max: 100,
-            publish_timeout_ms: 3000,
+            publish_timeout_ms: 2500,
             first_frame_timeout_ms: 20_000,
             log_poll_ms: 1250,
             reader_poll_ms: 100,

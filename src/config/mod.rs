@@ -19,6 +19,8 @@ use toml::{Table, Value};
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
 const SECRET_KEYS: [&str; 5] = ["secret", "admin.token", "redis.url", "scylla.password", "model.api_key"];
+/// Words in the names of librdkafka properties whose values are never printed.
+const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
 const HIDDEN: &str = "(hidden)";
 
 /// The effective configuration.
@@ -130,15 +132,16 @@ impl Config {
     fn from_table(table: Table, mistakes: &mut Vec<String>) -> Option<Self> {
         // Each section is read before the first `?`, so that one call tells the mistakes of all of them.
         let top = section::<TopLevel>(&without_sections(&table), "", mistakes);
-        let ingress = named_section(&table, "ingress", mistakes);
+        let ingress = named_section::<IngressConfig>(&table, "ingress", mistakes);
         let ops = named_section(&table, "ops", mistakes);
         let admin = named_section(&table, "admin", mistakes);
         let bus = named_section::<BusConfig>(&table, "bus", mistakes);
         let redis = named_section::<RedisConfig>(&table, "redis", mistakes);
         let scylla = named_section::<ScyllaConfig>(&table, "scylla", mistakes);
         let model = named_section::<ModelConfig>(&table, "model", mistakes);
-        let workers = named_section(&table, "workers", mistakes);
+        let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
         let telemetry = named_section(&table, "telemetry", mistakes);
+        check_figures(ingress.as_ref(), workers.as_ref(), mistakes);
         let top = top?;
         check(&top, model.as_ref(), mistakes);
         Some(Self {
@@ -169,6 +172,7 @@ impl Config {
         for path in SECRET_KEYS {
             hide(&mut table, path);
         }
+        hide_properties(&mut table);
         toml::to_string_pretty(&table).unwrap_or_default()
     }
 }
@@ -195,6 +199,12 @@ fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>
     if model.is_some_and(|model| !model.base_url.is_empty() && model.name.is_empty()) {
         mistakes.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
     }
+}
+
+fn check_figures(ingress: Option<&IngressConfig>, workers: Option<&WorkersConfig>, mistakes: &mut Vec<String>) {
+    mistakes.extend(ingress.map(IngressConfig::mistakes).unwrap_or_default());
+    let problems = workers.map(WorkersConfig::problems).unwrap_or_default();
+    mistakes.extend(problems.into_iter().map(|(key, reason)| format!("workers.{key} {reason}")));
 }
 
 fn read_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
@@ -248,6 +258,17 @@ fn optional_secret<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<
     Ok(if text.is_empty() { None } else { Some(text.into()) })
 }
 
+/// Properties of the Kafka client are the operator's own, so that only their names tell which are secret.
+fn hide_properties(table: &mut Table) {
+    let bus = table.get_mut("bus").and_then(Value::as_table_mut);
+    let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else { return };
+    for (name, value) in properties.iter_mut() {
+        if SECRET_PROPERTY_WORDS.iter().any(|word| name.contains(word)) {
+            *value = HIDDEN.into();
+        }
+    }
+}
+
 fn hide(table: &mut Table, path: &str) {
     let mut keys = path.split('.');
     let (Some(first), second) = (keys.next(), keys.next()) else { return };
@@ -259,5 +280,87 @@ fn hide(table: &mut Table, path: &str) {
         && slot.as_str().is_some_and(|text| !text.is_empty())
     {
         *slot = HIDDEN.into();
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde::Serialize;
+
+    use super::*;
+
+    fn loaded(environment: &[(&str, &str)]) -> Result<Config, ConfigMistakes> {
+        let environment = environment.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        Config::from_layers(None, &environment)
+    }
+
+    fn shipped(section: &str) -> serde_json::Value {
+        let table: Table = DEFAULTS.parse().unwrap();
+        serde_json::to_value(&table[section]).unwrap()
+    }
+
+    fn json(defaults: impl Serialize) -> serde_json::Value {
+        serde_json::to_value(defaults).unwrap()
+    }
+
+    #[test]
+    fn the_shipped_file_names_every_key_with_the_default_of_the_code() {
+        assert_eq!(shipped("ingress"), json(IngressConfig::default()));
+        assert_eq!(shipped("workers"), json(WorkersConfig::default()));
+        assert!(loaded(&[]).is_ok());
+    }
+
+    #[test]
+    fn the_cluster_profile_refuses_to_start_without_the_installation_secret() {
+        let mistakes = loaded(&[("SWITCHBOARD__PROFILE", "cluster")]).unwrap_err().to_string();
+        assert!(mistakes.contains("SWITCHBOARD__SECRET"), "{mistakes}");
+    }
+
+    #[test]
+    fn mistakes_of_all_sections_are_told_together() {
+        let mistakes = loaded(&[
+            ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
+            ("SWITCHBOARD__TELEMETRY__LOG_FORMAT", "loud"),
+            ("SWITCHBOARD__NAMESPACE", "a b"),
+            ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
+            ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
+        ]);
+        let mistakes = mistakes.unwrap_err().to_string();
+        for key in ["listen", "log_format", "namespace"] {
+            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
+        }
+    }
+
+    #[test]
+    fn figures_that_cannot_work_are_refused_with_their_keys() {
+        let mistakes =
+            loaded(&[("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"), ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0")]);
+        let mistakes = mistakes.unwrap_err().to_string();
+        assert!(mistakes.contains("ingress.log_poll_ms") && mistakes.contains("workers.in_flight_max"), "{mistakes}");
+    }
+
+    #[test]
+    fn the_usual_openai_variables_set_the_model_and_our_own_win() {
+        let usual = [("OPENAI_BASE_URL", "http://a/v1"), ("OPENAI_MODEL", "m")];
+        let config = loaded(&usual).unwrap();
+        assert_eq!((config.model.base_url.as_str(), config.model.name.as_str()), ("http://a/v1", "m"));
+        let ours = loaded(&[usual[0], usual[1], ("SWITCHBOARD__MODEL__NAME", "n")]).unwrap();
+        assert_eq!(ours.model.name, "n");
+    }
+
+    #[test]
+    fn secrets_are_hidden_where_the_configuration_is_printed() {
+        let config = loaded(&[
+            ("SWITCHBOARD__SECRET", "canary-installation-secret"),
+            ("SWITCHBOARD__ADMIN__TOKEN", "canary-admin"),
+            ("SWITCHBOARD__REDIS__URL", "redis://:canary-redis@127.0.0.1"),
+            ("SWITCHBOARD__SCYLLA__PASSWORD", "canary-scylla"),
+            ("OPENAI_API_KEY", "canary-model"),
+        ]);
+        let mut config = config.unwrap();
+        let properties = config.table["bus"]["properties"].as_table_mut().unwrap();
+        properties.insert("sasl.password".into(), "canary-kafka".into());
+        let printed = config.to_toml();
+        assert!(printed.contains(HIDDEN) && !printed.contains("canary"), "{printed}");
     }
 }

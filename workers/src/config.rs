@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 
 /// The `[workers]` section of the configuration.
-#[derive(Clone, Debug, Deserialize)]
+#[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct WorkersConfig {
     /// Turns that run at once in this process.
@@ -78,7 +78,7 @@ impl Default for WorkersConfig {
             provider_retry_delay_max_ms: 2_000,
             provider_body_bytes_max: 32 << 20,
             reply_bytes_max: 65_536,
-            history_messages_max: 40,
+            history_messages_max: 200,
             history_cache_bytes_max: 64 << 20,
             prompt_tokens_max: 12_000,
             store_grace_ms: 300_000,
