@@ -125,6 +125,17 @@ impl ApiError {
         Self::new(ErrorCode::Internal, "the request failed inside the service")
     }
 
+    /// Its code.
+    pub(crate) const fn code(&self) -> Option<ErrorCode> {
+        self.0.code
+    }
+
+    /// The same error on a route that gives it no code.
+    pub(crate) fn without_code(mut self) -> Self {
+        self.0.code = None;
+        self
+    }
+
     /// Names the field or header concerned.
     pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
         self.0.param = Some(param.into());

@@ -18,10 +18,14 @@ mod client_address;
 mod key_headers;
 mod origin;
 mod reachable;
+mod reachable_team;
 
 mod body;
 mod fields;
 mod turn;
+
+mod accept;
+mod idempotency;
 
 mod publish;
 mod reply;

@@ -4,11 +4,12 @@ use std::time::Duration;
 
 use switchboard_backends::bus::OutgoingRecord;
 use switchboard_schemas::{
-    ids::RequestId,
+    chat_job::ChatJob,
+    ids::{ConversationId, RequestId},
     inference_job::{AnswerJob, ConversationJob},
     topics::Topic,
     turn::Turn,
-    versioned,
+    versioned::{self, Record},
 };
 
 use crate::{
@@ -22,12 +23,46 @@ const PUBLISH_GRACE: Duration = Duration::from_millis(500);
 /// How long the relay may take to note that a publish is void; the client already waits for its refusal.
 const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 
+/// An accepted message on its way to whoever answers it.
+#[derive(Clone)]
+pub(crate) enum TurnJob {
+    /// An agent was addressed.
+    Agent(AnswerJob),
+    /// A team was addressed: who answers is decided behind the bus.
+    Team(ChatJob),
+}
+
+impl TurnJob {
+    /// The message.
+    pub(crate) const fn turn(&self) -> &Turn {
+        match self {
+            Self::Agent(job) => &job.turn,
+            Self::Team(job) => &job.turn,
+        }
+    }
+
+    /// The message, to be named anew.
+    pub(crate) const fn turn_mut(&mut self) -> &mut Turn {
+        match self {
+            Self::Agent(job) => &mut job.turn,
+            Self::Team(job) => &mut job.turn,
+        }
+    }
+}
+
 /// Publishes the job of a message; once this returns `Ok`, the message is answered whatever dies.
-pub(crate) async fn publish_answer(state: &AppState, job: &AnswerJob) -> ApiResult<()> {
-    let record = ConversationJob::Answer(Box::new(job.clone()));
-    let published = publish(state, Topic::Jobs, &record, &job.turn.request_id).await;
+pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
+    let published = match job {
+        TurnJob::Agent(answer) => {
+            let record = ConversationJob::Answer(Box::new(answer.clone()));
+            publish(state, Topic::Jobs, &record, &answer.turn.request_id).await
+        }
+        TurnJob::Team(chat) => {
+            send(state, Topic::Route, &chat.turn.conversation_id, chat, &chat.turn.request_id).await
+        }
+    };
     if published.is_err() {
-        void(state, &job.turn).await;
+        void(state, job.turn()).await;
     }
     published
 }
@@ -39,10 +74,20 @@ pub(crate) async fn publish(
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
+    send(state, topic, job.conversation_id(), job, request_id).await
+}
+
+async fn send(
+    state: &AppState,
+    topic: Topic,
+    conversation: &ConversationId,
+    job: &impl Record,
+    request_id: &RequestId,
+) -> ApiResult<()> {
     let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
     inject_trace(&mut headers);
-    let record = OutgoingRecord { topic, key: job.conversation_id().as_str().to_owned(), payload, headers };
+    let record = OutgoingRecord { topic, key: conversation.as_str().to_owned(), payload, headers };
     let timeout = state.config.publish_timeout();
     // The bus keeps its own time; ours is for one that does not.
     match tokio::time::timeout(timeout + PUBLISH_GRACE, state.backends.bus.publish(record, timeout)).await {
@@ -60,7 +105,7 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
 
 /// The record may still arrive later; its client has been told that it was not accepted.
 async fn void(state: &AppState, turn: &Turn) {
-    let void = state.backends.relay.void(&turn.conversation_id, &turn.publish_nonce);
+    let void = state.backends.relay.void(&turn.reply_id(), &turn.publish_nonce);
     if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
         tracing::warn!(message.id = %turn.message_id, "refused message could not be voided");
     }

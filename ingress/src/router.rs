@@ -13,7 +13,7 @@ use crate::{
     admin,
     error::{ApiError, ErrorCode},
     observe::observe,
-    routes::{agent, agent_chat, conversation, widget},
+    routes::{agent, agent_chat, conversation, team_chat, widget},
     state::AppState,
 };
 
@@ -24,6 +24,7 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/public/agents/{agent}", get(agent::get))
         .route("/api/public/agents/{agent}/widget", get(widget::get))
         .route("/api/public/agents/{agent}/conversations/{session}", get(conversation::get).patch(conversation::patch))
+        .route("/api/public/teams/{team}/chat", post(team_chat::post))
         .merge(routes_with_empty_ids())
         .route("/api/admin/apply", post(admin::apply_document))
         .method_not_allowed_fallback(async || {
@@ -45,6 +46,7 @@ fn routes_with_empty_ids() -> Router<AppState> {
         .route("/api/public/agents//conversations/", conversation.clone())
         .route("/api/public/agents//conversations/{session}", conversation.clone())
         .route("/api/public/agents/{agent}/conversations/", conversation)
+        .route("/api/public/teams//chat", post(team_chat::post))
 }
 
 /// The panic's message may hold anything; the hook of the process has already written where it happened.

@@ -6,9 +6,10 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::Bytes;
 use switchboard_schemas::{
     ids::MessageId,
-    inference_job::{AnswerJob, ConversationJob},
+    inference_job::{AnswerJob, ConversationJob, Routed},
     reply_event::{Frame, ReplyEnd},
     topics::Topic,
+    turn::Turn,
 };
 use tokio::time::Instant;
 
@@ -18,7 +19,10 @@ use super::{
     recovery,
     registry::ReplySlot,
 };
-use crate::{publish::publish, state::AppState};
+use crate::{
+    publish::{TurnJob, publish},
+    state::AppState,
+};
 
 /// How soon a gap that could not be closed is looked at again: its bytes are on their way from one place to another.
 const GAP_RETRY: Duration = Duration::from_millis(200);
@@ -48,7 +52,7 @@ pub(crate) enum Loss {
 /// One client's view of one reply.
 pub(crate) struct Follower {
     state: AppState,
-    job: AnswerJob,
+    job: TurnJob,
     reply: MessageId,
     slot: ReplySlot,
     assembly: ReplyAssembly,
@@ -69,11 +73,11 @@ enum Wake {
 
 impl Follower {
     /// Follows the reply to `job`, whose slot was taken before the job was published.
-    pub(crate) fn new(state: AppState, job: AnswerJob, slot: ReplySlot) -> Self {
+    pub(crate) fn new(state: AppState, job: TurnJob, slot: ReplySlot) -> Self {
         state.metrics.replies_open.inc();
         let now = Instant::now();
         Self {
-            reply: job.turn.reply_id(),
+            reply: job.turn().reply_id(),
             patience: Patience::new(&state.config, now),
             next_look: now + Duration::from_millis(state.config.log_poll_ms),
             state,
@@ -86,14 +90,24 @@ impl Follower {
         }
     }
 
+    /// Follows a reply that was asked for before, beginning with what is known of it. Whoever asked first looks after its
+    /// worker.
+    pub(crate) fn joining(state: AppState, job: TurnJob, slot: ReplySlot, known: Vec<Frame>) -> Self {
+        let mut this = Self::new(state, job, slot);
+        this.patience.leave_takeovers();
+        this.backlog = known.into();
+        this.next_look = Instant::now();
+        this
+    }
+
     /// What is known of the reply.
     pub(crate) const fn assembly(&self) -> &ReplyAssembly {
         &self.assembly
     }
 
-    /// The job whose reply this is.
-    pub(crate) const fn job(&self) -> &AnswerJob {
-        &self.job
+    /// The message whose reply this is.
+    pub(crate) const fn turn(&self) -> &Turn {
+        self.job.turn()
     }
 
     /// The process's shared state.
@@ -234,7 +248,7 @@ impl Follower {
     }
 
     async fn read_store(&mut self) {
-        let read = recovery::read_store(&self.state, &self.job.turn.org_id, &self.reply).await;
+        let read = recovery::read_store(&self.state, &self.job.turn().org_id, &self.reply).await;
         self.patience.store(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => self.backlog.extend(frames),
@@ -248,13 +262,25 @@ impl Follower {
             self.patience.relay(false, Instant::now());
             return;
         }
-        let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..self.job.clone() };
+        let Some(job) = self.answer_job().await else { return };
+        let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
         let request_id = job.turn.request_id.clone();
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
         // A failure is counted where it happens; the next silence tries again.
         let _ = publish(&self.state, Topic::JobsRetry, &ConversationJob::Answer(Box::new(job)), &request_id).await;
         self.patience.taken_over(Instant::now());
+    }
+
+    /// The job as the worker had it; none while a team's message has nobody to answer it, and so no worker either.
+    async fn answer_job(&self) -> Option<AnswerJob> {
+        let job = match &self.job {
+            TurnJob::Agent(job) => return Some(job.clone()),
+            TurnJob::Team(job) => job,
+        };
+        let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;
+        let routed = Routed { team_id: job.team_id.clone(), reason: decided.reason };
+        Some(AnswerJob { agent_id: decided.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 })
     }
 
     fn look_interval(&self) -> Duration {

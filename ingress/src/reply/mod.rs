@@ -9,7 +9,7 @@ pub(crate) mod registry;
 
 pub(crate) mod follower;
 mod patience;
-mod recovery;
+pub(crate) mod recovery;
 
 mod failure;
 mod headers;

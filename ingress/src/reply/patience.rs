@@ -121,6 +121,11 @@ impl Patience {
         self.last_sign = now;
     }
 
+    /// Another follower gives a silent reply to the next worker.
+    pub(crate) const fn leave_takeovers(&mut self) {
+        self.takeovers_left = 0;
+    }
+
     const fn give_up(&self) -> Verdict {
         if self.heard { Verdict::GiveUpSilent } else { Verdict::GiveUpUnheard }
     }

@@ -10,7 +10,7 @@ use tokio::time::Instant;
 use super::{
     failure,
     follower::{Follower, Next},
-    headers::{self, HeaderFacts},
+    headers::{self, HeaderFacts, RoutedFacts},
 };
 use crate::error::ApiResult;
 
@@ -47,12 +47,14 @@ pub(crate) async fn respond(mut follower: Follower, arrived: Instant) -> ApiResu
 
 fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
     let assembly = follower.assembly();
-    let turn = &follower.job().turn;
+    let turn = follower.turn();
+    let head = assembly.head();
     let headers = headers::of_reply(&HeaderFacts {
         conversation_id: &turn.conversation_id,
         reply_id: &turn.reply_id(),
         generation: assembly.generation(),
-        model: assembly.head().map(|head| head.model.as_str()),
+        model: head.map(|head| head.model.as_str()),
+        routed: head.and_then(RoutedFacts::of),
         ui_spec: assembly.ui_spec(),
     });
     move |body| {
@@ -81,7 +83,7 @@ async fn more(mut follower: Follower) -> Option<(Result<Bytes, BrokenOff>, Rest)
         }
         Next::Ended(_) | Next::Lost(_) => {
             count(&follower, "broken");
-            tracing::info!(message.id = %follower.job().turn.reply_id(), "reply broken off");
+            tracing::info!(message.id = %follower.turn().reply_id(), "reply broken off");
             // Hyper flushes when a body has nothing to give; an error right behind bytes would take them back.
             tokio::task::yield_now().await;
             Some((Err(BrokenOff), Rest::Over))

@@ -5,17 +5,17 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use http::request::Parts;
 use switchboard_schemas::ids::RequestId;
 
 use crate::{
+    accept::accept,
     body::{self, BodyLimits},
-    client_address::{PeerAddress, client_address, kept},
     error::ApiResult,
+    idempotency::Repeat,
     observe::ArrivedAt,
-    publish::publish_answer,
+    publish::TurnJob,
     reachable::{AgentChat, ReachableAgent},
-    reply::{follower::Follower, text},
+    reply::text,
     state::AppState,
     turn::{ChatBody, TurnContext},
 };
@@ -31,15 +31,7 @@ pub(crate) async fn post(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let chat = ChatBody::parse(&body::parse_object(&body)?, agent.settings.limits.max_message_length)?;
-    let job = chat.into_agent_job(&caller, &agent, turn_context(&state, request_id, &parts));
-    // Before the publish: a worker can be faster than the bus's acknowledgement.
-    let slot = state.registry.wait_for_reply(job.turn.reply_id());
-    publish_answer(&state, &job).await?;
-    text::respond(Follower::new(state, job, slot), arrived).await
-}
-
-fn turn_context(state: &AppState, request_id: RequestId, parts: &Parts) -> TurnContext {
-    let peer = parts.extensions.get::<PeerAddress>();
-    let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
-    TurnContext { request_id, ingress_id: state.ingress_id.clone(), ip_address: address.map(kept) }
+    let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
+    let job = chat.into_agent_job(&caller, &agent, TurnContext::of(&state, request_id, &parts));
+    text::respond(accept(state, TurnJob::Agent(job), repeat).await?, arrived).await
 }

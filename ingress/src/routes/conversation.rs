@@ -7,20 +7,20 @@ use axum::{
 };
 use serde_json::json;
 use switchboard_schemas::{
-    conversation::Conversation,
     ids::{EventId, RequestId},
     inference_job::PatchJob,
     time::Timestamp,
 };
 
 use super::{
+    conversation_lookup::{find, named},
     conversation_page::{ConversationView, Page},
     conversation_patch::{Changes, apply},
 };
 use crate::{
     body::{self, BodyLimits},
     error::ApiResult,
-    reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
+    reachable::{ConversationAccess, ReachableAgent},
     state::AppState,
 };
 
@@ -31,7 +31,7 @@ pub(crate) async fn get(
     reached: ReachableAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
     let page = Page::parse(query.as_deref().unwrap_or_default());
-    let conversation = existing_conversation(&state, &reached).await?;
+    let conversation = find(&state, &reached, &named(query.as_deref().unwrap_or_default())).await?;
     let org = reached.caller.org_id();
     let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
     Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
@@ -41,13 +41,14 @@ pub(crate) async fn get(
 pub(crate) async fn patch(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
+    RawQuery(query): RawQuery,
     reached: ReachableAgent<ConversationAccess>,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = Changes::parse(&body::parse_object(&body)?)?;
-    let conversation = existing_conversation(&state, &reached).await?;
+    let conversation = find(&state, &reached, &named(query.as_deref().unwrap_or_default())).await?;
     if !changes.is_empty() {
         let job = PatchJob {
             event_id: EventId::of(request_id.as_str(), "conversation.updated"),
@@ -63,13 +64,4 @@ pub(crate) async fn patch(
         apply(&state, job).await?;
     }
     Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
-}
-
-async fn existing_conversation(
-    state: &AppState,
-    reached: &ReachableAgent<ConversationAccess>,
-) -> ApiResult<Conversation> {
-    let id = reached.conversation_id()?;
-    let found = state.backends.store.conversation(reached.caller.org_id(), &id).await?;
-    found.ok_or_else(conversation_not_found)
 }
