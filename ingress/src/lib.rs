@@ -42,6 +42,8 @@ pub use config::IngressConfig;
 pub use server::Ingress;
 
 #[cfg(test)]
+mod accept_tests;
+#[cfg(test)]
 mod apply_tests;
 #[cfg(test)]
 mod chat_tests;

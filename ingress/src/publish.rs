@@ -57,9 +57,7 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
             let record = ConversationJob::Answer(Box::new(answer.clone()));
             publish(state, Topic::Jobs, &record, &answer.turn.request_id).await
         }
-        TurnJob::Team(chat) => {
-            send(state, Topic::Route, &chat.turn.conversation_id, chat, &chat.turn.request_id).await
-        }
+        TurnJob::Team(chat) => send(state, Topic::Route, &chat.turn.conversation_id, chat, &chat.turn.request_id).await,
     };
     if published.is_err() {
         void(state, job.turn()).await;
@@ -105,7 +103,8 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
 
 /// The record may still arrive later; its client has been told that it was not accepted.
 async fn void(state: &AppState, turn: &Turn) {
-    let void = state.backends.relay.void(&turn.reply_id(), &turn.publish_nonce);
+    let reply = turn.reply_id();
+    let void = state.backends.relay.void(&reply, &turn.publish_nonce);
     if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
         tracing::warn!(message.id = %turn.message_id, "refused message could not be voided");
     }

@@ -27,8 +27,8 @@ mod claim_state_properties;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
-pub mod redis;
 mod memory_book;
+pub mod redis;
 mod reply_log;
 
 use std::time::Duration;

@@ -18,7 +18,8 @@ use switchboard_schemas::{
 use super::{
     ReplyRecord, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, latest_first, page_range, read_page,
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, latest_first, page_range,
+        read_page,
     },
 };
 use crate::sqlite::SqliteDatabase;

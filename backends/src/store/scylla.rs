@@ -21,7 +21,8 @@ use tokio::sync::OnceCell;
 use super::{
     ReplyRecord, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, latest_first, page_range, read_page,
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, column, decode, latest_first, page_range,
+        read_page,
     },
 };
 use crate::scylla_link::ScyllaLink;

@@ -284,9 +284,8 @@ impl Store for FakeStore {
     ) -> Result<Vec<ConversationId>, StoreError> {
         self.answers()?;
         let links = self.links.lock().unwrap();
-        let found = links
-            .iter()
-            .filter(|link| link.org_id == *org && link.agent_id == *agent && link.session_id == *session);
+        let found =
+            links.iter().filter(|link| link.org_id == *org && link.agent_id == *agent && link.session_id == *session);
         Ok(found.map(|link| link.conversation_id.clone()).collect())
     }
 
