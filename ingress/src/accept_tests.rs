@@ -69,7 +69,8 @@ async fn without_the_relay_only_requests_with_a_key_are_refused() {
             world.relay.append_frame(&reply_of(&job), frame);
         }
     };
-    let chat = world.send("POST", &World::agent_path("/chat"), BODY);
+    let path = World::agent_path("/chat");
+    let chat = world.send("POST", &path, BODY);
     assert_eq!(tokio::join!(chat, published).0.text, "ok");
 }
 

@@ -7,6 +7,8 @@ use super::words::{Word, likeness, words};
 
 /// What a phrase adds that is met whole and has more than one word.
 const WHOLE_PHRASE: f64 = 0.5;
+/// Words between two phrases of a list.
+const JOINING_WORDS: [&str; 4] = [" and ", " or ", " & ", " und "];
 /// Words of a reason, so that it stays a line.
 const REASON_WORDS_MAX: usize = 3;
 
@@ -44,7 +46,8 @@ pub(super) fn fits(message: &str, profiles: &[Profile<'_>]) -> Vec<Fit> {
 
 impl Member {
     fn of(profile: &Profile<'_>) -> Self {
-        let phrases = profile.specialization.split([',', ';', '.', '\n', '/']);
+        let list = JOINING_WORDS.iter().fold(profile.specialization.to_owned(), |list, word| list.replace(word, ","));
+        let phrases = list.split([',', ';', '.', '\n', '/']);
         let all = [profile.specialization, profile.description, profile.name].join("\n");
         Self {
             words: words(&all),

@@ -195,7 +195,7 @@ async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_
         assert_eq!(decided(&workers[(number + 1) % 2], &job).await, decision, "a repeat reads it back");
         *counts.entry(decision.agent_id).or_insert(0_i32) += 1;
         let of = |slug| counts.get(&AgentId::derive(&secret(), &org(), slug)).copied().unwrap_or_default();
-        assert!((of("shop") - of("desk")).abs() <= 1 && of("shop") + of("desk") == counts.values().sum());
+        assert!((of("shop") - of("desk")).abs() <= 1 && of("shop") + of("desk") == counts.values().sum::<i32>());
     }
 }
 
