@@ -18,7 +18,6 @@ macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $status:ident, $title:literal;)*) => {
         /// A code that clients can rely on: a code's name and status never change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-        #[cfg_attr(not(test), expect(dead_code, reason = "the table is the contract's, whole before each route is"))]
         pub(crate) enum ErrorCode { $($(#[$doc])* $variant,)* }
 
         impl ErrorCode {
@@ -123,6 +122,17 @@ impl ApiError {
     pub(crate) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "request failed inside");
         Self::new(ErrorCode::Internal, "the request failed inside the service")
+    }
+
+    /// Its code.
+    pub(crate) const fn code(&self) -> Option<ErrorCode> {
+        self.0.code
+    }
+
+    /// The same error on a route that gives it no code.
+    pub(crate) fn without_code(mut self) -> Self {
+        self.0.code = None;
+        self
     }
 
     /// Names the field or header concerned.

@@ -21,14 +21,18 @@ mod key_headers;
 mod limits;
 mod origin;
 mod reachable;
+mod reachable_team;
 
 mod body;
 mod fields;
 mod turn;
 
-mod messages;
+mod accept;
+mod idempotency;
 mod publish;
 mod reply;
+
+mod messages;
 
 mod routes;
 
@@ -41,6 +45,8 @@ pub use client_address::Network;
 pub use config::IngressConfig;
 pub use server::Ingress;
 
+#[cfg(test)]
+mod accept_tests;
 #[cfg(test)]
 mod apply_tests;
 #[cfg(test)]

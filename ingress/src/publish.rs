@@ -4,11 +4,13 @@ use std::time::Duration;
 
 use switchboard_backends::bus::OutgoingRecord;
 use switchboard_schemas::{
-    ids::RequestId,
+    chat_job::ChatJob,
+    conversation::ConversationOwner,
+    ids::{AgentId, ConversationId, RequestId},
     inference_job::{AnswerJob, ConversationJob},
     topics::Topic,
     turn::Turn,
-    versioned,
+    versioned::{self, Record},
 };
 
 use crate::{
@@ -22,14 +24,59 @@ const PUBLISH_GRACE: Duration = Duration::from_millis(500);
 /// How long the relay may take to note that a publish is void; the client already waits for its refusal.
 const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Publishes the job of a message; once this returns `Ok`, the message is answered whatever dies.
-pub(crate) async fn publish_answer(state: &AppState, job: &AnswerJob) -> ApiResult<()> {
-    let record = ConversationJob::Answer(Box::new(job.clone()));
-    let published = publish(state, Topic::Jobs, &record, &job.turn.request_id).await;
-    if published.is_err() {
-        void(state, &job.turn).await;
+/// An accepted message on its way to whoever answers it.
+#[derive(Clone)]
+pub(crate) enum TurnJob {
+    /// An agent was addressed.
+    Agent(AnswerJob),
+    /// A team was addressed: who answers is decided behind the bus.
+    Team(ChatJob),
+}
+
+impl TurnJob {
+    /// The message.
+    pub(crate) const fn turn(&self) -> &Turn {
+        match self {
+            Self::Agent(job) => &job.turn,
+            Self::Team(job) => &job.turn,
+        }
     }
-    published
+
+    /// The agent that was addressed; none for a team's message.
+    pub(crate) const fn agent_id(&self) -> Option<&AgentId> {
+        match self {
+            Self::Agent(job) => Some(&job.agent_id),
+            Self::Team(_) => None,
+        }
+    }
+
+    /// Whom the message was sent to.
+    pub(crate) fn owner(&self) -> ConversationOwner {
+        match self {
+            Self::Agent(job) => ConversationOwner::Agent(job.agent_id.clone()),
+            Self::Team(job) => ConversationOwner::Team(job.team_id.clone()),
+        }
+    }
+
+    /// The message, to be named anew.
+    pub(crate) const fn turn_mut(&mut self) -> &mut Turn {
+        match self {
+            Self::Agent(job) => &mut job.turn,
+            Self::Team(job) => &mut job.turn,
+        }
+    }
+}
+
+/// Publishes the job of a message; once this returns `Ok`, the message is answered whatever dies. What is refused is to
+/// be voided ([`void`]).
+pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
+    match job {
+        TurnJob::Agent(answer) => {
+            let record = ConversationJob::Answer(Box::new(answer.clone()));
+            publish(state, Topic::Jobs, &record, &answer.turn.request_id).await
+        }
+        TurnJob::Team(chat) => send(state, Topic::Route, &chat.turn.conversation_id, chat, &chat.turn.request_id).await,
+    }
 }
 
 /// Publishes a record of a conversation.
@@ -39,10 +86,20 @@ pub(crate) async fn publish(
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
+    send(state, topic, job.conversation_id(), job, request_id).await
+}
+
+async fn send(
+    state: &AppState,
+    topic: Topic,
+    conversation: &ConversationId,
+    job: &impl Record,
+    request_id: &RequestId,
+) -> ApiResult<()> {
     let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
     inject_trace(&mut headers);
-    let record = OutgoingRecord { topic, key: job.conversation_id().as_str().to_owned(), payload, headers };
+    let record = OutgoingRecord { topic, key: conversation.as_str().to_owned(), payload, headers };
     let timeout = state.config.publish_timeout();
     // The bus keeps its own time; ours is for one that does not.
     match tokio::time::timeout(timeout + PUBLISH_GRACE, state.backends.bus.publish(record, timeout)).await {
@@ -58,9 +115,11 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
     ApiError::unavailable("the message could not be accepted")
 }
 
-/// The record may still arrive later; its client has been told that it was not accepted.
-async fn void(state: &AppState, turn: &Turn) {
-    let void = state.backends.relay.void(&turn.conversation_id, &turn.publish_nonce);
+/// Takes a refused message back, with its place in the queue. Its record may still arrive later, and its client has been
+/// told that it was not accepted.
+pub(crate) async fn void(state: &AppState, turn: &Turn) {
+    let reply = turn.reply_id();
+    let void = state.backends.relay.void(&reply, &turn.publish_nonce);
     if !matches!(tokio::time::timeout(VOID_TIMEOUT, void).await, Ok(Ok(()))) {
         tracing::warn!(message.id = %turn.message_id, "refused message could not be voided");
     }

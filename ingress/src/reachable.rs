@@ -9,7 +9,7 @@ use switchboard_schemas::{
     agent::{Agent, Status},
     api_key::Scope,
     client_text::SessionId,
-    ids::{AgentId, ConversationId},
+    ids::AgentId,
 };
 
 use crate::{
@@ -72,10 +72,9 @@ pub(crate) struct ReachableAgent<P> {
 }
 
 impl ReachableAgent<ConversationAccess> {
-    /// The conversation that the path names; a session that cannot exist has none.
-    pub(crate) fn conversation_id(&self) -> ApiResult<ConversationId> {
-        let session: SessionId = self.session.parse().map_err(|_| conversation_not_found())?;
-        Ok(ConversationId::of_agent(self.caller.org_id(), &self.agent.id, &session))
+    /// The session that the path names; one that cannot exist has no conversation.
+    pub(crate) fn session_id(&self) -> ApiResult<SessionId> {
+        self.session.parse().map_err(|_| conversation_not_found())
     }
 }
 

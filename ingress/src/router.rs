@@ -15,7 +15,7 @@ use crate::{
     error::{ApiError, ErrorCode},
     limits::tell_limits,
     observe::observe,
-    routes::{agent, agent_chat, conversation, message, widget},
+    routes::{agent, agent_chat, conversation, message, team_chat, widget},
     security_headers::security_headers,
     state::AppState,
 };
@@ -30,6 +30,7 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/public/messages/{message}", get(message::get))
         .route("/api/public/messages/{message}/stream", get(message::stream))
         .route("/api/public/messages/{message}/cancel", post(message::cancel))
+        .route("/api/public/teams/{team}/chat", post(team_chat::post))
         .merge(routes_with_empty_ids())
         .route("/api/admin/apply", post(admin::apply_document))
         .method_not_allowed_fallback(async || {
@@ -54,6 +55,7 @@ fn routes_with_empty_ids() -> Router<AppState> {
         .route("/api/public/agents//conversations/", conversation.clone())
         .route("/api/public/agents//conversations/{session}", conversation.clone())
         .route("/api/public/agents/{agent}/conversations/", conversation)
+        .route("/api/public/teams//chat", post(team_chat::post))
 }
 
 /// The panic's message may hold anything; the hook of the process has already written where it happened.

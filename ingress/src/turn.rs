@@ -1,20 +1,27 @@
 //! Step 2 of the path: a body becomes a job. Ids are derived from what the request says, so that nothing needs a lock.
 
+use http::request::Parts;
 use serde_json::{Map, Value, json};
+use sha2::{Digest, Sha256};
 use switchboard_schemas::{
     agent::Agent,
+    chat_job::ChatJob,
     client_text::{SessionId, VisitorId},
     ids::{ConversationId, IngressId, MessageId, RequestId},
     inference_job::AnswerJob,
+    team::Team,
     time::Timestamp,
     turn::{Turn, Visitor},
 };
 
 use crate::{
     caller::Caller,
+    client_address::{PeerAddress, client_address, kept},
     error::{ApiError, ApiResult},
     fields,
     limits::Sender,
+    reply::shape::ReplyShape,
+    state::AppState,
 };
 
 /// Longest name of a visitor, in bytes.
@@ -27,6 +34,8 @@ pub(crate) struct ChatBody {
     session_id: SessionId,
     visitor: Visitor,
     metadata: Map<String, Value>,
+    /// The conversation that the client names, which only teams look at.
+    conversation: Option<String>,
 }
 
 /// What a turn is made of beside its body.
@@ -50,6 +59,7 @@ impl ChatBody {
             session_id,
             visitor: parse_visitor(body)?,
             metadata: fields::metadata(body)?.unwrap_or_default(),
+            conversation: None,
         })
     }
 
@@ -59,10 +69,46 @@ impl ChatBody {
         self.visitor.id.as_ref().map_or(session, |id| Sender::Visitor(id.as_str()))
     }
 
+    /// The same for a team's route, which knows one field more.
+    pub(crate) fn parse_for_team(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
+        let conversation = fields::optional_text(body, "conversationId")?.map(ToOwned::to_owned);
+        Ok(Self { conversation, ..Self::parse(body, message_chars_max)? })
+    }
+
     /// The job that answers this message.
     pub(crate) fn into_agent_job<P>(self, caller: &Caller<P>, agent: &Agent, context: TurnContext) -> AnswerJob {
         let conversation_id = ConversationId::of_agent(caller.org_id(), &agent.id, &self.session_id);
-        let turn = Turn {
+        let turn = self.into_turn(caller, conversation_id, context);
+        AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }
+    }
+
+    /// The job that finds who answers this message. A conversation's id follows from its team and session, so that a
+    /// named one belongs to both or is another.
+    pub(crate) fn into_team_job<P>(self, caller: &Caller<P>, team: &Team, context: TurnContext) -> ApiResult<ChatJob> {
+        let conversation_id = ConversationId::of_team(caller.org_id(), &team.id, &self.session_id);
+        if self.conversation.as_ref().is_some_and(|named| named != conversation_id.as_str()) {
+            return Err(ApiError::field("conversationId", "is not this team's conversation of this session"));
+        }
+        Ok(ChatJob { team_id: team.id.clone(), turn: self.into_turn(caller, conversation_id, context) })
+    }
+
+    /// What makes a repeat of this request the same request.
+    pub(crate) fn fingerprint(&self) -> String {
+        let visitor = &self.visitor;
+        let said = json!([
+            self.message,
+            self.session_id.as_str(),
+            self.conversation,
+            visitor.id.as_ref().map(VisitorId::as_str),
+            visitor.email,
+            visitor.name,
+            self.metadata,
+        ]);
+        hex(&Sha256::digest(said.to_string()))
+    }
+
+    fn into_turn<P>(self, caller: &Caller<P>, conversation_id: ConversationId, context: TurnContext) -> Turn {
+        Turn {
             org_id: caller.org_id().clone(),
             message_id: MessageId::new_in(&conversation_id),
             conversation_id,
@@ -77,9 +123,22 @@ impl ChatBody {
             accepted_at: Timestamp::now(),
             reply_to: context.reply_to,
             publish_nonce: RequestId::random().as_str().to_owned(),
-        };
-        AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }
+        }
     }
+}
+
+impl TurnContext {
+    /// The circumstances of a request.
+    pub(crate) fn of(state: &AppState, request_id: RequestId, shape: ReplyShape, parts: &Parts) -> Self {
+        let peer = parts.extensions.get::<PeerAddress>();
+        let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+        let reply_to = shape.waits().then(|| state.ingress_id.clone());
+        Self { request_id, reply_to, ip_address: address.map(kept) }
+    }
+}
+
+fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Counted in Unicode scalar values, as the widget counts them; bytes would let one side refuse what the other takes.
@@ -146,6 +205,27 @@ mod tests {
         let body = parse(&json!({"message": "m", "sessionId": "s", "visitorId": "v", "visitorEmail": null})).unwrap();
         assert_eq!(body.visitor.id.unwrap().as_str(), "v");
         assert_eq!(body.visitor.email, None);
+    }
+
+    #[test]
+    fn a_request_is_recognized_by_what_it_says_and_not_by_how() {
+        let print = |body: Value| ChatBody::parse_for_team(body.as_object().unwrap(), 5).unwrap().fingerprint();
+        let said = json!({"message": "m", "sessionId": "s", "metadata": {"a": 1, "b": 2}});
+        let again = json!({"stream": false, "metadata": {"b": 2, "a": 1}, "sessionId": "s", "message": "m"});
+        assert_eq!(print(said.clone()), print(again));
+        for (field, other) in [
+            ("message", json!("n")),
+            ("sessionId", json!("t")),
+            ("conversationId", json!("c")),
+            ("visitorId", json!("v")),
+            ("visitorEmail", json!("a@b.example")),
+            ("visitorName", json!("v")),
+            ("metadata", json!({"a": 1})),
+        ] {
+            let mut changed = said.clone();
+            changed[field] = other;
+            assert_ne!(print(said.clone()), print(changed), "{field}");
+        }
     }
 
     proptest! {

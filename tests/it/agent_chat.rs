@@ -173,23 +173,3 @@ async fn visitor_details_and_metadata_are_kept_with_the_conversation() {
     assert_eq!(metadata["items"], json!([1, 2]));
     assert!(metadata["ipAddress"].is_string(), "{metadata}");
 }
-
-#[tokio::test]
-async fn an_agent_with_a_shop_shows_products_in_a_header_of_plain_ascii() {
-    let service = SharedService::get().await;
-    let products = json!([
-        {"title": "Blue café mug", "price": "€9", "image": "https://shop.example/mug.png", "url": "https://shop.example/mug"},
-        {"title": "Blue teapot", "price": "$19", "image": "https://shop.example/pot.png", "url": "https://shop.example/pot"}
-    ]);
-    let settings = json!({"ecommerce": {"enabled": true, "products": products}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
-    organization.script(Script::says("Here are some blue things."));
-    let reply = organization.client().chat(organization.shop(), "s", "show me a blue mug please").await;
-    reply.complete();
-    let header = reply.required_header("x-ui-spec");
-    assert!(header.bytes().all(|byte| (0x20..0x7f).contains(&byte)), "{header}");
-    let spec: serde_json::Value = serde_json::from_str(&header).unwrap();
-    assert_eq!(spec["type"], "product-grid");
-    let mug = spec["data"].as_array().unwrap().iter().find(|item| item["title"] == "Blue café mug").unwrap().clone();
-    assert_eq!(mug, products[0]);
-}

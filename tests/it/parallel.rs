@@ -97,6 +97,34 @@ async fn a_message_that_waits_long_for_its_turn_is_answered_on_its_own_request()
 }
 
 #[tokio::test]
+async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the_others_are_answered() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("next")).await;
+    organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
+    let urls = service.public_urls();
+    let client = organization.client();
+    let body = json!({"message": "[[slow]] first", "sessionId": "s"});
+    let running = client.open_chat(organization.shop(), &body).await;
+    let others = (0..9).map(|number| {
+        let (client, agent) = (organization.client_at(&urls[number % urls.len()]), organization.shop().to_owned());
+        async move { client.chat(&agent, "s", &format!("waiting {number}")).await }
+    });
+    let (refused, answered): (Vec<_>, Vec<_>) =
+        join_all(others).await.into_iter().partition(|reply| reply.status == 429);
+    assert_eq!(refused.len(), 1);
+    for refused in refused {
+        let answer = refused.into_answer();
+        answer.assert_problem(429, Some("RATE_LIMITED"));
+        assert!(answer.header("retry-after").is_some());
+    }
+    for reply in &answered {
+        assert_eq!(reply.complete(), "next");
+    }
+    Reply::read(running).await.complete();
+    assert_eq!(client.chat(organization.shop(), "s", "later").await.complete(), "next");
+}
+
+#[tokio::test]
 async fn eight_may_wait_behind_a_running_reply_and_the_ninth_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("next")).await;

@@ -120,6 +120,66 @@ async fn the_conversation_is_read_through_any_member_that_answered_and_names_who
 }
 
 #[tokio::test]
+async fn an_agents_own_conversation_comes_first_and_the_teams_is_named_and_patched() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let client = organization.client();
+    let billing = organization.agent("billing");
+    let question = "I want a refund for my last invoice";
+    let reply = client.team_chat(organization.team("front"), "s", question).await;
+    let team_conversation = reply.required_header("x-conversation-id");
+    client.chat(billing, "s", "for you alone").await.complete();
+    let path = format!("/api/public/agents/{billing}/conversations/s");
+    assert_eq!(client.get(&path).await.json()["messages"][0]["content"], "for you alone");
+    let named = format!("{path}?conversationId={team_conversation}");
+    assert_eq!(client.get(&named).await.json()["messages"][0]["content"], question);
+    assert_eq!(client.patch(&named, &json!({"rating": 4})).await.status, 200);
+    assert_eq!(client.get(&named).await.json()["metadata"]["rating"], 4);
+    assert!(client.get(&path).await.json()["metadata"].get("rating").is_none());
+    let wrong = format!("{path}?conversationId=conv_{}", "0".repeat(26));
+    client.get(&wrong).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+}
+
+#[tokio::test]
+async fn a_message_to_a_team_is_as_long_as_its_strictest_agent_takes() {
+    let service = SharedService::get().await;
+    let short = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
+    let organization = OrganizationDocument::new()
+        .agent("billing", json!({}))
+        .agent("general", short)
+        .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
+        .apply(&service)
+        .await;
+    let reply = chat_in(&organization, json!({"message": "0123456789", "sessionId": "s"})).await;
+    reply.complete();
+    let refused = chat_in(&organization, json!({"message": "0123456789a", "sessionId": "s"})).await.into_answer();
+    let problem = refused.assert_problem(400, None);
+    assert_eq!((&problem["param"], &problem["details"]), (&json!("message"), &json!({"max": 10, "actual": 11})));
+}
+
+#[tokio::test]
+async fn a_repeated_message_to_a_team_is_one_message_and_one_turn_of_its_rotation() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "round-robin").await;
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let mut agents = vec![];
+    for session in ["a", "b", "c"] {
+        let mut replies = vec![];
+        for _ in 0..2 {
+            let body = json!({"message": "hi", "sessionId": session});
+            let request = organization.client().request(Method::POST, &path).header("idempotency-key", session);
+            let reply = Reply::read(request.json(&body).send().await.unwrap()).await;
+            reply.complete();
+            replies.push((reply.required_header("x-message-id"), reply.required_header("x-agent-id")));
+        }
+        assert_eq!(replies[0], replies[1]);
+        agents.push(replies.remove(0).1);
+    }
+    assert_eq!(agents[0], agents[2]);
+    assert_ne!(agents[0], agents[1]);
+}
+
+#[tokio::test]
 async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;

@@ -10,7 +10,7 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, Settlement, Standing, millis,
+    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, PLACE_TTL, Settlement, Standing, millis,
     reply_log::{Logged, Millis, ReplyLog},
 };
 
@@ -22,6 +22,8 @@ pub(super) struct ConversationClaims {
     message_count: Option<u64>,
     replies: HashMap<MessageId, ReplyClaim>,
     voided: HashMap<String, Millis>,
+    /// Replies with a place in the queue, each until when.
+    places: HashMap<MessageId, Millis>,
     keep_until: Millis,
 }
 
@@ -186,6 +188,7 @@ impl ConversationClaims {
         if newly_stored {
             self.message_count = Some(settlement.message_count);
             self.leave(&token.reply_id);
+            self.places.remove(&token.reply_id);
         }
         Standing::Held
     }
@@ -200,8 +203,25 @@ impl ConversationClaims {
         true
     }
 
+    /// Gives the reply a place in the queue, if there is one.
+    pub(super) fn enqueue(&mut self, now: Millis, reply_id: &MessageId, places_max: u32) -> bool {
+        let status = self.replies.get(reply_id).and_then(|reply| reply.status);
+        if matches!(status, Some(Status::Stored | Status::Done)) {
+            return true;
+        }
+        self.places.retain(|_, until| *until > now);
+        let is_full = self.places.len() >= usize::try_from(places_max).unwrap_or(usize::MAX);
+        if is_full && !self.places.contains_key(reply_id) {
+            return false;
+        }
+        self.places.insert(reply_id.clone(), now + millis(PLACE_TTL));
+        self.keep_until = now + millis(DONE_TTL);
+        true
+    }
+
     /// Marks a publish that is not to be worked on.
-    pub(super) fn void(&mut self, now: Millis, publish_nonce: &str) {
+    pub(super) fn void(&mut self, now: Millis, reply_id: &MessageId, publish_nonce: &str) {
+        self.places.remove(reply_id);
         self.keep_until = now + millis(DONE_TTL);
         self.voided.insert(publish_nonce.to_owned(), self.keep_until);
     }

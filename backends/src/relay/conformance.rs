@@ -3,6 +3,7 @@
 mod claims;
 mod ends;
 mod logs;
+mod memory;
 #[cfg(feature = "real-services")]
 mod same_table;
 mod support;
@@ -66,6 +67,15 @@ macro_rules! sentences {
                     a_stored_reply_has_left_its_conversation,
                     a_settled_reply_is_done_and_its_conversation_knows_its_length,
                     a_repeated_settle_is_no_news,
+                ],
+                memory: [
+                    a_full_queue_takes_no_other_reply_and_keeps_those_that_it_has,
+                    of_many_that_enqueue_at_once_no_more_than_fit_are_taken,
+                    a_settled_reply_gives_its_place_back_and_needs_none_again,
+                    a_voided_publish_gives_its_place_back,
+                    of_many_that_remember_one_name_all_hear_the_same_value,
+                    a_rotation_counts_each_message_once,
+                    the_first_decision_stands_and_the_last_of_a_conversation_is_known,
                 ],
             );
         }

@@ -1,6 +1,6 @@
 //! The relay inside one process: the production twin's contract, never kinder. It drops frames to a slow listener, has
-//! the same times to live, and a restart loses logs; only the count of attempts outlives a crash, so that a job that
-//! kills its process comes to an end.
+//! the same times to live, and a restart loses logs; only the count of attempts and what is remembered outlive a
+//! crash, so that a job that kills its process comes to an end and a repeated request stays a repeat.
 
 use std::{
     collections::HashMap,
@@ -14,14 +14,15 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_schemas::{
-    ids::{ConversationId, EventId, IngressId, MessageId},
+    ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
-    Claim, ClaimRequest, ClaimToken, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
-    attempt_book::AttemptBook, beat, claim_state::ConversationClaims, millis, reply_log::Millis, waiting,
+    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement,
+    Standing, attempt_book::AttemptBook, beat, claim_state::ConversationClaims, memory_book::MemoryBook, millis,
+    reply_log::Millis, waiting,
 };
 
 /// How often expired entries are looked for.
@@ -31,6 +32,7 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 pub struct EmbeddedRelay {
     born: Instant,
     book: Option<AttemptBook>,
+    memory: MemoryBook,
     conversations: Mutex<Conversations>,
     listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<Envelope>>>>,
     dropped: AtomicU64,
@@ -43,7 +45,7 @@ struct Conversations {
 }
 
 impl EmbeddedRelay {
-    /// Opens the relay; `path` is the file that counts attempts, without one a crash forgets them.
+    /// Opens the relay; `path` is the file of attempts and memories, without one a crash forgets them.
     ///
     /// # Errors
     /// The file cannot be opened or made.
@@ -51,6 +53,7 @@ impl EmbeddedRelay {
         Ok(Self {
             born: Instant::now(),
             book: path.map(AttemptBook::open).transpose()?,
+            memory: MemoryBook::open(path)?,
             conversations: Mutex::default(),
             listeners: Mutex::default(),
             dropped: AtomicU64::new(0),
@@ -202,9 +205,29 @@ impl Relay for EmbeddedRelay {
         Ok(self.with(&reply.conversation(), |claims, now| claims.read_log(now, reply, after_seq)))
     }
 
-    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
-        self.with(conversation, |claims, now| claims.void(now, publish_nonce));
+    async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
+        self.with(&reply.conversation(), |claims, now| claims.void(now, reply, publish_nonce));
         Ok(())
+    }
+
+    async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError> {
+        Ok(self.with(&reply.conversation(), |claims, now| claims.enqueue(now, reply, places_max)))
+    }
+
+    async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        self.memory.remember(name, value)
+    }
+
+    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
+        self.memory.take_turn(team, message)
+    }
+
+    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+        self.memory.decide(message, decision)
+    }
+
+    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+        self.memory.decisions(message)
     }
 
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {

@@ -13,6 +13,10 @@
 //! - **Seal**: after it, no other text can be stored for the reply; the end frame stays hidden until [`Relay::settle`].
 //! - **Cancellation**: a cancel mark is told by the next append, beat or seal; dropping any future here leaves the
 //!   call either done or not done.
+//! - **Queue**: a conversation has so many places; a reply takes one before its job is published and gives it back when it
+//!   is stored, when its publish is voided, or after [`PLACE_TTL`], so that nothing that dies keeps it.
+//! - **Memory**: what is remembered (names, decisions, places in a rotation) is set once, in one step however many ask,
+//!   and kept for [`DONE_TTL`]; it survives a restart of this process.
 //! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
 //!   anew what the holder knows, unless someone else has claimed the reply meanwhile.
 
@@ -23,14 +27,16 @@ mod claim_state_properties;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
+mod memory_book;
 pub mod redis;
 mod reply_log;
 
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
-    ids::{ConversationId, EventId, IngressId, MessageId},
+    ids::{AgentId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
 };
 use tokio::sync::mpsc;
@@ -45,6 +51,8 @@ pub const ATTEMPTS_MAX: u32 = 3;
 pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long it is remembered that a reply is final, or that a publish was voided.
 pub const DONE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long a place in a conversation's queue is kept: longer than any turn may wait and take.
+pub const PLACE_TTL: Duration = Duration::from_secs(15 * 60);
 /// Envelopes that may wait in a listener.
 pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 
@@ -95,8 +103,26 @@ pub trait Relay: Send + Sync {
     /// The logged frames after `after_seq`, oldest first, with an end if there is one.
     async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
 
-    /// Marks a publish that was answered with 503: a record that carries this nonce is not worked on.
-    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError>;
+    /// Marks a publish that was answered with 503: a record that carries this nonce is not worked on. Gives back the
+    /// reply's place in the queue.
+    async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError>;
+
+    /// Takes a place in the queue of the reply's conversation; `false` when `places_max` others have one. A reply that has
+    /// one keeps it, and one that is stored needs none.
+    async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError>;
+
+    /// Keeps `value` under `name` unless something is kept there; gives what is kept.
+    async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError>;
+
+    /// The message's number in the team's rotation, counted from 0; the same one for the same message.
+    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError>;
+
+    /// Records who answers a team's message, unless that was decided before; gives the decision that stands. A new
+    /// decision is the conversation's last one.
+    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError>;
+
+    /// What was decided for the message, and last in its conversation.
+    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError>;
 
     /// Asks that the reply stops; `false` when it was already final or sealed.
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError>;
@@ -192,6 +218,25 @@ pub struct Settlement {
     pub push_to: Option<IngressId>,
 }
 
+/// Who answers a team's message.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase")]
+pub struct Decision {
+    /// The agent.
+    pub agent_id: AgentId,
+    /// Why it, in words a customer can read.
+    pub reason: String,
+}
+
+/// What is remembered before a team's message is routed.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub struct Decisions {
+    /// For this message.
+    pub own: Option<Decision>,
+    /// The last one in its conversation.
+    pub last: Option<Decision>,
+}
+
 /// Why the relay did not do it.
 #[derive(Debug, thiserror::Error)]
 pub enum RelayError {
@@ -212,4 +257,14 @@ const fn waiting() -> Frame {
 
 fn millis(duration: Duration) -> u64 {
     u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+/// A decision as it is kept; our own types, with string keys, always serialize.
+fn encode_decision(decision: &Decision) -> String {
+    serde_json::to_string(decision).unwrap_or_default()
+}
+
+/// What a newer program kept is as good as unknown.
+fn decode_decision(text: &str) -> Option<Decision> {
+    serde_json::from_str(text).ok()
 }

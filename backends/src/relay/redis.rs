@@ -21,7 +21,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use switchboard_schemas::{
-    ids::{ConversationId, EventId, IngressId, MessageId},
+    ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
 };
 use tokio::sync::mpsc;
@@ -32,8 +32,8 @@ use self::{
     scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
 };
 use super::{
-    Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement, Standing,
-    beat, claim_state::is_cancelled_end, millis, waiting,
+    Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement,
+    Standing, beat, claim_state::is_cancelled_end, decode_decision, encode_decision, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -96,6 +96,13 @@ impl RedisRelay {
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(self.channel(to)).arg(&envelope.encode()[..]);
         Ok(self.link.query(&publish).await?)
+    }
+
+    /// Where the decision for a message stands, and where the last one of its conversation; on one node of a cluster.
+    fn decision_keys(&self, message: &MessageId) -> [String; 2] {
+        let conversation = message.conversation();
+        let key = |rest: &str| self.link.key(&format!("{{{conversation}}}:route{rest}"));
+        [key(&format!(":{message}")), key("")]
     }
 
     async fn standing(&self, call: &redis::ScriptInvocation<'_>) -> Result<Standing, RelayError> {
@@ -199,10 +206,43 @@ impl Relay for RedisRelay {
         frames.map(|(_, bytes)| Frame::decode(bytes).map_err(|_| unexpected())).collect()
     }
 
-    async fn void(&self, conversation: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
-        let mut mark = redis::cmd("SET");
-        mark.arg(self.void_key(conversation, publish_nonce)).arg(1).arg("PX").arg(millis(DONE_TTL));
-        Ok(self.link.query(&mark).await?)
+    async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
+        let mut call = on_reply(&self.scripts.void, &self.link, reply);
+        call.key(self.void_key(&reply.conversation(), publish_nonce));
+        Ok(self.link.invoke(&call).await?)
+    }
+
+    async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError> {
+        let mut call = on_reply(&self.scripts.enqueue, &self.link, reply);
+        call.arg(places_max);
+        Ok(self.link.invoke(&call).await?)
+    }
+
+    async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        let mut call = self.scripts.remember.key(self.link.key(&format!("memory:{name}")));
+        Ok(self.link.invoke(call.arg(value)).await?)
+    }
+
+    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
+        let mut call = self.scripts.take_turn.key(self.link.key(&format!("{{{team}}}:rotation")));
+        call.key(self.link.key(&format!("{{{team}}}:rotation:{message}")));
+        Ok(self.link.invoke(&call).await?)
+    }
+
+    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+        let [own, last] = self.decision_keys(message);
+        let mut call = self.scripts.decide.key(own);
+        call.key(last).arg(encode_decision(decision));
+        let text: String = self.link.invoke(&call).await?;
+        Ok(decode_decision(&text).unwrap_or_else(|| decision.clone()))
+    }
+
+    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+        let mut read = redis::cmd("MGET");
+        read.arg(&self.decision_keys(message)[..]);
+        let (own, last): (Option<String>, Option<String>) = self.link.query(&read).await?;
+        let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
+        Ok(Decisions { own: decision(own), last: decision(last) })
     }
 
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {

@@ -120,7 +120,7 @@ mod tests {
         let session = session().await;
         let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
         let tables = session.query_unpaged(cql, (&namespace,)).await.unwrap().into_rows_result().unwrap();
-        assert_eq!(tables.rows_num(), 6);
+        assert_eq!(tables.rows_num(), 7);
         session.query_unpaged(format!("DROP KEYSPACE {namespace}"), ()).await.unwrap();
     }
 
@@ -130,7 +130,7 @@ mod tests {
         let cql = keyspace_cql(&keyspace, 1);
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
         let tables = table_statements(&keyspace);
-        assert_eq!(tables.len(), 6);
+        assert_eq!(tables.len(), 7);
         assert!(tables.iter().all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue.")));
     }
 }

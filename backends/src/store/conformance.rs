@@ -1,6 +1,7 @@
 //! The contract of [`super::Store`], sentence by sentence, for both twins; and the conversations that the tests hold.
 
 mod history;
+mod links;
 mod metadata;
 mod turns;
 
@@ -100,6 +101,11 @@ claims! {
         a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is,
         a_change_is_the_conversations_last_change,
         a_change_of_no_conversation_makes_none,
+    ]
+    links [
+        a_teams_conversation_is_found_through_each_agent_that_answered,
+        of_several_teams_the_one_that_was_answered_last_comes_first,
+        another_organization_agent_or_session_finds_none,
     ]
 }
 

@@ -9,22 +9,23 @@ use async_trait::async_trait;
 use rusqlite::{Connection, OptionalExtension, params};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
+    client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{ConversationId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
     time::Timestamp,
 };
 
 use super::{
-    AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart,
+    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
-        page_range, read_page,
+        latest_first, page_range, read_page,
     },
 };
 use crate::sqlite::SqliteDatabase;
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("embedded.sql"), include_str!("embedded_links.sql")];
 
 const PUT_MESSAGE: &str =
     "INSERT INTO messages (org_id, conversation_id, position, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -57,6 +58,10 @@ const GET_METADATA: &str = "SELECT key, value FROM metadata
     WHERE org_id = ?1 AND conversation_id = ?2 AND value IS NOT NULL";
 const GET_MESSAGES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4 ORDER BY position";
+const PUT_LINK: &str = "INSERT INTO session_links VALUES (?1, ?2, ?3, ?4, ?5)
+    ON CONFLICT DO UPDATE SET answered_at = max(answered_at, excluded.answered_at)";
+const GET_LINKS: &str = "SELECT conversation_id, answered_at FROM session_links
+    WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 LIMIT ?4";
 
 /// Conversations in a file of this machine.
 #[derive(Clone)]
@@ -163,6 +168,34 @@ impl Store for EmbeddedStore {
                 Ok(exists)
             })
             .await
+    }
+
+    async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
+        let link = link.clone();
+        self.database
+            .write(move |connection| {
+                let (org, agent, session) = (link.org_id.as_str(), link.agent_id.as_str(), link.session_id.as_str());
+                let values = params![org, agent, session, link.conversation_id.as_str(), link.answered_at.micros()];
+                connection.prepare_cached(PUT_LINK)?.execute(values)?;
+                Ok(())
+            })
+            .await
+    }
+
+    async fn linked_conversations(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        session: &SessionId,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        let (org, agent, session) = (org.clone(), agent.clone(), session.clone());
+        let links = self.database.read(move |connection| {
+            let mut statement = connection.prepare_cached(GET_LINKS)?;
+            let values = params![org.as_str(), agent.as_str(), session.as_str(), SESSION_LINKS_MAX];
+            let links = statement.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+            Ok(links.collect::<rusqlite::Result<Vec<_>>>()?)
+        });
+        latest_first(links.await?)
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -21,12 +21,16 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
+    client_text::SessionId,
     conversation::{Conversation, ConversationOwner, Message},
-    ids::{ConversationId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
     turn::Turn,
 };
+
+/// Conversations that one look for a session's teams gives: an agent is in fewer teams than this.
+pub const SESSION_LINKS_MAX: u32 = 100;
 
 /// Where conversations are kept.
 #[async_trait]
@@ -75,8 +79,34 @@ pub trait Store: Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 
+    /// Notes that an agent answered in a conversation that is not its own, a team's. Of two notes the later moment stays.
+    async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError>;
+
+    /// Teams' conversations of this session in which the agent answered, the latest first, at most [`SESSION_LINKS_MAX`].
+    async fn linked_conversations(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        session: &SessionId,
+    ) -> Result<Vec<ConversationId>, StoreError>;
+
     /// Whether the store answers.
     async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// An agent's answer in a team's conversation.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct SessionLink {
+    /// Tenant.
+    pub org_id: OrgId,
+    /// Who answered.
+    pub agent_id: AgentId,
+    /// The client's name of the conversation.
+    pub session_id: SessionId,
+    /// The team's conversation.
+    pub conversation_id: ConversationId,
+    /// When.
+    pub answered_at: Timestamp,
 }
 
 /// A turn that begins.

@@ -199,6 +199,13 @@ pub(super) fn read_page(bodies: &[String], (from, end): (u64, u64)) -> Result<Ve
     bodies.iter().map(|body| decode(body)).collect()
 }
 
+/// Conversations by the moment that stands beside each, the latest first.
+pub(super) fn latest_first(mut links: Vec<(String, i64)>) -> Result<Vec<ConversationId>, StoreError> {
+    links.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
+    let ids = links.into_iter().map(|(id, _)| id.parse());
+    ids.collect::<Result<_, _>>().map_err(|_| StoreError::Malformed("a linked conversation has no id".into()))
+}
+
 /// A position as a column of the database.
 pub(super) fn column(position: u64) -> Result<i64, StoreError> {
     i64::try_from(position).map_err(|_| StoreError::Malformed("a position is out of range".into()))

@@ -11,17 +11,18 @@ use futures::future::try_join;
 use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
+    client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{ConversationId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
     time::Timestamp,
 };
 use tokio::sync::OnceCell;
 
 use super::{
-    AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart,
+    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
-        page_range, read_page,
+        latest_first, page_range, read_page,
     },
 };
 use crate::scylla_link::ScyllaLink;
@@ -46,6 +47,10 @@ const GET_HEAD: &str = "SELECT origin, progress, metadata_at, metadata FROM swit
 const GET_PROGRESS: &str = "SELECT progress FROM switchboard.conversations WHERE org_id = ? AND conversation_id = ?";
 const GET_MESSAGES: &str = "SELECT body FROM switchboard.messages
     WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
+const PUT_LINK: &str = "INSERT INTO switchboard.session_links
+    (org_id, agent_id, session_id, conversation_id, answered_at) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
+const GET_LINKS: &str = "SELECT conversation_id, answered_at FROM switchboard.session_links
+    WHERE org_id = ? AND agent_id = ? AND session_id = ? LIMIT ?";
 
 /// Conversations in a cluster.
 pub struct ScyllaStore {
@@ -67,6 +72,8 @@ struct Prepared {
     get_head: PreparedStatement,
     get_progress: PreparedStatement,
     get_messages: PreparedStatement,
+    put_link: PreparedStatement,
+    get_links: PreparedStatement,
 }
 
 impl ScyllaStore {
@@ -205,6 +212,24 @@ impl Store for ScyllaStore {
         Ok(exists)
     }
 
+    async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
+        let (org, agent, session) = (link.org_id.as_str(), link.agent_id.as_str(), link.session_id.as_str());
+        let at = link.answered_at.micros();
+        let values = (org, agent, session, link.conversation_id.as_str(), at, at);
+        self.link.write(&self.prepared().await?.put_link, values).await
+    }
+
+    async fn linked_conversations(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        session: &SessionId,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        let limit = i32::try_from(SESSION_LINKS_MAX).unwrap_or(i32::MAX);
+        let values = (org.as_str(), agent.as_str(), session.as_str(), limit);
+        latest_first(self.link.rows::<(String, i64)>(&self.prepared().await?.get_links, values).await?)
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         // A quorum of the copies of a row that nobody writes.
         let rows = self.link.rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
@@ -225,6 +250,8 @@ impl Prepared {
             get_head: link.prepare_read(GET_HEAD).await?,
             get_progress: link.prepare_read(GET_PROGRESS).await?,
             get_messages: link.prepare_read(GET_MESSAGES).await?,
+            put_link: link.prepare_write(PUT_LINK).await?,
+            get_links: link.prepare_read(GET_LINKS).await?,
         })
     }
 }

@@ -7,34 +7,30 @@ use axum::{
 use http::{HeaderName, HeaderValue, StatusCode, header};
 use serde_json::json;
 use switchboard_backends::store::AcceptedReply;
-use switchboard_schemas::{
-    conversation::{ConversationOwner, ReplyStatus},
-    ids::MessageId,
-    turn::Turn,
-};
+use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId};
 
 use super::{
     headers,
     shape::{RESPOND_ASYNC, ReplyShape},
 };
-use crate::{error::ApiResult, state::AppState};
+use crate::{
+    error::ApiResult,
+    publish::{TurnJob, publish_turn},
+    state::AppState,
+};
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// Publishes the job of `turn`, and records its acceptance where the client is told the reply's id at once. It is the
-/// store that remembers, so that neither a lost relay nor another ingress makes the id unknown.
-pub(crate) async fn accept(
-    state: &AppState,
-    shape: ReplyShape,
-    turn: &Turn,
-    owner: ConversationOwner,
-    publish: impl Future<Output = ApiResult<()>>,
-) -> ApiResult<()> {
+/// Publishes `job`, and records its acceptance where the client is told the reply's id at once. It is the store that
+/// remembers, so that neither a lost relay nor another ingress makes the id unknown.
+pub(crate) async fn publish_recorded(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
+    let turn = job.turn();
+    let publish = publish_turn(state, job);
     let record = || async move {
         let accepted = AcceptedReply {
             org_id: turn.org_id.clone(),
             user_message_id: turn.message_id.clone(),
-            owner,
+            owner: job.owner(),
             accepted_at: turn.accepted_at,
         };
         state.backends.store.accept(&accepted).await

@@ -6,8 +6,8 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
-    ids::{MessageId, OrgId},
-    inference_job::{AnswerJob, ConversationJob},
+    ids::{AgentId, MessageId, OrgId},
+    inference_job::{AnswerJob, ConversationJob, Routed},
     reply_event::{Frame, ReplyEnd},
     topics::Topic,
 };
@@ -23,7 +23,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiResult},
-    publish::publish,
+    publish::{TurnJob, publish},
     state::AppState,
 };
 
@@ -64,7 +64,8 @@ pub(crate) struct Follower {
     org: OrgId,
     reply: MessageId,
     /// What is given to another worker when the first one falls silent; a mere reader has none.
-    job: Option<AnswerJob>,
+    job: Option<TurnJob>,
+    addressed: Option<AgentId>,
     slot: ReplySlot,
     /// What was prepared and comes before anything that is still to be followed.
     ahead: VecDeque<Next>,
@@ -89,11 +90,12 @@ enum Wake {
 
 impl Follower {
     /// Follows the reply to `job`, whose slot was taken before the job was published.
-    pub(crate) fn new(state: AppState, job: AnswerJob, slot: ReplySlot) -> Self {
+    pub(crate) fn new(state: AppState, job: TurnJob, slot: ReplySlot) -> Self {
         let patience = Patience::new(&state.config, Instant::now());
-        let (org, reply) = (job.turn.org_id.clone(), job.turn.reply_id());
+        let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with(state, org, reply, slot, patience);
         this.next_look = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
+        this.addressed = job.agent_id().cloned();
         this.job = Some(job);
         this
     }
@@ -105,6 +107,18 @@ impl Follower {
         Self::with(state, org, reply, slot, patience)
     }
 
+    /// Reads the reply that an earlier request of the same `job` asked for, beginning with what is known of it. Whoever
+    /// asked first looks after its worker.
+    pub(crate) fn joining(state: AppState, job: &TurnJob, slot: ReplySlot, known: Vec<Frame>) -> Self {
+        let patience = Patience::of_reader(&state.config, Instant::now());
+        let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
+        let mut this = Self::with(state, org, reply, slot, patience);
+        this.addressed = job.agent_id().cloned();
+        this.backlog = known.into();
+        this.next_look = Instant::now();
+        this
+    }
+
     fn with(state: AppState, org: OrgId, reply: MessageId, slot: ReplySlot, patience: Patience) -> Self {
         state.metrics.replies_open.inc();
         Self {
@@ -114,6 +128,7 @@ impl Follower {
             org,
             reply,
             job: None,
+            addressed: None,
             slot,
             ahead: VecDeque::new(),
             begins_at: 0,
@@ -126,9 +141,11 @@ impl Follower {
         }
     }
 
-    /// What becomes of the reply when this follower is dropped before it has ended.
+    /// What becomes of the reply when this follower is dropped before it has ended; a reader that goes changes nothing.
     pub(crate) fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
-        self.on_disconnect = on_disconnect;
+        if !self.is_reader() {
+            self.on_disconnect = on_disconnect;
+        }
         self
     }
 
@@ -171,9 +188,9 @@ impl Follower {
         &self.assembly
     }
 
-    /// The job whose reply this is, if this follower's request brought it.
-    pub(crate) const fn job(&self) -> Option<&AnswerJob> {
-        self.job.as_ref()
+    /// The agent that was addressed, if this follower's request named one.
+    pub(crate) const fn addressed(&self) -> Option<&AgentId> {
+        self.addressed.as_ref()
     }
 
     /// The process's shared state.
@@ -356,7 +373,7 @@ impl Follower {
             self.patience.relay(false, Instant::now());
             return;
         }
-        let Some(job) = self.job.clone() else { return };
+        let Some(job) = self.answer_job().await else { return };
         let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
         let request_id = job.turn.request_id.clone();
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
@@ -369,6 +386,18 @@ impl Follower {
     /// Whether this is a further reader, to which nothing need be pushed.
     const fn is_reader(&self) -> bool {
         self.job.is_none()
+    }
+
+    /// The job as the worker had it; none for a reader, and while a team's message has nobody to answer it, and so no
+    /// worker either.
+    async fn answer_job(&self) -> Option<AnswerJob> {
+        let job = match self.job.as_ref()? {
+            TurnJob::Agent(job) => return Some(job.clone()),
+            TurnJob::Team(job) => job,
+        };
+        let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;
+        let routed = Routed { team_id: job.team_id.clone(), reason: decided.reason };
+        Some(AnswerJob { agent_id: decided.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 })
     }
 
     fn look_interval(&self) -> Duration {

@@ -5,7 +5,12 @@ use std::fmt::Write;
 
 use http::{HeaderMap, HeaderName, HeaderValue, header};
 use serde_json::Value;
-use switchboard_schemas::ids::MessageId;
+use switchboard_schemas::{
+    ids::{AgentId, MessageId},
+    reply_event::ReplyHead,
+};
+
+use super::assembly::ReplyAssembly;
 
 /// All headers of ours together; a common proxy's buffer for a whole response head is 4 KiB.
 pub(crate) const HEADERS_BYTES_MAX: usize = 3 << 10;
@@ -18,6 +23,9 @@ const RESERVED_BYTES: usize = 1 << 10;
 
 const CONVERSATION_ID: HeaderName = HeaderName::from_static("x-conversation-id");
 const MESSAGE_ID: HeaderName = HeaderName::from_static("x-message-id");
+const AGENT_ID: HeaderName = HeaderName::from_static("x-agent-id");
+const AGENT_NAME: HeaderName = HeaderName::from_static("x-agent-name");
+const ROUTING_REASON: HeaderName = HeaderName::from_static("x-routing-reason");
 const MODEL: HeaderName = HeaderName::from_static("x-model");
 const GENERATION: HeaderName = HeaderName::from_static("x-reply-generation");
 const UI_SPEC: HeaderName = HeaderName::from_static("x-ui-spec");
@@ -34,8 +42,39 @@ pub(crate) struct HeaderFacts<'a> {
     pub(crate) generation: u32,
     /// The model that answers.
     pub(crate) model: Option<&'a str>,
+    /// Who was chosen, for a team's message.
+    pub(crate) routed: Option<RoutedFacts<'a>>,
     /// Structured data.
     pub(crate) ui_spec: Option<&'a Value>,
+}
+
+/// Who answers for a team.
+pub(crate) struct RoutedFacts<'a> {
+    agent_id: &'a AgentId,
+    agent_name: &'a str,
+    reason: &'a str,
+}
+
+impl<'a> HeaderFacts<'a> {
+    /// What is known of a reply by now.
+    pub(crate) fn of(reply_id: &'a MessageId, assembly: &'a ReplyAssembly) -> Self {
+        let head = assembly.head();
+        Self {
+            reply_id,
+            generation: assembly.generation(),
+            model: head.map(|head| head.model.as_str()),
+            routed: head.and_then(RoutedFacts::of),
+            ui_spec: assembly.ui_spec(),
+        }
+    }
+}
+
+impl<'a> RoutedFacts<'a> {
+    /// What the beginning of a reply says of it; none for an agent's own message.
+    pub(crate) fn of(head: &'a ReplyHead) -> Option<Self> {
+        let reason = head.routing_reason.as_deref()?;
+        Some(Self { agent_id: &head.agent_id, agent_name: &head.agent_name, reason })
+    }
 }
 
 /// What is known of a reply at its acceptance, and stands on every shape.
@@ -55,6 +94,11 @@ pub(crate) fn of_reply(facts: &HeaderFacts<'_>, content_type: &'static str) -> H
     headers.insert(GENERATION, HeaderValue::from(facts.generation));
     if let Some(model) = facts.model {
         insert_text(&mut headers, MODEL, model);
+    }
+    if let Some(routed) = &facts.routed {
+        insert_text(&mut headers, AGENT_ID, routed.agent_id.as_str());
+        insert_text(&mut headers, AGENT_NAME, routed.agent_name);
+        insert_text(&mut headers, ROUTING_REASON, routed.reason);
     }
     if let Some(spec) = facts.ui_spec {
         insert_ui_spec(&mut headers, spec);
@@ -155,7 +199,7 @@ mod tests {
 
     fn headers(model: &str, ui_spec: Option<&Value>) -> HeaderMap {
         let reply_id = message_id();
-        let facts = HeaderFacts { reply_id: &reply_id, generation: 1, model: Some(model), ui_spec };
+        let facts = HeaderFacts { reply_id: &reply_id, generation: 1, model: Some(model), routed: None, ui_spec };
         of_reply(&facts, "text/plain")
     }
 
@@ -182,6 +226,24 @@ mod tests {
         let headers = headers("demo", Some(&spec));
         assert!(headers.get(UI_SPEC).is_none());
         assert_eq!(headers[UI_SPEC_TRUNCATED], "true");
+    }
+
+    #[test]
+    fn a_teams_reply_says_who_answers_and_why_in_ascii() {
+        let reply_id = message_id();
+        let mut head = crate::testing::head();
+        (head.agent_name, head.routing_reason) = ("Technik für alle".into(), Some("asks about “Ärger”\r\nX: y".into()));
+        let facts = HeaderFacts {
+            reply_id: &reply_id,
+            generation: 1,
+            model: None,
+            routed: RoutedFacts::of(&head),
+            ui_spec: None,
+        };
+        let headers = of_reply(&facts, "text/plain");
+        assert_eq!(headers[AGENT_ID], head.agent_id.as_str());
+        assert_eq!(headers[AGENT_NAME], "Technik f%C3%BCr alle");
+        assert_eq!(headers[ROUTING_REASON], "asks about %E2%80%9C%C3%84rger%E2%80%9D%0D%0AX: y");
     }
 
     proptest! {

@@ -46,8 +46,8 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
     view.content = String::from_utf8_lossy(&text).into_owned();
     view.take_assembly(assembly);
     view.take_end(&end);
-    view.name_agent(follower.state(), follower.job().map(|job| &job.agent_id)).await;
-    let model = assembly.head().map(|head| head.model.as_str());
-    let facts = HeaderFacts { reply_id: follower.reply(), generation: assembly.generation(), model, ui_spec: None };
+    view.name_agent(follower.state(), follower.addressed()).await;
+    // The body has the structured data whole.
+    let facts = HeaderFacts { ui_spec: None, ..HeaderFacts::of(follower.reply(), assembly) };
     Ok((headers::of_reply(&facts, CONTENT_TYPE), Json(view)).into_response())
 }

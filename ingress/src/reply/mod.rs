@@ -11,7 +11,7 @@ pub(crate) mod registry;
 mod disconnect;
 pub(crate) mod follower;
 mod patience;
-mod recovery;
+pub(crate) mod recovery;
 pub(crate) mod resume;
 
 pub(crate) mod acceptance;

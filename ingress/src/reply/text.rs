@@ -58,13 +58,7 @@ async fn next_of_text(follower: &mut Follower) -> Next {
 }
 
 fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
-    let assembly = follower.assembly();
-    let facts = HeaderFacts {
-        reply_id: follower.reply(),
-        generation: assembly.generation(),
-        model: assembly.head().map(|head| head.model.as_str()),
-        ui_spec: assembly.ui_spec(),
-    };
+    let facts = HeaderFacts::of(follower.reply(), follower.assembly());
     let headers = headers::of_reply(&facts, CONTENT_TYPE);
     move |body| {
         let mut response = Response::new(body);

@@ -5,17 +5,17 @@ use axum::{
     extract::{Request, State},
     response::Response,
 };
-use http::request::Parts;
-use switchboard_schemas::{agent::OnDisconnect, conversation::ConversationOwner, ids::RequestId};
+use switchboard_schemas::{agent::OnDisconnect, ids::RequestId};
 
 use crate::{
+    accept::accept,
     body::{self, BodyLimits},
-    client_address::{PeerAddress, client_address, kept},
     error::ApiResult,
+    idempotency::Repeat,
     observe::ArrivedAt,
-    publish::publish_answer,
+    publish::TurnJob,
     reachable::{AgentChat, ReachableAgent},
-    reply::{Asked, acceptance::accept, follower::Follower, respond, shape::ReplyShape},
+    reply::{Asked, respond, shape::ReplyShape},
     state::AppState,
     turn::{ChatBody, TurnContext},
 };
@@ -34,19 +34,10 @@ pub(crate) async fn post(
     let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?;
     state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
-    let job = chat.into_agent_job(&caller, &agent, turn_context(&state, request_id.clone(), shape, &parts));
-    // Before the publish: a worker can be faster than the bus's acknowledgement.
-    let slot = state.registry.wait_for_reply(job.turn.reply_id());
-    let owner = ConversationOwner::Agent(agent.id.clone());
-    accept(&state, shape, &job.turn, owner, publish_answer(&state, &job)).await?;
+    let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
+    let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
+    let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));
     let on_disconnect = if shape.waits() { agent.settings.on_disconnect } else { OnDisconnect::Continue };
-    let follower = Follower::new(state, job, slot).on_disconnect(on_disconnect);
+    let follower = accept(state, shape, job, repeat).await?.on_disconnect(on_disconnect);
     respond(follower, shape, Asked { request_id, arrived }).await
-}
-
-fn turn_context(state: &AppState, request_id: RequestId, shape: ReplyShape, parts: &Parts) -> TurnContext {
-    let peer = parts.extensions.get::<PeerAddress>();
-    let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
-    let reply_to = shape.waits().then(|| state.ingress_id.clone());
-    TurnContext { request_id, reply_to, ip_address: address.map(kept) }
 }

@@ -7,13 +7,13 @@ use axum::{
 };
 use serde_json::json;
 use switchboard_schemas::{
-    conversation::Conversation,
     ids::{EventId, RequestId},
     inference_job::PatchJob,
     time::Timestamp,
 };
 
 use super::{
+    conversation_lookup::{find, named},
     conversation_page::{ConversationView, Page},
     conversation_patch::{Changes, apply},
 };
@@ -21,7 +21,7 @@ use crate::{
     body::{self, BodyLimits},
     client_address::CountedAddress,
     error::ApiResult,
-    reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
+    reachable::{ConversationAccess, ReachableAgent},
     state::AppState,
 };
 
@@ -32,9 +32,10 @@ pub(crate) async fn get(
     address: CountedAddress,
     reached: ReachableAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
-    let page = Page::parse(query.as_deref().unwrap_or_default());
+    let query = query.as_deref().unwrap_or_default();
+    let (page, named) = (Page::parse(query), named(query));
     let org = reached.caller.org_id();
-    let conversation = state.limits.guard_session(org, &address, existing_conversation(&state, &reached)).await?;
+    let conversation = state.limits.guard_session(org, &address, find(&state, &reached, &named)).await?;
     let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
     Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
 }
@@ -44,6 +45,7 @@ pub(crate) async fn patch(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     address: CountedAddress,
+    RawQuery(query): RawQuery,
     reached: ReachableAgent<ConversationAccess>,
     request: Request,
 ) -> ApiResult<Response> {
@@ -51,7 +53,8 @@ pub(crate) async fn patch(
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = Changes::parse(&body::parse_object(&body)?)?;
     let org = reached.caller.org_id();
-    let conversation = state.limits.guard_session(org, &address, existing_conversation(&state, &reached)).await?;
+    let named = named(query.as_deref().unwrap_or_default());
+    let conversation = state.limits.guard_session(org, &address, find(&state, &reached, &named)).await?;
     if !changes.is_empty() {
         let job = PatchJob {
             event_id: EventId::of(request_id.as_str(), "conversation.updated"),
@@ -67,13 +70,4 @@ pub(crate) async fn patch(
         apply(&state, job).await?;
     }
     Ok(Json(json!({ "success": true, "updated": changes.supplied() })).into_response())
-}
-
-async fn existing_conversation(
-    state: &AppState,
-    reached: &ReachableAgent<ConversationAccess>,
-) -> ApiResult<Conversation> {
-    let id = reached.conversation_id()?;
-    let found = state.backends.store.conversation(reached.caller.org_id(), &id).await?;
-    found.ok_or_else(conversation_not_found)
 }

@@ -3,7 +3,9 @@
 pub(crate) mod agent;
 pub(crate) mod agent_chat;
 pub(crate) mod conversation;
+mod conversation_lookup;
 mod conversation_page;
 mod conversation_patch;
 pub(crate) mod message;
+pub(crate) mod team_chat;
 pub(crate) mod widget;

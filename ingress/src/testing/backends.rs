@@ -12,13 +12,14 @@ use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
     catalog::{Catalog, Entry, EntryKind},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
-    relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Settlement, Standing},
-    store::{AcceptedReply, KnownReply, ReplyRecord, Store, StoreError, TurnEnd, TurnStart},
+    relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
+    store::{AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart},
 };
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
+    client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{ConversationId, EventId, IngressId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -40,7 +41,7 @@ impl Bus for FakeBus {
         if self.away.load(Ordering::SeqCst) {
             return Err(BusError::Unavailable("away".into()));
         }
-        let is_job = matches!(record.topic, Topic::Jobs | Topic::JobsRetry);
+        let is_job = matches!(record.topic, Topic::Route | Topic::Jobs | Topic::JobsRetry);
         self.records.lock().unwrap().push(record);
         if is_job {
             self.published.notify_one();
@@ -68,6 +69,11 @@ pub(crate) struct FakeRelay {
     logs: Mutex<HashMap<MessageId, Vec<Frame>>>,
     pub(crate) voided: Mutex<Vec<String>>,
     pub(crate) cancelled: Mutex<Vec<MessageId>>,
+    /// Replies with a place in the queue of their conversation; tests talk in one.
+    pub(crate) places: Mutex<Vec<MessageId>>,
+    memory: Mutex<HashMap<String, String>>,
+    /// What routing decided.
+    pub(crate) decision: Mutex<Option<Decision>>,
     pub(crate) away: AtomicBool,
     /// Whether what is logged is pushed as well.
     pub(crate) deaf: AtomicBool,
@@ -148,9 +154,10 @@ impl Relay for FakeRelay {
         Ok(frames.cloned().collect())
     }
 
-    async fn void(&self, _: &ConversationId, publish_nonce: &str) -> Result<(), RelayError> {
+    async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
         self.answers()?;
         self.voided.lock().unwrap().push(publish_nonce.to_owned());
+        self.places.lock().unwrap().retain(|place| place != reply);
         Ok(())
     }
 
@@ -158,6 +165,37 @@ impl Relay for FakeRelay {
         self.answers()?;
         self.cancelled.lock().unwrap().push(reply.clone());
         Ok(true)
+    }
+
+    async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError> {
+        self.answers()?;
+        let mut places = self.places.lock().unwrap();
+        let has_place = places.contains(reply);
+        if !has_place && places.len() >= places_max as usize {
+            return Ok(false);
+        }
+        if !has_place {
+            places.push(reply.clone());
+        }
+        Ok(true)
+    }
+
+    async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        self.answers()?;
+        Ok(self.memory.lock().unwrap().entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+    }
+
+    async fn take_turn(&self, _: &TeamId, _: &MessageId) -> Result<u64, RelayError> {
+        no_worker()
+    }
+
+    async fn decide(&self, _: &MessageId, _: &Decision) -> Result<Decision, RelayError> {
+        no_worker()
+    }
+
+    async fn decisions(&self, _: &MessageId) -> Result<Decisions, RelayError> {
+        self.answers()?;
+        Ok(Decisions { own: self.decision.lock().unwrap().clone(), last: None })
     }
 
     async fn check(&self) -> Result<(), RelayError> {
@@ -172,6 +210,7 @@ pub(crate) struct FakeStore {
     pub(crate) messages: Mutex<HashMap<ConversationId, Vec<Message>>>,
     pub(crate) replies: Mutex<HashMap<MessageId, ReplyRecord>>,
     pub(crate) accepted: Mutex<HashMap<MessageId, AcceptedReply>>,
+    pub(crate) links: Mutex<Vec<SessionLink>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -249,6 +288,23 @@ impl Store for FakeStore {
             };
         }
         Ok(true)
+    }
+
+    async fn link_session(&self, _: &SessionLink) -> Result<(), StoreError> {
+        Err(StoreError::Unavailable("this fake serves no workers".into()))
+    }
+
+    async fn linked_conversations(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        session: &SessionId,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        self.answers()?;
+        let links = self.links.lock().unwrap();
+        let found =
+            links.iter().filter(|link| link.org_id == *org && link.agent_id == *agent && link.session_id == *session);
+        Ok(found.map(|link| link.conversation_id.clone()).collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -56,6 +56,8 @@ pub(crate) struct World {
     state: AppState,
     router: Router,
     registry: prometheus::Registry,
+    /// Tasks that run as long as the ingress does.
+    lasting_tasks: usize,
     /// A key without scopes, which may do everything.
     pub(crate) key: String,
 }
@@ -103,6 +105,7 @@ impl World {
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
         let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
         let (router, state) = (ingress.router(), ingress.state().clone());
+        let lasting_tasks = state.background.len();
         let mut world = Self {
             bus,
             relay,
@@ -113,6 +116,7 @@ impl World {
             state,
             router,
             registry,
+            lasting_tasks,
             key: String::new(),
         };
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
@@ -186,10 +190,10 @@ impl World {
         self.state.registry.is_awaited(reply)
     }
 
-    /// Waits until nothing runs beside the requests but the listener.
+    /// Waits until nothing runs beside the requests but what always runs.
     pub(crate) async fn background_is_done(&self) {
         let wait = async {
-            while self.state.background.len() > 1 {
+            while self.state.background.len() > self.lasting_tasks {
                 tokio::task::yield_now().await;
             }
         };

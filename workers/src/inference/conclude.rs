@@ -5,7 +5,10 @@
 
 use std::time::Duration;
 
-use switchboard_backends::{relay::LEASE, store::ReplyRecord};
+use switchboard_backends::{
+    relay::LEASE,
+    store::{ReplyRecord, SessionLink},
+};
 use switchboard_schemas::{
     conversation::{Author, FinishReason, Message, ReplyStatus},
     message_event::MessageEvent,
@@ -137,7 +140,15 @@ impl Turn<'_> {
         // Analytics is told while the store writes; the receiver lives as long as this turn.
         let _ = tell.send(events::assistant_message(self.job, record, &ended.text));
         let store = &*self.inference.backends.store;
-        let stored = self.insist(self.conclusion_limit, "store the reply", || store.finish_turn(&turn_end)).await;
+        let link = self.session_link(&ended, record.position);
+        let stored = self.insist(self.conclusion_limit, "store the reply", || async {
+            // Before the end is: whoever hears of it may read the conversation through the agent that answered.
+            if let Some(link) = &link {
+                store.link_session(link).await?;
+            }
+            store.finish_turn(&turn_end).await
+        });
+        let stored = stored.await;
         if stored.is_none() {
             return JobEnd::Open(self.inference.config.parked_delay());
         }
@@ -154,6 +165,18 @@ impl Turn<'_> {
         } else {
             JobEnd::Open(LEASE)
         }
+    }
+
+    /// Makes a team's conversation readable through the agent that answered in it.
+    fn session_link(&self, ended: &Ended, position: Option<u64>) -> Option<SessionLink> {
+        let turn = &self.job.turn;
+        (self.job.routed.is_some() && position.is_some()).then(|| SessionLink {
+            org_id: turn.org_id.clone(),
+            agent_id: self.job.agent_id.clone(),
+            session_id: turn.session_id.clone(),
+            conversation_id: turn.conversation_id.clone(),
+            answered_at: ended.finished_at,
+        })
     }
 
     /// The client has its end; the record stays open until analytics has the reply as well.

@@ -86,7 +86,7 @@ async fn a_worker_without_the_history_in_memory_reads_it() {
 async fn a_voided_publish_is_settled_without_a_trace() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay().void(&job.turn.conversation_id, &job.turn.publish_nonce).await.unwrap();
+    world.relay().void(&job.turn.reply_id(), &job.turn.publish_nonce).await.unwrap();
     assert!(finished(&world.run(&job).await));
     assert!(world.messages(&job).await.is_empty() && world.provider.requests().is_empty());
 }

@@ -1,26 +1,34 @@
 //! Messages to teams (step 6 of the path): chooses the agent and hands the turn on to it.
 //!
-//! The decision travels with the job that is published before this record is settled; a repeat makes the same decision
-//! while the team is unchanged, and the claim of the reply drops whatever comes twice.
+//! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
+//! continue. A decision is recorded before it is acted upon; [`choice`] makes it, from [`lexical`] scores of [`words`].
 
 mod choice;
+mod lexical;
 mod no_route;
 #[cfg(test)]
 mod tests;
+mod words;
 
-use std::time::Duration;
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    sync::Arc,
+    time::Duration,
+};
 
 use async_trait::async_trait;
 use switchboard_backends::{
     Backends,
     bus::{BusError, IncomingRecord, OutgoingRecord},
     catalog::cache::CatalogCache,
-    relay::RelayError,
+    relay::{Decision, Decisions, RelayError},
     store::StoreError,
 };
 use switchboard_schemas::{
-    agent::Agent,
+    agent::{Agent, Status},
     chat_job::ChatJob,
+    conversation::Author,
+    ids::AgentId,
     inference_job::{AnswerJob, ConversationJob, Routed},
     team::Team,
     topics::Topic,
@@ -29,7 +37,7 @@ use switchboard_schemas::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::choice::{Candidate, Choice};
+use self::choice::{Candidate, Candidates, Choice};
 use crate::{
     WorkerContext,
     config::WorkersConfig,
@@ -43,6 +51,8 @@ use crate::{
 
 /// Pause before a decision is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
+/// Messages in which the last answer is looked for; turns that failed have none.
+const LOOK_BACK_MESSAGES: u32 = 20;
 
 /// The routing role.
 pub(crate) struct Routing {
@@ -67,43 +77,93 @@ impl Routing {
     }
 
     async fn route(&self, job: &ChatJob) -> Result<JobEnd, RoutingError> {
-        let team = self.catalog.team(&job.team_id).await?.filter(|team| team.org_id == job.turn.org_id);
-        let choice = match team {
-            Some(team) => choice::choose(&self.candidates(&team).await?),
-            None => None,
+        let message = &job.turn.message_id;
+        let known = self.backends.relay.decisions(message).await.unwrap_or_else(|error| {
+            tracing::warn!(%error, "routing does not know what was decided before");
+            Decisions::default()
+        });
+        let decision = match known.own {
+            Some(decision) => Some(decision),
+            None => self.decide(job, known.last).await?,
         };
-        let Some(choice) = choice else {
+        let Some(decision) = decision else {
             return Ok(no_route::fail(&self.backends, job).await?.unwrap_or_else(|| {
                 let reason = "the team is gone or has nobody".to_owned();
                 JobEnd::Dead(Cause { class: "no-route", reason, attempts: 1 })
             }));
         };
-        self.hand_on(job, choice).await?;
+        self.hand_on(job, decision).await?;
         Ok(JobEnd::Finished)
     }
 
-    /// The default agent first, then the members as they are listed.
-    async fn candidates(&self, team: &Team) -> Result<Vec<Candidate>, StoreError> {
-        let named = team.default_agent.iter().chain(team.members.iter().map(|member| &member.agent));
-        let mut candidates = Vec::new();
-        for (place, id) in named.enumerate() {
-            let agent = self.catalog.agent(id).await?;
-            let settings =
-                agent.as_deref().filter(|agent: &&Agent| agent.org_id == team.org_id).map(|agent| &agent.settings);
-            candidates.push(Candidate {
-                agent_id: id.clone(),
-                is_default: place == 0 && team.default_agent.is_some(),
-                status: settings.map(|settings| settings.status),
-                public: settings.is_some_and(|settings| settings.public),
-            });
+    /// Decides, and records it: a repeat reads it back. Without the relay a repeat decides the same again while the team is
+    /// unchanged, and the claim of the reply drops whatever comes twice.
+    async fn decide(&self, job: &ChatJob, last: Option<Decision>) -> Result<Option<Decision>, RoutingError> {
+        let team = self.catalog.team(&job.team_id).await?.filter(|team| team.org_id == job.turn.org_id);
+        let Some(team) = team else { return Ok(None) };
+        let candidates = self.candidates(&team).await?;
+        let last = match last {
+            Some(decision) => Some(decision.agent_id),
+            None => self.last_agent(job).await?,
+        };
+        let made = match choice::choose(team.routing, &candidates, last.as_ref(), &job.turn.content) {
+            Choice::Made(decision) => Some(decision),
+            Choice::NextInTurn => choice::by_number(&candidates, self.turn_number(job).await, "next in turn"),
+            Choice::Any => choice::by_number(&candidates, chance(job), "any member"),
+            Choice::Nobody => None,
+        };
+        let Some(made) = made else { return Ok(None) };
+        Ok(Some(self.backends.relay.decide(&job.turn.message_id, &made).await.unwrap_or(made)))
+    }
+
+    /// Who answered last, where the relay does not remember it any more.
+    async fn last_agent(&self, job: &ChatJob) -> Result<Option<AgentId>, StoreError> {
+        let (store, turn) = (&self.backends.store, &job.turn);
+        let conversation = store.conversation(&turn.org_id, &turn.conversation_id).await?;
+        let count = conversation.map_or(0, |conversation| conversation.message_count);
+        let from = count.saturating_sub(u64::from(LOOK_BACK_MESSAGES));
+        let messages = store.messages(&turn.org_id, &turn.conversation_id, from, LOOK_BACK_MESSAGES).await?;
+        Ok(messages.into_iter().rev().find_map(|message| match message.author {
+            Author::Assistant(facts) => Some(facts.agent_id),
+            Author::User => None,
+        }))
+    }
+
+    async fn turn_number(&self, job: &ChatJob) -> u64 {
+        let taken = self.backends.relay.take_turn(&job.team_id, &job.turn.message_id).await;
+        taken.unwrap_or_else(|error| {
+            tracing::warn!(%error, "the rotation is away, any member answers");
+            chance(job)
+        })
+    }
+
+    /// Members and default agent as far as they can answer. The default agent need not be public: the team is.
+    async fn candidates(&self, team: &Team) -> Result<Candidates, StoreError> {
+        let mut candidates = Candidates::default();
+        for member in &team.members {
+            let agent = self.active_agent(team, &member.agent).await?.filter(|agent| agent.settings.public);
+            candidates.members.extend(agent.map(|agent| Candidate {
+                agent_id: agent.id.clone(),
+                name: agent.name.clone(),
+                description: agent.settings.description.clone(),
+                specialization: member.specialization.clone(),
+            }));
+        }
+        if let Some(id) = &team.default_agent {
+            candidates.default_agent = self.active_agent(team, id).await?.map(|agent| agent.id.clone());
         }
         Ok(candidates)
     }
 
-    async fn hand_on(&self, job: &ChatJob, choice: Choice) -> Result<(), BusError> {
-        let routed = Routed { team_id: job.team_id.clone(), reason: choice.reason.to_owned() };
+    async fn active_agent(&self, team: &Team, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
+        let agent = self.catalog.agent(id).await?;
+        Ok(agent.filter(|agent| agent.org_id == team.org_id && agent.settings.status == Status::Active))
+    }
+
+    async fn hand_on(&self, job: &ChatJob, decision: Decision) -> Result<(), BusError> {
+        let routed = Routed { team_id: job.team_id.clone(), reason: decision.reason };
         let answer =
-            AnswerJob { agent_id: choice.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
+            AnswerJob { agent_id: decision.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
         let answer = ConversationJob::Answer(Box::new(answer));
         let payload = versioned::encode(&answer).map_err(|error| BusError::Fatal(error.to_string()))?;
         let record = OutgoingRecord {
@@ -118,7 +178,7 @@ impl Routing {
 
 #[async_trait]
 impl Handler for Routing {
-    type Job = std::sync::Arc<ChatJob>;
+    type Job = Arc<ChatJob>;
 
     const SOURCES: &'static [Source] = &[(Topic::Route, "routing")];
 
@@ -143,4 +203,11 @@ impl Handler for Routing {
         };
         routed.instrument(span).await
     }
+}
+
+/// A number that is random over messages and the same for each repeat of one.
+fn chance(job: &ChatJob) -> u64 {
+    let mut hasher = DefaultHasher::new();
+    job.turn.message_id.as_str().hash(&mut hasher);
+    hasher.finish()
 }

@@ -33,33 +33,55 @@ fn org() -> OrgId {
     OrgId::derive(&secret(), "acme")
 }
 
-/// The installation, with a team whose one member is `shop`.
-async fn context(dir: &std::path::Path) -> WorkerContext {
-    let catalog = std::sync::Arc::new(EmbeddedCatalog::open(&dir.join("catalog.db")).unwrap());
-    let shop = AgentId::derive(&secret(), &org(), "shop");
-    let agent = Agent {
-        id: shop.clone(),
+fn agent(slug: &str, settings: AgentSettings) -> Agent {
+    Agent {
+        id: AgentId::derive(&secret(), &org(), slug),
         org_id: org(),
-        slug: "shop".into(),
-        name: "Shop".into(),
+        slug: slug.into(),
+        name: slug.into(),
         provider: None,
         fallback_provider: None,
-        settings: AgentSettings::default(),
-    };
-    let team = Team {
-        id: TeamId::derive(&secret(), &org(), "front"),
+        settings,
+    }
+}
+
+fn team(slug: &str, routing: RoutingStrategy, default_agent: Option<&str>, members: &[&str]) -> Team {
+    let id = |slug: &str| AgentId::derive(&secret(), &org(), slug);
+    let member = |slug: &&str| Member { agent: id(slug), specialization: String::new() };
+    Team {
+        id: TeamId::derive(&secret(), &org(), slug),
         org_id: org(),
-        slug: "front".into(),
+        slug: slug.into(),
         name: "Front desk".into(),
         description: String::new(),
-        routing: RoutingStrategy::Intent,
-        default_agent: Some(shop.clone()),
-        members: vec![Member { agent: shop, specialization: String::new() }],
+        routing,
+        default_agent: default_agent.map(id),
+        members: members.iter().map(member).collect(),
         public: true,
         status: Status::Active,
-    };
-    catalog.put(&Entry::Agent(Box::new(agent))).await.unwrap();
-    catalog.put(&Entry::Team(team)).await.unwrap();
+    }
+}
+
+/// The installation: agents, of which two can answer, and teams of them.
+async fn context(dir: &std::path::Path) -> WorkerContext {
+    let catalog = std::sync::Arc::new(EmbeddedCatalog::open(&dir.join("catalog.db")).unwrap());
+    let usual = AgentSettings::default;
+    let agents = [
+        agent("shop", usual()),
+        agent("desk", usual()),
+        agent("draft", AgentSettings { status: Status::Draft, ..usual() }),
+        agent("hidden", AgentSettings { public: false, ..usual() }),
+    ];
+    let everyone = ["draft", "shop", "hidden", "gone", "desk"];
+    let teams = [
+        team("front", RoutingStrategy::Intent, Some("shop"), &["shop"]),
+        team("turns", RoutingStrategy::RoundRobin, None, &everyone),
+        team("chance", RoutingStrategy::Random, None, &everyone),
+        team("absent", RoutingStrategy::Random, Some("draft"), &["hidden", "gone"]),
+    ];
+    for entry in agents.map(|agent| Entry::Agent(Box::new(agent))).into_iter().chain(teams.map(Entry::Team)) {
+        catalog.put(&entry).await.unwrap();
+    }
     let backends = Backends {
         bus: std::sync::Arc::new(EmbeddedBus::open(&dir.join("bus.db"), 4).unwrap()),
         relay: std::sync::Arc::new(EmbeddedRelay::open(None).unwrap()),
@@ -85,8 +107,12 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
 }
 
 fn job(team: &str, ingress: Option<IngressId>) -> ChatJob {
+    job_in("session", team, ingress)
+}
+
+fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> ChatJob {
     let team_id = TeamId::derive(&secret(), &org(), team);
-    let session_id = "session".parse().unwrap();
+    let session_id = session.parse().unwrap();
     let conversation_id = ConversationId::of_team(&org(), &team_id, &session_id);
     let turn = Turn {
         org_id: org(),
@@ -124,7 +150,10 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
     assert_eq!(record.key, job.turn.conversation_id.as_str());
     let ConversationJob::Answer(answer) = versioned::decode(&record.payload).unwrap() else { panic!("no answer job") };
     assert_eq!(answer.agent_id, AgentId::derive(&secret(), &org(), "shop"));
-    assert_eq!((answer.routed.unwrap().reason.as_str(), answer.turn), ("default agent", job.turn));
+    assert_eq!(
+        (answer.routed.unwrap().reason.as_str(), answer.turn),
+        ("no member matches: the default agent answers", job.turn)
+    );
 }
 
 #[tokio::test]
@@ -145,4 +174,50 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     let record = store.reply(&org(), &job.turn.reply_id()).await.unwrap().unwrap();
     assert_eq!(record.end, *end);
     assert!(matches!(routing.run(job.into(), &CancellationToken::new()).await, JobEnd::Finished), "once and for all");
+}
+
+/// Routes one message and tells what stands in the relay for it.
+async fn decided(routing: &Routing, job: &ChatJob) -> Decision {
+    let end = routing.run(job.clone().into(), &CancellationToken::new()).await;
+    assert!(matches!(end, JobEnd::Finished), "{end:?}");
+    routing.backends.relay.decisions(&job.turn.message_id).await.unwrap().own.unwrap()
+}
+
+#[tokio::test]
+async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_with_repeats() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let workers = [Routing::new(context.clone()), Routing::new(context)];
+    let mut counts = std::collections::HashMap::new();
+    for number in 0..9 {
+        let job = job_in(&format!("session {number}"), "turns", None);
+        let decision = decided(&workers[number % 2], &job).await;
+        assert_eq!(decided(&workers[(number + 1) % 2], &job).await, decision, "a repeat reads it back");
+        *counts.entry(decision.agent_id).or_insert(0_i32) += 1;
+        let of = |slug| counts.get(&AgentId::derive(&secret(), &org(), slug)).copied().unwrap_or_default();
+        assert!((of("shop") - of("desk")).abs() <= 1 && of("shop") + of("desk") == counts.values().sum::<i32>());
+    }
+}
+
+#[tokio::test]
+async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_its_own() {
+    let dir = tempfile::tempdir().unwrap();
+    let routing = Routing::new(context(dir.path()).await);
+    let mut seen = std::collections::HashSet::new();
+    for number in 0..40 {
+        let session = format!("session {number}");
+        let first = decided(&routing, &job_in(&session, "chance", None)).await;
+        assert_eq!(decided(&routing, &job_in(&session, "chance", None)).await.agent_id, first.agent_id);
+        seen.insert(first.agent_id);
+    }
+    let able = ["shop", "desk"].map(|slug| AgentId::derive(&secret(), &org(), slug));
+    assert_eq!(seen, able.into());
+}
+
+#[tokio::test]
+async fn a_team_whose_agents_cannot_answer_has_no_route() {
+    let dir = tempfile::tempdir().unwrap();
+    let routing = Routing::new(context(dir.path()).await);
+    let end = routing.run(job("absent", None).into(), &CancellationToken::new()).await;
+    assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
 }

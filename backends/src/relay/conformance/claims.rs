@@ -98,7 +98,7 @@ pub(super) async fn a_release_lets_the_next_claim_succeed_at_once_and_costs_no_a
 
 pub(super) async fn a_voided_publish_is_not_worked_on(world: World) {
     let reply = world.reply();
-    world.ingress.void(&world.conversation, "publish").await.unwrap();
+    world.ingress.void(&reply, "publish").await.unwrap();
     assert_eq!(world.claim(&reply).await, Claim::Voided);
     // The client's retry is another publish of the same message.
     let again = ClaimRequest { publish_nonce: "again".into(), ..request(&reply) };

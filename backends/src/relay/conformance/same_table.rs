@@ -20,6 +20,8 @@ enum Call {
     Settle { token: usize, seq: u64, count: u64, announced: bool },
     Release { token: usize },
     Cancel { reply: usize },
+    Enqueue { reply: usize, places: u32 },
+    Void { reply: usize },
     ReadLog { reply: usize, after: u64 },
 }
 
@@ -37,6 +39,8 @@ fn any_call() -> impl Strategy<Value = Call> {
             .prop_map(|(token, seq, count, announced)| Call::Settle { token, seq, count, announced }),
         3 => (0..4_usize).prop_map(|token| Call::Release { token }),
         1 => (0..REPLIES).prop_map(|reply| Call::Cancel { reply }),
+        2 => (0..REPLIES, 0..3_u32).prop_map(|(reply, places)| Call::Enqueue { reply, places }),
+        1 => (0..REPLIES).prop_map(|reply| Call::Void { reply }),
         3 => (0..REPLIES, 0..4_u64).prop_map(|(reply, after)| Call::ReadLog { reply, after }),
     ]
 }
@@ -71,6 +75,10 @@ impl Side<'_> {
             }
             Call::Release { token } => format!("{:?}", self.relay.release(&self.token(*token)).await),
             Call::Cancel { reply } => format!("{:?}", self.relay.cancel(&self.replies[*reply]).await),
+            Call::Enqueue { reply, places } => {
+                format!("{:?}", self.relay.enqueue(&self.replies[*reply], *places).await)
+            }
+            Call::Void { reply } => format!("{:?}", self.relay.void(&self.replies[*reply], "other").await),
             Call::ReadLog { reply, after } => {
                 format!("{:?}", self.relay.read_log(&self.replies[*reply], *after).await)
             }

@@ -1,8 +1,11 @@
--- Shared opening of the scripts of one reply; LEASE_MS, LOG_TTL_MS, KEEP_MS and ATTEMPTS_MAX stand before it.
+-- Shared opening of the scripts of one reply; LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS and ATTEMPTS_MAX stand before it.
 -- The table of states is that of claim_state.rs, line for line.
 -- KEYS: conversation (hash), reply (hash), log (stream). All three share the conversation's hash tag.
 -- A reply's status is running, sealed, stored or done; a reply without status has a cancel mark at most.
 local conversation_key, reply_key, log_key = KEYS[1], KEYS[2], KEYS[3]
+-- The field of the conversation that is the reply's place in the queue; its value is when it ends.
+local PLACE = 'place:'
+local place_field = PLACE .. reply_key
 local time = redis.call('TIME')
 local now = time[1] * 1000 + math.floor(time[2] / 1000)
 

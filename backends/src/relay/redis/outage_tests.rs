@@ -222,7 +222,7 @@ async fn everything_that_a_reply_leaves_in_redis_expires() {
     let relay = server.relay().await;
     wait_until_up(&relay).await;
     let request = any_request();
-    relay.void(&request.reply_id.conversation(), "other").await.unwrap();
+    relay.void(&request.reply_id, "other").await.unwrap();
     relay.cancel(&request.reply_id).await.unwrap();
     let token = granted(relay.claim(&request).await.unwrap());
     relay.append(&token, None, &[text(1)]).await.unwrap();

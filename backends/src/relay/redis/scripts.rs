@@ -8,12 +8,12 @@ use switchboard_schemas::{
 
 use crate::{
     redis_link::RedisLink,
-    relay::{ATTEMPTS_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, millis},
+    relay::{ATTEMPTS_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, millis},
 };
 
 const COMMON: &str = include_str!("common.lua");
 
-/// One script for each step of a reply.
+/// One script for each step of a reply, and for what is remembered beside replies.
 pub(super) struct Scripts {
     pub(super) claim: Script,
     pub(super) append: Script,
@@ -22,6 +22,11 @@ pub(super) struct Scripts {
     pub(super) settle: Script,
     pub(super) release: Script,
     pub(super) cancel: Script,
+    pub(super) void: Script,
+    pub(super) enqueue: Script,
+    pub(super) remember: Script,
+    pub(super) take_turn: Script,
+    pub(super) decide: Script,
 }
 
 impl Scripts {
@@ -34,6 +39,11 @@ impl Scripts {
             settle: script(include_str!("settle.lua")),
             release: script(include_str!("release.lua")),
             cancel: script(include_str!("cancel.lua")),
+            void: script(include_str!("void.lua")),
+            enqueue: script(include_str!("enqueue.lua")),
+            remember: alone(include_str!("remember.lua")),
+            take_turn: alone(include_str!("take_turn.lua")),
+            decide: alone(include_str!("decide.lua")),
         }
     }
 }
@@ -70,11 +80,20 @@ pub(super) fn frame_args(call: &mut ScriptInvocation<'_>, frame: &Frame) {
 }
 
 fn script(body: &str) -> Script {
-    let bounds = format!(
-        "local LEASE_MS, LOG_TTL_MS, KEEP_MS, ATTEMPTS_MAX = {}, {}, {}, {ATTEMPTS_MAX}\n",
+    Script::new(&[&bounds(), COMMON, body].concat())
+}
+
+/// A script that works on no reply.
+fn alone(body: &str) -> Script {
+    Script::new(&[&bounds(), body].concat())
+}
+
+fn bounds() -> String {
+    format!(
+        "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n",
         millis(LEASE),
         millis(LOG_TTL),
         millis(DONE_TTL),
-    );
-    Script::new(&[&bounds, COMMON, body].concat())
+        millis(PLACE_TTL),
+    )
 }

@@ -16,6 +16,7 @@ if reply.status ~= 'stored' then
   redis.call('HDEL', reply_key, 'end')
   -- A later announcement must not turn the count back: another turn may have been settled meanwhile.
   redis.call('HSET', conversation_key, 'count', ARGV[8])
+  redis.call('HDEL', conversation_key, place_field)
   leave()
 end
 redis.call('HSET', reply_key, 'status', ARGV[9] == '1' and 'done' or 'stored')

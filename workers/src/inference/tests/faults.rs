@@ -12,12 +12,16 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
-    relay::{Claim, ClaimRequest, ClaimToken, Duty, Relay, RelayError, Settlement, Standing, embedded::EmbeddedRelay},
-    store::{AcceptedReply, KnownReply, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
+    relay::{
+        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Relay, RelayError, Settlement, Standing,
+        embedded::EmbeddedRelay,
+    },
+    store::{AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
 };
 use switchboard_schemas::{
+    client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{ConversationId, EventId, IngressId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -168,8 +172,28 @@ impl Relay for FaultyRelay {
         self.up()?.read_log(reply, after_seq).await
     }
 
-    async fn void(&self, conversation: &ConversationId, nonce: &str) -> Result<(), RelayError> {
-        self.up()?.void(conversation, nonce).await
+    async fn void(&self, reply: &MessageId, nonce: &str) -> Result<(), RelayError> {
+        self.up()?.void(reply, nonce).await
+    }
+
+    async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError> {
+        self.up()?.enqueue(reply, places_max).await
+    }
+
+    async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        self.up()?.remember(name, value).await
+    }
+
+    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
+        self.up()?.take_turn(team, message).await
+    }
+
+    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+        self.up()?.decide(message, decision).await
+    }
+
+    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+        self.up()?.decisions(message).await
     }
 
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
@@ -258,6 +282,19 @@ impl Store for FaultyStore {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         self.up()?.update_metadata(org, id, changes, at).await
+    }
+
+    async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
+        self.up()?.link_session(link).await
+    }
+
+    async fn linked_conversations(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        session: &SessionId,
+    ) -> Result<Vec<ConversationId>, StoreError> {
+        self.up()?.linked_conversations(org, agent, session).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -1,0 +1,111 @@
+//! Sentences about the queue of a conversation, and about what is remembered beside replies.
+
+use std::sync::Arc;
+
+use futures::future::join_all;
+use switchboard_schemas::{
+    ids::{AgentId, MessageId, OrgId, TeamId},
+    secret::InstallationSecret,
+};
+
+use super::support::{World, any_conversation, completed, text};
+use crate::relay::{Decision, Decisions, Relay};
+
+const PLACES: u32 = 3;
+
+fn org() -> (InstallationSecret, OrgId) {
+    let secret = InstallationSecret::from_bytes(rand::random());
+    let org = OrgId::derive(&secret, "acme");
+    (secret, org)
+}
+
+fn any_team() -> TeamId {
+    let (secret, org) = org();
+    TeamId::derive(&secret, &org, "front")
+}
+
+fn decision(slug: &str) -> Decision {
+    let (secret, org) = org();
+    Decision { agent_id: AgentId::derive(&secret, &org, slug), reason: format!("asks about “{slug}”") }
+}
+
+async fn enqueue(world: &World, reply: &MessageId) -> bool {
+    world.ingress.enqueue(reply, PLACES).await.unwrap()
+}
+
+async fn fill(world: &World) -> Vec<MessageId> {
+    let replies: Vec<_> = (0..PLACES).map(|_| world.reply()).collect();
+    for reply in &replies {
+        assert!(enqueue(world, reply).await);
+    }
+    replies
+}
+
+pub(super) async fn a_full_queue_takes_no_other_reply_and_keeps_those_that_it_has(world: World) {
+    let replies = fill(&world).await;
+    assert!(!enqueue(&world, &world.reply()).await);
+    assert!(enqueue(&world, &replies[0]).await, "a repeat has its place already");
+    assert!(world.ingress.enqueue(&MessageId::new_in(&any_conversation()).reply(), PLACES).await.unwrap());
+}
+
+pub(super) async fn of_many_that_enqueue_at_once_no_more_than_fit_are_taken(world: World) {
+    let replies: Vec<_> = (0..4 * PLACES).map(|_| world.reply()).collect();
+    let taken = join_all(replies.iter().map(|reply| enqueue(&world, reply))).await;
+    assert_eq!(taken.into_iter().filter(|taken| *taken).count(), PLACES as usize);
+}
+
+pub(super) async fn a_settled_reply_gives_its_place_back_and_needs_none_again(world: World) {
+    let replies = fill(&world).await;
+    let token = world.token(&replies[1]).await;
+    world.worker.append(&token, None, &[text(1)]).await.unwrap();
+    world.worker.seal(&token, &completed(2)).await.unwrap();
+    assert!(!enqueue(&world, &world.reply()).await, "a sealed reply is not stored yet");
+    world.worker.settle(&token, &world.settlement(completed(2), true)).await.unwrap();
+    assert!(enqueue(&world, &replies[1]).await, "a repeat of a final reply is served");
+    assert!(enqueue(&world, &world.reply()).await);
+    assert!(!enqueue(&world, &world.reply()).await);
+}
+
+pub(super) async fn a_voided_publish_gives_its_place_back(world: World) {
+    let replies = fill(&world).await;
+    world.ingress.void(&replies[2], "publish").await.unwrap();
+    assert!(enqueue(&world, &world.reply()).await);
+}
+
+pub(super) async fn of_many_that_remember_one_name_all_hear_the_same_value(world: World) {
+    let (name, other) = (any_team().to_string(), any_team().to_string());
+    let values: Vec<_> = (0..8).map(|number| number.to_string()).collect();
+    let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
+    let kept = join_all(values.iter().enumerate().map(|(index, value)| relays[index % 2].remember(&name, value))).await;
+    let kept: Vec<_> = kept.into_iter().map(Result::unwrap).collect();
+    assert!(values.contains(&kept[0]) && kept.iter().all(|value| *value == kept[0]), "{kept:?}");
+    assert_eq!(world.ingress.remember(&other, "own").await.unwrap(), "own");
+}
+
+pub(super) async fn a_rotation_counts_each_message_once(world: World) {
+    let (team, other) = (any_team(), any_team());
+    let messages: Vec<_> = (0..20).map(|_| MessageId::new_in(&world.conversation)).collect();
+    let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
+    // Every message twice and from two processes, as it is after a worker died.
+    let asked = messages.iter().chain(&messages).enumerate();
+    let numbers = join_all(asked.map(|(index, message)| relays[index % 2].take_turn(&team, message))).await;
+    let mut numbers: Vec<_> = numbers.into_iter().map(Result::unwrap).collect();
+    let repeats = numbers.split_off(messages.len());
+    assert_eq!(numbers, repeats);
+    numbers.sort_unstable();
+    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
+    assert_eq!(world.worker.take_turn(&other, &messages[0]).await.unwrap(), 0);
+}
+
+pub(super) async fn the_first_decision_stands_and_the_last_of_a_conversation_is_known(world: World) {
+    let [first, second, third] = [(); 3].map(|()| MessageId::new_in(&world.conversation));
+    let (one, two) = (decision("one"), decision("two"));
+    assert_eq!(world.worker.decisions(&first).await.unwrap(), Decisions::default());
+    assert_eq!(world.worker.decide(&first, &one).await.unwrap(), one);
+    assert_eq!(world.worker.decide(&first, &two).await.unwrap(), one);
+    world.worker.decide(&second, &two).await.unwrap();
+    assert_eq!(world.worker.decide(&first, &two).await.unwrap(), one, "an older message is no news");
+    let known = world.ingress.decisions(&third).await.unwrap();
+    assert_eq!(known, Decisions { own: None, last: Some(two.clone()) });
+    assert_eq!(world.ingress.decisions(&first).await.unwrap(), Decisions { own: Some(one), last: Some(two) });
+}

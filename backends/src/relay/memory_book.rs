@@ -1,0 +1,179 @@
+//! What the embedded relay remembers on disk: repeated requests, routing decisions and rotations survive a restart.
+
+use std::{
+    path::Path,
+    sync::{Mutex, MutexGuard, PoisonError},
+};
+
+use rusqlite::{Connection, OptionalExtension, params};
+use switchboard_schemas::{
+    ids::{MessageId, TeamId},
+    time::Timestamp,
+};
+
+use super::{DONE_TTL, Decision, Decisions, RelayError, decode_decision, encode_decision};
+
+// As for attempts: a killed process loses nothing with synchronous off. What a power cut takes is one set-if-absent; ids
+// that follow from the key still make the repeat the same message.
+const SCHEMA: &str = "
+    PRAGMA journal_mode = WAL;
+    PRAGMA synchronous = OFF;
+    CREATE TABLE IF NOT EXISTS memories (
+        name TEXT PRIMARY KEY,
+        value TEXT NOT NULL,
+        written_at INTEGER NOT NULL
+    ) WITHOUT ROWID, STRICT;
+    CREATE INDEX IF NOT EXISTS memories_by_age ON memories (written_at);
+    CREATE TABLE IF NOT EXISTS rotations (
+        team_id TEXT PRIMARY KEY,
+        next INTEGER NOT NULL
+    ) WITHOUT ROWID, STRICT;";
+/// Expired memories that one write removes, so that none of them has to stop for all.
+const SWEEP_ROWS_MAX: u32 = 8;
+
+/// The file of memories.
+pub(super) struct MemoryBook {
+    connection: Mutex<Connection>,
+}
+
+impl MemoryBook {
+    /// Opens or makes the file; without a path, a book that is forgotten with its process.
+    pub(super) fn open(path: Option<&Path>) -> Result<Self, RelayError> {
+        let open = || {
+            let connection = path.map_or_else(Connection::open_in_memory, Connection::open)?;
+            connection.execute_batch(SCHEMA)?;
+            Ok(connection)
+        };
+        open().map(|connection| Self { connection: Mutex::new(connection) }).map_err(unavailable)
+    }
+
+    /// Keeps `value` unless something is kept; gives what is kept.
+    pub(super) fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
+        self.together(|connection| match read(connection, name)? {
+            Some(known) => Ok(known),
+            None => write(connection, name, value).map(|()| value.to_owned()),
+        })
+    }
+
+    /// The number of the message in its team's rotation.
+    pub(super) fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
+        let name = format!("rotation:{message}");
+        let number = self.together(|connection| {
+            if let Some(known) = read(connection, &name)? {
+                return Ok(known);
+            }
+            let number: i64 = connection
+                .prepare_cached(
+                    "INSERT INTO rotations VALUES (?1, 1) ON CONFLICT DO UPDATE SET next = next + 1 RETURNING next - 1",
+                )?
+                .query_row(params![team.as_str()], |row| row.get(0))?;
+            write(connection, &name, &number.to_string())?;
+            Ok(number.to_string())
+        })?;
+        number.parse().map_err(|_| RelayError::Unavailable("memory file: not a number".into()))
+    }
+
+    /// Records a decision unless one stands.
+    pub(super) fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+        let (own, last) = names(message);
+        self.together(|connection| {
+            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
+                return Ok(known);
+            }
+            let text = encode_decision(decision);
+            write(connection, &own, &text)?;
+            write(connection, &last, &text)?;
+            Ok(decision.clone())
+        })
+    }
+
+    /// What was decided.
+    pub(super) fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+        let (own, last) = names(message);
+        self.together(|connection| {
+            let (own, last) = (read(connection, &own)?, read(connection, &last)?);
+            let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
+            Ok(Decisions { own: decision(own), last: decision(last) })
+        })
+    }
+
+    fn together<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, RelayError> {
+        let mut connection = self.connection();
+        let done = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).and_then(|open| {
+            let done = work(&open)?;
+            open.commit().map(|()| done)
+        });
+        done.map_err(unavailable)
+    }
+
+    fn connection(&self) -> MutexGuard<'_, Connection> {
+        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Where the decision for a message stands, and where the last one of its conversation.
+fn names(message: &MessageId) -> (String, String) {
+    (format!("route:{message}"), format!("route:{}", message.conversation()))
+}
+
+fn oldest_kept() -> i64 {
+    Timestamp::now().micros() - i64::try_from(DONE_TTL.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
+    let mut select = connection.prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
+    select.query_row(params![name, oldest_kept()], |row| row.get(0)).optional()
+}
+
+fn write(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
+    let sweep = "DELETE FROM memories WHERE name IN
+        (SELECT name FROM memories WHERE written_at < ?1 ORDER BY written_at LIMIT ?2)";
+    connection.prepare_cached(sweep)?.execute(params![oldest_kept(), SWEEP_ROWS_MAX])?;
+    let put = "INSERT OR REPLACE INTO memories VALUES (?1, ?2, ?3)";
+    connection.prepare_cached(put)?.execute(params![name, value, Timestamp::now().micros()])?;
+    Ok(())
+}
+
+fn unavailable(error: rusqlite::Error) -> RelayError {
+    RelayError::Unavailable(format!("memory file: {error}"))
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::ids::{AgentId, OrgId};
+    use switchboard_schemas::secret::InstallationSecret;
+
+    use super::*;
+
+    #[test]
+    fn what_is_remembered_survives_a_restart() {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("relay.db");
+        let secret = InstallationSecret::from_bytes([1; 32]);
+        let org = OrgId::derive(&secret, "o");
+        let (team, agent_id) = (TeamId::derive(&secret, &org, "t"), AgentId::derive(&secret, &org, "a"));
+        let decision = Decision { agent_id, reason: "why".into() };
+        let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
+        let book = MemoryBook::open(Some(&path)).unwrap();
+        book.remember("name", "first").unwrap();
+        book.decide(&message("1"), &decision).unwrap();
+        assert_eq!(book.take_turn(&team, &message("1")).unwrap(), 0);
+        drop(book);
+        let book = MemoryBook::open(Some(&path)).unwrap();
+        assert_eq!(book.remember("name", "second").unwrap(), "first");
+        assert_eq!(book.decisions(&message("2")).unwrap(), Decisions { own: None, last: Some(decision) });
+        assert_eq!(book.take_turn(&team, &message("2")).unwrap(), 1);
+        assert_eq!(book.take_turn(&team, &message("1")).unwrap(), 0, "a repeat has the number that it had");
+    }
+
+    #[test]
+    fn what_has_expired_is_not_read_and_is_swept_by_later_writes() {
+        let book = MemoryBook::open(None).unwrap();
+        book.remember("old", "first").unwrap();
+        book.connection().execute("UPDATE memories SET written_at = 1", []).unwrap();
+        assert_eq!(book.remember("other", "x").unwrap(), "x");
+        let rows: i64 = book.connection().query_row("SELECT count(*) FROM memories", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+        assert_eq!(book.remember("old", "second").unwrap(), "second");
+    }
+}

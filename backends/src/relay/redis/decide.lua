@@ -1,0 +1,6 @@
+-- KEYS: decision of the message, last decision of its conversation. ARGV: decision. Answers the one that stands.
+local known = redis.call('GET', KEYS[1])
+if known then return known end
+redis.call('SET', KEYS[1], ARGV[1], 'PX', KEEP_MS)
+redis.call('SET', KEYS[2], ARGV[1], 'PX', KEEP_MS)
+return ARGV[1]

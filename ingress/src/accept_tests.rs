@@ -1,0 +1,140 @@
+//! What is accepted, what is a repeat, and what is refused, over fakes.
+
+use std::{sync::atomic::Ordering, time::Duration};
+
+use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, ids::MessageId, topics::Topic};
+
+use crate::testing::{Answer, World, message_id, reply_frames, reply_of};
+
+const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
+
+async fn send(world: &World, key: &str, body: &'static str) -> Answer {
+    send_as(world, key, body, ("accept", "*/*")).await
+}
+
+async fn send_as(world: &World, key: &str, body: &'static str, header: (&str, &str)) -> Answer {
+    let authorization = format!("Bearer {}", world.key);
+    let headers = [("authorization", authorization.as_str()), ("idempotency-key", key), header];
+    world.send_with("POST", &World::agent_path("/chat"), &headers, body).await
+}
+
+/// Sends and answers the job that is published last.
+async fn answered(world: &World, key: &str) -> Answer {
+    let work = async {
+        world.published().await;
+        let job = world.jobs(Topic::Jobs).pop().unwrap();
+        for frame in reply_frames(&["once"], ReplyStatus::Completed) {
+            world.relay.append_frame(&reply_of(&job), frame);
+        }
+    };
+    tokio::join!(send(world, key, BODY), work).0
+}
+
+#[tokio::test]
+async fn a_repeat_reads_the_reply_that_is_there_and_publishes_nothing() {
+    let world = World::new().await;
+    let first = answered(&world, "key").await;
+    let again = send(&world, "key", BODY).await;
+    assert_eq!((first.text.as_str(), again.text.as_str(), again.whole), ("once", "once", true));
+    assert_eq!(first.headers["x-message-id"], again.headers["x-message-id"]);
+    assert_eq!(world.jobs(Topic::Jobs).len(), 1);
+    let other = send(&world, "key", r#"{"message":"ho","sessionId":"s"}"#).await;
+    assert_eq!(other.problem(), (422, "IDEMPOTENCY_KEY_REUSED".to_owned()));
+}
+
+#[tokio::test]
+async fn a_repeat_reads_the_reply_in_the_shape_that_it_asks_for_itself() {
+    let world = World::new().await;
+    let first = answered(&world, "key").await;
+    let message = first.headers["x-message-id"].to_str().unwrap();
+    let json = send_as(&world, "key", BODY, ("accept", "application/json")).await;
+    assert_eq!((json.json()["messageId"].as_str(), json.json()["content"].as_str()), (Some(message), Some("once")));
+    let events = send_as(&world, "key", BODY, ("accept", "text/event-stream")).await;
+    assert_eq!(events.headers["x-message-id"], message);
+    let names: Vec<_> = events.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    assert_eq!(names, ["start", "delta", "done"]);
+    let later = send_as(&world, "key", BODY, ("prefer", "respond-async")).await;
+    assert_eq!((later.status.as_u16(), later.json()["messageId"].as_str()), (202, Some(message)));
+    assert_eq!(world.jobs(Topic::Jobs).len(), 1);
+}
+
+#[tokio::test]
+async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
+    let world = World::new().await;
+    world.edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel);
+    let interrupted = async {
+        world.published().await;
+        let job = world.jobs(Topic::Jobs).pop().unwrap();
+        let mut frames = reply_frames(&["once"], ReplyStatus::Completed).into_iter();
+        world.relay.append_frame(&reply_of(&job), frames.next().unwrap());
+        // It never comes to an end, because the reply does not.
+        let repeat = tokio::time::timeout(Duration::from_millis(50), send(&world, "key", BODY));
+        assert!(repeat.await.is_err());
+        for frame in frames {
+            world.relay.append_frame(&reply_of(&job), frame);
+        }
+    };
+    let (first, ()) = tokio::join!(send(&world, "key", BODY), interrupted);
+    assert_eq!((first.text.as_str(), first.whole), ("once", true));
+    world.background_is_done().await;
+    assert!(world.relay.cancelled.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_message_whose_acceptance_cannot_be_recorded_keeps_no_place() {
+    let world = World::new().await;
+    world.store.away.store(true, Ordering::SeqCst);
+    let refused = send_as(&world, "key", BODY, ("prefer", "respond-async")).await;
+    assert_eq!(refused.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert!(world.jobs(Topic::Jobs).is_empty() && world.relay.places.lock().unwrap().is_empty());
+}
+
+#[tokio::test]
+async fn a_repeat_of_a_refused_publish_is_published_under_the_same_message() {
+    let world = World::new().await;
+    world.set_bus_away(true);
+    assert_eq!(send(&world, "key", BODY).await.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
+    assert!(world.relay.places.lock().unwrap().is_empty(), "a refused message keeps no place");
+    world.set_bus_away(false);
+    assert_eq!(answered(&world, "key").await.text, "once");
+    let voided = world.relay.voided.lock().unwrap().clone();
+    let jobs = world.jobs(Topic::Jobs);
+    let switchboard_schemas::inference_job::ConversationJob::Answer(job) = &jobs[0] else { panic!("no answer job") };
+    assert!(!voided.contains(&job.turn.publish_nonce), "the new publish lives");
+}
+
+#[tokio::test]
+async fn without_the_relay_only_requests_with_a_key_are_refused() {
+    let world = World::new().await;
+    world.relay.away.store(true, Ordering::SeqCst);
+    let refused = send(&world, "key", BODY).await;
+    assert_eq!(refused.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert!(refused.headers.contains_key("retry-after"));
+    assert!(world.jobs(Topic::Jobs).is_empty());
+    let published = async {
+        world.published().await;
+        world.relay.away.store(false, Ordering::SeqCst);
+        let job = world.jobs(Topic::Jobs).remove(0);
+        for frame in reply_frames(&["ok"], ReplyStatus::Completed) {
+            world.relay.append_frame(&reply_of(&job), frame);
+        }
+    };
+    let path = World::agent_path("/chat");
+    let chat = world.send("POST", &path, BODY);
+    assert_eq!(tokio::join!(chat, published).0.text, "ok");
+}
+
+#[tokio::test]
+async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
+    let world = World::new().await;
+    let conversation = message_id().conversation();
+    let waiting = (0..9).map(|_| MessageId::new_in(&conversation).reply());
+    world.relay.places.lock().unwrap().extend(waiting);
+    let refused = world.send("POST", &World::agent_path("/chat"), BODY).await;
+    assert_eq!(refused.problem(), (429, "RATE_LIMITED".to_owned()));
+    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+    assert!(world.jobs(Topic::Jobs).is_empty());
+    world.relay.places.lock().unwrap().pop();
+    assert_eq!(world.chat_answered(reply_frames(&["ok"], ReplyStatus::Completed)).await.status, 200);
+}

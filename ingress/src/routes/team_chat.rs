@@ -1,0 +1,77 @@
+//! `POST /api/public/teams/{teamId}/chat`: a message in, the reply of the member that routing chose out.
+//!
+//! The errors of this route have no codes where the specification gives them none.
+
+use axum::{
+    Extension,
+    extract::{Request, State},
+    response::Response,
+};
+use http::StatusCode;
+use switchboard_schemas::{ids::RequestId, team::Team};
+use tokio::time::Instant;
+
+use crate::{
+    accept::accept,
+    body::{self, BodyLimits},
+    error::{ApiError, ApiResult, ErrorCode},
+    idempotency::Repeat,
+    observe::ArrivedAt,
+    publish::TurnJob,
+    reachable_team::ReachableTeam,
+    reply::{Asked, respond, shape::ReplyShape},
+    state::AppState,
+    turn::{ChatBody, TurnContext},
+};
+
+/// Serves the route.
+pub(crate) async fn post(
+    State(state): State<AppState>,
+    Extension(request_id): Extension<RequestId>,
+    Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
+    team: ReachableTeam,
+    request: Request,
+) -> ApiResult<Response> {
+    chat(state, request_id, arrived, team, request).await.map_err(without_code)
+}
+
+async fn chat(
+    state: AppState,
+    request_id: RequestId,
+    arrived: Instant,
+    ReachableTeam { caller, team }: ReachableTeam,
+    request: Request,
+) -> ApiResult<Response> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let chars_max = message_chars_max(&state, &team).await?;
+    let body = body::parse_object(&body)?;
+    let chat = ChatBody::parse_for_team(&body, chars_max)?;
+    let shape = ReplyShape::chosen(&parts.headers, &body)?;
+    let repeat = Repeat::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
+    let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
+    let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
+    respond(accept(state, shape, job, repeat).await?, shape, Asked { request_id, arrived }).await
+}
+
+/// The smallest limit of all who may have to read the message: who it will be is not known yet.
+async fn message_chars_max(state: &AppState, team: &Team) -> ApiResult<u32> {
+    let mut chars_max = u32::MAX;
+    for id in team.members.iter().map(|member| &member.agent).chain(&team.default_agent) {
+        if let Some(agent) = state.catalog.agent(id).await? {
+            chars_max = chars_max.min(agent.settings.limits.max_message_length);
+        }
+    }
+    Ok(chars_max)
+}
+
+fn without_code(error: ApiError) -> ApiError {
+    match error.code() {
+        Some(ErrorCode::InvalidRequestData) => error.without_code(),
+        // The agent went away behind routing: for the team's caller that is ours to have prevented.
+        Some(ErrorCode::Internal | ErrorCode::AgentInactive) => {
+            ApiError::uncoded(StatusCode::INTERNAL_SERVER_ERROR, "the message could not be routed or answered")
+        }
+        _ => error,
+    }
+}
