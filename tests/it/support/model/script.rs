@@ -78,6 +78,7 @@ impl Script {
     }
 
     /// The same, but each word begins with the number of the call: two texts that were joined are seen.
+    #[cfg(feature = "real-services")]
     pub(crate) fn counts_by_call(words: usize, delay: Duration) -> Self {
         let text: String = (0..words).map(|number| format!("{CALL_MARK}w{number:04} ")).collect();
         Self::says(&text).chunk_chars(9).paced(delay)
