@@ -6,6 +6,8 @@ cd "$(dirname "$0")/.."
 ROOT=$PWD
 LOGS=$ROOT/target/test-logs
 mkdir -p "$LOGS"
+# Compiles what only real services can run.
+REAL=switchboard/real-services,switchboard-backends/real-services
 [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
 
 summary=()
@@ -29,22 +31,24 @@ use_mold() {
   fi
 }
 
+# Every cargo call names the whole workspace: with another selection of packages the dependencies get other features and are
+# built once more.
 clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 # The feature holds code of its own; linting it apart keeps the usual run free of it.
-clippy_real() { cargo clippy --workspace --all-targets --locked --features switchboard/real-services,switchboard-backends/real-services -- -D warnings; }
-unit_tests() { cargo test --locked --workspace --exclude switchboard && cargo test --locked -p switchboard --bins --test tidy; }
+clippy_real() { cargo clippy --workspace --all-targets --locked --features "$REAL" -- -D warnings; }
+unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden; }
 
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
   local log=$1; shift
   # Most tests wait for a model or a process, so that more of them than cores run at once.
-  RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo test --locked -p switchboard --test it "$@" 2>&1 | tee "$log"
+  RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo test --locked --workspace --test it "$@" 2>&1 | tee "$log"
 }
 
 on_embedded() { integration "$LOGS/embedded.log"; }
-on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features real-services -- --skip real::; }
-real_only() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features real-services -- real::; }
-production_twins() { cargo test --locked -p switchboard-backends --features real-services; }
+on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features "$REAL" -- --skip real::; }
+real_only() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features "$REAL" -- real::; }
+production_twins() { cargo test --locked --workspace --lib --features "$REAL"; }
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
 
@@ -99,7 +103,7 @@ test_all() {
 
 bench() {
   use_mold
-  cargo bench --locked -p switchboard --bench load -- "$@"
+  cargo bench --locked --workspace --bench load -- "$@"
 }
 
 case ${1:-} in
