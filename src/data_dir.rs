@@ -1,9 +1,9 @@
 //! The data directory of the embedded profile: one process at a time, and the secrets of a first start.
 
 use std::{
-    fs::{self, File, OpenOptions},
+    fs::{self, DirBuilder, File, OpenOptions},
     io::Write,
-    os::unix::fs::OpenOptionsExt,
+    os::unix::fs::{DirBuilderExt, OpenOptionsExt},
     path::{Path, PathBuf},
 };
 
@@ -15,6 +15,8 @@ const SECRET_FILE: &str = "secret";
 const DEMO_KEY_FILE: &str = "demo-key";
 /// Readable by the owner alone.
 const PRIVATE_MODE: u32 = 0o600;
+/// The same for a directory, which holds what visitors wrote.
+const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 
 /// A data directory that belongs to this process for as long as this value lives.
 pub(crate) struct DataDir {
@@ -25,7 +27,11 @@ pub(crate) struct DataDir {
 impl DataDir {
     /// Makes the directory if it is missing and takes it for this process.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        fs::create_dir_all(path).with_context(|| format!("cannot make the data directory {}", path.display()))?;
+        DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE_DIRECTORY_MODE)
+            .create(path)
+            .with_context(|| format!("cannot make the data directory {}", path.display()))?;
         let lock = File::create(path.join(LOCK_FILE)).context("cannot make the lock file of the data directory")?;
         if lock.try_lock().is_err() {
             bail!("another process uses the data directory {}: stop it, or set SWITCHBOARD__DATA_DIR", path.display());

@@ -76,7 +76,9 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
 pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
     match config.backends.profile {
         Profile::Embedded => {
-            let _free = DataDir::open(&config.backends.data_dir)?;
+            let path = &config.backends.data_dir;
+            anyhow::ensure!(path.join(BUS_FILE).exists(), "there are no data of a service in {}", path.display());
+            let _free = DataDir::open(path).context("stop the service first")?;
             embedded_bus(config)
         }
         Profile::Cluster => {

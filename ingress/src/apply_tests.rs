@@ -72,6 +72,24 @@ async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
 }
 
 #[tokio::test]
+async fn a_later_document_narrows_and_ends_a_key_that_keeps_its_value() {
+    let world = World::new().await;
+    let document = |key: Value| json!({ "slug": "acme", "name": "Acme", "keys": [key] });
+    let first = apply(&world, &document(json!({ "name": "site" }))).await.json();
+    let value = first["organizations"][0]["keys"][0]["value"].as_str().unwrap();
+    let read = async || world.send_with("GET", &World::agent_path(""), &[("x-api-key", value)], "").await;
+    assert_eq!(read().await.status, 200);
+    apply(&world, &document(json!({ "name": "site", "expiresAt": "2020-01-01T00:00:00Z" }))).await;
+    // The cache serves what it read for 1.5 s.
+    let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
+    while read().await.status == 200 {
+        assert!(tokio::time::Instant::now() < deadline, "the change is live within 2 s");
+        tokio::time::sleep(std::time::Duration::from_millis(50)).await;
+    }
+    assert_eq!(read().await.problem().1, "EXPIRED_API_KEY");
+}
+
+#[tokio::test]
 async fn what_is_not_named_stays() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;

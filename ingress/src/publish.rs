@@ -6,7 +6,7 @@ use switchboard_backends::bus::OutgoingRecord;
 use switchboard_schemas::{
     chat_job::ChatJob,
     conversation::ConversationOwner,
-    ids::{AgentId, ConversationId, RequestId},
+    ids::{AgentId, RequestId},
     inference_job::{AnswerJob, ConversationJob},
     topics::Topic,
     turn::Turn,
@@ -75,7 +75,9 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
             let record = ConversationJob::Answer(Box::new(answer.clone()));
             publish(state, Topic::Jobs, &record, &answer.turn.request_id).await
         }
-        TurnJob::Team(chat) => send(state, Topic::Route, &chat.turn.conversation_id, chat, &chat.turn.request_id).await,
+        TurnJob::Team(chat) => {
+            send(state, Topic::Route, chat.turn.conversation_id.as_str(), chat, &chat.turn.request_id).await
+        }
     }
 }
 
@@ -86,20 +88,21 @@ pub(crate) async fn publish(
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
-    send(state, topic, job.conversation_id(), job, request_id).await
+    send(state, topic, job.conversation_id().as_str(), job, request_id).await
 }
 
-async fn send(
-    state: &AppState,
-    topic: Topic,
-    conversation: &ConversationId,
-    job: &impl Record,
-    request_id: &RequestId,
-) -> ApiResult<()> {
+/// Hints that the worker of a reply has gone. Under a key of its own each time: under the job's key the hint would lie in
+/// the partition whose owner has just died, and wait for it to be given to another.
+pub(crate) async fn publish_hint(state: &AppState, job: AnswerJob, takeover: u32) -> ApiResult<()> {
+    let (key, request_id) = (format!("{}#{takeover}", job.turn.conversation_id), job.turn.request_id.clone());
+    send(state, Topic::JobsRetry, &key, &ConversationJob::Answer(Box::new(job)), &request_id).await
+}
+
+async fn send(state: &AppState, topic: Topic, key: &str, job: &impl Record, request_id: &RequestId) -> ApiResult<()> {
     let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
     inject_trace(&mut headers);
-    let record = OutgoingRecord { topic, key: conversation.as_str().to_owned(), payload, headers };
+    let record = OutgoingRecord { topic, key: key.to_owned(), payload, headers };
     let timeout = state.config.publish_timeout();
     // The bus keeps its own time; ours is for one that does not.
     match tokio::time::timeout(timeout + PUBLISH_GRACE, state.backends.bus.publish(record, timeout)).await {

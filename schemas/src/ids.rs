@@ -170,7 +170,14 @@ impl MessageId {
 
     /// The user message that a client's `Idempotency-Key` names: the same on every ingress.
     pub fn idempotent(conversation: &ConversationId, key: &KeyId, route: &str, idempotency_key: &str) -> Self {
-        Self::within(conversation, digest_bits("idempotent", &[key.as_str(), route, idempotency_key]))
+        let bits = digest_bits("idempotent", &[key.as_str(), route, idempotency_key]);
+        Self::within(conversation, Uuid::new_v8(bits.to_be_bytes()).as_u128())
+    }
+
+    /// Whether the id was drawn anew ([`Self::new_in`]), so that no repeat of a request can carry it.
+    pub fn is_time_ordered(&self) -> bool {
+        let payload = &self.0[Self::PREFIX.len() + base32::ENCODED_CHARS..];
+        base32::decode(payload).is_some_and(|bits| Uuid::from_u128(bits).get_version_num() == 7)
     }
 
     /// The assistant's reply to this user message, known before any work was done.
@@ -259,6 +266,17 @@ mod tests {
         assert_eq!(message.conversation(), conversation());
         assert_eq!(message.reply().conversation(), conversation());
         assert!(message.as_str().len() <= 64);
+    }
+
+    #[test]
+    fn an_id_that_a_client_named_is_never_taken_for_a_drawn_one() {
+        assert!(MessageId::new_in(&conversation()).is_time_ordered());
+        let secret = InstallationSecret::from_bytes([7; 32]);
+        let key = KeyId::derive(&secret, &OrgId::derive(&secret, "acme"), "site", 0);
+        for number in 0..200 {
+            let id = MessageId::idempotent(&conversation(), &key, "chat", &number.to_string());
+            assert!(!id.is_time_ordered());
+        }
     }
 
     #[test]

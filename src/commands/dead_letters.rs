@@ -48,6 +48,9 @@ pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::
     let mut out = std::io::stdout().lock();
     match command {
         DeadLetterCommand::List => {
+            if records.is_empty() {
+                writeln!(out, "no dead letters")?;
+            }
             for record in &records {
                 writeln!(out, "{}", line(record))?;
             }

@@ -141,6 +141,7 @@ impl Config {
         let model = named_section::<ModelConfig>(&table, "model", mistakes);
         let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
         let telemetry = named_section(&table, "telemetry", mistakes);
+        check_bus(bus.as_ref(), mistakes);
         check_figures(ingress.as_ref(), workers.as_ref(), mistakes);
         let top = top?;
         check(&top, model.as_ref(), mistakes);
@@ -196,8 +197,22 @@ fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>
     if !top.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || top.namespace.len() > 32 {
         mistakes.push("namespace: at most 32 letters, digits and hyphens".into());
     }
+    let is_url = |text: &str| reqwest::Url::parse(text).is_ok_and(|url| url.has_host());
+    if model.is_some_and(|model| !model.base_url.is_empty() && !is_url(&model.base_url)) {
+        mistakes.push("model.base_url: not a URL such as https://api.example/v1".into());
+    }
     if model.is_some_and(|model| !model.base_url.is_empty() && model.name.is_empty()) {
         mistakes.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
+    }
+}
+
+fn check_bus(bus: Option<&BusConfig>, mistakes: &mut Vec<String>) {
+    let Some(bus) = bus else { return };
+    if bus.partitions == 0 {
+        mistakes.push("bus.partitions must not be 0".into());
+    }
+    if !["classic", "consumer"].contains(&bus.group_protocol.as_str()) {
+        mistakes.push("bus.group_protocol: classic or consumer".into());
     }
 }
 
@@ -333,10 +348,17 @@ mod tests {
 
     #[test]
     fn figures_that_cannot_work_are_refused_with_their_keys() {
-        let mistakes =
-            loaded(&[("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"), ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0")]);
+        let mistakes = loaded(&[
+            ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
+            ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
+            ("SWITCHBOARD__BUS__PARTITIONS", "0"),
+            ("OPENAI_BASE_URL", "notaurl"),
+            ("OPENAI_MODEL", "m"),
+        ]);
         let mistakes = mistakes.unwrap_err().to_string();
-        assert!(mistakes.contains("ingress.log_poll_ms") && mistakes.contains("workers.in_flight_max"), "{mistakes}");
+        for key in ["ingress.log_poll_ms", "workers.in_flight_max", "bus.partitions", "model.base_url"] {
+            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
+        }
     }
 
     #[test]

@@ -56,6 +56,8 @@ pub struct WorkersConfig {
     pub event_ack_wait_ms: u64,
     /// Pause before a record is looked at again that this version cannot read, or that could not be buried.
     pub parked_delay_ms: u64,
+    /// How long a record that this version cannot read waits for one that can, before it is buried.
+    pub parked_max_ms: u64,
     /// How long running jobs may go on once the worker is to stop.
     pub drain_ms: u64,
 }
@@ -87,6 +89,7 @@ impl Default for WorkersConfig {
             publish_timeout_ms: 3_000,
             event_ack_wait_ms: 100,
             parked_delay_ms: 5_000,
+            parked_max_ms: 300_000,
             drain_ms: 25_000,
         }
     }

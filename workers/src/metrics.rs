@@ -6,6 +6,10 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec,
 const SECONDS_BUCKETS: [f64; 17] =
     [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
 
+/// Why records are buried.
+const DEAD_LETTER_CLASSES: [&str; 5] =
+    ["malformed", "unknown-version", "attempts-exhausted", "reply-text-lost", "no-route"];
+
 /// The workers' metrics; one set per process.
 pub struct WorkerMetrics {
     /// Seconds from the publish of a job to its start.
@@ -37,6 +41,11 @@ pub struct WorkerMetrics {
 impl WorkerMetrics {
     /// Makes and registers them. Errors: they are registered already.
     pub fn register(registry: &Registry) -> Result<Self, prometheus::Error> {
+        let dead_letters = counters("dead_letters_total", "Buried records by class", &["class"])?;
+        for class in DEAD_LETTER_CLASSES {
+            // A series that is born at one has no increase for an alert to see.
+            dead_letters.with_label_values(&[class]);
+        }
         Ok(Self {
             queue_wait: add(registry, seconds("queue_wait", "Seconds from the publish of a job to its start")?)?,
             first_token: add(registry, seconds("model_first_token", "Seconds to the first text of a model call")?)?,
@@ -49,7 +58,7 @@ impl WorkerMetrics {
             lag: add(registry, gauges("bus_lag_records", "Records behind the newest one")?)?,
             open_offsets: add(registry, gauges("bus_open_offsets", "Offsets taken and not finished")?)?,
             retries: add(registry, counters("retries_total", "Repeated tries", &["of"])?)?,
-            dead_letters: add(registry, counters("dead_letters_total", "Buried records by class", &["class"])?)?,
+            dead_letters: add(registry, dead_letters)?,
         })
     }
 }

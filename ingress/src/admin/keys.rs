@@ -25,7 +25,8 @@ pub struct AppliedKey {
     pub value: Option<String>,
 }
 
-/// Makes the keys whose names the organization does not have yet; one that exists stays as it is.
+/// Makes the keys whose names the organization does not have yet. One that exists keeps its value and takes the document's
+/// scopes, expiry and limits, so that a document can narrow a key or end it.
 pub(super) async fn apply_keys(
     context: &ApplyContext,
     org: &OrgId,
@@ -37,12 +38,19 @@ pub(super) async fn apply_keys(
     let existing = context.catalog.list(EntryKind::Key, Some(org)).await?;
     let (mut applied, mut made) = (Vec::with_capacity(documents.len()), Vec::new());
     for document in documents {
-        let existing_id = existing.iter().find_map(|entry| match entry {
-            Entry::Key { key, .. } if key.name == document.name => Some(key.id.clone()),
+        let known = existing.iter().find_map(|entry| match entry {
+            Entry::Key { key, hash } if key.name == document.name => Some((key, *hash)),
             _ => None,
         });
-        if let Some(id) = existing_id {
-            applied.push(AppliedKey { name: document.name, id, value: None });
+        if let Some((key, hash)) = known {
+            applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: None });
+            let limits = document.limits.unwrap_or_default();
+            let changed = ApiKey { scopes: document.scopes, expires_at: document.expires_at, limits, ..key.clone() };
+            if changed != *key {
+                let entry = Entry::Key { key: changed, hash };
+                context.catalog.put(&entry).await?;
+                made.push(entry);
+            }
             continue;
         }
         let text = ApiKeyText::generate();

@@ -7,9 +7,8 @@ use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
     ids::{AgentId, MessageId, OrgId},
-    inference_job::{AnswerJob, ConversationJob, Routed},
+    inference_job::{AnswerJob, Routed},
     reply_event::{Frame, ReplyEnd},
-    topics::Topic,
 };
 use tokio::time::Instant;
 
@@ -23,7 +22,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiResult},
-    publish::{TurnJob, publish},
+    publish::{TurnJob, publish_hint},
     state::AppState,
 };
 
@@ -375,11 +374,10 @@ impl Follower {
         }
         let Some(job) = self.answer_job().await else { return };
         let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
-        let request_id = job.turn.request_id.clone();
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
         // A failure is counted where it happens; the next silence tries again.
-        let _ = publish(&self.state, Topic::JobsRetry, &ConversationJob::Answer(Box::new(job)), &request_id).await;
+        let _ = publish_hint(&self.state, job, self.patience.takeovers_left()).await;
         self.patience.taken_over(Instant::now());
     }
 

@@ -11,7 +11,7 @@ use crate::support::{Organization, PATIENCE, Reply, Script, ScriptedModel, TestS
 
 const OUTAGE: Duration = Duration::from_secs(20);
 /// The publish timeout, its grace, the note that voids it, and some for a busy machine.
-const REFUSED_WITHIN: Duration = Duration::from_secs(5);
+const REFUSED_WITHIN: Duration = Duration::from_millis(3500);
 const REPLIES_OF_EACH_KIND: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]

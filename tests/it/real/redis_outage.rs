@@ -58,6 +58,38 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
     .await;
 }
 
+#[tokio::test]
+async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back_empty_between() {
+    let redis = OwnRedis::start();
+    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let organization = Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    let first = json!({"message": "first", "sessionId": "s"});
+    let path = format!("/api/public/agents/{agent}/chat");
+    let keyed = async || {
+        let request = client.request(reqwest::Method::POST, &path).header("idempotency-key", "one");
+        Reply::read(request.json(&first).send().await.unwrap()).await
+    };
+    let answered = keyed().await.complete();
+    redis.kill();
+    redis.restart();
+    eventually("a chat streams again", PATIENCE, async || {
+        let reply = client.chat(agent, "s", "second").await;
+        (reply.status == 200 && reply.ended_cleanly).then_some(())
+    })
+    .await;
+    let before = client.history(agent, "s").await;
+    let calls = ScriptedModel::get().requests(&organization.model).len();
+    let repeated = eventually("the repeat is answered", PATIENCE, async || {
+        let reply = keyed().await;
+        (reply.status == 200).then_some(reply)
+    })
+    .await;
+    assert_eq!(repeated.complete(), answered);
+    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), calls);
+    assert_eq!(client.history(agent, "s").await["messages"], before["messages"]);
+}
+
 /// A reply that has begun to stream.
 async fn begin_reply(service: &TestService, organization: &Organization, number: usize) -> (Reply, reqwest::Response) {
     let urls = service.public_urls();

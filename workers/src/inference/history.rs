@@ -59,11 +59,19 @@ impl Histories {
         turn: &Turn,
         settled_count: Option<u64>,
     ) -> Result<Known, StoreError> {
-        if let Some(history) = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count)
-        {
-            return Ok(Known::Past { position: history.count, history });
-        }
         let reply_id = turn.reply_id();
+        let cached = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count);
+        if let Some(history) = cached {
+            // A relay that lost its memory grants old turns anew: what is not provably new is asked for by its id.
+            if history.precedes(turn) {
+                return Ok(Known::Past { position: history.count, history });
+            }
+            match store.reply(&turn.org_id, &reply_id).await? {
+                Some(record) => return Ok(Known::Final(Box::new(record))),
+                None if !history.holds(turn) => return Ok(Known::Past { position: history.count, history }),
+                None => {}
+            }
+        }
         let (record, conversation) = tokio::try_join!(
             store.reply(&turn.org_id, &reply_id),
             store.conversation(&turn.org_id, &turn.conversation_id)
@@ -107,6 +115,17 @@ impl Histories {
 }
 
 impl History {
+    /// Whether `turn` is certainly not one of those that made this history: its id was drawn, not derived from a client's
+    /// key, and it was accepted after the last of them had ended.
+    fn precedes(&self, turn: &Turn) -> bool {
+        let later = self.messages.last().is_none_or(|last| turn.accepted_at > last.created_at);
+        turn.message_id.is_time_ordered() && later && !self.holds(turn)
+    }
+
+    fn holds(&self, turn: &Turn) -> bool {
+        self.messages.iter().any(|message| message.id == turn.message_id)
+    }
+
     fn weight(&self) -> u32 {
         let bytes: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_OVERHEAD_BYTES).sum();
         u32::try_from(bytes).unwrap_or(u32::MAX)

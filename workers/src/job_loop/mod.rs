@@ -169,7 +169,6 @@ impl<H: Handler> JobLoop<H> {
             }
         }
         self.drain(&mut sources).await;
-        sources.close().await;
     }
 
     fn heard(&mut self, sources: &mut Sources, event: SourceEvent) {
@@ -299,8 +298,12 @@ impl<H: Handler> JobLoop<H> {
     }
 
     /// Nothing new starts; running jobs get their budget, then hand over.
+    ///
+    /// The partitions go first: what has not started here is another worker's at once, while running jobs are safe under
+    /// their claims. What they finish is delivered again, and found done.
     async fn drain(&mut self, sources: &mut Sources) {
         tracing::info!(running = self.running.len(), "draining");
+        sources.close().await;
         let budget = Instant::now() + Duration::from_millis(self.config.drain_ms);
         self.finish_running(sources, budget).await;
         self.handover.cancel();
@@ -317,6 +320,10 @@ impl<H: Handler> JobLoop<H> {
     }
 }
 
+fn age_ms(record: &IncomingRecord) -> u64 {
+    Timestamp::now().millis_since(record.published_at)
+}
+
 async fn run_one<H: Handler>(
     handler: Arc<H>,
     bus: Arc<dyn Bus>,
@@ -325,7 +332,12 @@ async fn run_one<H: Handler>(
     handover: CancellationToken,
 ) -> (Queued<H::Job>, JobEnd) {
     let end = match queued.work.clone() {
-        Work::Park => JobEnd::Open(config.parked_delay()),
+        Work::Park if age_ms(&queued.record) < config.parked_max_ms => JobEnd::Open(config.parked_delay()),
+        Work::Park => JobEnd::Dead(Cause {
+            class: "unknown-version",
+            reason: "no program that reads its version took it in time".into(),
+            attempts: 0,
+        }),
         Work::Bury(cause) => bury(&*bus, &queued.record, &cause, &config).await,
         Work::Run(job) => {
             let span = tracing::info_span!("process", topic = %queued.ticket.partition.topic, otel.kind = "consumer");

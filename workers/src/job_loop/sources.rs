@@ -94,10 +94,10 @@ impl Sources {
         self.joined.iter().flat_map(|(_, consumer)| consumer.lag()).collect()
     }
 
-    /// Writes the last marks and leaves the groups.
-    pub(crate) async fn close(mut self) {
+    /// Writes the last marks and leaves the groups; nothing is heard or told after it.
+    pub(crate) async fn close(&mut self) {
         self.joining.abort_all();
-        for (topic, consumer) in self.joined {
+        for (topic, consumer) in std::mem::take(&mut self.joined) {
             if let Err(error) = consumer.close().await {
                 tracing::warn!(%topic, %error, "consumer did not leave cleanly; its last records may come again");
             }
