@@ -10,4 +10,5 @@ mod message_events;
 mod own_services;
 mod real_model;
 mod redis_outage;
+mod rolling_stop;
 mod worker_kill;

@@ -1,0 +1,47 @@
+//! A worker that is told to stop while others run: nobody may notice.
+
+use std::time::Duration;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::support::{Organization, Reply, Script, ScriptedModel, TestService};
+
+const LONG_REPLIES: usize = 6;
+const NEW_CHATS: usize = 20;
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn a_worker_that_drains_finishes_its_replies_and_new_chats_go_to_the_other_one() {
+    let service = TestService::start().await;
+    let organization = Organization::with_agent(&service, Script::says("new")).await;
+    // Longer than an ingress waits for a reply that nobody has been heard of.
+    let long = Script::counts(115, Duration::from_millis(200));
+    organization.script_for("long", long.clone());
+    let urls = service.public_urls();
+    let open = join_all((0..LONG_REPLIES).map(|number| {
+        let client = organization.client_at(&urls[number % urls.len()]);
+        let body = json!({"message": "[[long]] please", "sessionId": format!("long{number}")});
+        let agent = organization.shop().to_owned();
+        async move {
+            let mut response = client.open_chat(&agent, &body).await;
+            let mut reply = Reply::begin(&response);
+            reply.read_at_least(&mut response, 1).await;
+            (reply, response)
+        }
+    }))
+    .await;
+    let draining = service.inference_processes().remove(0);
+    service.with_process(&draining, |process| process.signal("TERM"));
+    let new = join_all((0..NEW_CHATS).map(|number| {
+        let client = organization.client_at(&urls[number % urls.len()]);
+        let agent = organization.shop().to_owned();
+        async move { client.chat(&agent, &format!("new{number}"), "hi").await }
+    }));
+    for reply in new.await {
+        assert_eq!(reply.complete(), "new");
+    }
+    for (reply, response) in open {
+        assert_eq!(reply.continue_reading(response).await.complete(), long.text);
+    }
+    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), LONG_REPLIES + NEW_CHATS);
+}
