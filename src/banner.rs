@@ -12,8 +12,8 @@ pub(crate) struct Welcome<'a> {
     pub(crate) data_dir: &'a std::path::Path,
     /// The demo organization, if it is there.
     pub(crate) demo: Option<DemoLine>,
-    /// The model that answers, when it is the built-in one.
-    pub(crate) demo_model: bool,
+    /// The model that answers; none: the built-in demo.
+    pub(crate) model: Option<&'a str>,
 }
 
 /// What the `curl` line needs.
@@ -32,14 +32,18 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
         facts.ops,
         facts.data_dir.display(),
     );
-    if facts.demo_model {
-        text.push_str(
+    match facts.model {
+        Some(model) => text.push_str(&format!("  Model        {model}\n")),
+        None => text.push_str(
             "  Model        the built-in demo, which is no language model;\n               set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL to use a real one\n",
-        );
+        ),
     }
-    if let Some(demo) = &facts.demo {
-        text.push_str("\nTalk to the demo agent:\n\n");
-        text.push_str(&curl_line(facts.public_url, demo));
+    match &facts.demo {
+        Some(demo) => {
+            text.push_str("\nTalk to the demo organization's guide:\n\n");
+            text.push_str(&curl_line(facts.public_url, demo));
+        }
+        None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }
     text.push('\n');
     let mut out = std::io::stdout().lock();

@@ -115,7 +115,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
             demo,
-            demo_model: parts.demo_model.is_some(),
+            model: parts.demo_model.is_none().then_some(parts.config.model.name.as_str()),
         });
     }
     let outcome = parts.lifecycle.run().await;

@@ -262,7 +262,8 @@ fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &m
     match T::deserialize(table.clone()) {
         Ok(section) => Some(section),
         Err(error) => {
-            mistakes.push(format!("{name}: {}", error.to_string().trim()));
+            let reason: Vec<String> = error.to_string().lines().map(|line| line.trim().to_owned()).collect();
+            mistakes.push(format!("{name}: {}", reason.join(" ").trim()));
             None
         }
     }
