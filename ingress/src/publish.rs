@@ -91,13 +91,6 @@ pub(crate) async fn publish(
     send(state, topic, job.conversation_id().as_str(), job, request_id).await
 }
 
-/// Hints that the worker of a reply has gone. Under a key of its own each time: under the job's key the hint would lie in
-/// the partition whose owner has just died, and wait for it to be given to another.
-pub(crate) async fn publish_hint(state: &AppState, job: AnswerJob, takeover: u32) -> ApiResult<()> {
-    let (key, request_id) = (format!("{}#{takeover}", job.turn.conversation_id), job.turn.request_id.clone());
-    send(state, Topic::JobsRetry, &key, &ConversationJob::Answer(Box::new(job)), &request_id).await
-}
-
 async fn send(state: &AppState, topic: Topic, key: &str, job: &impl Record, request_id: &RequestId) -> ApiResult<()> {
     let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];

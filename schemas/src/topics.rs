@@ -9,8 +9,7 @@ pub enum Topic {
     Route,
     /// Work of a conversation. Key: conversation. Written by ingress and routing, read by inference workers.
     Jobs,
-    /// Hints that a job's worker has gone. Key: conversation and a number, so that a hint seldom lies in the dead worker's
-    /// own partition. Written by ingress, read by inference workers.
+    /// Hints that a job's worker has gone. Key: conversation. Written by ingress, read by inference workers.
     JobsRetry,
     /// Records that cannot be handled, byte for byte, with the reason in their headers. Key: as it was.
     DeadLetters,

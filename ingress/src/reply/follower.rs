@@ -7,8 +7,9 @@ use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
     ids::{AgentId, MessageId, OrgId},
-    inference_job::{AnswerJob, Routed},
+    inference_job::{AnswerJob, ConversationJob, Routed},
     reply_event::{Frame, ReplyEnd},
+    topics::Topic,
 };
 use tokio::time::Instant;
 
@@ -22,7 +23,7 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiResult},
-    publish::{TurnJob, publish_hint},
+    publish::{TurnJob, publish},
     state::AppState,
 };
 
@@ -377,7 +378,8 @@ impl Follower {
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
         // A failure is counted where it happens; the next silence tries again.
-        let _ = publish_hint(&self.state, job, self.patience.takeovers_left()).await;
+        let request_id = job.turn.request_id.clone();
+        let _ = publish(&self.state, Topic::JobsRetry, &ConversationJob::Answer(Box::new(job)), &request_id).await;
         self.patience.taken_over(Instant::now());
     }
 

@@ -136,11 +136,6 @@ impl Patience {
         }
     }
 
-    /// How often the reply may still be given to another worker.
-    pub(crate) const fn takeovers_left(&self) -> u32 {
-        self.takeovers_left
-    }
-
     /// The reply was given to another worker, which gets as much time as the first one had.
     pub(crate) fn taken_over(&mut self, now: Instant) {
         self.takeovers_left = self.takeovers_left.saturating_sub(1);
