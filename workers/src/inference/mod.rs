@@ -18,7 +18,10 @@ pub(crate) mod reply_writer;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{Arc, atomic::AtomicBool};
+use std::sync::{
+    Arc,
+    atomic::{AtomicBool, AtomicI64},
+};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -55,6 +58,8 @@ pub(crate) struct Inference {
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
     histories: Histories,
+    /// When the relay last gave a claim no answer.
+    relay_away_at_micros: AtomicI64,
 }
 
 impl Inference {
@@ -62,6 +67,7 @@ impl Inference {
         Ok(Self {
             model: ModelClient::new(&ctx.config)?,
             histories: Histories::new(&ctx.config),
+            relay_away_at_micros: AtomicI64::new(0),
             backends: ctx.backends,
             catalog: ctx.catalog,
             vault: ctx.vault,
