@@ -190,9 +190,7 @@ impl ReplyWriter {
     /// Fixes the text and this end. All text is in the log before.
     pub(crate) async fn seal(&self, end: &ReplyEnd) -> Sealed {
         let mut log = self.log.lock().await;
-        // Known to be away, it is asked once: the client gets its reply from the store, and waits for that.
-        let tries = if log.away { 1 } else { RELAY_TRIES_MAX };
-        for _ in 0..tries {
+        for _ in 0..RELAY_TRIES_MAX {
             let standing = match self.seal_once(&mut log, end).await {
                 Ok(standing) => standing,
                 Err(error) => {
