@@ -108,7 +108,12 @@ mod tests {
     /// Opens the relay as a process does that was just started, and claims.
     async fn claim_after_start(path: &Path, reply_id: &MessageId) -> (EmbeddedRelay, ClaimToken, Duty) {
         let relay = EmbeddedRelay::open(Some(path)).unwrap();
-        let request = ClaimRequest { reply_id: reply_id.clone(), publish_nonce: "publish".into(), attempt_min: 1 };
+        let request = ClaimRequest {
+            reply_id: reply_id.clone(),
+            publish_nonce: "publish".into(),
+            attempt_min: 1,
+            inherited: false,
+        };
         match relay.claim(&request).await.unwrap() {
             Claim::Granted { token, duty, .. } => (relay, token, duty),
             other => panic!("not granted: {other:?}"),

@@ -97,7 +97,12 @@ impl History {
 
     fn claim(&mut self, reply: usize) {
         let reply_id = self.replies[reply].clone();
-        let request = ClaimRequest { reply_id: reply_id.clone(), publish_nonce: "publish".into(), attempt_min: 1 };
+        let request = ClaimRequest {
+            reply_id: reply_id.clone(),
+            publish_nonce: "publish".into(),
+            attempt_min: 1,
+            inherited: false,
+        };
         let nonce = self.tokens.len() as u64;
         let highest = self.tokens.iter().filter(|token| token.reply_id == reply_id).map(|token| token.attempt).max();
         if let Claim::Granted { token, duty, .. } = self.claims.claim(self.now, &request, nonce) {
@@ -180,6 +185,7 @@ proptest! {
                 let request = ClaimRequest {
                     reply_id: history.replies[0].clone(),
                     publish_nonce: "publish".into(),
+                    inherited: false,
                     attempt_min: 1,
                 };
                 let claim = history.claims.claim(history.now, &request, history.now);

@@ -18,7 +18,8 @@
 //! - **Memory**: what is remembered (names, decisions, places in a rotation) is set once, in one step however many ask,
 //!   and kept for [`DONE_TTL`]; it survives a restart of this process.
 //! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
-//!   anew what the holder knows, unless someone else has claimed the reply meanwhile.
+//!   anew what the holder knows, unless someone else has claimed the reply meanwhile. For [`AMNESIA_GRACE`] after such a
+//!   return an inherited claim is answered [`Claim::Busy`]: whoever still works on the reply speaks first.
 
 mod attempt_book;
 mod claim_state;
@@ -43,6 +44,9 @@ use tokio::sync::mpsc;
 
 /// How long a claim lives without a sign of its holder.
 pub const LEASE: Duration = Duration::from_secs(3);
+/// How long a relay that may have lost its memory listens for holders before it grants what they may hold: their next
+/// beat may first have to find a dead connection and make another one.
+pub const AMNESIA_GRACE: Duration = Duration::from_secs(6);
 /// How often a holder that appends nothing gives a sign.
 pub const BEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Attempts of one reply, ever.
@@ -140,6 +144,8 @@ pub struct ClaimRequest {
     pub publish_nonce: String,
     /// Lowest attempt that may be handed out.
     pub attempt_min: u32,
+    /// Whether someone else may have begun the reply, so that a relay without memory must not believe that nobody has.
+    pub inherited: bool,
 }
 
 /// The right to work on a reply.

@@ -32,8 +32,8 @@ use self::{
     scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
 };
 use super::{
-    Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement,
-    Standing, beat, claim_state::is_cancelled_end, decode_decision, encode_decision, waiting,
+    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay,
+    RelayError, Settlement, Standing, beat, claim_state::is_cancelled_end, decode_decision, encode_decision, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -66,12 +66,15 @@ impl RedisRelay {
     /// # Errors
     /// The URL cannot be read.
     pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, RelayError> {
-        Ok(Self {
+        let this = Self {
             link: RedisLink::connect(config, namespace).await?,
             scripts: Scripts::new(),
             listeners: TaskTracker::new(),
             counters: Arc::default(),
-        })
+        };
+        // Counts from the first start of an installation, so that its first takeover need not wait.
+        let _ = this.memory_age().await;
+        Ok(this)
     }
 
     /// Messages on our channels that were no envelopes.
@@ -105,6 +108,12 @@ impl RedisRelay {
         [key(&format!(":{message}")), key("")]
     }
 
+    /// For how long this Redis is known to have kept what it was told; from the first question when it has just started.
+    async fn memory_age(&self) -> Result<Duration, RelayError> {
+        let call = self.scripts.memory_age.key(self.link.key("relay:memory"));
+        Ok(Duration::from_millis(self.link.invoke(&call).await?))
+    }
+
     async fn standing(&self, call: &redis::ScriptInvocation<'_>) -> Result<Standing, RelayError> {
         let answer: String = self.link.invoke(call).await?;
         match answer.as_str() {
@@ -120,6 +129,12 @@ impl RedisRelay {
 #[async_trait]
 impl Relay for RedisRelay {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+        if request.inherited
+            && let Some(retry_after) =
+                AMNESIA_GRACE.checked_sub(self.memory_age().await?).filter(|left| !left.is_zero())
+        {
+            return Ok(Claim::Busy { retry_after });
+        }
         let nonce: u64 = rand::random();
         let mut call = on_reply(&self.scripts.claim, &self.link, &request.reply_id);
         call.key(self.void_key(&request.reply_id.conversation(), &request.publish_nonce));
@@ -250,7 +265,7 @@ impl Relay for RedisRelay {
     }
 
     async fn check(&self) -> Result<(), RelayError> {
-        Ok(self.link.check().await?)
+        self.memory_age().await.map(|_| ())
     }
 }
 

@@ -37,12 +37,9 @@ pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &At
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
         attempt_min: job.attempt_min,
+        inherited: inherited.load(Ordering::Relaxed),
     };
-    if inherited.load(Ordering::Relaxed) && relay_came_back(inference).await {
-        // A relay that came back empty would grant the reply to whoever asks first: its holder, who beats, is to be first.
-        return Err(JobEnd::Open(BLIND_DELAY));
-    }
-    let tries = if inherited.load(Ordering::Relaxed) { 1 } else { CLAIM_TRIES_MAX };
+    let tries = if request.inherited { 1 } else { CLAIM_TRIES_MAX };
     match ask(inference, &request, tries).await {
         Ok(Claim::Granted { token, duty, message_count }) => granted(inference, job, token, duty, message_count).await,
         // The lane is held while the job is parked, and no slot is.
@@ -52,30 +49,11 @@ pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &At
         }
         Ok(Claim::Done | Claim::Voided) => Err(JobEnd::Finished),
         Err(error) => {
-            note_away(inference);
-            let inherited = inherited.load(Ordering::Relaxed);
+            let inherited = request.inherited;
             tracing::warn!(%error, inherited, "the relay is away and cannot say who makes the reply");
             without_relay(inference, job, inherited).await
         }
     }
-}
-
-/// Whether the relay answers, and did not within the last lease.
-async fn relay_came_back(inference: &Inference) -> bool {
-    let away_at = inference.relay_away_at_micros.load(Ordering::Relaxed);
-    let since = Timestamp::now().millis_since(Timestamp::from_micros(away_at));
-    if Duration::from_millis(since) > LEASE {
-        return false;
-    }
-    let answers = inference.backends.relay.check().await.is_ok();
-    if !answers {
-        note_away(inference);
-    }
-    answers
-}
-
-fn note_away(inference: &Inference) {
-    inference.relay_away_at_micros.store(Timestamp::now().micros(), Ordering::Relaxed);
 }
 
 async fn ask(inference: &Inference, request: &ClaimRequest, tries: u32) -> Result<Claim, RelayError> {
@@ -84,7 +62,6 @@ async fn ask(inference: &Inference, request: &ClaimRequest, tries: u32) -> Resul
         if let Ok(claim) = relay.claim(request).await {
             return Ok(claim);
         }
-        note_away(inference);
         sleep(CLAIM_RETRY_DELAY).await;
     }
     relay.claim(request).await

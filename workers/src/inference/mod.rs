@@ -18,10 +18,7 @@ pub(crate) mod reply_writer;
 #[cfg(test)]
 mod tests;
 
-use std::sync::{
-    Arc,
-    atomic::{AtomicBool, AtomicI64},
-};
+use std::sync::{Arc, atomic::AtomicBool};
 
 use async_trait::async_trait;
 use switchboard_backends::{
@@ -58,8 +55,6 @@ pub(crate) struct Inference {
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
     histories: Histories,
-    /// When the relay last gave a claim no answer.
-    relay_away_at_micros: AtomicI64,
 }
 
 impl Inference {
@@ -67,7 +62,6 @@ impl Inference {
         Ok(Self {
             model: ModelClient::new(&ctx.config)?,
             histories: Histories::new(&ctx.config),
-            relay_away_at_micros: AtomicI64::new(0),
             backends: ctx.backends,
             catalog: ctx.catalog,
             vault: ctx.vault,

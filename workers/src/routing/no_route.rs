@@ -25,7 +25,13 @@ use crate::{
 /// its lease.
 pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
-    let request = ClaimRequest { reply_id: turn.reply_id(), publish_nonce: turn.publish_nonce.clone(), attempt_min: 1 };
+    // Two routers that end the same turn end it alike, so that nobody need wait for the other.
+    let request = ClaimRequest {
+        reply_id: turn.reply_id(),
+        publish_nonce: turn.publish_nonce.clone(),
+        attempt_min: 1,
+        inherited: false,
+    };
     let token = match backends.relay.claim(&request).await? {
         Claim::Granted { token, .. } => token,
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),

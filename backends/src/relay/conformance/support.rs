@@ -90,7 +90,7 @@ pub(super) fn any_conversation() -> ConversationId {
 }
 
 pub(super) fn request(reply: &MessageId) -> ClaimRequest {
-    ClaimRequest { reply_id: reply.clone(), publish_nonce: "publish".into(), attempt_min: 1 }
+    ClaimRequest { reply_id: reply.clone(), publish_nonce: "publish".into(), attempt_min: 1, inherited: false }
 }
 
 pub(super) fn granted(claim: Claim) -> (ClaimToken, Duty) {

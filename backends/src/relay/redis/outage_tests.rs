@@ -16,7 +16,7 @@ use super::RedisRelay;
 use crate::{
     config::RedisConfig,
     redis_link::RedisLink,
-    relay::{Claim, ClaimRequest, ClaimToken, Relay, RelayError, Standing},
+    relay::{AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Relay, RelayError, Standing},
 };
 
 /// How soon frames must flow after Redis is back.
@@ -189,6 +189,43 @@ async fn an_emptied_redis_is_taught_the_claim_again_by_its_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
+    let mut server = Server::started();
+    let relay = server.relay().await;
+    wait_until_up(&relay).await;
+    let request = any_request();
+    let token = granted(relay.claim(&request).await.unwrap());
+    server.kill();
+    server.start();
+    // Another process, to which nothing ever failed.
+    let stranger = server.relay().await;
+    wait_until_up(&stranger).await;
+    let inherited = ClaimRequest { inherited: true, ..request };
+    let claim = stranger.claim(&inherited).await.unwrap();
+    assert!(matches!(claim, Claim::Busy { retry_after } if retry_after <= AMNESIA_GRACE), "{claim:?}");
+    assert_eq!(relay.append(&token, None, &[]).await.unwrap(), Standing::Forgotten);
+    assert_eq!(relay.restore(&token, None, &[text(1)]).await.unwrap(), Standing::Held);
+    assert!(matches!(stranger.claim(&inherited).await.unwrap(), Claim::Busy { .. }));
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn an_emptied_redis_grants_an_inherited_reply_whose_holder_stays_silent() {
+    let mut server = Server::started();
+    let relay = server.relay().await;
+    wait_until_up(&relay).await;
+    server.kill();
+    server.start();
+    wait_until_up(&relay).await;
+    let inherited = ClaimRequest { inherited: true, ..any_request() };
+    let began = Instant::now();
+    while let Claim::Busy { retry_after } = relay.claim(&inherited).await.unwrap() {
+        assert!(began.elapsed() < AMNESIA_GRACE + RECOVERY_MAX, "granted once the grace is over");
+        tokio::time::sleep(retry_after).await;
+    }
+    assert!(began.elapsed() + Duration::from_secs(1) > AMNESIA_GRACE);
+}
+
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_log_that_was_evicted_under_a_living_claim_is_told_as_lost_memory() {
     let server = Server::started();
     let relay = server.relay().await;
@@ -226,7 +263,7 @@ async fn everything_that_a_reply_leaves_in_redis_expires() {
     relay.cancel(&request.reply_id).await.unwrap();
     let token = granted(relay.claim(&request).await.unwrap());
     relay.append(&token, None, &[text(1)]).await.unwrap();
-    let keys: Vec<String> = relay.link.query(redis::cmd("KEYS").arg("*")).await.unwrap();
+    let keys: Vec<String> = relay.link.query(redis::cmd("KEYS").arg("*:{*")).await.unwrap();
     assert_eq!(keys.len(), 4, "{keys:?}");
     for key in keys {
         assert!(key.starts_with(&format!("outage:{{{}}}:", request.reply_id.conversation())), "{key}");
@@ -246,7 +283,7 @@ fn any_request() -> ClaimRequest {
     let payload = &IngressId::random().as_str()[IngressId::PREFIX.len()..].to_owned();
     let conversation: ConversationId = format!("conv_{payload}").parse().unwrap();
     let reply_id = MessageId::new_in(&conversation).reply();
-    ClaimRequest { reply_id, publish_nonce: "publish".into(), attempt_min: 1 }
+    ClaimRequest { reply_id, publish_nonce: "publish".into(), attempt_min: 1, inherited: false }
 }
 
 fn granted(claim: Claim) -> ClaimToken {

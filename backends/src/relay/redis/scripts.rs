@@ -27,6 +27,7 @@ pub(super) struct Scripts {
     pub(super) remember: Script,
     pub(super) take_turn: Script,
     pub(super) decide: Script,
+    pub(super) memory_age: Script,
 }
 
 impl Scripts {
@@ -44,6 +45,7 @@ impl Scripts {
             remember: alone(include_str!("remember.lua")),
             take_turn: alone(include_str!("take_turn.lua")),
             decide: alone(include_str!("decide.lua")),
+            memory_age: Script::new(include_str!("memory_age.lua")),
         }
     }
 }

@@ -1,0 +1,9 @@
+-- KEYS: whose memory this is (a server's run id) and since when. Answers for how many milliseconds it is known to last.
+-- A server that started anew may have lost anything, and one that took over may lack the last writes of its predecessor.
+local run_id = string.match(redis.call('INFO', 'server'), 'run_id:(%w+)')
+local time = redis.call('TIME')
+local now = time[1] * 1000 + math.floor(time[2] / 1000)
+local known = redis.call('HMGET', KEYS[1], 'run_id', 'since')
+if known[1] == run_id then return now - tonumber(known[2]) end
+redis.call('HSET', KEYS[1], 'run_id', run_id, 'since', now)
+return 0
