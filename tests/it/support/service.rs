@@ -31,6 +31,10 @@ impl Profile {
     pub(crate) fn wanted() -> Self {
         match std::env::var("SWITCHBOARD_TEST_PROFILE").as_deref() {
             Ok("cluster") => Self::Cluster,
+            // What only real services can show would pass without having met one.
+            Ok("embedded") | Err(_) if cfg!(feature = "real-services") => {
+                panic!("tests built with the feature real-services need SWITCHBOARD_TEST_PROFILE=cluster")
+            }
             Ok("embedded") | Err(_) => Self::Embedded,
             Ok(other) => panic!("SWITCHBOARD_TEST_PROFILE is embedded or cluster, not {other}"),
         }
