@@ -12,6 +12,9 @@ use serde_json::{Value, json};
 
 use crate::support::{Organization, ScriptedModel, TestService, unique};
 
+/// Longest time that is told apart.
+const MICROS_MAX: u64 = 60_000_000;
+
 /// Something that answers chats: the service, or the model itself.
 pub(crate) struct Target {
     http: Client,
@@ -64,7 +67,8 @@ pub(crate) async fn first_bytes(target: &Target, chats: usize, samples: usize) -
         }
         times
     });
-    let mut histogram = Histogram::new(3).unwrap_or_else(|_| unreachable!("three digits are allowed"));
+    let bounds = Histogram::new_with_bounds(1, MICROS_MAX, 3);
+    let mut histogram = bounds.unwrap_or_else(|_| unreachable!("the bounds are in order"));
     for time in join_all(lanes).await.into_iter().flatten().flatten() {
         histogram.saturating_record(u64::try_from(time.as_micros()).unwrap_or(u64::MAX));
     }

@@ -9,7 +9,7 @@ use std::{
     sync::{Arc, Mutex, OnceLock},
 };
 
-use axum::{Json, Router, extract::State, response::Response, routing::post};
+use axum::{Json, Router, extract::State, response::Response, routing::post, serve::ListenerExt};
 use serde_json::Value;
 use tokio::net::TcpListener;
 
@@ -71,7 +71,11 @@ impl ScriptedModel {
             let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
             let model = Arc::new(Self { base_url, scripts: Mutex::default(), requests: Mutex::default() });
             let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(model.clone());
-            runtime.spawn(async move { axum::serve(TcpListener::from_std(listener).unwrap(), router).await });
+            runtime.spawn(async move {
+                // Providers send each token at once; without this the second one waits for the first one's acknowledgement.
+                let listener = TcpListener::from_std(listener).unwrap();
+                axum::serve(listener.tap_io(|stream| stream.set_nodelay(true).unwrap()), router).await
+            });
             model
         })
     }
