@@ -88,8 +88,6 @@ impl<'a> Turn<'a> {
     }
 
     async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {
-        // Says that we live, and learns whether the reply is to be made at all.
-        self.writer.flush(true).await;
         match duty {
             Duty::Answer => self.begin(settled_count, Making::Model).await,
             Duty::Announce => self.begin(None, Making::Model).await,
@@ -118,7 +116,9 @@ impl<'a> Turn<'a> {
         let known = self.insist(self.deadline, "read the history", || {
             self.inference.histories.before(store, &self.job.turn, settled_count)
         });
-        match known.await {
+        // The first beat says that we live, and learns whether the reply is to be made at all.
+        let (known, ()) = tokio::join!(known, self.writer.flush(true));
+        match known {
             Some(Known::Past { history, position }) => Box::pin(self.turn_over(history, position, making)).await,
             Some(Known::Final(record)) => self.announce(&record).await,
             None => self.hand_over().await,
