@@ -35,7 +35,7 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     match facts.model {
         Some(model) => text.push_str(&format!("  Model        {model}\n")),
         None => text.push_str(
-            "  Model        the built-in demo, which is no language model;\n               set OPENAI_BASE_URL, OPENAI_API_KEY and OPENAI_MODEL to use a real one\n",
+            "  Model        the built-in demo, which is no language model;\n               set OPENAI_API_KEY and OPENAI_MODEL to use a real one\n               (and OPENAI_BASE_URL where it is not OpenAI's own)\n",
         ),
     }
     match &facts.demo {

@@ -218,9 +218,13 @@ impl Parts {
 }
 
 fn public_url(config: &Config) -> String {
-    if config.public_url.is_empty() {
-        format!("http://{}", config.ingress.listen)
-    } else {
+    let listen = config.ingress.listen;
+    if !config.public_url.is_empty() {
         config.public_url.trim_end_matches('/').to_owned()
+    } else if listen.ip().is_unspecified() {
+        // "Every address" is none that a browser or a pasted line could go to.
+        format!("http://localhost:{}", listen.port())
+    } else {
+        format!("http://{listen}")
     }
 }

@@ -22,6 +22,8 @@ const SECRET_KEYS: [&str; 5] = ["secret", "admin.token", "redis.url", "scylla.pa
 /// Words in the names of librdkafka properties whose values are never printed.
 const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
 const HIDDEN: &str = "(hidden)";
+/// Where a model lives that is named without a base URL.
+const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The effective configuration.
 #[derive(Debug)]
@@ -242,6 +244,11 @@ fn adopt_openai_variables(table: &mut Table, environment: &BTreeMap<String, Stri
             model.insert(key.into(), text.clone().into());
         }
     }
+    // As with every OpenAI client. A key alone asks for nothing: many shells have one, and a model costs money.
+    let is_empty = |key: &str| model.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+    if is_empty("base_url") && !is_empty("name") {
+        model.insert("base_url".into(), OPENAI_BASE_URL.into());
+    }
 }
 
 fn without_sections(table: &Table) -> Table {
@@ -369,6 +376,13 @@ mod tests {
         assert_eq!((config.model.base_url.as_str(), config.model.name.as_str()), ("http://a/v1", "m"));
         let ours = loaded(&[usual[0], usual[1], ("SWITCHBOARD__MODEL__NAME", "n")]).unwrap();
         assert_eq!(ours.model.name, "n");
+    }
+
+    #[test]
+    fn a_model_without_a_base_url_is_one_of_openai_and_a_key_alone_asks_for_nothing() {
+        let named = loaded(&[("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "m")]).unwrap();
+        assert_eq!(named.model.base_url, OPENAI_BASE_URL);
+        assert!(loaded(&[("OPENAI_API_KEY", "k")]).unwrap().model.base_url.is_empty());
     }
 
     #[test]
