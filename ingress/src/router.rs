@@ -5,7 +5,7 @@ use std::any::Any;
 use axum::{
     Router, middleware,
     response::{IntoResponse, Response},
-    routing::{get, post},
+    routing::{delete, get, post},
 };
 use tower_http::catch_panic::CatchPanicLayer;
 
@@ -33,6 +33,7 @@ pub(crate) fn router(state: AppState) -> Router {
         .route("/api/public/teams/{team}/chat", post(team_chat::post))
         .merge(routes_with_empty_ids())
         .route("/api/admin/apply", post(admin::apply_document))
+        .route("/api/admin/organizations/{org}/keys/{key}", delete(admin::delete_key))
         .method_not_allowed_fallback(async || {
             ApiError::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
         })

@@ -1,41 +1,13 @@
 //! A message to an agent and its streamed reply.
 
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, unique};
-
-#[tokio::test]
-async fn a_reply_is_plain_text_with_the_headers_of_the_specification() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("Hello from the shop.")).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    assert_eq!(reply.complete(), "Hello from the shop.");
-    assert!(reply.required_header("content-type").starts_with("text/plain"), "{:?}", reply.headers);
-    assert!(reply.required_header("x-conversation-id").starts_with("conv_"));
-    assert!(reply.required_header("x-message-id").starts_with("msg_"));
-    assert!(reply.required_header("x-request-id").starts_with("req_"));
-    assert_eq!(reply.required_header("x-model"), organization.model);
-    assert_eq!(reply.required_header("x-accel-buffering"), "no");
-    assert_eq!(reply.required_header("cache-control"), "no-store, no-transform");
-    assert!(!reply.required_header("x-reply-generation").is_empty());
-    assert_eq!(reply.header("content-encoding"), None);
-    assert_eq!(reply.header("x-ui-spec"), None);
-}
-
-#[tokio::test]
-async fn text_arrives_while_the_model_still_speaks() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(20, Duration::from_millis(100))).await;
-    let began = Instant::now();
-    let reply = organization.client().chat(organization.shop(), "s", "count").await;
-    let whole = began.elapsed();
-    reply.complete();
-    let first = reply.chunks[0].0 - began;
-    assert!(reply.chunks.len() >= 10, "{} chunks", reply.chunks.len());
-    assert!(first < whole / 2, "first after {first:?} of {whole:?}");
-}
+use crate::support::{
+    Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, TestService, send,
+};
 
 #[tokio::test]
 async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
@@ -57,24 +29,6 @@ async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
         let history = client.history(organization.shop(), &session).await;
         assert_eq!(history["messages"][1]["content"], text);
         assert_eq!(client.message(&reply.required_header("x-message-id")).await["content"], text);
-    }
-}
-
-#[tokio::test]
-async fn each_turn_gives_the_model_the_whole_history_in_order() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("unused")).await;
-    let (client, model) = (organization.client(), ScriptedModel::get());
-    let mut expected = vec![];
-    for turn in 1..=5 {
-        organization.script(Script::says(&format!("answer {turn}")));
-        client.chat(organization.shop(), "five", &format!("question {turn}")).await.complete();
-        let requests = model.requests(&organization.model);
-        assert_eq!(requests.len(), turn, "one model call per chat");
-        expected.push(("user".to_owned(), format!("question {turn}")));
-        let told: Vec<_> = requests[turn - 1].messages.iter().filter(|(role, _)| role != "system").cloned().collect();
-        assert_eq!(told, expected);
-        expected.push(("assistant".to_owned(), format!("answer {turn}")));
     }
 }
 
@@ -154,22 +108,33 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
 }
 
 #[tokio::test]
-async fn visitor_details_and_metadata_are_kept_with_the_conversation() {
+async fn the_service_tells_the_source_and_an_address_that_names_nobody() {
+    let service = TestService::start_with(&[("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    for (session, address, kept) in
+        [("v4", "203.0.113.77", "203.0.113.0"), ("v6", "2001:db8:1234:5678:9abc::1", "2001:db8:1234::")]
+    {
+        let request = organization.client().request(Method::POST, &path).header("x-forwarded-for", address);
+        let answer = send(request.json(&json!({"message": "hi", "sessionId": session}))).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let metadata = &organization.client().history(organization.shop(), session).await["metadata"];
+        assert_eq!((&metadata["source"], &metadata["ipAddress"]), (&json!("api"), &json!(kept)));
+    }
+}
+
+#[tokio::test]
+async fn metadata_of_a_chat_cannot_set_what_the_service_sets() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let client = organization.client();
-    let session = unique("s");
-    let body = json!({
-        "message": "hi", "sessionId": session, "visitorId": "v-1", "visitorEmail": "ada@example.org",
-        "visitorName": "Ada", "metadata": {"page": "/cart", "items": [1, 2], "visitorId": "forged", "source": "forged"}
+    let forged = json!({
+        "visitorId": "forged", "visitorEmail": "forged", "visitorName": "forged", "source": "forged",
+        "ipAddress": "forged", "page": "/cart"
     });
-    Reply::read(client.open_chat(organization.shop(), &body).await).await.complete();
-    let metadata = &client.history(organization.shop(), &session).await["metadata"];
-    assert_eq!(metadata["visitorId"], "v-1");
-    assert_eq!(metadata["visitorEmail"], "ada@example.org");
-    assert_eq!(metadata["visitorName"], "Ada");
-    assert_eq!(metadata["source"], "api");
-    assert_eq!(metadata["page"], "/cart");
-    assert_eq!(metadata["items"], json!([1, 2]));
-    assert!(metadata["ipAddress"].is_string(), "{metadata}");
+    let body = json!({"message": "hi", "sessionId": "s", "visitorName": "Ada", "metadata": forged});
+    Reply::read(organization.client().open_chat(organization.shop(), &body).await).await.complete();
+    let metadata = &organization.client().history(organization.shop(), "s").await["metadata"];
+    assert!(!metadata.to_string().contains("forged"), "{metadata}");
+    assert_eq!((&metadata["visitorName"], &metadata["page"]), (&json!("Ada"), &json!("/cart")));
+    assert!(metadata.get("visitorId").is_none(), "absent keys are omitted: {metadata}");
 }

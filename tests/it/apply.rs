@@ -120,3 +120,43 @@ async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
     let requests = crate::support::ScriptedModel::get().requests(&organization.model);
     assert!(requests.last().unwrap().messages[0].1.contains("pirate"), "{:?}", requests.last());
 }
+
+#[tokio::test]
+async fn every_field_has_a_default_of_its_type() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({"limits": {}})).apply(&service).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.client().get(&path).await.json();
+    let theme = agent["theme"].as_object().unwrap();
+    assert_eq!(theme.len(), 10);
+    assert!(theme.values().all(|value| value.as_str().is_some_and(|text| !text.is_empty())), "{theme:?}");
+    assert!(agent["features"].as_object().unwrap().values().all(serde_json::Value::is_boolean));
+    assert_eq!(agent["limits"], json!({"maxMessageLength": 4000, "rateLimitPerMinute": 30}));
+    let widget = organization.client().get(&format!("{path}/widget")).await.json()["widget"].clone();
+    assert!(["bottom-right", "bottom-left", "top-right", "top-left"].contains(&widget["position"].as_str().unwrap()));
+    assert!(["small", "medium", "large"].contains(&widget["size"].as_str().unwrap()));
+    assert!(widget["autoOpenDelay"].is_number());
+}
+
+#[tokio::test]
+async fn a_change_is_seen_within_two_seconds_on_every_ingress() {
+    let service = SharedService::get().await;
+    let settings = json!({"welcomeMessage": "Welcome!"});
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    for url in service.public_urls() {
+        assert_eq!(organization.client_at(&url).get(&path).await.json()["welcomeMessage"], "Welcome!");
+    }
+    let document = organization.changed_agent("shop", json!({"welcomeMessage": "Changed!"}));
+    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    let changed = std::time::Instant::now();
+    for url in service.public_urls() {
+        let client = organization.client_at(&url);
+        // Half a second more than promised, for a machine that is busy with other tests.
+        let patience = std::time::Duration::from_millis(2_500).saturating_sub(changed.elapsed());
+        crate::support::eventually("the change is live", patience, async || {
+            (client.get(&path).await.json()["welcomeMessage"] == "Changed!").then_some(())
+        })
+        .await;
+    }
+}

@@ -141,3 +141,45 @@ async fn accepted_later(client: &Client, agent: &str) -> String {
     assert_eq!(answer.status, 202, "{}", answer.text);
     answer.json()["messageId"].as_str().unwrap().to_owned()
 }
+
+#[tokio::test]
+async fn cancelled_before_the_first_byte_is_a_conflict_in_text() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::silent()).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    let cancelling = async {
+        let message = eventually("the reply is running", PATIENCE, async || {
+            let answer = client.get(&format!("/api/public/agents/{agent}/conversations/s")).await;
+            let active = (answer.status == 200).then(|| answer.json()["activeMessageId"].as_str().map(str::to_owned));
+            active.flatten()
+        })
+        .await;
+        client.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await
+    };
+    let (reply, cancelled) = tokio::join!(client.chat(agent, "s", "go"), cancelling);
+    assert_eq!((cancelled.status, &cancelled.json()["status"]), (200, &json!("cancelled")));
+    reply.into_answer().assert_problem(409, Some("CONFLICT"));
+}
+
+#[tokio::test]
+async fn a_cancelled_reply_in_events_ends_with_done() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
+    let client = organization.client();
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let body = json!({"message": "go", "sessionId": "s"});
+    let request = client.request(reqwest::Method::POST, &path).header("accept", "text/event-stream").json(&body);
+    let response = request.send().await.unwrap();
+    let message = response.headers()["x-message-id"].to_str().unwrap().to_owned();
+    let cancelling = async {
+        eventually("the reply is running", PATIENCE, async || {
+            (client.message(&message).await["content"].as_str()?.len() > 12).then_some(())
+        })
+        .await;
+        client.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await
+    };
+    let (events, cancelled) = tokio::join!(crate::support::Events::read(response), cancelling);
+    assert_eq!(cancelled.status, 200, "{}", cancelled.text);
+    assert_eq!(events.only("done")["status"], "cancelled");
+    assert!(events.ended_cleanly && !events.text().is_empty());
+}

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, SharedService};
+use crate::support::{Answer, Client, FOREIGN_ORIGIN, Organization, OrganizationDocument, SharedService, send};
 
 const BAD_JSON: &str = "{";
 const EXPIRED: &str = "2020-01-01T00:00:00Z";
@@ -148,16 +148,6 @@ async fn the_origin_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn broken_json_comes_before_its_fields_and_the_conversation() {
-    let service = SharedService::get().await;
-    let organization = organization(&service).await;
-    chat(&organization.client(), organization.shop(), None, BAD_JSON).await.assert_problem(400, Some("INVALID_JSON"));
-    let path = format!("/api/public/agents/{}/conversations/unknown", organization.shop());
-    let answer = organization.client().patch(&path, &json!({"rating": 9})).await;
-    answer.assert_problem(400, Some("INVALID_RATING"));
-}
-
-#[tokio::test]
 async fn an_inactive_agent_tells_its_offline_message() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
@@ -168,19 +158,73 @@ async fn an_inactive_agent_tells_its_offline_message() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_public_is_closed_on_all_five_routes() {
+async fn an_empty_session_id_comes_behind_an_empty_agent_id() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let agent = format!("/api/public/agents/{}", organization.agent("hidden"));
-    let routes = [
-        (Method::POST, format!("{agent}/chat")),
-        (Method::GET, agent.clone()),
-        (Method::GET, format!("{agent}/widget")),
-        (Method::GET, format!("{agent}/conversations/s")),
-        (Method::PATCH, format!("{agent}/conversations/s")),
-    ];
-    for (method, path) in routes {
-        let response = organization.client().request(method, &path).json(&json!({})).send().await.unwrap();
-        Answer::read(response).await.unwrap().assert_problem(403, Some("AGENT_NOT_PUBLIC"));
+    let answer = organization.client().get("/api/public/agents/%20/conversations/%20").await;
+    answer.assert_problem(400, Some("INVALID_AGENT_ID"));
+}
+
+#[tokio::test]
+async fn broken_json_comes_before_the_fields() {
+    let service = SharedService::get().await;
+    let organization = organization(&service).await;
+    let missing_fields_and_broken = r#"{"sessionId": "s""#;
+    let answer = chat(&organization.client(), organization.shop(), None, missing_fields_and_broken).await;
+    answer.assert_problem(400, Some("INVALID_JSON"));
+}
+
+#[tokio::test]
+async fn the_fields_come_before_the_conversation() {
+    let service = SharedService::get().await;
+    let organization = organization(&service).await;
+    let path = format!("/api/public/agents/{}/conversations/unknown", organization.shop());
+    let answer = organization.client().patch(&path, &json!({"rating": 9})).await;
+    answer.assert_problem(400, Some("INVALID_RATING"));
+}
+
+#[tokio::test]
+async fn size_and_media_type_belong_to_the_json_step() {
+    let service = SharedService::get().await;
+    let organization = organization(&service).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let post = |origin: &'static str| organization.client().request(Method::POST, &path).header("origin", origin);
+    let (huge, text) = ("x".repeat(300_000), "not json");
+    let media = |request: reqwest::RequestBuilder| request.header("content-type", "text/plain");
+    send(post(FOREIGN_ORIGIN).body(huge.clone())).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    send(media(post(FOREIGN_ORIGIN)).body(text)).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    let ours = "https://shop.example";
+    send(post(ours).body(huge)).await.assert_problem(413, Some("PAYLOAD_TOO_LARGE"));
+    send(media(post(ours)).body(text)).await.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
+}
+
+#[tokio::test]
+async fn the_fields_come_before_the_idempotency_key() {
+    let service = SharedService::get().await;
+    let organization = organization(&service).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    for (body, param) in [
+        (json!({"sessionId": "s"}), "message"),
+        (json!({"message": "hi", "sessionId": "s", "stream": "no"}), "stream"),
+        (json!({"message": "hi", "sessionId": "s"}), "Idempotency-Key"),
+    ] {
+        let request = organization.client().request(Method::POST, &path).header("idempotency-key", "").json(&body);
+        let problem = send(request).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        assert_eq!(problem["param"], param, "{body}");
+    }
+}
+
+#[tokio::test]
+async fn only_active_is_active() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("draft", json!({"status": "draft"}))
+        .agent("inactive", json!({"status": "inactive"}))
+        .agent("active", json!({"status": "active"}))
+        .apply(&service)
+        .await;
+    for (agent, status) in [("draft", 403), ("inactive", 403), ("active", 200)] {
+        let path = format!("/api/public/agents/{}", organization.agent(agent));
+        assert_eq!(organization.client().get(&path).await.status, status, "{agent}");
     }
 }

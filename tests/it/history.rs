@@ -1,8 +1,11 @@
 //! Reading a conversation.
 
+use std::time::Duration;
+
+use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Organization, Script, SharedService};
+use crate::support::{Client, Organization, Reply, Script, SharedService, send};
 
 async fn three_turns(service: &SharedService) -> (Organization, Client) {
     let organization = Organization::with_agent(service, Script::says("unused")).await;
@@ -16,43 +19,6 @@ async fn three_turns(service: &SharedService) -> (Organization, Client) {
 
 fn contents(conversation: &Value) -> Vec<&str> {
     conversation["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect()
-}
-
-#[tokio::test]
-async fn a_conversation_has_the_fields_of_the_specification() {
-    let service = SharedService::get().await;
-    let (organization, client) = three_turns(&service).await;
-    let conversation = client.history(organization.shop(), "paged").await;
-    assert!(conversation["id"].as_str().unwrap().starts_with("conv_"));
-    assert_eq!(conversation["sessionId"], "paged");
-    assert_eq!(conversation["agentId"], organization.shop());
-    assert_eq!(conversation["agentName"], "Agent shop");
-    assert_eq!(conversation["messageCount"], 6);
-    assert!(conversation["metadata"].is_object());
-    for field in ["createdAt", "updatedAt"] {
-        let text = conversation[field].as_str().unwrap();
-        assert!(chrono::DateTime::parse_from_rfc3339(text).is_ok(), "{field}: {text}");
-    }
-    assert!(conversation.get("activeMessageId").is_none_or(Value::is_null), "{conversation}");
-}
-
-#[tokio::test]
-async fn messages_stand_oldest_first_with_their_fields() {
-    let service = SharedService::get().await;
-    let (organization, client) = three_turns(&service).await;
-    let conversation = client.history(organization.shop(), "paged").await;
-    assert_eq!(contents(&conversation), ["question 1", "answer 1", "question 2", "answer 2", "question 3", "answer 3"]);
-    let mut last = String::new();
-    for (number, message) in conversation["messages"].as_array().unwrap().iter().enumerate() {
-        assert!(message["id"].as_str().unwrap().starts_with("msg_"));
-        let assistant = number % 2 == 1;
-        assert_eq!(message["role"], if assistant { "assistant" } else { "user" });
-        assert_eq!(message["tokens"].is_number(), assistant, "{message}");
-        assert_eq!(message["responseTime"].is_number(), assistant, "{message}");
-        let timestamp = message["timestamp"].as_str().unwrap().to_owned();
-        assert!(timestamp >= last, "{timestamp} after {last}");
-        last = timestamp;
-    }
 }
 
 #[tokio::test]
@@ -108,16 +74,6 @@ async fn pages_joined_are_the_whole_conversation() {
 }
 
 #[tokio::test]
-async fn a_session_without_messages_is_not_found() {
-    let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let path = format!("/api/public/agents/{}/conversations/never", organization.shop());
-    organization.client().get(&path).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    let answer = organization.client().patch(&path, &json!({"rating": 5})).await;
-    answer.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-}
-
-#[tokio::test]
 async fn a_conversation_of_an_inactive_agent_can_still_be_read_and_patched() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
@@ -130,4 +86,36 @@ async fn a_conversation_of_an_inactive_agent_can_still_be_read_and_patched() {
     assert_eq!(client.history(organization.shop(), "paged").await["messageCount"], 6);
     let path = format!("/api/public/agents/{}/conversations/paged", organization.shop());
     assert_eq!(client.patch(&path, &json!({"rating": 4})).await.status, 200);
+}
+
+#[tokio::test]
+async fn a_running_reply_is_named_and_its_message_stands_alone_until_it_is_final() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let client = organization.client();
+    let body = json!({"message": "first", "sessionId": "s"});
+    let mut response = client.open_chat(organization.shop(), &body).await;
+    let mut reply = Reply::begin(&response);
+    reply.read_at_least(&mut response, 6).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let waiting = client.request(Method::POST, &path).header("prefer", "respond-async");
+    assert_eq!(send(waiting.json(&json!({"message": "second", "sessionId": "s"}))).await.status, 202);
+    let running = client.history(organization.shop(), "s").await;
+    assert_eq!(running["activeMessageId"], reply.required_header("x-message-id"));
+    assert_eq!(contents(&running), ["first"], "neither a reply in the making nor a message that waits");
+    reply.continue_reading(response).await.complete();
+    let after = client.settled_history(organization.shop(), "s", 4).await;
+    assert_eq!(after["messages"][2]["content"], "second");
+}
+
+#[tokio::test]
+async fn a_failed_turn_leaves_its_question_alone() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::refuses(400)).await;
+    let client = organization.client();
+    assert_eq!(client.chat(organization.shop(), "s", "unanswered").await.status, 502);
+    organization.script(Script::says("answer"));
+    client.chat(organization.shop(), "s", "answered").await.complete();
+    let history = client.history(organization.shop(), "s").await;
+    assert_eq!(contents(&history), ["unanswered", "answered", "answer"]);
 }

@@ -5,7 +5,7 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Organization, Reply, Script, ScriptedModel, SharedService};
+use crate::support::{Client, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService};
 
 async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
     let path = format!("/api/public/agents/{agent}/chat");
@@ -79,4 +79,25 @@ async fn a_malformed_key_is_refused() {
         assert_eq!(problem["param"], "Idempotency-Key");
     }
     send(&organization.client(), organization.shop(), &"k".repeat(255), &body).await.complete();
+}
+
+#[tokio::test]
+async fn the_same_idempotency_key_of_another_api_key_or_on_another_route_is_another_request() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("second", json!({}))
+        .key("other", &[])
+        .apply(&service)
+        .await;
+    let (client, other) = (organization.client(), organization.client_with("other"));
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let first = send(&client, organization.shop(), "key-4", &body).await.required_header("x-message-id");
+    let requests = [(&other, organization.shop()), (&client, organization.agent("second"))];
+    for (client, agent) in requests {
+        let reply = send(client, agent, "key-4", &body).await;
+        reply.complete();
+        assert_ne!(reply.required_header("x-message-id"), first);
+    }
+    assert_eq!(send(&client, organization.shop(), "key-4", &body).await.required_header("x-message-id"), first);
 }

@@ -167,3 +167,46 @@ async fn an_address_that_guesses_is_refused_and_its_neighbours_are_not() {
     get(&good, &unknown, "203.0.113.3").await.assert_problem(429, Some("RATE_LIMITED"));
     get(&good, &unknown, "203.0.113.4").await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
+
+#[tokio::test]
+async fn no_rolling_minute_holds_more_than_the_limit() {
+    const LIMIT: usize = 6;
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({"configPerMinute": LIMIT})).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let urls = service.public_urls();
+    // So many at once over all ingresses; how many of them were admitted.
+    let burst = async |count: usize| {
+        let requests = (0..count).map(|number| {
+            let client = Client::new(&urls[number % urls.len()]).with_key(organization.key_text("limited"));
+            let path = path.clone();
+            async move { client.get(&path).await.status }
+        });
+        join_all(requests).await.into_iter().filter(|status| *status == 200).count()
+    };
+    let began = Instant::now();
+    let at =
+        async |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(began.elapsed())).await;
+    assert_eq!(burst(2).await, 2);
+    at(20).await;
+    assert_eq!(burst(10).await, LIMIT - 2, "the two of the first second still count");
+    at(50).await;
+    assert_eq!(burst(10).await, 0, "a window that began anew on the minute would admit some");
+    at(63).await;
+    assert_eq!(burst(10).await, 2, "only the two of the first second are forgotten");
+}
+
+#[tokio::test]
+async fn the_message_routes_count_with_the_conversations() {
+    let service = SharedService::get().await;
+    let organization = with_limits(&service, json!({"conversationsPerMinute": 3})).await;
+    let client = organization.client_with("limited");
+    let reply = client.chat(organization.shop(), "s", "hi").await;
+    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
+    assert_eq!(client.get(&message).await.status, 200);
+    assert_eq!(client.get(&format!("{message}/stream")).await.status, 200);
+    assert_eq!(client.post(&format!("{message}/cancel"), &json!({})).await.status, 200);
+    client.get(&message).await.assert_problem(429, Some("RATE_LIMITED"));
+    let conversation = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    client.get(&conversation).await.assert_problem(429, Some("RATE_LIMITED"));
+}

@@ -6,21 +6,21 @@ mod agent_chat;
 #[cfg(test)]
 mod apply;
 #[cfg(test)]
-mod authentication;
-#[cfg(test)]
 mod bad_requests;
 #[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check_order;
 #[cfg(test)]
-mod configuration;
-#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod history;
 #[cfg(test)]
 mod idempotency;
+#[cfg(test)]
+mod isolation;
+#[cfg(test)]
+mod keys;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
@@ -39,9 +39,13 @@ mod real;
 #[cfg(test)]
 mod reply_shapes;
 #[cfg(test)]
+mod responses;
+#[cfg(test)]
 mod restart;
 #[cfg(test)]
 mod resume;
+#[cfg(test)]
+mod specification;
 #[cfg(test)]
 mod support;
 #[cfg(test)]

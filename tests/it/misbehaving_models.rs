@@ -177,3 +177,27 @@ async fn failed_turns_are_not_told_to_the_model_and_incomplete_ones_are() {
     let told: Vec<_> = request.messages.iter().skip(1).map(|(_, text)| text.as_str()).collect();
     assert_eq!(told, ["second", "half", "third"]);
 }
+
+#[tokio::test]
+async fn a_content_filter_before_any_text_is_a_refusal() {
+    let service = SharedService::get().await;
+    let script = Script::says("").ends(End::Finish("content_filter"));
+    let organization = Organization::with_agent(&service, script).await;
+    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
+}
+
+#[tokio::test]
+async fn in_json_what_is_not_complete_is_an_error_that_names_its_message() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let client = organization.client();
+    for (end, status, code) in [(End::Cut, 502, "MODEL_ERROR"), (End::Silence, 504, "MODEL_TIMEOUT")] {
+        organization.script(Script::says("half a rep").ends(end));
+        let answer = client.chat_json(organization.shop(), code, "hi").await;
+        let problem = answer.assert_problem(status, Some(code));
+        assert_eq!(problem["details"]["status"], "incomplete", "{problem}");
+        let message = client.message(problem["details"]["messageId"].as_str().unwrap()).await;
+        assert_eq!((&message["status"], &message["content"]), (&json!("incomplete"), &json!("half a rep")));
+    }
+}

@@ -165,3 +165,29 @@ async fn the_cluster_refuses_to_start_without_an_installation_secret() {
     assert!(!status.success());
     assert!(output.to_lowercase().contains("secret"), "{output}");
 }
+
+#[tokio::test]
+async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() {
+    let service = SharedService::get().await;
+    let directory = tempfile::tempdir().unwrap();
+    let slug = crate::support::unique("applied-");
+    let yaml = format!("organizations:\n  - slug: {slug}\n    name: Applied\n    keys: [{{name: site}}]\n");
+    let json =
+        json!({"organizations": [{"slug": slug, "name": "Applied", "agents": [{"slug": "shop", "name": "Shop"}]}]});
+    std::fs::write(directory.path().join("a.yaml"), yaml).unwrap();
+    std::fs::write(directory.path().join("a.json"), json.to_string()).unwrap();
+    std::fs::write(directory.path().join("empty.toml"), "").unwrap();
+    let url = service.public_urls().remove(0);
+    let file = |name: &str| directory.path().join(name).to_str().unwrap().to_owned();
+    let (yaml, json, config) = (file("a.yaml"), file("a.json"), file("empty.toml"));
+    let token = [("SWITCHBOARD__ADMIN__TOKEN", crate::support::ADMIN_TOKEN)];
+    for (name, arguments, made) in [
+        ("yaml", ["--config", &config, "apply", "-f", &yaml, "--url", &url], "svc_live_"),
+        ("json", ["apply", "-f", &json, "--url", &url, "--config", &config], "agt_"),
+    ] {
+        let (status, output) = command(directory.path(), name, &arguments, &token).run(PATIENCE);
+        assert!(status.success() && output.contains(made), "{name}: {output}");
+    }
+    let (status, output) = command(directory.path(), "none", &["apply", "-f", &yaml, "--url", &url], &[]).run(PATIENCE);
+    assert!(!status.success() && output.contains("SWITCHBOARD__ADMIN__TOKEN"), "{output}");
+}

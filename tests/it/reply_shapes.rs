@@ -1,8 +1,12 @@
 //! The same reply in its three shapes, and the answer for those who do not wait.
 
+use std::time::{Duration, Instant};
+
 use serde_json::json;
 
-use crate::support::{End, Organization, PATIENCE, Reply, Script, SharedService, eventually};
+use crate::support::{
+    End, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually,
+};
 
 #[tokio::test]
 async fn json_holds_the_whole_reply_and_its_facts() {
@@ -87,7 +91,9 @@ async fn who_does_not_wait_gets_202_and_finds_the_reply_later() {
     assert_eq!(reply.header("preference-applied"), Some("respond-async"));
     let id = reply.required_header("x-message-id");
     assert_eq!(reply.required_header("location"), format!("/api/public/messages/{id}"));
+    let conversation = reply.required_header("x-conversation-id");
     let body = reply.into_answer().json();
+    assert_eq!(body["conversationId"], conversation);
     assert_eq!((body["messageId"].as_str(), body["status"].as_str()), (Some(id.as_str()), Some("queued")));
     let stored = eventually("the reply is completed", PATIENCE, async || {
         let message = client.message(&id).await;
@@ -96,4 +102,60 @@ async fn who_does_not_wait_gets_202_and_finds_the_reply_later() {
     })
     .await;
     assert_eq!(stored["content"], "done in the background");
+}
+
+#[tokio::test]
+async fn an_event_stream_begins_at_acceptance_and_comments_keep_it_alive() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::silent()).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let body = json!({"message": "hi", "sessionId": "s"});
+    let request = organization.client().request(reqwest::Method::POST, &path).header("accept", "text/event-stream");
+    let began = Instant::now();
+    let response = request.json(&body).send().await.unwrap();
+    assert!(began.elapsed() < Duration::from_secs(5), "the headers did not wait for the model: {:?}", began.elapsed());
+    let headers = response.headers();
+    assert!(headers.contains_key("x-message-id") && headers.contains_key("x-conversation-id"), "{headers:?}");
+    assert!(!headers.contains_key("x-model"), "what is not known yet is not told: {headers:?}");
+    let stream = Reply::read(response).await;
+    let comment = stream.chunks.iter().find(|(_, chunk)| chunk.starts_with(b":"));
+    let waited = comment.expect("a comment while nothing happens").0 - began;
+    assert!(waited < Duration::from_secs(13), "{waited:?}");
+    assert!(stream.ended_cleanly && stream.text().contains("MODEL_TIMEOUT"), "{}", stream.text());
+}
+
+#[tokio::test]
+async fn a_team_reply_in_json_and_events_says_why_its_agent_was_chosen() {
+    let service = SharedService::get().await;
+    let member = json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
+    let organization = OrganizationDocument::new().agent("shop", json!({})).team("front", member).apply(&service).await;
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let ask = async |accept: &str| {
+        let request = organization.client().request(reqwest::Method::POST, &path).header("accept", accept);
+        request.json(&json!({"message": "hi", "sessionId": "s"})).send().await.unwrap()
+    };
+    let whole = Reply::read(ask("application/json").await).await.into_answer().json();
+    let events = Events::read(ask("text/event-stream").await).await;
+    for told in [&whole, events.only("start")] {
+        assert_eq!((&told["agentId"], &told["agentName"]), (&json!(organization.shop()), &json!("Agent shop")));
+        assert!(told["routingReason"].as_str().is_some_and(|reason| !reason.is_empty()), "{told}");
+    }
+}
+
+#[tokio::test]
+async fn a_message_is_read_by_its_id_with_its_status_and_usage() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let client = organization.client();
+    let mut response = client.open_chat(organization.shop(), &json!({"message": "hi", "sessionId": "s"})).await;
+    let mut reply = Reply::begin(&response);
+    reply.read_at_least(&mut response, 12).await;
+    let id = reply.required_header("x-message-id");
+    let running = client.message(&id).await;
+    assert_eq!((&running["messageId"], &running["status"]), (&json!(id), &json!("in_progress")));
+    let text = reply.continue_reading(response).await.complete();
+    assert!(text.starts_with(running["content"].as_str().unwrap()), "{running}");
+    let done = client.message(&id).await;
+    assert_eq!((&done["status"], &done["content"]), (&json!("completed"), &json!(text)));
+    assert_eq!(done["usage"]["completionTokens"], 30, "{done}");
 }

@@ -83,3 +83,20 @@ async fn another_generation_is_never_joined() {
     let other = client.get(&format!("{path}&generation={}", generation + 1)).await;
     other.assert_problem(409, Some("REPLY_RESTARTED"));
 }
+
+#[tokio::test]
+async fn events_begin_at_the_character_at_or_before_the_asked_byte() {
+    let service = SharedService::get().await;
+    let text = "aé東";
+    let organization = Organization::with_agent(&service, Script::says(text)).await;
+    let client = organization.client();
+    let reply = client.chat(organization.shop(), "s", "hi").await;
+    reply.complete();
+    let path = format!("/api/public/messages/{}/stream", reply.required_header("x-message-id"));
+    for (after, begins) in [(0, 0), (1, 1), (2, 1), (3, 3), (4, 3), (5, 3)] {
+        let request = client.request(Method::GET, &format!("{path}?after={after}"));
+        let events = Events::read(request.header("accept", "text/event-stream").send().await.unwrap()).await;
+        let delta = events.events.iter().find(|(name, ..)| name == "delta").map(|(.., data)| data.clone()).unwrap();
+        assert_eq!((&delta["offset"], &delta["text"]), (&json!(begins), &json!(text[begins..])), "{after}");
+    }
+}

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Organization, OrganizationDocument, Reply, SharedService};
+use crate::support::{FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, SharedService, send};
 
 async fn desk(service: &SharedService, routing: &str) -> Organization {
     let billing = "Invoices, refunds, payments and billing questions";
@@ -27,55 +27,6 @@ async fn chat_in(organization: &Organization, body: Value) -> Reply {
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
     let request = organization.client().request(Method::POST, &path).json(&body);
     Reply::read(request.send().await.unwrap()).await
-}
-
-#[tokio::test]
-async fn a_message_goes_to_the_member_that_fits_best_and_the_headers_say_who_and_why() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
-    let client = organization.client();
-    let reply = client.team_chat(organization.team("front"), "a", "I want a refund for my last invoice").await;
-    reply.complete();
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"));
-    assert_eq!(reply.required_header("x-agent-name"), "Billing");
-    assert!(!reply.required_header("x-routing-reason").is_empty());
-    assert!(reply.required_header("x-conversation-id").starts_with("conv_"));
-    assert!(reply.required_header("x-message-id").starts_with("msg_"));
-    let question = "The installation crashes with an error message";
-    let reply = client.team_chat(organization.team("front"), "b", question).await;
-    reply.complete();
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
-    let name = reply.required_header("x-agent-name");
-    assert!(name.is_ascii() && name.contains("%C3%BC"), "percent-encoded: {name}");
-}
-
-#[tokio::test]
-async fn a_conversation_stays_with_its_member_until_the_topic_clearly_changes() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
-    let client = organization.client();
-    let turn = async |message: &str| {
-        let reply = client.team_chat(organization.team("front"), "s", message).await;
-        reply.complete();
-        (reply.required_header("x-agent-id"), reply.required_header("x-conversation-id"))
-    };
-    let (first, conversation) = turn("I want a refund for my last invoice").await;
-    assert_eq!(first, organization.agent("billing"));
-    for message in ["thanks", "and how long does it take?"] {
-        assert_eq!(turn(message).await, (first.clone(), conversation.clone()), "{message}");
-    }
-    let (changed, same) = turn("Something else: the installation crashes with an error message").await;
-    assert_eq!(changed, organization.agent("technical"));
-    assert_eq!(same, conversation);
-}
-
-#[tokio::test]
-async fn when_no_member_matches_the_default_agent_answers() {
-    let service = SharedService::get().await;
-    let organization = desk(&service, "intent").await;
-    let reply = organization.client().team_chat(organization.team("front"), "s", "xylophone zebra quartz").await;
-    reply.complete();
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("general"));
 }
 
 #[tokio::test]
@@ -200,25 +151,67 @@ async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
 }
 
 #[tokio::test]
-async fn errors_of_the_team_route_have_no_codes_but_the_named_ones() {
+async fn a_team_reply_names_its_message_and_names_outside_ascii_are_percent_encoded() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .team("hidden", json!({"public": false, "members": [{"agent": "shop", "specialization": "all"}]}))
-        .team("off", json!({"status": "inactive", "members": [{"agent": "shop", "specialization": "all"}]}))
-        .team("front", json!({"members": [{"agent": "shop", "specialization": "all"}]}))
-        .apply(&service)
-        .await;
+    let organization = desk(&service, "intent").await;
+    let question = "The installation crashes with an error message";
+    let reply = organization.client().team_chat(organization.team("front"), "s", question).await;
+    reply.complete();
+    assert!(reply.required_header("x-message-id").starts_with("msg_"));
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
+    assert_eq!(reply.required_header("x-agent-name"), "Technik f%C3%BCr alle");
+}
+
+#[tokio::test]
+async fn a_blank_team_id_is_404_and_every_400_but_invalid_json_has_no_code() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "random").await;
     let client = organization.client();
-    let body = json!({"message": "hi", "sessionId": "s"});
-    for team in [organization.team("hidden"), organization.team("off"), "team_unknown", "%20"] {
-        client.post(&format!("/api/public/teams/{team}/chat"), &body).await.assert_problem(404, None);
+    let hi = json!({"message": "hi", "sessionId": "s"});
+    for team in ["", "%20"] {
+        client.post(&format!("/api/public/teams/{team}/chat"), &hi).await.assert_problem(404, None);
     }
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    for body in [json!({"sessionId": "s"}), json!({"message": "hi"}), json!([])] {
+    for body in [json!([]), json!({"message": 5, "sessionId": "s"}), json!({"message": "hi", "sessionId": "a\nb"})] {
         client.post(&path, &body).await.assert_problem(400, None);
     }
-    let request = client.request(Method::POST, &path).header("content-type", "application/json").body("{");
-    let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
-    answer.assert_problem(400, Some("INVALID_JSON"));
+    let malformed = client.request(Method::POST, &path).header("idempotency-key", "").json(&hi);
+    send(malformed).await.assert_problem(400, None);
+    let broken = client.request(Method::POST, &path).header("content-type", "application/json").body("{");
+    send(broken).await.assert_problem(400, Some("INVALID_JSON"));
+}
+
+#[tokio::test]
+async fn origins_are_not_checked_for_teams() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"allowedDomains": ["https://shop.example"]}))
+        .team("front", json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}))
+        .apply(&service)
+        .await;
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let request = organization.client().request(Method::POST, &path).header("origin", FOREIGN_ORIGIN);
+    let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+}
+
+#[tokio::test]
+async fn a_team_of_another_organization_is_404_like_an_unknown_one() {
+    let service = SharedService::get().await;
+    let (ours, theirs) = (desk(&service, "random").await, desk(&service, "random").await);
+    let foreign = ours.client().team_chat(theirs.team("front"), "s", "hi").await.into_answer();
+    let unknown = ours.client().team_chat(&format!("team_{}", "0".repeat(26)), "s", "hi").await.into_answer();
+    let (foreign, unknown) = (foreign.assert_problem(404, None), unknown.assert_problem(404, None));
+    assert_eq!((&foreign["title"], &foreign["detail"]), (&unknown["title"], &unknown["detail"]));
+}
+
+#[tokio::test]
+async fn a_failing_model_has_its_code_on_the_team_route_too() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "random").await;
+    for (status, answered, code) in [(400, 502, "MODEL_ERROR"), (503, 503, "UNAVAILABLE")] {
+        organization.script(Script::refuses(status));
+        let reply = organization.client().team_chat(organization.team("front"), &format!("s{status}"), "hi").await;
+        reply.into_answer().assert_problem(answered, Some(code));
+    }
 }

@@ -1,9 +1,10 @@
-//! What operators configure with: `POST /api/admin/apply` makes a declarative document so.
+//! What operators configure with: `POST /api/admin/apply` makes a declarative document so, and a key can be deleted.
 
 pub mod apply;
 pub mod document;
 
 mod check;
+mod delete_key;
 mod keys;
 mod known_fields;
 mod publish_changes;
@@ -17,6 +18,7 @@ use http::{StatusCode, header, request::Parts};
 use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 
+pub(crate) use self::delete_key::delete_key;
 use self::{
     apply::{Applied, ApplyError, apply},
     document::Document,

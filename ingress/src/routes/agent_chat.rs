@@ -32,8 +32,8 @@ pub(crate) async fn post(
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let body = body::parse_object(&body)?;
     let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?;
-    state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
+    state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
     let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));

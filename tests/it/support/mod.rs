@@ -2,26 +2,26 @@
 
 mod background;
 mod client;
+mod endpoints;
 mod model;
 mod organization;
 mod ports;
 mod process;
 mod reply;
-#[cfg(feature = "real-services")]
 mod report;
 mod service;
 mod wait;
 
 pub(crate) use background::background;
-pub(crate) use client::{Answer, Client};
+pub(crate) use client::{Answer, Client, send};
+pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
 pub(crate) use model::{End, Script, ScriptedModel};
 pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
 pub(crate) use reply::{Events, Reply};
-#[cfg(feature = "real-services")]
 pub(crate) use report::report;
-pub(crate) use service::{Profile, SharedService, TestService};
+pub(crate) use service::{ADMIN_TOKEN, Profile, SharedService, TestService};
 #[cfg(feature = "real-services")]
 pub(crate) use service::{service_address, wait_until_ready};
 pub(crate) use wait::{PATIENCE, eventually};

@@ -1,0 +1,62 @@
+//! Section "Agent (public view)".
+
+use serde_json::{Value, json};
+
+use crate::support::{Organization, OrganizationDocument, SharedService};
+
+async fn configured(service: &SharedService) -> Organization {
+    let settings = json!({
+        "name": "Shop ☕", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
+        "placeholderText": "Ask…",
+        "features": {"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true,
+            "enableRating": false, "enableLeadCapture": true},
+        "limits": {"maxMessageLength": 321, "rateLimitPerMinute": 12}
+    });
+    OrganizationDocument::new().agent("shop", settings).apply(service).await
+}
+
+async fn view(organization: &Organization) -> Value {
+    let answer = organization.client().get(&format!("/api/public/agents/{}", organization.shop())).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()
+}
+
+#[tokio::test]
+async fn the_public_view_of_an_agent_has_these_eight_fields_and_no_others() {
+    let service = SharedService::get().await;
+    let organization = configured(&service).await;
+    let agent = view(&organization).await;
+    let mut fields: Vec<_> = agent.as_object().unwrap().keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    let specified = ["description", "features", "id", "limits", "name", "placeholderText", "theme", "welcomeMessage"];
+    assert_eq!(fields, specified);
+    assert!(!agent.to_string().contains("secret prompt"));
+}
+
+#[tokio::test]
+async fn id_name_description_welcome_message_and_placeholder_text_are_strings() {
+    let service = SharedService::get().await;
+    let organization = configured(&service).await;
+    let agent = view(&organization).await;
+    assert_eq!(agent["id"], organization.shop());
+    assert_eq!(agent["name"], "Shop ☕");
+    assert_eq!(agent["description"], "Sells.");
+    assert_eq!(agent["welcomeMessage"], "Welcome!");
+    assert_eq!(agent["placeholderText"], "Ask…");
+}
+
+#[tokio::test]
+async fn features_are_five_boolean_flags() {
+    let service = SharedService::get().await;
+    let organization = configured(&service).await;
+    let expected = json!({"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true,
+        "enableRating": false, "enableLeadCapture": true});
+    assert_eq!(view(&organization).await["features"], expected);
+}
+
+#[tokio::test]
+async fn limits_are_the_numbers_max_message_length_and_rate_limit_per_minute() {
+    let service = SharedService::get().await;
+    let organization = configured(&service).await;
+    assert_eq!(view(&organization).await["limits"], json!({"maxMessageLength": 321, "rateLimitPerMinute": 12}));
+}

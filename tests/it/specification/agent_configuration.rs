@@ -1,0 +1,28 @@
+//! Section "3. GET /api/public/agents/{agentId}". Its fields stand in `agent.rs` and `theme.rs`.
+
+use crate::support::{Endpoint, Endpoints, SharedService};
+
+#[tokio::test]
+async fn it_returns_the_agents_public_configuration_as_a_json_object() {
+    let service = SharedService::get().await;
+    let endpoints = Endpoints::prepare(&service).await;
+    let answer = endpoints.succeed(Endpoint::AgentConfiguration).await;
+    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(answer.json()["id"], endpoints.ours.shop());
+}
+
+#[tokio::test]
+async fn its_errors_are_the_five_listed_ones() {
+    let service = SharedService::get().await;
+    let endpoints = Endpoints::prepare(&service).await;
+    let listed = [
+        (400, "INVALID_AGENT_ID"),
+        (401, "MISSING_API_KEY"),
+        (403, "AGENT_NOT_PUBLIC"),
+        (403, "AGENT_INACTIVE"),
+        (404, "AGENT_NOT_FOUND"),
+    ];
+    for (status, code) in listed {
+        endpoints.provoke(Endpoint::AgentConfiguration, code).await.assert_problem(status, Some(code));
+    }
+}

@@ -1,0 +1,72 @@
+//! Section "Conversation".
+
+use serde_json::Value;
+
+use crate::support::{Organization, Script, ScriptedModel, SharedService};
+
+#[tokio::test]
+async fn a_conversation_has_these_nine_fields_with_their_types() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    let reply = client.chat(organization.shop(), "s", "hi").await;
+    let conversation = client.history(organization.shop(), "s").await;
+    assert_eq!(conversation["id"], reply.required_header("x-conversation-id"));
+    assert_eq!(conversation["sessionId"], "s");
+    assert_eq!(conversation["agentId"], organization.shop());
+    assert_eq!(conversation["agentName"], "Agent shop");
+    assert!(conversation["messages"].is_array(), "{conversation}");
+    assert_eq!(conversation["messageCount"], 2);
+    assert!(conversation["metadata"].is_object(), "{conversation}");
+    let times = ["createdAt", "updatedAt"].map(|field| iso_8601(&conversation[field]));
+    assert!(times[0] <= times[1], "{conversation}");
+}
+
+pub(super) fn iso_8601(value: &Value) -> chrono::DateTime<chrono::FixedOffset> {
+    let text = value.as_str().unwrap_or_else(|| panic!("no text: {value}"));
+    chrono::DateTime::parse_from_rfc3339(text).unwrap_or_else(|error| panic!("{error}: {text}"))
+}
+
+#[tokio::test]
+async fn message_count_is_the_count_of_messages_returned() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    for message in ["one", "two"] {
+        client.chat(organization.shop(), "s", message).await.complete();
+    }
+    let path = format!("/api/public/agents/{}/conversations/s?limit=3", organization.shop());
+    let page = client.get(&path).await.json();
+    assert_eq!((&page["messageCount"], page["messages"].as_array().unwrap().len()), (&Value::from(3), 3));
+}
+
+#[tokio::test]
+async fn messages_sent_with_the_same_session_id_to_the_same_agent_belong_to_one_conversation() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    let first = client.chat(organization.shop(), "s", "one").await.required_header("x-conversation-id");
+    let second = client.chat(organization.shop(), "s", "two").await.required_header("x-conversation-id");
+    let other = client.chat(organization.shop(), "t", "three").await.required_header("x-conversation-id");
+    assert_eq!(first, second);
+    assert_ne!(first, other);
+    assert_eq!(client.history(organization.shop(), "s").await["messageCount"], 4);
+}
+
+#[tokio::test]
+async fn the_agent_keeps_the_full_history_as_context() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let (client, model) = (organization.client(), ScriptedModel::get());
+    let mut expected = vec![];
+    for turn in 1..=5 {
+        organization.script(Script::says(&format!("answer {turn}")));
+        client.chat(organization.shop(), "five", &format!("question {turn}")).await.complete();
+        let requests = model.requests(&organization.model);
+        assert_eq!(requests.len(), turn, "one model call per chat");
+        expected.push(("user".to_owned(), format!("question {turn}")));
+        let told: Vec<_> = requests[turn - 1].messages.iter().filter(|(role, _)| role != "system").cloned().collect();
+        assert_eq!(told, expected);
+        expected.push(("assistant".to_owned(), format!("answer {turn}")));
+    }
+}

@@ -1,0 +1,34 @@
+//! Section "Conversation metadata".
+
+use serde_json::{Value, json};
+
+use crate::support::{Organization, Reply, Script, SharedService};
+
+async fn metadata_after(body: Value) -> Value {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    Reply::read(client.open_chat(organization.shop(), &body).await).await.complete();
+    client.history(organization.shop(), "s").await["metadata"].clone()
+}
+
+#[tokio::test]
+async fn the_keys_visitor_id_visitor_email_visitor_name_source_and_ip_address_are_strings() {
+    let metadata = metadata_after(json!({
+        "message": "hi", "sessionId": "s", "visitorId": "v-1", "visitorEmail": "ada@example.org", "visitorName": "Ada"
+    }))
+    .await;
+    assert_eq!(metadata["visitorId"], "v-1");
+    assert_eq!(metadata["visitorEmail"], "ada@example.org");
+    assert_eq!(metadata["visitorName"], "Ada");
+    assert!(metadata["source"].is_string() && metadata["ipAddress"].is_string(), "{metadata}");
+}
+
+#[tokio::test]
+async fn further_keys_that_clients_attached_are_arbitrary_json() {
+    let attached = json!({"page": "/cart", "items": [1, 2.5, null], "deep": {"a": {"b": true}}, "日本": "☕"});
+    let metadata = metadata_after(json!({"message": "hi", "sessionId": "s", "metadata": attached})).await;
+    for (key, value) in attached.as_object().unwrap() {
+        assert_eq!(&metadata[key], value, "{key} in {metadata}");
+    }
+}

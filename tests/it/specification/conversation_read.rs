@@ -1,0 +1,73 @@
+//! Section "5. GET /api/public/agents/{agentId}/conversations/{sessionId}".
+
+use serde_json::Value;
+
+use crate::support::{Endpoint, Endpoints, Organization, Script, SharedService};
+
+/// A conversation of three turns, read with this query.
+async fn page(query: &str) -> Value {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("answer")).await;
+    let client = organization.client();
+    for turn in 1..=3 {
+        client.chat(organization.shop(), "s", &format!("question {turn}")).await.complete();
+    }
+    let answer = client.get(&format!("/api/public/agents/{}/conversations/s{query}", organization.shop())).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()
+}
+
+#[tokio::test]
+async fn it_returns_the_message_history_of_one_session() {
+    let conversation = page("").await;
+    let contents: Vec<_> = conversation["messages"].as_array().unwrap().iter().map(|m| m["content"].clone()).collect();
+    assert_eq!(contents, ["question 1", "answer", "question 2", "answer", "question 3", "answer"]);
+    assert_eq!(conversation["sessionId"], "s");
+}
+
+#[tokio::test]
+async fn limit_is_the_number_of_messages_to_return() {
+    let page = page("?limit=4").await;
+    assert_eq!((page["messages"].as_array().unwrap().len(), &page["messageCount"]), (4, &Value::from(4)));
+}
+
+#[tokio::test]
+async fn offset_is_the_number_of_messages_to_skip() {
+    let page = page("?offset=4").await;
+    let contents: Vec<_> = page["messages"].as_array().unwrap().iter().map(|m| m["content"].clone()).collect();
+    assert_eq!(contents, ["question 3", "answer"]);
+}
+
+#[tokio::test]
+async fn the_default_of_limit_is_50_and_its_maximum_100_and_the_default_of_offset_is_0() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("answer")).await;
+    let client = organization.client();
+    for turn in 0..51 {
+        client.chat(organization.shop(), "s", &format!("question {turn}")).await.complete();
+    }
+    let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
+    for (query, returned, first) in [("", 50, 0), ("?limit=100", 100, 0), ("?offset=2", 50, 1), ("?limit=102", 100, 0)]
+    {
+        let page = client.get(&format!("{path}{query}")).await.json();
+        assert_eq!(page["messages"].as_array().unwrap().len(), returned, "{query}");
+        assert_eq!(page["messages"][0]["content"], format!("question {first}"), "{query}");
+    }
+}
+
+#[tokio::test]
+async fn its_errors_are_the_six_listed_ones() {
+    let service = SharedService::get().await;
+    let endpoints = Endpoints::prepare(&service).await;
+    let listed = [
+        (400, "INVALID_AGENT_ID"),
+        (400, "INVALID_SESSION_ID"),
+        (401, "MISSING_API_KEY"),
+        (403, "AGENT_NOT_PUBLIC"),
+        (404, "AGENT_NOT_FOUND"),
+        (404, "CONVERSATION_NOT_FOUND"),
+    ];
+    for (status, code) in listed {
+        endpoints.provoke(Endpoint::ConversationRead, code).await.assert_problem(status, Some(code));
+    }
+}

@@ -1,0 +1,84 @@
+//! Section "Limits".
+
+use futures::future::join_all;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Client, Organization, OrganizationDocument, Script, SharedService, send};
+
+/// An organization whose key has no limits of its own.
+async fn usual(service: &SharedService) -> (Organization, Client) {
+    let organization =
+        OrganizationDocument::new().agent("shop", json!({})).key_with("usual", json!({"limits": null})).apply(service);
+    let organization = organization.await;
+    let client = organization.client_with("usual");
+    (organization, client)
+}
+
+/// Statuses of so many requests at once.
+async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
+    join_all((0..count).map(|_| request())).await.into_iter().map(|answer| answer.status).collect()
+}
+
+#[tokio::test]
+async fn chat_endpoints_take_60_requests_per_minute_per_key() {
+    let service = SharedService::get().await;
+    let (_, client) = usual(&service).await;
+    // Requests that find no agent count, and cost no model call.
+    let path = format!("/api/public/agents/agt_{}/chat", "0".repeat(26));
+    let answers = statuses(64, async || client.post(&path, &json!({})).await).await;
+    assert_eq!(answers.iter().filter(|status| **status == 404).count(), 60, "{answers:?}");
+    assert_eq!(answers.iter().filter(|status| **status == 429).count(), 4, "{answers:?}");
+}
+
+#[tokio::test]
+async fn config_endpoints_take_120_requests_per_minute_per_key() {
+    let service = SharedService::get().await;
+    let (organization, client) = usual(&service).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let answers = statuses(124, async || client.get(&path).await).await;
+    assert_eq!(answers.iter().filter(|status| **status == 200).count(), 120, "{answers:?}");
+    assert_eq!(answers.iter().filter(|status| **status == 429).count(), 4, "{answers:?}");
+    assert_eq!(organization.client().get(&path).await.status, 200, "another key of the organization");
+}
+
+#[tokio::test]
+async fn the_agents_limits_are_reported_in_the_agent_limits_and_the_widget_settings() {
+    let service = SharedService::get().await;
+    let settings = json!({"limits": {"maxMessageLength": 77, "rateLimitPerMinute": 5}});
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let agent = organization.client().get(&path).await.json();
+    let widget = organization.client().get(&format!("{path}/widget")).await.json();
+    for limits in [&agent["limits"], &widget["widget"]] {
+        assert_eq!((&limits["maxMessageLength"], &limits["rateLimitPerMinute"]), (&json!(77), &json!(5)));
+    }
+}
+
+#[tokio::test]
+async fn when_a_limit_is_exceeded_the_service_returns_429_rate_limited_with_a_retry_after_header() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key_with("one", json!({"limits": {"chatPerMinute": 1, "configPerMinute": 1, "conversationsPerMinute": 1}}))
+        .apply(&service)
+        .await;
+    organization.script(Script::says("ok"));
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    let client = organization.client_with("one");
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    let requests = [
+        (reqwest::Method::POST, format!("{agent}/chat"), 1),
+        (reqwest::Method::GET, format!("{agent}/widget"), 2),
+        (reqwest::Method::GET, format!("{agent}/conversations/s"), 2),
+    ];
+    for (method, path, times) in requests {
+        let mut last = None;
+        for _ in 0..times {
+            last = Some(send(client.request(method.clone(), &path).json(&Value::Null)).await);
+        }
+        let refused = last.unwrap();
+        refused.assert_problem(429, Some("RATE_LIMITED"));
+        let seconds: u64 = refused.header("retry-after").expect("Retry-After").parse().expect("whole seconds");
+        assert!((1..=60).contains(&seconds), "{seconds}");
+    }
+}

@@ -1,0 +1,39 @@
+//! Section "What the service does". Its four capabilities are the sections of the endpoints.
+
+use reqwest::Method;
+use serde_json::json;
+
+use crate::support::{Client, Organization, Script, SharedService, send};
+
+#[tokio::test]
+async fn agents_teams_and_keys_are_not_created_or_managed_through_this_api() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    let attempts = [
+        (Method::POST, "/api/public/agents".to_owned()),
+        (Method::POST, "/api/public/teams".to_owned()),
+        (Method::POST, "/api/public/keys".to_owned()),
+        (Method::GET, "/api/public/agents".to_owned()),
+        (Method::PUT, agent.clone()),
+        (Method::PATCH, agent.clone()),
+        (Method::DELETE, agent.clone()),
+    ];
+    for (method, path) in attempts {
+        let answer = send(organization.client().request(method.clone(), &path).json(&json!({"name": "x"}))).await;
+        assert!([404, 405].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text);
+    }
+    assert_eq!(organization.client().get(&agent).await.json()["name"], "Agent shop");
+}
+
+#[tokio::test]
+async fn the_service_hosts_agents_owned_by_organizations() {
+    let service = SharedService::get().await;
+    let (one, two) = tokio::join!(
+        Organization::with_agent(&service, Script::says("from the first")),
+        Organization::with_agent(&service, Script::says("from the second"))
+    );
+    let ask = async |client: Client, agent: String| client.chat(&agent, "s", "who are you?").await.complete();
+    assert_eq!(ask(one.client(), one.shop().to_owned()).await, "from the first");
+    assert_eq!(ask(two.client(), two.shop().to_owned()).await, "from the second");
+}

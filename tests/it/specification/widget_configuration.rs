@@ -1,0 +1,27 @@
+//! Section "4. GET /api/public/agents/{agentId}/widget". The script that reads it at start-up is not built yet.
+
+use serde_json::json;
+
+use crate::support::{OrganizationDocument, SharedService};
+
+#[tokio::test]
+async fn the_response_is_an_object_with_these_seven_fields_and_no_others() {
+    let service = SharedService::get().await;
+    let settings = json!({
+        "name": "Shop", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
+        "placeholderText": "Ask…"
+    });
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let answer = organization.client().get(&format!("/api/public/agents/{}/widget", organization.shop())).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let configuration = answer.json();
+    let mut fields: Vec<_> = configuration.as_object().unwrap().keys().map(String::as_str).collect();
+    fields.sort_unstable();
+    assert_eq!(fields, ["description", "id", "name", "placeholderText", "theme", "welcomeMessage", "widget"]);
+    assert_eq!(configuration["id"], organization.shop());
+    assert_eq!(configuration["name"], "Shop");
+    assert_eq!(configuration["description"], "Sells.");
+    assert_eq!(configuration["welcomeMessage"], "Welcome!");
+    assert_eq!(configuration["placeholderText"], "Ask…");
+    assert!(!answer.text.contains("secret prompt"));
+}

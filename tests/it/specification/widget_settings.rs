@@ -1,0 +1,56 @@
+//! Section "Widget settings".
+
+use serde_json::{Value, json};
+
+use crate::support::{OrganizationDocument, SharedService};
+
+async fn shown(settings: Value) -> Value {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let answer = organization.client().get(&format!("/api/public/agents/{}/widget", organization.shop())).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()["widget"].clone()
+}
+
+#[tokio::test]
+async fn the_widget_settings_are_these_fifteen_fields_with_their_types() {
+    let settings = json!({
+        "features": {"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true,
+            "enableRating": false, "enableLeadCapture": true},
+        "limits": {"maxMessageLength": 321, "rateLimitPerMinute": 12},
+        "widget": {"position": "top-left", "size": "large", "showAvatar": false, "showTimestamp": true,
+            "showPoweredBy": false, "autoOpen": true, "autoOpenDelay": 1234, "triggerText": "Talk",
+            "offlineMessage": "Gone."}
+    });
+    let expected = json!({
+        "position": "top-left", "size": "large", "showAvatar": false, "showTimestamp": true, "enableMarkdown": false,
+        "enableFileUpload": true, "enableEmailCapture": true, "enableRating": false, "showPoweredBy": false,
+        "maxMessageLength": 321, "rateLimitPerMinute": 12, "autoOpen": true, "autoOpenDelay": 1234,
+        "triggerText": "Talk", "offlineMessage": "Gone."
+    });
+    assert_eq!(shown(settings).await, expected);
+}
+
+#[tokio::test]
+async fn the_position_is_one_of_the_four_corners() {
+    for position in ["bottom-right", "bottom-left", "top-right", "top-left"] {
+        assert_eq!(shown(json!({"widget": {"position": position}})).await["position"], position);
+    }
+    assert_refused(json!({"position": "middle"})).await;
+}
+
+#[tokio::test]
+async fn the_size_is_small_medium_or_large() {
+    for size in ["small", "medium", "large"] {
+        assert_eq!(shown(json!({"widget": {"size": size}})).await["size"], size);
+    }
+    assert_refused(json!({"size": "huge"})).await;
+}
+
+async fn assert_refused(widget: Value) {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let document = organization.changed_agent("shop", json!({"widget": widget}));
+    let answer = service.admin().post("/api/admin/apply", &document).await;
+    assert_eq!(answer.status, 400, "{}", answer.text);
+}
