@@ -4,7 +4,7 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SERVICES_DIR ?= $(CURDIR)/target/services
 
-.PHONY: help run test check lint fmt services-up services-down bench clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -17,6 +17,9 @@ test: ## Everything: lints, unit tests, the same suite embedded and over real se
 
 check: ## The quick part: formatting, lints, unit tests and the integration suite, embedded
 	@tests/run.sh check
+
+mutants: ## Plant wrong answers and show that the test of each turns red (not part of `make test`)
+	@tests/mutants/run.py
 
 lint: ## Formatting and clippy, warnings are errors
 	@tests/run.sh lint
