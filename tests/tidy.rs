@@ -108,3 +108,61 @@ fn every_direct_dependency_is_declared_once_for_the_workspace() {
         }
     }
 }
+
+/// Where a test stands that `tests/CONTRACT.md` or a planted mistake names: `module::name` is one of `tests/it`, and
+/// `path.rs::name` a unit test.
+fn test_exists(reference: &str) -> bool {
+    let Some((place, name)) = reference.rsplit_once("::") else { return false };
+    let path =
+        if place.ends_with(".rs") { place.to_owned() } else { format!("tests/it/{}.rs", place.replace("::", "/")) };
+    fs::read_to_string(root().join(path)).is_ok_and(|text| text.contains(&format!("fn {name}(")))
+}
+
+/// The rows of `tests/CONTRACT.md`, each with the tests that it names.
+fn contract_rows() -> Vec<(String, Vec<String>)> {
+    let text = fs::read_to_string(root().join("tests/CONTRACT.md")).unwrap();
+    let rows = text.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| tests |"));
+    let named =
+        |row: &str| row.split('`').skip(1).step_by(2).filter(|text| text.contains("::")).map(Into::into).collect();
+    rows.map(|row| (row.to_owned(), named(row))).collect()
+}
+
+#[test]
+fn every_row_of_the_contract_names_tests_that_exist_or_says_that_it_is_not_built_yet() {
+    let rows = contract_rows();
+    assert!(rows.len() > 150, "the table has only {} rows", rows.len());
+    for (row, tests) in rows {
+        assert!(!tests.is_empty() || row.contains("not built yet"), "no test: {row}");
+        let missing: Vec<_> = tests.iter().filter(|test| !test_exists(test)).collect();
+        assert!(missing.is_empty(), "{missing:?} in {row}");
+    }
+}
+
+#[test]
+fn every_test_of_the_specification_stands_beside_its_sentence() {
+    let named: BTreeSet<String> = contract_rows().into_iter().flat_map(|(_, tests)| tests).collect();
+    let mut modules = Vec::new();
+    files(&root().join("tests/it/specification"), "rs", &mut modules);
+    for module in modules {
+        let text = fs::read_to_string(&module).unwrap();
+        let stem = module.file_stem().unwrap().to_string_lossy().into_owned();
+        for rest in text.split("#[tokio::test]\nasync fn ").skip(1) {
+            let test = rest.split('(').next().unwrap();
+            let reference = format!("specification::{stem}::{test}");
+            assert!(named.contains(&reference), "{reference} is not in tests/CONTRACT.md");
+        }
+    }
+}
+
+#[test]
+fn every_wrong_answer_can_still_be_planted_and_names_a_test() {
+    let list = fs::read_to_string(root().join("tests/mutants/mutants.toml")).unwrap();
+    let list: toml::Table = list.parse().unwrap();
+    for mutant in list["mutant"].as_array().unwrap() {
+        let field = |name: &str| mutant[name].as_str().unwrap();
+        let text = fs::read_to_string(root().join(field("file"))).unwrap();
+        let times = text.matches(field("find")).count();
+        assert_eq!(times, 1, "{}: {:?} stands {times} times in {}", field("name"), field("find"), field("file"));
+        assert!(test_exists(field("test")), "{} names {}", field("name"), field("test"));
+    }
+}

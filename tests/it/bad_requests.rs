@@ -105,6 +105,7 @@ async fn json_that_is_not_the_wanted_data_is_invalid_request_data() {
         (json!({"sessionId": "s"}), Some("message")),
         (json!({"message": "hi"}), Some("sessionId")),
         (json!({"message": "", "sessionId": "s"}), Some("message")),
+        (json!({"message": " \t", "sessionId": "s"}), Some("message")),
         (json!({"message": 5, "sessionId": "s"}), Some("message")),
         (json!({"message": null, "sessionId": "s"}), Some("message")),
         (json!({"message": "hi", "sessionId": ""}), Some("sessionId")),

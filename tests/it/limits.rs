@@ -24,7 +24,8 @@ fn retry_after(answer: &Answer) -> u64 {
 #[tokio::test]
 async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() {
     let service = SharedService::get().await;
-    let organization = with_limits(&service, json!({"chatPerMinute": 3})).await;
+    let limits = json!({"chatPerMinute": 3, "configPerMinute": 3, "conversationsPerMinute": 3});
+    let organization = with_limits(&service, limits).await;
     let client = organization.client_with("limited");
     client.chat(organization.shop(), "a", "1").await.complete();
     client.team_chat(organization.team("front"), "b", "2").await.complete();

@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Organization, OrganizationDocument, Script, SharedService, unique};
+use crate::support::{Answer, FOREIGN_ORIGIN, Organization, OrganizationDocument, Script, SharedService, send, unique};
 
 async fn status(organization: &Organization, agent: &str, origin: Option<&str>) -> (u16, Answer) {
     let body = json!({"message": "hi", "sessionId": unique("s")});
@@ -144,4 +144,18 @@ async fn a_page_that_may_not_chat_can_read_why() {
     }
     let (_, answer) = status(&organization, "shop", Some("https://shop.example")).await;
     assert_eq!(answer.header("access-control-allow-origin"), Some("https://shop.example"));
+}
+
+#[tokio::test]
+async fn a_page_of_another_origin_neither_follows_nor_cancels() {
+    let service = SharedService::get().await;
+    let domains = json!({"allowedDomains": ["https://shop.example"]});
+    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
+    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
+    for (method, path) in [(Method::GET, format!("{message}/stream")), (Method::POST, format!("{message}/cancel"))] {
+        let from = |origin: &str| organization.client().request(method.clone(), &path).header("origin", origin);
+        send(from(FOREIGN_ORIGIN)).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        assert_eq!(send(from("https://shop.example")).await.status, 200, "{path}");
+    }
 }

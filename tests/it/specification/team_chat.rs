@@ -117,6 +117,10 @@ async fn rule_1_and_2_the_intent_is_matched_to_the_member_that_fits_best() {
 async fn rule_3_later_messages_go_to_the_same_member_unless_a_clear_topic_change_is_detected() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
+    let other = async |message: &str| ask(&organization, "t", message).await.required_header("x-agent-id");
+    for message in ["The installation crashes with an error message", "thanks"] {
+        assert_eq!(other(message).await, organization.agent("technical"), "{message}");
+    }
     let agent = async |message: &str| ask(&organization, "s", message).await.required_header("x-agent-id");
     assert_eq!(agent("I want a refund for my last invoice").await, organization.agent("billing"));
     for message in ["thanks", "and how long does it take?"] {
