@@ -203,3 +203,14 @@ async fn client_texts_have_up_to_256_bytes_and_metadata_up_to_50_keys() {
         assert_eq!(problem["param"], field);
     }
 }
+
+#[tokio::test]
+async fn a_body_of_256_kib_is_taken_and_one_byte_more_is_not() {
+    let service = SharedService::get().await;
+    let (_, client, path) = shop(&service).await;
+    let body = json!({"message": "hi", "sessionId": "s"}).to_string();
+    for (bytes, status) in [(256 * 1024, 200), (256 * 1024 + 1, 413)] {
+        let padded = format!("{body}{}", " ".repeat(bytes - body.len()));
+        assert_eq!(post_raw(&client, &path, Some("application/json"), padded).await.status, status, "{bytes}");
+    }
+}

@@ -36,6 +36,8 @@ async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() 
     ] {
         refused.assert_problem(429, Some("RATE_LIMITED"));
         assert!((1..=60).contains(&retry_after(&refused)), "{:?}", refused.headers);
+        assert_eq!(refused.header("ratelimit-policy"), Some("\"chat\";q=3;w=60"));
+        assert!(refused.header("ratelimit").is_some_and(|state| state.contains("r=0")), "{:?}", refused.headers);
     }
     let path = format!("/api/public/agents/{}", organization.shop());
     assert_eq!(client.get(&path).await.status, 200, "the other buckets are untouched");
