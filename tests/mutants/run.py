@@ -36,6 +36,7 @@ def main():
     target = target_directory()
     scratch = target / "mutants"
     copy_tree(scratch / "tree")
+    rename(scratch / "tree")
     plant(scratch / "tree", mutants)
     programs = build(scratch, target, mutants)
     baseline(programs, chosen)
@@ -64,6 +65,16 @@ def copy_tree(tree):
             path.unlink()
     for name in wanted:
         write(tree / name, (ROOT / name).read_bytes(), (ROOT / name).stat().st_mode)
+
+
+def rename(tree):
+    """Another version: cargo would take what it built here for the project's own in a target folder that both use."""
+    manifest = (ROOT / "Cargo.toml").read_text()
+    members = r'(name = "switchboard[a-z-]*"\nversion = ")([^"+]+)"'
+    lock = re.sub(members, r'\1\2+mutants"', (ROOT / "Cargo.lock").read_text())
+    version = r'(\[workspace\.package\]\nversion = ")([^"+]+)"'
+    write(tree / "Cargo.toml", re.sub(version, r'\1\2+mutants"', manifest).encode())
+    write(tree / "Cargo.lock", lock.encode())
 
 
 def write(path, content, mode=0o644):
