@@ -41,6 +41,9 @@ pub mod config;
 mod metrics;
 mod server;
 
+#[cfg(fuzzing)]
+pub mod fuzzing;
+
 pub use client_address::Network;
 pub use config::IngressConfig;
 pub use server::Ingress;

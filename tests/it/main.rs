@@ -10,11 +10,15 @@ mod authentication;
 #[cfg(test)]
 mod bad_requests;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check_order;
 #[cfg(test)]
 mod configuration;
+#[cfg(test)]
+mod edge;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]

@@ -1,25 +1,29 @@
 //! What every test needs: the product as processes, a model that does as it is told, and clients for both APIs.
 
 mod background;
+mod browser;
 mod client;
 mod model;
 mod organization;
 mod ports;
 mod process;
+mod program;
+mod raw;
 mod reply;
-#[cfg(feature = "real-services")]
 mod report;
 mod service;
 mod wait;
 
 pub(crate) use background::background;
+pub(crate) use browser::{Browser, Page};
 pub(crate) use client::{Answer, Client};
-pub(crate) use model::{End, Script, ScriptedModel};
+pub(crate) use model::{End, Gate, Script, ScriptedModel};
 pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
+pub(crate) use program::Program;
+pub(crate) use raw::{RawAnswer, RawConnection};
 pub(crate) use reply::{Events, Reply};
-#[cfg(feature = "real-services")]
 pub(crate) use report::report;
 pub(crate) use service::{Profile, SharedService, TestService};
 #[cfg(feature = "real-services")]
