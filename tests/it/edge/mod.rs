@@ -2,6 +2,7 @@
 
 mod http1;
 mod http2;
+mod http2_frames;
 mod large_heads;
 mod nginx;
 mod paths_and_methods;

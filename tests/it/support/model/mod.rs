@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::background;
-pub(crate) use script::{End, Gate, Script};
+pub(crate) use script::{End, Script};
 
 /// The model of this test process.
 pub(crate) struct ScriptedModel {
