@@ -40,6 +40,7 @@ pub mod admin;
 pub mod config;
 mod metrics;
 mod server;
+mod socket;
 
 #[cfg(fuzzing)]
 pub mod fuzzing;

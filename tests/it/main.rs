@@ -30,6 +30,8 @@ mod limits;
 #[cfg(test)]
 mod misbehaving_models;
 #[cfg(test)]
+mod odd_input;
+#[cfg(test)]
 mod operations;
 #[cfg(test)]
 mod origins;

@@ -133,9 +133,8 @@ async fn the_body_of_a_refused_request_is_not_taken_for_a_request() {
     let keyless = "POST /api/public/agents/x/chat HTTP/1.1\r\nhost: x\r\n".to_owned();
     for (head, body, status) in [(chat.clone(), &huge, 413), (keyless, &hidden, 401), (chat, &hidden, 400)] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("{head}content-length: {}\r\n\r\n", body.len())).await;
+        connection.write(format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n", body.len())).await;
         connection.write(body).await;
-        connection.finish_writing().await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         assert!(told.starts_with(&format!("HTTP/1.1 {status} ")), "{told}");
         assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{told}");

@@ -6,8 +6,8 @@ use serde_json::json;
 use super::{
     http2_frames::{
         CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, Http2, REFUSED_STREAM,
-        RST_STREAM, SETTING_INITIAL_WINDOW_SIZE, SETTING_MAX_CONCURRENT_STREAMS, SETTING_MAX_HEADER_LIST_SIZE, SETTINGS,
-        WINDOW_UPDATE, block, chat_block, config_block, frame, reset,
+        RST_STREAM, SETTING_INITIAL_WINDOW_SIZE, SETTING_MAX_CONCURRENT_STREAMS, SETTING_MAX_HEADER_LIST_SIZE,
+        SETTINGS, WINDOW_UPDATE, block, chat_block, config_block, frame, reset,
     },
     url,
 };

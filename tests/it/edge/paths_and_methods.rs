@@ -14,7 +14,8 @@ async fn methods_that_no_route_takes_are_not_allowed_and_say_which_are() {
         for (path, allowed) in [(path.clone(), "GET"), (format!("{path}/chat"), "POST")] {
             let mut connection = RawConnection::open(&url(&service)).await;
             let key = organization.key_text("all");
-            let request = format!("{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nx-canary: c4n4ry\r\n\r\n");
+            let request =
+                format!("{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nx-canary: c4n4ry\r\n\r\n");
             connection.write(request).await;
             let answer = connection.read_answer().await.expect("an answer");
             assert_eq!(answer.status, 405, "{method} {path}");
@@ -101,7 +102,7 @@ async fn a_path_that_can_name_no_session_names_none() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let base = format!("/api/public/agents/{}/conversations", organization.shop());
-    for segment in ["a%00b", "a%0D%0Ab", "%FF", &"s".repeat(257), &"%C3%A9".repeat(200)] {
+    for segment in ["a%00b", "a%0D%0Ab", &"s".repeat(257), &"%C3%A9".repeat(200)] {
         for method in [Method::GET, Method::PATCH] {
             let request = organization.client().request(method, &format!("{base}/{segment}")).body("{}");
             let response = request.send().await.unwrap();
@@ -110,5 +111,15 @@ async fn a_path_that_can_name_no_session_names_none() {
             let code = if answer.status == 400 { "INVALID_SESSION_ID" } else { "CONVERSATION_NOT_FOUND" };
             answer.assert_problem(answer.status, Some(code));
         }
+    }
+}
+
+#[tokio::test]
+async fn a_path_that_is_no_text_leads_nowhere() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    for path in ["agents/%FF", "agents/x/conversations/%C3"] {
+        client.get(&format!("/api/public/{path}")).await.assert_problem(404, Some("NOT_FOUND"));
     }
 }

@@ -6,9 +6,7 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::{chat_head, config_request};
-use crate::support::{
-    Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report,
-};
+use crate::support::{Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report};
 
 /// Sockets of the flood.
 const SILENT_CLIENTS: usize = 500;

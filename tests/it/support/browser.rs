@@ -40,7 +40,8 @@ impl Browser {
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
         // The pipe makes the browser end with its driver, however that ends.
-        let mut arguments = vec!["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage"];
+        let mut arguments =
+            vec!["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage"];
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             // Chromium refuses to run for root with its sandbox; containers of tests are such a place.
             arguments.push("--no-sandbox");
@@ -101,9 +102,8 @@ impl Page {
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let router = Router::new().fallback(move || async move { Html(html) });
-        background().spawn(async move {
-            axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await
-        });
+        background()
+            .spawn(async move { axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await });
         Self { port }
     }
 
