@@ -2,17 +2,16 @@
 
 use std::time::Duration;
 
-use socket2::{Domain, Socket, Type};
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
-    net::TcpStream,
+    net::{TcpSocket, TcpStream},
     time::timeout,
 };
 
 use super::PATIENCE;
 
 /// The smallest receive window that the kernel gives.
-const SMALL_WINDOW_BYTES: usize = 4 << 10;
+const SMALL_WINDOW_BYTES: u32 = 4 << 10;
 
 /// A TCP connection to the public port.
 pub(crate) struct RawConnection {
@@ -41,11 +40,10 @@ impl RawConnection {
 
     /// The same with so small a window that a server soon cannot send what the client does not read.
     pub(crate) async fn open_with_small_window(url: &str) -> Self {
-        let socket = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+        let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(SMALL_WINDOW_BYTES).unwrap();
-        socket.connect(&address(url).parse::<std::net::SocketAddr>().unwrap().into()).unwrap();
-        socket.set_nonblocking(true).unwrap();
-        Self { stream: TcpStream::from_std(socket.into()).unwrap(), unread: Vec::new() }
+        let stream = socket.connect(address(url).parse().unwrap()).await.unwrap();
+        Self { stream, unread: Vec::new() }
     }
 
     /// Writes all of it; false when the other side has gone.
