@@ -38,6 +38,7 @@ mod routes;
 
 pub mod admin;
 pub mod config;
+mod connection_timer;
 mod metrics;
 mod server;
 mod socket;

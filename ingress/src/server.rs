@@ -26,6 +26,7 @@ use crate::{
     admin::apply::ApplyContext,
     client_address::PeerAddress,
     config::IngressConfig,
+    connection_timer::{ConnectionTimer, Expiry},
     limits::Limits,
     metrics::Metrics,
     reply::registry::{self, Registry},
@@ -209,21 +210,17 @@ impl Server {
 
     /// Whether the connection has come to its end in order.
     async fn serve_until_closed(self: &Arc<Self>, socket: &Socket, peer: SocketAddr) -> bool {
-        let first_request = Arc::new(Notify::new());
+        let requests = Notify::new();
         let service = service_fn(|request: Request<Incoming>| {
-            first_request.notify_one();
+            requests.notify_one();
             if request.version() == Version::HTTP_10 {
                 socket.break_if_not_parted();
             }
             Arc::clone(self).serve_request(request, peer)
         });
         let mut connection = pin!(self.http.serve_connection(TokioIo::new(socket.clone()), service));
-        // Hyper's header timeout begins with a protocol, which a silent client never chooses.
-        let mut silence = pin!(tokio::time::timeout(
-            Duration::from_millis(self.state.config.header_timeout_ms),
-            first_request.notified()
-        ));
-        let (mut spoke, mut draining) = (false, false);
+        let mut timer = ConnectionTimer::start(&self.state.config);
+        let mut draining = false;
         loop {
             tokio::select! {
                 result = connection.as_mut() => {
@@ -232,9 +229,10 @@ impl Server {
                     }
                     return result.is_ok();
                 }
-                first = silence.as_mut(), if !spoke => match first {
-                    Ok(()) => spoke = true,
-                    Err(_) => return false,
+                () = requests.notified() => timer.request(),
+                expiry = timer.expired() => match expiry {
+                    Expiry::Leave => connection.as_mut().graceful_shutdown(),
+                    Expiry::Cut => return false,
                 },
                 () = self.draining.cancelled(), if !draining => {
                     draining = true;

@@ -5,7 +5,13 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 
-use super::{chat_head, config_request};
+use super::{
+    chat_head, config_request,
+    http2_frames::{
+        ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, NO_ERROR, PING, SETTING_INITIAL_WINDOW_SIZE,
+        config_block, frame,
+    },
+};
 use crate::support::{Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report};
 
 /// Sockets of the flood.
@@ -20,6 +26,9 @@ async fn impatient_service() -> TestService {
     TestService::start_with(&[
         ("SWITCHBOARD__INGRESS__HEADER_TIMEOUT_MS", "1500"),
         ("SWITCHBOARD__INGRESS__BODY_TIMEOUT_MS", "1500"),
+        ("SWITCHBOARD__INGRESS__IDLE_TIMEOUT_MS", "1500"),
+        ("SWITCHBOARD__INGRESS__QUEUE_TIMEOUT_MS", "1000"),
+        ("SWITCHBOARD__INGRESS__ANSWER_TIMEOUT_MS", "4000"),
         ("SWITCHBOARD__INGRESS__STALLED_CLIENT_TIMEOUT_MS", "3000"),
     ])
     .await
@@ -92,6 +101,42 @@ async fn a_connection_that_asks_for_nothing_more_is_closed() {
     connection.write(config_request(&organization, "")).await;
     assert_eq!(connection.read_answer().await.expect("an answer").status, 200);
     connection.read_to_end().await;
+}
+
+#[tokio::test]
+async fn an_http2_connection_that_only_answers_pings_is_told_to_leave() {
+    let service = impatient_service().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let mut connection = Http2::open(&service.public_urls()[0], &[]).await;
+    connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, 1, &config_block(&organization))).await;
+    assert!(connection.read_kind(HEADERS).await.unwrap().is_ok());
+    assert_eq!(connection.read_kind(GOAWAY).await.expect("a farewell").error(), NO_ERROR);
+    answer_pings_until_closed(&mut connection).await;
+}
+
+#[tokio::test]
+async fn streams_that_are_never_read_do_not_keep_their_connection_for_ever() {
+    let service = impatient_service().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let mut connection = Http2::open(&service.public_urls()[0], &[(SETTING_INITIAL_WINDOW_SIZE, 0)]).await;
+    for stream in [1, 3, 5] {
+        connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, stream, &config_block(&organization))).await;
+        assert!(connection.read_kind(HEADERS).await.unwrap().is_ok());
+    }
+    answer_pings_until_closed(&mut connection).await;
+}
+
+/// As a client does that wants to keep its connection and nothing else.
+async fn answer_pings_until_closed(connection: &mut Http2) {
+    let answering = async {
+        while let Some(received) = connection.read().await {
+            assert_ne!((received.kind, received.stream), (DATA, 1), "no window was given");
+            if received.kind == PING && received.flags & ACK == 0 {
+                connection.raw.write(frame(PING, ACK, 0, &received.payload)).await;
+            }
+        }
+    };
+    tokio::time::timeout(PATIENCE, answering).await.expect("the connection is closed");
 }
 
 #[tokio::test]
