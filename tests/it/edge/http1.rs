@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{chat_head, chat_request, config_request, url};
-use crate::support::{Organization, RawConnection, Script, SharedService};
+use crate::support::{End, Organization, Process, RawConnection, Script, SharedService, TestService};
 
 #[tokio::test]
 async fn requests_that_are_sent_together_are_answered_in_order() {
@@ -147,12 +147,39 @@ async fn http_1_0_gets_the_whole_reply_and_then_the_end() {
     let organization = Organization::with_agent(&service, Script::says("a whole reply")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
     connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
-    let told = String::from_utf8(connection.read_to_end().await).unwrap();
+    let (told, broke) = connection.read_to_break().await;
+    let told = String::from_utf8(told).unwrap();
     let (head, body) = told.split_once("\r\n\r\n").unwrap();
+    assert!(!broke, "an end in order");
     assert!(head.contains(" 200 ") && !head.to_lowercase().contains("chunked"), "{head}");
     assert_eq!(body, "a whole reply");
     connection = RawConnection::open(&url(&service)).await;
     connection.write("GET /nothing HTTP/1.0\r\n\r\n").await;
     let answer = connection.read_answer().await.expect("an answer without a host");
     assert_eq!(serde_json::from_slice::<Value>(&answer.body).unwrap()["code"], "NOT_FOUND");
+}
+
+#[tokio::test]
+async fn http_1_0_sees_that_a_reply_broke_off() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
+    let mut connection = RawConnection::open(&url(&service)).await;
+    connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    let (told, broke) = connection.read_to_break().await;
+    let told = String::from_utf8(told).unwrap();
+    assert!(told.contains(" 200 ") && broke, "{told}");
+}
+
+#[tokio::test]
+async fn http_1_0_sees_that_the_process_died() {
+    let service = TestService::start().await;
+    let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
+    let organization = Organization::with_agent(&service, script).await;
+    let mut connection = RawConnection::open(&service.public_urls()[0]).await;
+    connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    gate.open(1);
+    assert_eq!(connection.read_head().await.expect("the reply begins").status, 200);
+    assert_eq!(connection.read_exactly(6).await.as_deref(), Some(&b"one   "[..]));
+    service.with_process(&service.ops_urls()[0].0, Process::kill);
+    assert_eq!(connection.read_to_break().await, (vec![], true));
 }

@@ -83,6 +83,13 @@ impl RawConnection {
         }
     }
 
+    /// Everything up to the end, and whether the connection broke and was not closed in order.
+    pub(crate) async fn read_to_break(&mut self) -> (Vec<u8>, bool) {
+        let mut bytes = std::mem::take(&mut self.unread);
+        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.expect("the connection ends");
+        (bytes, ended.is_err())
+    }
+
     /// Exactly so many bytes.
     pub(crate) async fn read_exactly(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![];
