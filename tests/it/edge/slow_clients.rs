@@ -17,7 +17,7 @@ use crate::support::{Organization, PATIENCE, RawConnection, Script, SharedServic
 /// Sockets of the flood.
 const SILENT_CLIENTS: usize = 500;
 /// Clients that ask for much and read nothing.
-const STALLED_CLIENTS: usize = 20;
+const STALLED_CLIENTS: usize = 40;
 /// Growth of memory that so many stalled clients may cause; what they asked for is a hundred times as much.
 const STALLED_MEMORY_BYTES_MAX: u64 = 64 << 20;
 
