@@ -3,8 +3,9 @@ SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
 SERVICES_DIR ?= $(CURDIR)/target/services
+FUZZ_SECONDS ?= 60
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -37,6 +38,9 @@ services-down: ## Stop them and remove their data
 
 bench: ## Measure added latency, throughput and memory (over real services too, after: source target/services/env)
 	@tests/run.sh bench
+
+fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
+	@tests/run.sh fuzz $(FUZZ_SECONDS)
 
 clean: services-down ## Stop the services and remove what was built
 	cargo clean

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
-# run.sh test|check|lint|bench
+# run.sh test|check|lint|bench|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -89,6 +89,7 @@ test_all() {
   stage "what this machine lacks (build)" tests/services/install.sh build
   [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
   use_mold
+  stage "what this machine lacks (proxy and browser)" tests/services/install.sh edge
   embedded_part
   stage "deployment files" deploy/check.sh
   if [ "${SERVICES:-}" = none ]; then
@@ -106,10 +107,32 @@ bench() {
   cargo bench --locked --workspace --bench load -- "$@"
 }
 
+# Our crates forbid unsafe code, so that a sanitizer would look at libraries only; without one the stable compiler will do.
+fuzz_target() {
+  local target=$1 seconds=$2 corpora=("corpus/$1")
+  mkdir -p "fuzz/corpus/$target"
+  [ "$target" = record ] && corpora+=(../schemas/examples)
+  [ -d "fuzz/seeds/$target" ] && corpora+=("seeds/$target")
+  cd fuzz
+  cargo fuzz run --sanitizer none "$target" "${corpora[@]}" -- -max_total_time="$seconds" -print_final_stats=1 -verbosity=0
+}
+
+# fuzz SECONDS : each target for so long; what crashes one is kept in fuzz/artifacts
+fuzz() {
+  local target
+  stage "what this machine lacks (fuzz)" tests/services/install.sh fuzz
+  for target in fuzz/fuzz_targets/*.rs; do
+    target=$(basename "$target" .rs)
+    stage "fuzz $target" fuzz_target "$target" "$1"
+  done
+  print_summary
+}
+
 case ${1:-} in
   test) test_all ;;
   check) use_mold; embedded_part; print_summary ;;
   lint) use_mold; lint; print_summary ;;
   bench) shift; bench "$@" ;;
-  *) echo "test, check, lint or bench, not '${1:-}'" >&2; exit 2 ;;
+  fuzz) fuzz "${2:-60}" ;;
+  *) echo "test, check, lint, bench or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

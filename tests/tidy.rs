@@ -11,7 +11,7 @@ use std::{
 /// Longest source file, in lines.
 const FILE_LINES_MAX: usize = 500;
 /// Folders that hold what we wrote.
-const OURS: [&str; 6] = ["src", "schemas", "backends", "ingress", "workers", "tests"];
+const OURS: [&str; 7] = ["src", "schemas", "backends", "ingress", "workers", "tests", "fuzz"];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))

@@ -101,6 +101,44 @@ async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
     assert_eq!(answer.headers["x-ui-spec"], r#"{"data":[],"type":"product-grid"}"#);
 }
 
+/// Written by the server, below the router.
+const SERVER_HEADERS: &str =
+    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 11:17:49 GMT\r\nconnection: close\r\n\r\n";
+
+#[tokio::test]
+async fn the_whole_head_stays_below_three_kibibytes_whatever_it_has_to_tell() {
+    let world = World::new().await;
+    let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
+    let products: Vec<_> =
+        (0..50).map(|number| json!({"title": format!("Produkt №{number}"), "price": "9 €"})).collect();
+    let long = "é".repeat(400);
+    let mut longest = head();
+    longest.model = long.clone();
+    longest.agent_name = long.clone();
+    longest.routing_reason = Some(long);
+    longest.ui_spec = Some(json!({ "type": "product-grid", "data": products }));
+    frames[0].body = FrameBody::Head(Box::new(longest));
+    let origin = format!("https://{}.example", vec!["a".repeat(63); 4].join("."));
+    let answer = world.chat_with(&[("origin", &origin)], frames).await;
+    assert_eq!(answer.headers["access-control-allow-origin"], origin);
+    let lines: usize = answer.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let bytes = lines + SERVER_HEADERS.len();
+    assert!(bytes <= 3 << 10, "{bytes} bytes: {:#?}", answer.headers);
+    assert_eq!(answer.headers["x-ui-spec-truncated"], "true");
+}
+
+#[tokio::test]
+async fn a_head_without_long_names_leaves_most_of_it_to_the_products() {
+    let world = World::new().await;
+    let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
+    let products: Vec<_> = (0..50).map(|number| json!({"title": format!("Product {number}"), "price": "$9"})).collect();
+    let mut with_products = head();
+    with_products.ui_spec = Some(json!({ "type": "product-grid", "data": products }));
+    frames[0].body = FrameBody::Head(Box::new(with_products));
+    let answer = world.chat_answered(frames).await;
+    assert!(answer.headers["x-ui-spec"].len() > 1000, "{} bytes", answer.headers["x-ui-spec"].len());
+}
+
 #[tokio::test]
 async fn a_failure_before_the_first_byte_is_an_http_error_even_after_the_head() {
     for (status, failure, expected) in [

@@ -22,6 +22,8 @@ pub struct IngressConfig {
     pub unknown_sessions_per_minute: u32,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
+    /// How long a connection may bring no further request before it is to end; what is open on it may finish.
+    pub idle_timeout_ms: u64,
     /// How long a body may take.
     pub body_timeout_ms: u64,
     /// Largest body of the public API, in bytes.
@@ -70,6 +72,7 @@ impl Default for IngressConfig {
             failed_authentications_per_minute: 100,
             unknown_sessions_per_minute: 600,
             header_timeout_ms: 10_000,
+            idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,
             body_bytes_max: 256 << 10,
             admin_body_bytes_max: 8 << 20,
@@ -98,6 +101,7 @@ impl IngressConfig {
         let must_not_be_zero = [
             ("connections_max", self.connections_max as u64),
             ("header_timeout_ms", self.header_timeout_ms),
+            ("idle_timeout_ms", self.idle_timeout_ms),
             ("body_timeout_ms", self.body_timeout_ms),
             ("body_bytes_max", self.body_bytes_max as u64),
             ("admin_body_bytes_max", self.admin_body_bytes_max as u64),

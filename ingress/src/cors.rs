@@ -56,7 +56,7 @@ fn preflight() -> Response {
 
 /// What may read the answer: the page that asked. `null` stands for pages without an origin of their own and is never
 /// echoed, because any sandboxed frame can claim it; the star says the same and cannot be mistaken for a listed origin.
-fn allowed_origin(headers: &HeaderMap) -> Option<HeaderValue> {
+pub(crate) fn allowed_origin(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let origin = origins.next().filter(|origin| (1..=ORIGIN_BYTES_MAX).contains(&origin.len()))?;
     let is_one_word = origin.as_bytes().iter().all(|byte| byte.is_ascii_graphic() && *byte != b',');

@@ -38,8 +38,13 @@ mod routes;
 
 pub mod admin;
 pub mod config;
+mod connection_timer;
 mod metrics;
 mod server;
+mod socket;
+
+#[cfg(fuzzing)]
+pub mod fuzzing;
 
 pub use client_address::Network;
 pub use config::IngressConfig;

@@ -3,14 +3,13 @@
 use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
 
 use axum::{Router, body::Body};
-use http::Request;
+use http::{Request, Version};
 use hyper::{body::Incoming, service::service_fn};
 use hyper_util::{
     rt::{TokioExecutor, TokioIo, TokioTimer},
     server::conn::auto::Builder,
 };
 use secrecy::SecretString;
-use socket2::{SockRef, TcpKeepalive};
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
 use tokio::{
@@ -27,10 +26,12 @@ use crate::{
     admin::apply::ApplyContext,
     client_address::PeerAddress,
     config::IngressConfig,
+    connection_timer::{ConnectionTimer, Expiry},
     limits::Limits,
     metrics::Metrics,
     reply::registry::{self, Registry},
     router::router,
+    socket::Socket,
     state::{AppState, StateFields},
 };
 
@@ -42,7 +43,6 @@ const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
 const HTTP2_PENDING_RESETS_MAX: usize = 20;
 const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-const TCP_KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
 /// Pause after a failed accept, which fails again at once while the process has no free descriptor.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
@@ -201,37 +201,45 @@ async fn drain(server: &Server, connections: &TaskTracker) {
 
 impl Server {
     async fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        if let Err(error) = prepare(&stream, &self.state.config) {
-            tracing::debug!(%error, "socket options not set");
+        let socket = Socket::prepare(stream, &self.state.config);
+        if self.serve_until_closed(&socket, peer).await {
+            socket.part();
+            self.draining.run_until_cancelled(socket.linger()).await;
         }
-        let first_request = Arc::new(Notify::new());
-        let (server, spoken) = (Arc::clone(&self), Arc::clone(&first_request));
-        let service = service_fn(move |request| Arc::clone(&server).serve_request(request, peer, Arc::clone(&spoken)));
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(stream), service));
-        // Hyper's header timeout begins with a protocol, which a silent client never chooses.
-        let mut silence = pin!(tokio::time::timeout(
-            Duration::from_millis(self.state.config.header_timeout_ms),
-            first_request.notified()
-        ));
-        let (mut spoke, mut draining) = (false, false);
+    }
+
+    /// Whether the connection has come to its end in order.
+    async fn serve_until_closed(self: &Arc<Self>, socket: &Socket, peer: SocketAddr) -> bool {
+        let requests = Notify::new();
+        let service = service_fn(|request: Request<Incoming>| {
+            requests.notify_one();
+            if request.version() == Version::HTTP_10 {
+                socket.break_if_not_parted();
+            }
+            Arc::clone(self).serve_request(request, peer)
+        });
+        let mut connection = pin!(self.http.serve_connection(TokioIo::new(socket.clone()), service));
+        let mut timer = ConnectionTimer::start(&self.state.config);
+        let mut draining = false;
         loop {
             tokio::select! {
                 result = connection.as_mut() => {
-                    if let Err(error) = result {
+                    if let Err(error) = &result {
                         tracing::debug!(%error, "connection ended");
                     }
-                    return;
+                    return result.is_ok();
                 }
-                first = silence.as_mut(), if !spoke => match first {
-                    Ok(()) => spoke = true,
-                    Err(_) => return,
+                () = requests.notified() => timer.request(),
+                expiry = timer.expired() => match expiry {
+                    Expiry::Leave => connection.as_mut().graceful_shutdown(),
+                    Expiry::Cut => return false,
                 },
                 () = self.draining.cancelled(), if !draining => {
                     draining = true;
                     connection.as_mut().graceful_shutdown();
                 }
                 // Dropping the connection sends no final chunk: a client can tell a broken reply from a whole one.
-                () = self.state.aborting.cancelled() => return,
+                () = self.state.aborting.cancelled() => return false,
             }
         }
     }
@@ -240,39 +248,8 @@ impl Server {
         self: Arc<Self>,
         mut request: Request<Incoming>,
         peer: SocketAddr,
-        first_request: Arc<Notify>,
     ) -> Result<axum::response::Response, std::convert::Infallible> {
-        first_request.notify_one();
         request.extensions_mut().insert(PeerAddress(peer.ip()));
         self.router.clone().oneshot(request.map(Body::new)).await
-    }
-}
-
-/// Chunks leave at once, and a client that vanished without a word is noticed.
-fn prepare(stream: &TcpStream, config: &IngressConfig) -> std::io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
-    socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE_IDLE))?;
-    #[cfg(target_os = "linux")]
-    socket.set_tcp_user_timeout(Some(Duration::from_millis(config.stalled_client_timeout_ms)))?;
-    #[cfg(not(target_os = "linux"))]
-    let _ = config;
-    Ok(())
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_accepted_socket_sends_chunks_at_once_and_notices_a_vanished_client() {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let client = TcpStream::connect(listener.local_addr().unwrap());
-        let (client, accepted) = tokio::join!(client, listener.accept());
-        let (_client, (stream, _)) = (client.unwrap(), accepted.unwrap());
-        prepare(&stream, &IngressConfig::default()).unwrap();
-        assert!(stream.nodelay().unwrap() && SockRef::from(&stream).keepalive().unwrap());
-        #[cfg(target_os = "linux")]
-        assert_eq!(SockRef::from(&stream).tcp_user_timeout().unwrap(), Some(Duration::from_secs(20)));
     }
 }

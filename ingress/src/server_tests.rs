@@ -145,3 +145,31 @@ async fn a_reply_that_outlasts_the_drain_is_broken_off() {
     assert!(!read_all(&mut stream).await.contains(FINAL_CHUNK));
     running.stopped().await;
 }
+
+#[tokio::test]
+async fn a_connection_beyond_the_limit_waits_for_the_place_of_one_that_is_given_up() {
+    let config = IngressConfig { connections_max: 1, header_timeout_ms: 200, ..IngressConfig::default() };
+    let running = Running::start(config).await;
+    let mut silent = running.connect().await;
+    let mut waiting = running.connect().await;
+    waiting.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    assert!(read_all(&mut silent).await.is_empty());
+    assert!(read_all(&mut waiting).await.starts_with("HTTP/1.1 404"));
+}
+
+#[tokio::test]
+async fn a_reply_that_outlasts_the_idle_time_of_its_connection_is_whole() {
+    let mut running = Running::start(IngressConfig { idle_timeout_ms: 100, ..IngressConfig::default() }).await;
+    let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
+    let rest = frames.split_off(2);
+    let mut stream = running.chat(frames).await;
+    read_until(&mut stream, "begin").await;
+    // Later requests find the connection gone when its idle time is over; one that is open goes on.
+    let mut idle = running.connect().await;
+    idle.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 404"));
+    running.append(rest);
+    assert!(read_all(&mut stream).await.ends_with(FINAL_CHUNK));
+    running.shutdown.cancel();
+    running.stopped().await;
+}

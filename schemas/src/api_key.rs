@@ -147,6 +147,8 @@ fn checksum(random: &str) -> String {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -179,5 +181,28 @@ mod tests {
     fn the_checksum_is_the_standard_crc32() {
         // The check value of CRC-32/ISO-HDLC for "123456789" is 0xCBF43926 = 3421780262.
         assert_eq!(checksum("123456789"), "3jZRME");
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_taken_for_a_key_is_exactly_one(text in "(svc_live_)?[0-9A-Za-z]{0,40}|\\PC{0,60}") {
+            if let Ok(key) = text.parse::<ApiKeyText>() {
+                let random = &text[KEY_PREFIX.len()..KEY_PREFIX.len() + RANDOM_CHARS];
+                prop_assert_eq!(format!("{KEY_PREFIX}{random}{}", checksum(random)), text.as_str());
+                prop_assert_eq!(key.expose(), text.as_str());
+            }
+        }
+
+        #[test]
+        fn any_random_part_with_its_checksum_is_a_key_and_with_anything_around_it_is_none(
+            random in "[0-9A-Za-z]{26}",
+            around in "[ \t\r\n\0a-z]{1,3}",
+        ) {
+            let text = format!("{KEY_PREFIX}{random}{}", checksum(&random));
+            prop_assert!(text.parse::<ApiKeyText>().is_ok());
+            for longer in [[around.as_str(), &text].concat(), [text.as_str(), &around].concat()] {
+                prop_assert!(longer.parse::<ApiKeyText>().is_err());
+            }
+        }
     }
 }

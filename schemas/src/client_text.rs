@@ -98,6 +98,8 @@ client_text! {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
 
     #[test]
@@ -113,5 +115,15 @@ mod tests {
         assert_eq!(" \u{a0}".parse::<SessionId>(), Err(ClientTextError::Blank));
         assert_eq!("x".repeat(257).parse::<SessionId>(), Err(ClientTextError::TooLong));
         assert_eq!("a\nb".parse::<VisitorId>(), Err(ClientTextError::ControlCharacter));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_kept_byte_for_byte_or_refused(text: String) {
+            if let Ok(session) = text.parse::<SessionId>() {
+                prop_assert_eq!(session.as_str(), text.as_str());
+                prop_assert!(text.len() <= CLIENT_TEXT_BYTES_MAX && !text.contains(char::is_control));
+            }
+        }
     }
 }

@@ -22,6 +22,8 @@ fn is_label(label: &str) -> bool {
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::is_email;
 
     #[test]
@@ -38,6 +40,16 @@ mod tests {
             ["", "a", "@b.co", "a@", "a@b", "a b@c.de", "a@b..c", "a@-b.co", "a@b.co\r\nBcc: x@y.z", "a@b@c.de", &long]
         {
             assert!(!is_email(text), "{text:?}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn what_is_taken_for_an_address_can_stand_in_a_mails_header(text in "[ -~\r\n\t]{0,20}@[ -~\r\n]{0,20}|\\PC{0,40}") {
+            if is_email(&text) {
+                prop_assert!(text.is_ascii() && !text.contains([' ', '\r', '\n', '<', '>', ',', ';', '"']));
+                prop_assert_eq!(text.matches('@').count(), 1);
+            }
         }
     }
 }

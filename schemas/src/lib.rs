@@ -19,6 +19,8 @@ pub mod inference_job;
 pub mod message_event;
 pub mod organization;
 pub mod provider;
+#[cfg(test)]
+mod record_properties;
 pub mod reply_event;
 pub mod secret;
 pub mod team;

@@ -8,9 +8,13 @@ mod apply;
 #[cfg(test)]
 mod bad_requests;
 #[cfg(test)]
+mod browser;
+#[cfg(test)]
 mod cancel;
 #[cfg(test)]
 mod check_order;
+#[cfg(test)]
+mod edge;
 #[cfg(test)]
 mod harness;
 #[cfg(test)]
@@ -25,6 +29,8 @@ mod keys;
 mod limits;
 #[cfg(test)]
 mod misbehaving_models;
+#[cfg(test)]
+mod odd_input;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]

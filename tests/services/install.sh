@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the test command needs and a fresh machine lacks; asks nothing and says what it does.
-# install.sh [build|services|deploy]...      default: the first two
+# install.sh [build|edge|services|deploy|fuzz]...      default: the first three
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -46,6 +46,12 @@ build() {
   need_rust
 }
 
+# What the integration suite puts in front of the product: a proxy, and a browser with its driver.
+edge() {
+  need nginx nginx-light; need chromium chromium; need chromedriver chromium-driver
+  install_missing; missing=()
+}
+
 services() {
   need redis-server redis-server; need redis-cli redis-tools; need kcat kcat; need mvn maven; need curl curl
   need java default-jre-headless; need python3 python3
@@ -64,7 +70,17 @@ deploy() {
   install_missing; missing=()
 }
 
-[ $# -gt 0 ] || set -- build services
+# What runs the fuzz targets.
+fuzz() {
+  cargo fuzz --version >/dev/null 2>&1 && return 0
+  say "installing cargo-fuzz (once)"
+  retry 3 cargo install --quiet --locked cargo-fuzz || die "could not install cargo-fuzz"
+}
+
+[ $# -gt 0 ] || set -- build edge services
 for part in "$@"; do
-  case $part in build) build ;; services) services ;; deploy) deploy ;; *) die "build, services or deploy, not '$part'" ;; esac
+  case $part in
+    build | edge | services | deploy | fuzz) "$part" ;;
+    *) die "build, edge, services, deploy or fuzz, not '$part'" ;;
+  esac
 done

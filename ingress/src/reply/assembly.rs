@@ -84,7 +84,7 @@ impl ReplyAssembly {
             _ => self.begin(frame.generation),
         }
         self.attempt_taken = self.attempt_taken.max(frame.attempt);
-        let follows = source == FrameSource::Log || frame.seq <= self.logged_seq + 1;
+        let follows = source == FrameSource::Log || frame.seq <= self.logged_seq.saturating_add(1);
         let is_new = frame.seq > self.logged_seq;
         let step = self.apply(frame.body, follows, is_new);
         if follows && step != Step::Gap {

@@ -184,3 +184,18 @@ fn a_beat_tells_the_attempt_and_nothing_else() {
     assert_eq!(steps[2], Step::Nothing);
     assert_eq!((assembly.attempt_heard(), assembly.generation()), (2, 1));
 }
+
+#[test]
+fn the_highest_numbers_that_a_frame_can_hold_are_numbers_like_others() {
+    let mut assembly = ReplyAssembly::default();
+    let begin = FrameBody::Head(Box::new(head()));
+    let text = |offset: u64| FrameBody::Text { offset, text: "late".into() };
+    for (seq, body, step) in [
+        (u64::MAX, begin, Step::Note(Note::Began)),
+        (u64::MAX, text(u64::MAX), Step::Gap),
+        (0, text(0), Step::Text("late".into())),
+    ] {
+        let frame = Frame { attempt: u32::MAX, generation: u32::MAX, seq, body };
+        assert_eq!(assembly.accept(frame, FrameSource::Log), step);
+    }
+}

@@ -17,7 +17,7 @@ pub(crate) mod resume;
 pub(crate) mod acceptance;
 mod events;
 mod failure;
-mod headers;
+pub(crate) mod headers;
 mod json;
 pub(crate) mod shape;
 mod text;

@@ -1,24 +1,30 @@
 //! What every test needs: the product as processes, a model that does as it is told, and clients for both APIs.
 
 mod background;
+mod browser;
 mod client;
 mod endpoints;
 mod model;
 mod organization;
 mod ports;
 mod process;
+mod program;
+mod raw;
 mod reply;
 mod report;
 mod service;
 mod wait;
 
 pub(crate) use background::background;
+pub(crate) use browser::{Browser, Page};
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
 pub(crate) use model::{End, Script, ScriptedModel};
 pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};
+pub(crate) use program::Program;
+pub(crate) use raw::RawConnection;
 pub(crate) use reply::{Events, Reply};
 pub(crate) use report::report;
 pub(crate) use service::{ADMIN_TOKEN, Profile, SharedService, TestService};

@@ -148,7 +148,7 @@ impl Drop for Process {
 
 /// The kernel sends the death signal when the *thread* that started a child ends, and threads of tests end early:
 /// so one thread that never ends starts them all.
-fn spawn_bound_to_this_process(command: Command) -> Child {
+pub(super) fn spawn_bound_to_this_process(command: Command) -> Child {
     type Order = (Command, SyncSender<io::Result<Child>>);
     static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
     let spawner = SPAWNER.get_or_init(|| {
@@ -162,7 +162,7 @@ fn spawn_bound_to_this_process(command: Command) -> Child {
     });
     let (answer, result) = sync_channel(1);
     spawner.send((command, answer)).unwrap();
-    result.recv().unwrap().expect("setpriv (util-linux) starts the product")
+    result.recv().unwrap().expect("setpriv (util-linux) starts a program")
 }
 
 fn read(path: &Path) -> String {

@@ -1,6 +1,8 @@
 //! What a scripted model does with one request: a table of the ways in which providers answer, fail and misbehave.
 
-use std::time::Duration;
+use std::{sync::Arc, time::Duration};
+
+use tokio::sync::Semaphore;
 
 /// Stands in a text for the number of the call, so that the texts of two calls differ in every word.
 const CALL_MARK: &str = "###";
@@ -14,6 +16,8 @@ pub(crate) struct Script {
     pub(crate) chunk_chars: usize,
     /// Before each chunk.
     pub(crate) delay: Duration,
+    /// Opened before each chunk, and never by itself.
+    pub(crate) gate: Option<Gate>,
     /// What follows the text.
     pub(crate) end: End,
     /// What comes instead of text, the first so many times.
@@ -45,6 +49,10 @@ pub(crate) enum End {
     Silence,
 }
 
+/// Lets chunks through one by one, when a test says so: what arrives before the next was let through, came by itself.
+#[derive(Clone, Debug)]
+pub(crate) struct Gate(Arc<Semaphore>);
+
 /// Error answers before the real one.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals {
@@ -56,6 +64,17 @@ pub(crate) struct Refusals {
     pub(crate) retry_after_s: Option<u32>,
 }
 
+impl Gate {
+    /// Lets so many chunks through.
+    pub(crate) fn open(&self, chunks: usize) {
+        self.0.add_permits(chunks);
+    }
+
+    pub(super) async fn pass(&self) {
+        self.0.acquire().await.unwrap().forget();
+    }
+}
+
 impl Script {
     /// Says this, in small chunks, at once.
     pub(crate) fn says(text: &str) -> Self {
@@ -63,6 +82,7 @@ impl Script {
             text: text.to_owned(),
             chunk_chars: 8,
             delay: Duration::ZERO,
+            gate: None,
             end: End::Finish("stop"),
             refusals: Refusals::default(),
             instead: None,
@@ -107,6 +127,12 @@ impl Script {
     /// A pause before each chunk.
     pub(crate) fn paced(self, delay: Duration) -> Self {
         Self { delay, ..self }
+    }
+
+    /// Each chunk waits until the gate lets it through.
+    pub(crate) fn gated(self) -> (Self, Gate) {
+        let gate = Gate(Arc::new(Semaphore::new(0)));
+        (Self { gate: Some(gate.clone()), ..self }, gate)
     }
 
     /// What follows the text.

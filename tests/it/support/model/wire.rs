@@ -49,12 +49,18 @@ fn whole(script: &Script, request: &RecordedRequest) -> Response {
 fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
     let model = request.model.clone();
     let texts = script.chunks().into_iter().map(move |text| chunk(&model, json!({"content": text}), None));
-    let delay = script.delay;
+    let (delay, gate) = (script.delay, script.gate.clone());
     let first = stream::iter([chunk(&request.model, json!({"role": "assistant", "content": ""}), None)]);
     let body = first
-        .chain(stream::iter(texts).then(move |event| async move {
-            tokio::time::sleep(delay).await;
-            event
+        .chain(stream::iter(texts).then(move |event| {
+            let gate = gate.clone();
+            async move {
+                tokio::time::sleep(delay).await;
+                if let Some(gate) = gate {
+                    gate.pass().await;
+                }
+                event
+            }
         }))
         .map(Ok)
         .chain(end(script, request))

@@ -1,0 +1,8 @@
+//! The addresses that a request says it came by, and the networks that are believed.
+
+#![no_main]
+
+use libfuzzer_sys::fuzz_target;
+use switchboard_ingress::fuzzing;
+
+fuzz_target!(|sent: (&[u8], &str)| fuzzing::forwarded_for(sent.0, sent.1));

@@ -1,0 +1,17 @@
+//! One message on an ingress's channel. What was read is written and read again as the same.
+
+#![no_main]
+
+use bytes::Bytes;
+use libfuzzer_sys::fuzz_target;
+use switchboard_schemas::reply_event::{Envelope, Frame};
+
+fuzz_target!(|bytes: &[u8]| {
+    let bytes = Bytes::copy_from_slice(bytes);
+    if let Ok(frame) = Frame::decode(bytes.clone()) {
+        assert_eq!(Frame::decode(frame.encode()), Ok(frame));
+    }
+    if let Ok(envelope) = Envelope::decode(bytes) {
+        assert_eq!(Envelope::decode(envelope.encode()), Ok(envelope));
+    }
+});

@@ -1,0 +1,193 @@
+//! Behind a real nginx as Debian ships it, with its default buffers: chunks still come one by one, and no head is too
+//! large for it.
+
+use std::{
+    fs,
+    path::Path,
+    time::{Duration, Instant},
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::url;
+use crate::support::{
+    Client, Events, Organization, OrganizationDocument, PATIENCE, Program, RawConnection, Reply, Script, SharedService,
+    eventually, free_port, report,
+};
+
+/// The contract's limit of all headers together.
+const HEADERS_BYTES_MAX: usize = 3 << 10;
+const CHUNKS: usize = 20;
+const CHUNK_CHARS: usize = 6;
+
+/// Two doors in front of the service.
+struct Nginx {
+    /// As it is without a word: HTTP/1.0 to the service, a connection for each request.
+    plain: String,
+    /// HTTP/1.1 to the service, connections are kept.
+    keeping: String,
+    _program: Program,
+}
+
+impl Nginx {
+    async fn before(service: &SharedService) -> Self {
+        let (plain, keeping) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+        let configuration = configuration(url(service).trim_start_matches("http://"), &plain, &keeping);
+        let program = Program::start("nginx", |directory| arguments(directory, &configuration));
+        let (plain, keeping) = (format!("http://{plain}"), format!("http://{keeping}"));
+        let client = Client::new(&plain);
+        eventually("nginx answers", PATIENCE, async || client.try_get("/").await).await;
+        Self { plain, keeping, _program: program }
+    }
+}
+
+fn arguments(directory: &Path, configuration: &str) -> Vec<String> {
+    fs::write(directory.join("nginx.conf"), configuration).unwrap();
+    let directory = directory.to_str().unwrap();
+    ["-p", directory, "-c", "nginx.conf", "-e", "stderr"].map(str::to_owned).to_vec()
+}
+
+/// Nothing about buffers, sizes or times: those are what is tested.
+fn configuration(service: &str, plain: &str, keeping: &str) -> String {
+    format!(
+        "daemon off; master_process off; pid nginx.pid;
+         events {{ }}
+         http {{
+           access_log off;
+           client_body_temp_path body; proxy_temp_path proxy; fastcgi_temp_path fastcgi;
+           uwsgi_temp_path uwsgi; scgi_temp_path scgi;
+           upstream kept {{ server {service}; keepalive 4; }}
+           server {{ listen {plain}; location / {{ proxy_pass http://{service}; }} }}
+           server {{
+             listen {keeping};
+             location / {{ proxy_pass http://kept; proxy_http_version 1.1; proxy_set_header Connection ''; }}
+           }}
+         }}"
+    )
+}
+
+/// Time from the moment a chunk is let out of the model to its arrival, for each.
+fn told(way: &str, mut gaps: Vec<Duration>) {
+    gaps.sort();
+    let (median, slowest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
+    report(&format!("{way}: {} chunks, from model to client median {median:.1?}, slowest {slowest:.1?}", gaps.len()));
+}
+
+async fn send(organization: &Organization, url: &str, accept: &str) -> reqwest::Response {
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let session = crate::support::unique("s");
+    let request = organization.client_at(url).request(Method::POST, &path).header("accept", accept);
+    request.json(&json!({"message": "hi", "sessionId": session})).send().await.unwrap()
+}
+
+#[tokio::test]
+async fn chunks_of_text_come_one_by_one() {
+    let service = SharedService::get().await;
+    let nginx = Nginx::before(&service).await;
+    for (way, url) in [("text, HTTP/1.0 to us", &nginx.plain), ("text, HTTP/1.1 to us", &nginx.keeping)] {
+        let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
+        let text = script.text.clone();
+        let organization = Organization::with_agent(&service, script).await;
+        gate.open(1);
+        let mut response = send(&organization, url, "text/plain").await;
+        let (mut reply, mut gaps) = (Reply::begin(&response), vec![]);
+        reply.read_at_least(&mut response, CHUNK_CHARS).await;
+        for number in 2..=CHUNKS {
+            let released = Instant::now();
+            gate.open(1);
+            // The next one is not made before this one has arrived: a buffer would keep the test waiting for ever.
+            reply.read_at_least(&mut response, number * CHUNK_CHARS).await;
+            gaps.push(released.elapsed());
+            assert_eq!(reply.bytes().len(), number * CHUNK_CHARS);
+        }
+        assert_eq!(reply.continue_reading(response).await.complete(), text);
+        told(way, gaps);
+    }
+}
+
+#[tokio::test]
+async fn events_come_one_by_one() {
+    let service = SharedService::get().await;
+    let nginx = Nginx::before(&service).await;
+    for (way, url) in [("events, HTTP/1.0 to us", &nginx.plain), ("events, HTTP/1.1 to us", &nginx.keeping)] {
+        let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
+        let organization = Organization::with_agent(&service, script).await;
+        // The stream begins with the message's acceptance, before the model says anything.
+        let mut response = send(&organization, url, "text/event-stream").await;
+        let (mut reply, mut gaps) = (Reply::begin(&response), vec![]);
+        for number in 0..CHUNKS {
+            let released = Instant::now();
+            gate.open(1);
+            let word = format!("w{number:04} ");
+            while !String::from_utf8(reply.bytes()).unwrap().contains(&word) {
+                let bytes = reply.bytes().len();
+                reply.read_at_least(&mut response, bytes + 1).await;
+            }
+            gaps.push(released.elapsed());
+        }
+        let rest = reply.continue_reading(response).await;
+        assert!(rest.ended_cleanly && String::from_utf8(rest.bytes()).unwrap().contains("event: done"));
+        told(way, gaps);
+    }
+}
+
+#[tokio::test]
+async fn a_reply_that_breaks_off_breaks_off_behind_nginx() {
+    let service = SharedService::get().await;
+    let nginx = Nginx::before(&service).await;
+    let script = Script::says("half").ends(crate::support::End::Cut);
+    let organization = Organization::with_agent(&service, script).await;
+    for url in [&nginx.plain, &nginx.keeping] {
+        let reply = Reply::read(send(&organization, url, "text/plain").await).await;
+        assert_eq!((reply.status, reply.ended_cleanly, reply.text().as_str()), (200, false, "half"));
+    }
+    let events = Events::read(send(&organization, &nginx.plain, "text/event-stream").await).await;
+    assert_eq!(events.names().last(), Some(&"error"), "events say it themselves");
+}
+
+#[tokio::test]
+async fn the_largest_heads_fit_its_buffer_and_the_contract() {
+    let service = SharedService::get().await;
+    let nginx = Nginx::before(&service).await;
+    let long = "🦀".repeat(200);
+    let model = format!("{}{}", crate::support::unique("model"), "é".repeat(300));
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"name": long, "description": long, "model": model}))
+        .team("front", json!({"members": [{"agent": "shop", "specialization": long}], "defaultAgent": "shop"}))
+        .apply(&service)
+        .await;
+    let (key, body) = (organization.key_text("all"), json!({"message": long, "sessionId": "s"}).to_string());
+    let origin = format!("https://{}.example", ["a".repeat(60).as_str(); 4].join("."));
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let request = format!(
+        "POST {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\norigin: {origin}\r\ncontent-length: {}\r\n\r\n{body}",
+        body.len()
+    );
+    for url in [url(&service), nginx.plain, nginx.keeping] {
+        let mut connection = RawConnection::open(&url).await;
+        connection.write(&request).await;
+        let answer = connection.read_answer().await.expect("an answer");
+        assert_eq!(answer.status, 200, "{}", answer.head);
+        assert!(answer.header("x-agent-name").unwrap().len() > 400, "{}", answer.head);
+        report(&format!("head of a team's reply with the longest names: {} bytes", answer.head.len()));
+        assert!(answer.head.len() <= HEADERS_BYTES_MAX, "{} bytes: {}", answer.head.len(), answer.head);
+    }
+}
+
+#[tokio::test]
+async fn refusals_pass_unchanged() {
+    let service = SharedService::get().await;
+    let nginx = Nginx::before(&service).await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    for url in [&nginx.plain, &nginx.keeping] {
+        let client = organization.client_at(url);
+        let large = json!({"message": "x".repeat(300_000), "sessionId": "s"});
+        for (body, status, code) in [(Value::Null, 400, "INVALID_REQUEST_DATA"), (large, 413, "PAYLOAD_TOO_LARGE")] {
+            client.post(&path, &body).await.assert_problem(status, Some(code));
+        }
+        Client::new(url).get(&path).await.assert_problem(405, Some("METHOD_NOT_ALLOWED"));
+        Client::new(url).post(&path, &Value::Null).await.assert_problem(401, Some("MISSING_API_KEY"));
+    }
+}

@@ -1,0 +1,137 @@
+//! A real browser: the installed Chromium, driven through WebDriver (W3C), which needs nothing but HTTP. Pages are served
+//! by the test itself, on an origin of their own.
+
+use std::{
+    io::{Read, Write},
+    net::TcpStream,
+    os::unix::fs::MetadataExt,
+    sync::OnceLock,
+    time::Duration,
+};
+
+use axum::{Router, response::Html};
+use serde_json::{Value, json};
+
+use super::{Client, PATIENCE, Program, background, eventually, free_port};
+
+const SCRIPT_TIMEOUT_MS: u64 = 60_000;
+const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
+
+/// One window of a browser that shares nothing with other windows; closed when dropped.
+pub(crate) struct Browser {
+    driver: Client,
+    driver_port: u16,
+    session: String,
+}
+
+/// A page that is served until the test process ends, under two names and so on two origins.
+pub(crate) struct Page {
+    port: u16,
+}
+
+struct Driver {
+    port: u16,
+    _program: Program,
+}
+
+impl Browser {
+    /// Opens a window.
+    pub(crate) async fn open() -> Self {
+        let driver_port = shared_driver().await;
+        let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
+        // The pipe makes the browser end with its driver, however that ends.
+        let mut arguments =
+            vec!["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage"];
+        if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
+            // Chromium refuses to run for root with its sandbox; containers of tests are such a place.
+            arguments.push("--no-sandbox");
+        }
+        let wanted = json!({"capabilities": {"alwaysMatch": {
+            "goog:chromeOptions": {"args": arguments}, "timeouts": {"script": SCRIPT_TIMEOUT_MS}
+        }}});
+        let value = value_of(&driver, "/session", &wanted).await;
+        let session = value["sessionId"].as_str().unwrap().to_owned();
+        Self { driver, driver_port, session }
+    }
+
+    /// Opens a window at a page.
+    pub(crate) async fn at(url: &str) -> Self {
+        let browser = Self::open().await;
+        browser.visit(url).await;
+        browser
+    }
+
+    /// Goes to a page and waits until it is loaded.
+    pub(crate) async fn visit(&self, url: &str) {
+        self.command("url", &json!({ "url": url })).await;
+    }
+
+    /// Runs the body of an async function in the page, with `input`, and gives what it returns; fails when it throws.
+    pub(crate) async fn run(&self, body: &str, input: Value) -> Value {
+        let script = format!(
+            "const [input, done] = arguments;
+             (async () => {{ {body} }})().then(
+                 value => done({{value: value === undefined ? null : value}}),
+                 error => done({{error: String(error && error.stack || error)}}));"
+        );
+        let outcome = self.command("execute/async", &json!({"script": script, "args": [input]})).await;
+        assert!(outcome["error"].is_null(), "the page threw: {}\n{body}", outcome["error"]);
+        outcome["value"].clone()
+    }
+
+    async fn command(&self, name: &str, body: &Value) -> Value {
+        value_of(&self.driver, &format!("/session/{}/{name}", self.session), body).await
+    }
+}
+
+impl Drop for Browser {
+    fn drop(&mut self) {
+        // Dropping cannot wait for a future, and a test that fails must not leave a browser behind.
+        let request = format!("DELETE /session/{} HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n", self.session);
+        let Ok(mut connection) = TcpStream::connect(("127.0.0.1", self.driver_port)) else { return };
+        let _ = connection.set_read_timeout(Some(CLOSE_TIMEOUT));
+        let _ = connection.write_all(request.as_bytes());
+        let _ = connection.read(&mut [0; 64]);
+    }
+}
+
+impl Page {
+    /// Serves this document at every path.
+    pub(crate) fn serve(html: &'static str) -> Self {
+        let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        listener.set_nonblocking(true).unwrap();
+        let port = listener.local_addr().unwrap().port();
+        let router = Router::new().fallback(move || async move { Html(html) });
+        background()
+            .spawn(async move { axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await });
+        Self { port }
+    }
+
+    /// Its origin.
+    pub(crate) fn origin(&self) -> String {
+        format!("http://127.0.0.1:{}", self.port)
+    }
+
+    /// The same page on another site.
+    pub(crate) fn other_origin(&self) -> String {
+        format!("http://localhost:{}", self.port)
+    }
+}
+
+/// One driver serves all windows.
+async fn shared_driver() -> u16 {
+    static DRIVER: OnceLock<Driver> = OnceLock::new();
+    let driver = DRIVER.get_or_init(|| {
+        let port = free_port();
+        Driver { port, _program: Program::start("chromedriver", |_| vec![format!("--port={port}")]) }
+    });
+    let client = Client::new(&format!("http://127.0.0.1:{}", driver.port));
+    eventually("the browser's driver is ready", PATIENCE, async || client.try_get("/status").await).await;
+    driver.port
+}
+
+async fn value_of(driver: &Client, path: &str, body: &Value) -> Value {
+    let answer = driver.post(path, body).await;
+    assert_eq!(answer.status, 200, "{path}: {}", answer.text);
+    answer.json()["value"].clone()
+}

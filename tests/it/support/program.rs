@@ -1,0 +1,54 @@
+//! A program that is not ours and that a test runs beside the product: started, waited for, and never left behind.
+
+use std::{
+    fs::File,
+    path::{Path, PathBuf},
+    process::{Child, Command, Stdio},
+};
+
+use super::{process::spawn_bound_to_this_process, unique};
+
+/// A running program with a folder of its own.
+pub(crate) struct Program {
+    child: Child,
+    directory: PathBuf,
+}
+
+impl Program {
+    /// Starts what `arguments` of the program's own folder say. A program that is missing is a failure: a test that
+    /// was left out would look like one that passed.
+    pub(crate) fn start(name: &str, arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
+        assert!(is_installed(name), "{name} is not installed: run tests/services/install.sh edge, or `make test`");
+        // Named like the folders of services, which are removed once their test process has ended.
+        let folder = format!("it-{}-{}", std::process::id(), unique(&format!("{name}-")));
+        let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
+        std::fs::create_dir_all(&directory).unwrap();
+        let log = File::create(directory.join("log")).unwrap();
+        let mut command = Command::new("setpriv");
+        command.args(["--pdeathsig", "KILL", name]).args(arguments(&directory)).current_dir(&directory);
+        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        Self { child: spawn_bound_to_this_process(command), directory }
+    }
+
+    /// What it wrote.
+    pub(crate) fn log(&self) -> String {
+        String::from_utf8_lossy(&std::fs::read(self.directory.join("log")).unwrap_or_default()).into_owned()
+    }
+}
+
+impl Drop for Program {
+    fn drop(&mut self) {
+        if std::thread::panicking() {
+            eprintln!("--- {}\n{}", self.directory.display(), self.log());
+        }
+        let _ = self.child.kill();
+        let _ = self.child.wait();
+        let _ = std::fs::remove_dir_all(&self.directory);
+    }
+}
+
+/// Debian keeps servers where an ordinary user's path does not lead.
+fn is_installed(name: &str) -> bool {
+    let path = std::env::var("PATH").unwrap_or_default();
+    path.split(':').any(|folder| Path::new(folder).join(name).is_file())
+}
