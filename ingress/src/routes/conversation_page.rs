@@ -9,6 +9,9 @@ use switchboard_schemas::{
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
+use utoipa::ToSchema;
+
+use crate::openapi::event_stream::UiSpec;
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 100;
@@ -42,23 +45,32 @@ fn whole_number(text: &str) -> Option<u64> {
 }
 
 /// A conversation and a page of its messages.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Conversation)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ConversationView<'a> {
+pub(crate) struct ConversationView<'a> {
     id: &'a ConversationId,
     session_id: &'a SessionId,
     agent_id: &'a AgentId,
     agent_name: &'a str,
+    /// Oldest first.
     messages: Vec<MessageView<'a>>,
+    /// Messages in this answer.
     message_count: usize,
+    /// Messages in the conversation.
     total_messages: u64,
     limit: u32,
     offset: u64,
+    /// Whether messages follow this page.
     has_more: bool,
+    /// The reply that is being made.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     active_message_id: Option<&'a MessageId>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// What is known of the visitor, and what clients attached.
+    #[schema(value_type = Object)]
     metadata: Map<String, Value>,
 }
 
@@ -86,9 +98,13 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-#[derive(Serialize)]
+/// A message; what stands behind its time is there for assistants only.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
 struct MessageView<'a> {
     id: &'a MessageId,
+    /// `user` or `assistant`.
+    #[schema(pattern = "^(user|assistant)$")]
     role: &'static str,
     content: &'a str,
     timestamp: Timestamp,
@@ -96,19 +112,26 @@ struct MessageView<'a> {
     reply: Option<ReplyView<'a>>,
 }
 
-#[derive(Serialize)]
+/// What a reply has beside its text.
+#[derive(Serialize, ToSchema)]
+#[schema(as = ReplyFacts)]
 #[serde(rename_all = "camelCase")]
 struct ReplyView<'a> {
+    /// Tokens of the reply.
     tokens: u64,
+    /// Milliseconds.
     response_time: u64,
     status: ReplyStatus,
     agent_id: &'a AgentId,
     agent_name: &'a str,
     model: &'a str,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<FinishReason>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     routing_reason: Option<&'a str>,
+    #[schema(nullable = false, value_type = Option<UiSpec>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ui_spec: Option<&'a Value>,
 }

@@ -1,0 +1,1 @@
+//! Stays true to itself.
