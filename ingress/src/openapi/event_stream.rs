@@ -26,7 +26,7 @@ pub(crate) struct StartEvent {
     /// The model.
     model: String,
     /// The text that follows belongs to this generation; texts of two generations are never joined.
-    generation: u32,
+    generation: u64,
 }
 
 /// Event `delta`: a piece of the text.

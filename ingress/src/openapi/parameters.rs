@@ -109,8 +109,8 @@ pub(crate) struct ResumeQuery {
     #[param(required = false, nullable = false, minimum = 0, default = 0, example = 0)]
     after: Option<u64>,
     /// The generation that those bytes belong to (`X-Reply-Generation`). A reply that was begun anew gives 409.
-    #[param(required = false, nullable = false, minimum = 0, maximum = 4_294_967_295_u32)]
-    generation: Option<u32>,
+    #[param(required = false, nullable = false, minimum = 0)]
+    generation: Option<u64>,
 }
 
 /// What browsers send by themselves when they go on.
@@ -118,7 +118,7 @@ pub(crate) struct ResumeQuery {
 #[into_params(parameter_in = Header)]
 pub(crate) struct ResumeHeaders {
     /// Id of the last event that the reader has: generation and byte. Wins over the query.
-    #[param(rename = "Last-Event-ID", required = false, nullable = false, pattern = "^[0-9]{1,9}\\.[0-9]{1,18}$")]
+    #[param(rename = "Last-Event-ID", required = false, nullable = false, pattern = r"^[0-9]+\.[0-9]+$", example = "1.0")]
     last_event_id: Option<String>,
 }
 

@@ -53,7 +53,8 @@ pub(crate) struct ReplyView {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    #[schema(nullable = false)]
+    // Told as a wide number: the usual 32 bits of generated clients have a sign.
+    #[schema(nullable = false, value_type = Option<u64>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
 }

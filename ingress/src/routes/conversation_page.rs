@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use switchboard_schemas::{
     agent::Agent,
     client_text::SessionId,
-    conversation::{Author, Conversation, FinishReason, Message, ReplyFacts, ReplyStatus},
+    conversation::{Author, Conversation, FinishReason, Message, ReplyStatus},
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
@@ -98,25 +98,32 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-/// A message; what stands behind its time is there for assistants only.
+/// A message.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Message)]
-struct MessageView<'a> {
-    id: &'a MessageId,
-    /// `user` or `assistant`.
-    #[schema(pattern = "^(user|assistant)$")]
-    role: &'static str,
-    content: &'a str,
-    timestamp: Timestamp,
-    #[serde(flatten)]
-    reply: Option<ReplyView<'a>>,
+#[serde(tag = "role", rename_all = "lowercase")]
+enum MessageView<'a> {
+    User(UserMessageView<'a>),
+    Assistant(AssistantMessageView<'a>),
 }
 
-/// What a reply has beside its text.
+/// What a visitor said.
 #[derive(Serialize, ToSchema)]
-#[schema(as = ReplyFacts)]
+#[schema(as = UserMessage)]
+struct UserMessageView<'a> {
+    id: &'a MessageId,
+    content: &'a str,
+    timestamp: Timestamp,
+}
+
+/// What an agent answered.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AssistantMessage)]
 #[serde(rename_all = "camelCase")]
-struct ReplyView<'a> {
+struct AssistantMessageView<'a> {
+    id: &'a MessageId,
+    content: &'a str,
+    timestamp: Timestamp,
     /// Tokens of the reply.
     tokens: u64,
     /// Milliseconds.
@@ -138,26 +145,23 @@ struct ReplyView<'a> {
 
 impl<'a> MessageView<'a> {
     fn new(message: &'a Message) -> Self {
-        let (role, reply) = match &message.author {
-            Author::User => ("user", None),
-            Author::Assistant(facts) => ("assistant", Some(ReplyView::new(facts))),
-        };
-        Self { id: &message.id, role, content: &message.content, timestamp: message.created_at, reply }
-    }
-}
-
-impl<'a> ReplyView<'a> {
-    fn new(facts: &'a ReplyFacts) -> Self {
-        Self {
-            tokens: facts.usage.completion_tokens,
-            response_time: facts.response_time_ms,
-            status: facts.status,
-            agent_id: &facts.agent_id,
-            agent_name: &facts.agent_name,
-            model: &facts.model,
-            finish_reason: facts.finish_reason,
-            routing_reason: facts.routing_reason.as_deref(),
-            ui_spec: facts.ui_spec.as_ref(),
+        let (id, content, timestamp) = (&message.id, message.content.as_str(), message.created_at);
+        match &message.author {
+            Author::User => Self::User(UserMessageView { id, content, timestamp }),
+            Author::Assistant(facts) => Self::Assistant(AssistantMessageView {
+                id,
+                content,
+                timestamp,
+                tokens: facts.usage.completion_tokens,
+                response_time: facts.response_time_ms,
+                status: facts.status,
+                agent_id: &facts.agent_id,
+                agent_name: &facts.agent_name,
+                model: &facts.model,
+                finish_reason: facts.finish_reason,
+                routing_reason: facts.routing_reason.as_deref(),
+                ui_spec: facts.ui_spec.as_ref(),
+            }),
         }
     }
 }
