@@ -8,7 +8,9 @@ ROOT=$PWD
 . tests/services/common.sh
 # The same cases in every run: a failure is to be seen again.
 SEED=20260314
-EXAMPLES=${CONTRACT_EXAMPLES:-30}
+# Ids follow from it, so that they are the same in every run too.
+SECRET=c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
+EXAMPLES=${CONTRACT_EXAMPLES:-100}
 VENV=$ROOT/target/contract
 
 # A broken installation has no mark and is made anew, and so is one of other versions.
@@ -46,7 +48,7 @@ start_service() {
   "$VENV/bin/python" tests/contract/model.py "$((port + 2))" & pids+=($!)
   # What a caller has set must not reach this service: it would be another one on another machine.
   env -i PATH="$PATH" HOME="$HOME" RUST_LOG=warn \
-    SWITCHBOARD__DEMO=false SWITCHBOARD__DATA_DIR="$WORK/data" SWITCHBOARD__ADMIN__TOKEN="$TOKEN" \
+    SWITCHBOARD__DEMO=false SWITCHBOARD__SECRET="$SECRET" SWITCHBOARD__DATA_DIR="$WORK/data" SWITCHBOARD__ADMIN__TOKEN="$TOKEN" \
     SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE=0 SWITCHBOARD__INGRESS__UNKNOWN_SESSIONS_PER_MINUTE=0 \
     SWITCHBOARD__INGRESS__LISTEN="127.0.0.1:$port" SWITCHBOARD__OPS__LISTEN="127.0.0.1:$((port + 1))" \
     OPENAI_BASE_URL="http://127.0.0.1:$((port + 2))/v1" OPENAI_API_KEY=sk-contract OPENAI_MODEL=contract \
@@ -77,6 +79,7 @@ CONTRACT_MESSAGE=$(sed -nE 's/^x-message-id: (msg_[0-9a-z]+).*/\1/p' "$WORK/head
 export CONTRACT_AGENT CONTRACT_TEAM CONTRACT_KEY CONTRACT_MESSAGE
 
 "$VENV/bin/st" --config-file tests/contract/schemathesis.toml --no-color run \
-  "http://127.0.0.1:$PORT/api/public/openapi.json" --seed "$SEED" --max-examples "$EXAMPLES" "$@"
-grep -qE 'panicked' "$WORK/log" && die "the service panicked"
-exit 0
+  "http://127.0.0.1:$PORT/api/public/openapi.json" --seed "$SEED" --max-examples "$EXAMPLES" \
+  --report ndjson --report-ndjson-path "$WORK/report.ndjson" "$@"
+"$VENV/bin/python" tests/contract/figures.py "$WORK/report.ndjson"
+! grep -q panicked "$WORK/log" || die "the service panicked"
