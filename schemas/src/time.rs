@@ -62,7 +62,8 @@ impl ToSchema for Timestamp {}
 
 impl PartialSchema for Timestamp {
     fn schema() -> RefOr<schema::Schema> {
-        ObjectBuilder::new().schema_type(schema::Type::String)
+        ObjectBuilder::new()
+            .schema_type(schema::Type::String)
             .description(Some("A point in time, RFC 3339 in UTC with microseconds."))
             .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
             .examples(["2026-03-14T09:26:53.589793Z"])

@@ -1,6 +1,8 @@
 //! The OpenAPI document against the service that serves it: its examples are sent, and every answer is compared with what
 //! the document says of it.
 
+use std::collections::BTreeSet;
+
 use reqwest::{Method, RequestBuilder, header::HeaderMap};
 use serde_json::{Map, Value, json};
 
@@ -76,7 +78,8 @@ impl Document {
         assert!(response.is_object(), "{what} is not in the document: {body}");
         for name in headers.keys().map(reqwest::header::HeaderName::as_str) {
             let described = response["headers"].as_object().unwrap();
-            let known = COMMON_HEADERS.contains(&name) || described.keys().any(|known| known.eq_ignore_ascii_case(name));
+            let known =
+                COMMON_HEADERS.contains(&name) || described.keys().any(|known| known.eq_ignore_ascii_case(name));
             assert!(known, "{what} has a header that is not in the document: {name}");
         }
         assert!(headers.contains_key("x-request-id"), "{what}");
@@ -124,7 +127,8 @@ impl Ids {
 }
 
 async fn world(service: &SharedService) -> (Organization, Ids) {
-    let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
+    let product =
+        json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
     let organization = OrganizationDocument::new()
         .agent("shop", json!({"ecommerce": {"enabled": true, "products": [product]}}))
         .team("front", json!({"defaultAgent": "shop", "members": [{"agent": "shop", "specialization": "everything"}]}))
@@ -186,16 +190,22 @@ async fn every_event_is_what_the_document_says() {
     let (organization, ids) = world(&service).await;
     let client = organization.client();
     let document = Document::read(&client).await;
-    let schemas: Map<String, Value> = ["start:StartEvent", "delta:DeltaEvent", "ui:UiSpec", "tool:ToolEvent", "done:DoneEvent", "error:Problem"]
-        .iter()
-        .filter_map(|pair| pair.split_once(':'))
-        .map(|(event, schema)| (event.to_owned(), json!({ "$ref": format!("#/components/schemas/{schema}") })))
-        .collect();
+    let schemas: Map<String, Value> =
+        ["start:StartEvent", "delta:DeltaEvent", "ui:UiSpec", "tool:ToolEvent", "done:DoneEvent", "error:Problem"]
+            .iter()
+            .filter_map(|pair| pair.split_once(':'))
+            .map(|(event, schema)| (event.to_owned(), json!({ "$ref": format!("#/components/schemas/{schema}") })))
+            .collect();
     organization.script_for("refuse", Script::says("").refuses_times(9, 400, None));
+    let mut seen = BTreeSet::new();
     for message in ["Show me a lamp", "[[refuse]]"] {
         let events = client.chat_events(&ids.agent, "events", message).await;
         assert!(!events.events.is_empty() && events.ended_cleanly);
         check_events(&document, &schemas, &events);
+        seen.extend(events.events.into_iter().map(|(name, ..)| name));
+    }
+    for name in ["start", "delta", "done", "error"] {
+        assert!(seen.contains(name), "{name} is not among {seen:?}");
     }
 }
 

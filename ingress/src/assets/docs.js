@@ -12,7 +12,7 @@ function element(name, attributes, ...children) {
   for (const [key, value] of Object.entries(attributes ?? {})) {
     if (value !== undefined && value !== false) made.setAttribute(key, value);
   }
-  made.append(...children.flat().filter((child) => child !== undefined && child !== null && child !== ''));
+  made.append(...children.flat(Infinity).filter((child) => child !== undefined && child !== null && child !== ''));
   return made;
 }
 
@@ -55,7 +55,7 @@ function bounds(schema) {
   const range = (low, high, unit) => {
     if (low !== undefined && high !== undefined) return `${low} to ${high}${unit}`;
     if (high !== undefined) return `at most ${high}${unit}`;
-    return low ? `at least ${low}${unit}` : undefined;
+    return low > 1 ? `at least ${low}${unit}` : undefined;
   };
   return [
     known.format,
@@ -65,11 +65,11 @@ function bounds(schema) {
   ].filter(Boolean).join(', ');
 }
 
-function row(name, schema, needed, description, depth) {
+function row(name, schema, needed, description, depth, place) {
   const inner = depth < DEPTH_MAX ? innerFields(schema, depth + 1) : [];
   return element('div', {},
     element('dt', {}, element('code', {}, name), needed ? element('span', { class: 'needed' }, ' required') : ''),
-    element('dd', {}, element('span', { class: 'type' }, [typeOf(schema), bounds(schema)].filter(Boolean).join(' · ')),
+    element('dd', {}, element('span', { class: 'type' }, [place, typeOf(schema), bounds(schema)].filter(Boolean).join(' · ')),
       prose(description), inner));
 }
 
@@ -149,7 +149,7 @@ function section(title, children) {
 
 function parameters(operation) {
   const rows = (operation.parameters ?? []).map(resolve).map((one) =>
-    row(one.name, one.schema, one.required, `${one.description ?? ''} (${one.in})`, 0));
+    row(one.name, one.schema, one.required, one.description, 0, `in the ${one.in}`));
   return section('Parameters', rows.length ? [element('dl', { class: 'rows' }, rows)] : []);
 }
 
@@ -178,7 +178,7 @@ function article({ path, method, operation }) {
     prose(operation.description),
     sample(curl(path, method, operation), `Request of ${operation.operationId}`),
     parameters(operation),
-    section('Body', body.flat()),
+    section('Body', body),
     section('Answers', Object.entries(operation.responses).map(([status, node]) => response(status, node))));
 }
 
@@ -223,12 +223,17 @@ function show() {
   const content = document.getElementById('content');
   content.replaceChildren(...prose(api.info.description));
   const index = document.getElementById('index');
+  // A phone has no room for both; there the list is opened when it is wanted.
+  index.open = matchMedia('(min-width: 62rem)').matches;
   for (const tag of api.tags) {
     const group = operations().filter(({ operation }) => operation.tags?.includes(tag.name));
     index.append(element('section', {}, element('h2', {}, tag.name), element('ul', {}, group.map(entry))));
     content.append(element('h2', {}, tag.name), ...prose(tag.description), ...group.map(article));
   }
-  document.getElementById('filter').addEventListener('input', (event) => find(event.target.value));
+  document.getElementById('filter').addEventListener('input', (event) => {
+    index.open = true;
+    find(event.target.value);
+  });
   follow();
   // The place that the address names exists only now.
   if (location.hash) document.getElementById(decodeURIComponent(location.hash.slice(1)))?.scrollIntoView();

@@ -43,7 +43,9 @@ pub(super) fn answer(operation: &str, status: &str, media_type: &str) -> Option<
         ("getWidget", "200", _) => Some(widget()),
         ("getConversation", "200", _) => Some(conversation()),
         ("updateConversation", "200", _) => Some(json!({ "success": true, "updated": { "rating": 5 } })),
-        ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/plain") => Some("Yes, we ship to Norway.".into()),
+        ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/plain") => {
+            Some("Yes, we ship to Norway.".into())
+        }
         ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/event-stream") => Some(events().into()),
         ("chatWithAgent" | "chatWithTeam" | "getMessage" | "cancelMessage", "200", _) => Some(reply()),
         (_, "202", _) => Some(json!({ "messageId": REPLY, "conversationId": CONVERSATION, "status": "queued" })),

@@ -28,29 +28,40 @@ const fn id(name: &'static str, description: &'static str, pattern: &'static str
 }
 
 /// On every answer.
-const EVERYWHERE: &[Described] =
-    &[id("X-Request-Id", "The request, to quote when asking for help.", "^req_[0-9a-z]+$", "req_77777777777777777777777777")];
+const EVERYWHERE: &[Described] = &[id(
+    "X-Request-Id",
+    "The request, to quote when asking for help.",
+    "^req_[0-9a-z]+$",
+    "req_77777777777777777777777777",
+)];
 /// On every answer to a known key.
 const LIMITS: &[Described] = &[
-    text("RateLimit-Policy", "The limits that count here (IETF draft): requests `q` in `w` seconds.", "\"chat\";q=60;w=60"),
+    text(
+        "RateLimit-Policy",
+        "The limits that count here (IETF draft): requests `q` in `w` seconds.",
+        "\"chat\";q=60;w=60",
+    ),
     text("RateLimit", "What is left of them: `r` requests, something more in `t` seconds.", "\"chat\";r=59;t=60"),
 ];
 /// On every reply, in whatever shape.
 const REPLY: &[Described] = &[
     id("X-Conversation-Id", "The conversation.", "^conv_[0-9a-z]+$", "conv_77777777777777777777777777"),
-    id(
-        "X-Message-Id",
-        "The reply.",
-        "^msg_[0-9a-z]+$",
-        "msg_7777777777777777777777777777777777777777777777777777",
-    ),
+    id("X-Message-Id", "The reply.", "^msg_[0-9a-z]+$", "msg_7777777777777777777777777777777777777777777777777777"),
 ];
 /// On replies that begin before their headers are sent: text and JSON.
 const BEGUN: &[Described] = &[
     number("X-Reply-Generation", "Which making of the reply this is; bytes of two are never joined.", "1"),
     text("X-Model", "The model that answers.", "demo"),
-    text("X-UI-Spec", "Structured data to show, as JSON in ASCII; in text replies.", "{\"type\":\"product-grid\",\"data\":[]}"),
-    text("X-UI-Spec-Truncated", "`true` when `X-UI-Spec` leaves something out; the `ui` event and the history have all of it.", "true"),
+    text(
+        "X-UI-Spec",
+        "Structured data to show, as JSON in ASCII; in text replies.",
+        "{\"type\":\"product-grid\",\"data\":[]}",
+    ),
+    text(
+        "X-UI-Spec-Truncated",
+        "`true` when `X-UI-Spec` leaves something out; the `ui` event and the history have all of it.",
+        "true",
+    ),
 ];
 /// On replies of teams.
 const ROUTED: &[Described] = &[
@@ -59,7 +70,11 @@ const ROUTED: &[Described] = &[
     text("X-Routing-Reason", "Why it was chosen, percent-encoded where it is not ASCII.", "matches billing"),
 ];
 const LATER: &[Described] = &[
-    text("Location", "Where the reply will be found.", "/api/public/messages/msg_7777777777777777777777777777777777777777777777777777"),
+    text(
+        "Location",
+        "Where the reply will be found.",
+        "/api/public/messages/msg_7777777777777777777777777777777777777777777777777777",
+    ),
     text("Preference-Applied", "`respond-async`.", "respond-async"),
 ];
 const RETRY: &[Described] = &[number("Retry-After", "Whole seconds after which to come again.", "1")];

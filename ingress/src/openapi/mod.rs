@@ -31,11 +31,12 @@ use utoipa::{
 use crate::router::public_routes;
 
 const DESCRIPTION: &str = include_str!("description.md");
-const TAGS: [(&str, &str); 4] = [
+const TAGS: [(&str, &str); 5] = [
     ("Chat", "Send a message, read the reply."),
     ("Messages", "One reply: read again, followed or stopped."),
     ("Conversations", "History, and what is known of a visitor."),
     ("Agents", "What everyone may know of an agent."),
+    ("Document", "All of this, for programs."),
 ];
 /// Settings that have defaults in an operator's document and are all there in every answer.
 const ALWAYS_WHOLE: [&str; 4] = ["Theme", "Features", "AgentLimits", "Product"];

@@ -118,7 +118,13 @@ pub(crate) struct ResumeQuery {
 #[into_params(parameter_in = Header)]
 pub(crate) struct ResumeHeaders {
     /// Id of the last event that the reader has: generation and byte. Wins over the query.
-    #[param(rename = "Last-Event-ID", required = false, nullable = false, pattern = r"^[0-9]+\.[0-9]+$", example = "1.0")]
+    #[param(
+        rename = "Last-Event-ID",
+        required = false,
+        nullable = false,
+        pattern = r"^[0-9]+\.[0-9]+$",
+        example = "1.0"
+    )]
     last_event_id: Option<String>,
 }
 

@@ -9,8 +9,8 @@ use switchboard_schemas::ids::RequestId;
 use utoipa::{
     IntoResponses, ToSchema,
     openapi::{
-        AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Schema, example::ExampleBuilder,
-        schema::Type,
+        AllOfBuilder, ContentBuilder, ObjectBuilder, Ref, RefOr, Response, ResponseBuilder, Schema,
+        example::ExampleBuilder, schema::Type,
     },
 };
 
@@ -205,10 +205,12 @@ fn response(answers: &[Answer]) -> Response {
 
 /// Every problem, narrowed to the codes of this status, so that a code that no table names fails the contract test.
 fn schema(answers: &[Answer]) -> Schema {
-    let codes: Vec<_> = answers.iter().filter(|answer| matches!(answer, Coded(_))).map(|answer| answer.name()).collect();
+    let codes: Vec<_> =
+        answers.iter().filter(|answer| matches!(answer, Coded(_))).map(|answer| answer.name()).collect();
     let mut narrowed = ObjectBuilder::new();
     if !codes.is_empty() {
-        narrowed = narrowed.property("code", ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes.clone())));
+        narrowed =
+            narrowed.property("code", ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes.clone())));
     }
     if codes.len() == answers.len() {
         narrowed = narrowed.required("code");

@@ -49,9 +49,9 @@ fn complaints(document: &Value, schema: &Value, instance: &Value) -> Vec<String>
 
 /// The path with an id of each kind.
 fn filled(path: &str) -> String {
-    ["agentId", "teamId", "messageId", "sessionId"].iter().fold(path.to_owned(), |path, name| {
-        path.replace(&format!("{{{name}}}"), "x")
-    })
+    ["agentId", "teamId", "messageId", "sessionId"]
+        .iter()
+        .fold(path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "x"))
 }
 
 #[test]
@@ -84,7 +84,8 @@ fn every_example_is_what_its_schema_says() {
 #[test]
 fn every_operation_has_a_name_of_its_own_words_and_an_answer_with_its_requests_id() {
     let document = shown();
-    let tags: BTreeSet<&str> = document["tags"].as_array().unwrap().iter().filter_map(|tag| tag["name"].as_str()).collect();
+    let tags: BTreeSet<&str> =
+        document["tags"].as_array().unwrap().iter().filter_map(|tag| tag["name"].as_str()).collect();
     let mut names = BTreeSet::new();
     for Operation { path, value, .. } in operations(&document) {
         assert!(names.insert(value["operationId"].as_str().unwrap().to_owned()), "{path}");

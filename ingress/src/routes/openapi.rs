@@ -16,7 +16,7 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
     get,
     path = "/api/public/openapi.json",
     operation_id = "getOpenApi",
-    tag = "Agents",
+    tag = "Document",
     summary = "Read this document",
     description = "Needs no key. `/docs` shows it to people.",
     params(CacheHeaders),
@@ -27,10 +27,8 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
     ),
 )]
 pub(crate) async fn get(headers: HeaderMap) -> Response {
-    let own = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("application/json")),
-        (header::CACHE_CONTROL, CACHE_CONTROL),
-    ];
+    let own =
+        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (header::CACHE_CONTROL, CACHE_CONTROL)];
     let mut response = if has_copy(&headers, &PUBLISHED.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
