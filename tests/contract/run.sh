@@ -78,8 +78,10 @@ curl -fsS "http://127.0.0.1:$PORT/api/public/agents/$CONTRACT_AGENT/chat" -H "X-
 CONTRACT_MESSAGE=$(sed -nE 's/^x-message-id: (msg_[0-9a-z]+).*/\1/p' "$WORK/headers")
 export CONTRACT_AGENT CONTRACT_TEAM CONTRACT_KEY CONTRACT_MESSAGE
 
+# From a file: Schemathesis leaves out the operation that it read the document from.
+curl -fsS "http://127.0.0.1:$PORT/api/public/openapi.json" -o "$WORK/openapi.json"
 "$VENV/bin/st" --config-file tests/contract/schemathesis.toml --no-color run \
-  "http://127.0.0.1:$PORT/api/public/openapi.json" --seed "$SEED" --max-examples "$EXAMPLES" \
+  "$WORK/openapi.json" --url "http://127.0.0.1:$PORT" --seed "$SEED" --max-examples "$EXAMPLES" \
   --report ndjson --report-ndjson-path "$WORK/report.ndjson" "$@"
 "$VENV/bin/python" tests/contract/figures.py "$WORK/report.ndjson"
 ! grep -q panicked "$WORK/log" || die "the service panicked"
