@@ -91,6 +91,7 @@ test_all() {
   use_mold
   stage "what this machine lacks (proxy and browser)" tests/services/install.sh edge
   embedded_part
+  stage "the API against its document (Schemathesis)" tests/contract/run.sh
   stage "deployment files" deploy/check.sh
   if [ "${SERVICES:-}" = none ]; then
     print_summary

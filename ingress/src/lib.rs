@@ -2,7 +2,8 @@
 //!
 //! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
 //! metrics), `cors` (may a page read it), `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
-//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with. `server` is the accept loop.
+//! `turn`; its reply comes back through `reply`. `admin` is what operators configure with, `openapi` what
+//! clients are told. `server` is the accept loop.
 
 mod router;
 mod state;
@@ -34,6 +35,7 @@ mod reply;
 
 mod messages;
 
+mod openapi;
 mod routes;
 
 pub mod admin;

@@ -55,7 +55,7 @@ impl FromRequestParts<AppState> for FoundMessage {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = Caller::<MessageAccess>::from_request_parts(parts, state).await?;
         let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| not_found())?;
-        let id = params.iter().find(|(name, _)| *name == "message").map(|(_, id)| id).unwrap_or_default();
+        let id = params.iter().find(|(name, _)| *name == "messageId").map(|(_, id)| id).unwrap_or_default();
         let reply: MessageId = id.parse().map_err(|_| not_found())?;
         Self::find(state, caller.org_id(), reply).await
     }

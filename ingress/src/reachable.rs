@@ -119,8 +119,8 @@ impl PathIds {
         let mut ids = Self::default();
         for (name, value) in &params {
             match name {
-                "agent" => value.clone_into(&mut ids.agent),
-                "session" => value.clone_into(&mut ids.session),
+                "agentId" => value.clone_into(&mut ids.agent),
+                "sessionId" => value.clone_into(&mut ids.session),
                 _ => {}
             }
         }

@@ -8,6 +8,7 @@ use axum::{
     routing::{delete, get, post},
 };
 use tower_http::catch_panic::CatchPanicLayer;
+use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     admin,
@@ -15,23 +16,16 @@ use crate::{
     error::{ApiError, ErrorCode},
     limits::tell_limits,
     observe::observe,
-    routes::{agent, agent_chat, conversation, message, team_chat, widget},
+    routes::{agent, agent_chat, conversation, docs, message, openapi, team_chat, widget},
     security_headers::security_headers,
     state::AppState,
 };
 
 /// The public and the administrative API.
 pub(crate) fn router(state: AppState) -> Router {
-    Router::new()
-        .route("/api/public/agents/{agent}/chat", post(agent_chat::post))
-        .route("/api/public/agents/{agent}", get(agent::get))
-        .route("/api/public/agents/{agent}/widget", get(widget::get))
-        .route("/api/public/agents/{agent}/conversations/{session}", get(conversation::get).patch(conversation::patch))
-        .route("/api/public/messages/{message}", get(message::get))
-        .route("/api/public/messages/{message}/stream", get(message::stream))
-        .route("/api/public/messages/{message}/cancel", post(message::cancel))
-        .route("/api/public/teams/{team}/chat", post(team_chat::post))
+    Router::from(public_routes())
         .merge(routes_with_empty_ids())
+        .merge(docs::routes())
         .route("/api/admin/apply", post(admin::apply_document))
         .route("/api/admin/organizations/{org}/keys/{key}", delete(admin::delete_key))
         .method_not_allowed_fallback(async || {
@@ -46,6 +40,20 @@ pub(crate) fn router(state: AppState) -> Router {
         .with_state(state)
 }
 
+/// The public routes with what the document says of them: a route is added to both or to none.
+pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
+    OpenApiRouter::new()
+        .routes(routes!(agent_chat::post))
+        .routes(routes!(team_chat::post))
+        .routes(routes!(agent::get))
+        .routes(routes!(widget::get))
+        .routes(routes!(conversation::get, conversation::patch))
+        .routes(routes!(message::get))
+        .routes(routes!(message::stream))
+        .routes(routes!(message::cancel))
+        .routes(routes!(openapi::get))
+}
+
 /// A parameter matches no empty segment, and yet an empty id has an answer of its own behind the checks of the key.
 fn routes_with_empty_ids() -> Router<AppState> {
     let conversation = get(conversation::get).patch(conversation::patch);
@@ -54,8 +62,8 @@ fn routes_with_empty_ids() -> Router<AppState> {
         .route("/api/public/agents//chat", post(agent_chat::post))
         .route("/api/public/agents//widget", get(widget::get))
         .route("/api/public/agents//conversations/", conversation.clone())
-        .route("/api/public/agents//conversations/{session}", conversation.clone())
-        .route("/api/public/agents/{agent}/conversations/", conversation)
+        .route("/api/public/agents//conversations/{sessionId}", conversation.clone())
+        .route("/api/public/agents/{agentId}/conversations/", conversation)
         .route("/api/public/teams//chat", post(team_chat::post))
 }
 

@@ -2,6 +2,7 @@
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
+use utoipa::ToSchema;
 
 use crate::ids::{AgentId, OrgId, ProviderId};
 
@@ -100,7 +101,7 @@ pub enum Status {
 }
 
 /// Colours and shapes, as CSS values.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Theme {
     /// Primary brand colour.
@@ -143,7 +144,7 @@ impl Default for Theme {
 }
 
 /// Flags of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct Features {
     /// Replies are markdown.
@@ -171,7 +172,7 @@ impl Default for Features {
 }
 
 /// Limits of an agent.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub struct AgentLimits {
     /// Longest message, in Unicode scalar values.
@@ -227,7 +228,7 @@ impl Default for WidgetSettings {
 }
 
 /// Corner of the page.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "kebab-case")]
 pub enum WidgetPosition {
     /// Bottom right.
@@ -241,7 +242,7 @@ pub enum WidgetPosition {
 }
 
 /// Size of the widget's window.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "lowercase")]
 pub enum WidgetSize {
     /// Small.
@@ -263,7 +264,7 @@ pub struct Ecommerce {
 }
 
 /// A product (specification: Rich UI).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Product {
     /// Name.

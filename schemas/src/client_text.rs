@@ -4,9 +4,17 @@ use std::{borrow::Cow, fmt, str::FromStr, sync::Arc};
 
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, schema},
+};
 
 /// Longest client-chosen identifier, in bytes.
 pub const CLIENT_TEXT_BYTES_MAX: usize = 256;
+
+/// The same rule for readers of the public document: no control character, and one that is no white space.
+const PRINTABLE: &str =
+    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Why a text cannot be a client-chosen identifier.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -84,6 +92,19 @@ macro_rules! client_text {
 
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 json_schema!({ "type": "string", "minLength": 1, "maxLength": CLIENT_TEXT_BYTES_MAX })
+            }
+        }
+
+        impl ToSchema for $name {}
+
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<schema::Schema> {
+                ObjectBuilder::new().schema_type(schema::Type::String)
+                    .description(Some("Text of the client's own: 1 to 256 bytes of UTF-8, not blank, no control characters; compared byte for byte."))
+                    .min_length(Some(1))
+                    .max_length(Some(CLIENT_TEXT_BYTES_MAX))
+                    .pattern(Some(PRINTABLE))
+                    .into()
             }
         }
     )*};

@@ -9,9 +9,16 @@ use hmac::{Hmac, KeyInit, Mac};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Serialize};
 use sha2::{Digest, Sha256};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{ObjectBuilder, RefOr, schema},
+};
 use uuid::Uuid;
 
 use crate::{base32, client_text::SessionId, secret::InstallationSecret};
+
+/// Longest id of any kind, in characters.
+const ID_CHARS_MAX: usize = 64;
 
 /// Why a text is not an id of the wanted kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -86,6 +93,21 @@ macro_rules! ids {
             fn json_schema(_: &mut SchemaGenerator) -> Schema {
                 let pattern = format!("^{}[0-9a-hjkmnp-tv-z]{{{}}}$", $prefix, $payloads * base32::ENCODED_CHARS);
                 json_schema!({ "type": "string", "pattern": pattern })
+            }
+        }
+
+        impl ToSchema for $name {}
+
+        /// The public document shows ids as what they are to clients: opaque, but for the prefix.
+        impl PartialSchema for $name {
+            fn schema() -> RefOr<schema::Schema> {
+                let example = format!("{}{}", $prefix, "7".repeat($payloads * base32::ENCODED_CHARS));
+                ObjectBuilder::new().schema_type(schema::Type::String)
+                    .description(Some(concat!("An opaque id that begins with `", $prefix, "`.")))
+                    .pattern(Some(concat!("^", $prefix, "[0-9a-z]+$")))
+                    .max_length(Some(ID_CHARS_MAX))
+                    .examples([example])
+                    .into()
             }
         }
     )*};

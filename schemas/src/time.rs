@@ -5,6 +5,10 @@ use std::{borrow::Cow, fmt};
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error};
+use utoipa::{
+    PartialSchema, ToSchema,
+    openapi::{KnownFormat, ObjectBuilder, RefOr, SchemaFormat, schema},
+};
 
 /// A point in time, in microseconds since the Unix epoch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Default)]
@@ -51,6 +55,19 @@ impl<'de> Deserialize<'de> for Timestamp {
         let text = Cow::<'de, str>::deserialize(deserializer)?;
         let date = DateTime::parse_from_rfc3339(&text).map_err(D::Error::custom)?;
         Ok(Self(date.timestamp_micros()))
+    }
+}
+
+impl ToSchema for Timestamp {}
+
+impl PartialSchema for Timestamp {
+    fn schema() -> RefOr<schema::Schema> {
+        ObjectBuilder::new()
+            .schema_type(schema::Type::String)
+            .description(Some("A point in time, RFC 3339 in UTC with microseconds."))
+            .format(Some(SchemaFormat::KnownFormat(KnownFormat::DateTime)))
+            .examples(["2026-03-14T09:26:53.589793Z"])
+            .into()
     }
 }
 

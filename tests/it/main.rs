@@ -40,6 +40,8 @@ mod parallel;
 #[cfg(test)]
 mod patch;
 #[cfg(test)]
+mod public_document;
+#[cfg(test)]
 #[cfg(feature = "real-services")]
 mod real;
 #[cfg(test)]

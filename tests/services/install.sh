@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # Installs what the test command needs and a fresh machine lacks; asks nothing and says what it does.
-# install.sh [build|edge|services|deploy|fuzz]...      default: the first three
+# install.sh [build|edge|services|deploy|contract|fuzz]...      default: the first three
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -70,6 +70,13 @@ deploy() {
   install_missing; missing=()
 }
 
+# What compares the service with its OpenAPI document.
+contract() {
+  need curl curl; need python3 python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  install_missing; missing=()
+}
+
 # What runs the fuzz targets.
 fuzz() {
   cargo fuzz --version >/dev/null 2>&1 && return 0
@@ -80,7 +87,7 @@ fuzz() {
 [ $# -gt 0 ] || set -- build edge services
 for part in "$@"; do
   case $part in
-    build | edge | services | deploy | fuzz) "$part" ;;
-    *) die "build, edge, services, deploy or fuzz, not '$part'" ;;
+    build | edge | services | deploy | contract | fuzz) "$part" ;;
+    *) die "build, edge, services, deploy, contract or fuzz, not '$part'" ;;
   esac
 done

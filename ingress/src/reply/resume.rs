@@ -33,14 +33,15 @@ impl Position {
     pub(crate) fn parse(query: &str, headers: &HeaderMap, whole_characters: bool) -> ApiResult<Self> {
         if let Some(id) = headers.get(LAST_EVENT_ID) {
             let parts = id.to_str().ok().and_then(|id| id.split_once('.'));
-            let numbers = parts.and_then(|(generation, after)| Some((generation.parse().ok()?, after.parse().ok()?)));
+            let numbers = parts.and_then(|(generation, after)| Some((digits(generation)?, digits(after)?)));
             let (generation, after) =
                 numbers.ok_or_else(|| ApiError::field("Last-Event-ID", "must be the id of an event of this reply"))?;
+            let generation = saturated(generation);
             return Ok(Self { after, generation: Some(generation), whole_characters });
         }
         Ok(Self {
             after: number(query, "after")?.unwrap_or_default(),
-            generation: number(query, "generation")?,
+            generation: number(query, "generation")?.map(saturated),
             whole_characters,
         })
     }
@@ -72,12 +73,21 @@ fn boundary_before(text: &[u8], at: usize) -> usize {
     (0..=at).rev().find(|at| !is_inside(*at)).unwrap_or_default()
 }
 
-fn number<T: std::str::FromStr>(query: &str, name: &'static str) -> ApiResult<Option<T>> {
+fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
     let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
     let Some((_, value)) = pairs.into_iter().find(|(key, _)| *key == name) else { return Ok(None) };
-    let digits = !value.is_empty() && value.bytes().all(|byte| byte.is_ascii_digit());
-    let number = if digits { value.parse().ok() } else { None };
-    number.map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
+    digits(value).map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
+}
+
+/// A whole number; more digits than fit are still a large one, behind the end of everything.
+fn digits(text: &str) -> Option<u64> {
+    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+}
+
+/// A generation that is too large to be one is another one.
+fn saturated(generation: u64) -> u32 {
+    u32::try_from(generation).unwrap_or(u32::MAX)
 }
 
 #[cfg(test)]
@@ -118,6 +128,13 @@ mod tests {
     }
 
     #[test]
+    fn a_number_of_any_length_is_a_number() {
+        let parse = |query: &str| Position::parse(query, &HeaderMap::new(), false).unwrap();
+        let position = parse("after=18446744073709551616&generation=99999999999");
+        assert_eq!((position.after, position.generation), (u64::MAX, Some(u32::MAX)));
+    }
+
+    #[test]
     fn the_last_events_id_wins_over_the_query() {
         let mut headers = HeaderMap::new();
         let parse = |query: &str, headers: &HeaderMap| {
@@ -133,8 +150,10 @@ mod tests {
         }
         headers.insert(LAST_EVENT_ID, "9.12".parse().unwrap());
         assert_eq!(parse("after=3", &headers), position(12, Some(9)));
-        headers.insert(LAST_EVENT_ID, "12".parse().unwrap());
-        assert_eq!(parse("", &headers), Err(Some("Last-Event-ID".to_owned())));
+        for id in ["12", "+9.12", "9.", "9.1.2", ""] {
+            headers.insert(LAST_EVENT_ID, id.parse().unwrap());
+            assert_eq!(parse("", &headers), Err(Some("Last-Event-ID".to_owned())), "{id}");
+        }
     }
 
     proptest! {

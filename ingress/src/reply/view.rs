@@ -9,37 +9,52 @@ use switchboard_schemas::{
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
 };
+use utoipa::ToSchema;
 
 use super::assembly::ReplyAssembly;
-use crate::state::AppState;
+use crate::{openapi::event_stream::UiSpec, state::AppState};
 
 /// A reply, as far as it is known.
-#[derive(Debug, Serialize)]
+#[derive(Debug, Serialize, ToSchema)]
+#[schema(as = Reply)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReplyView {
     message_id: MessageId,
     conversation_id: ConversationId,
+    /// Always `assistant`.
+    #[schema(pattern = "^assistant$")]
     role: &'static str,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_id: Option<AgentId>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     agent_name: Option<String>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     routing_reason: Option<String>,
     /// The text so far.
     pub(crate) content: String,
+    #[schema(nullable = false, value_type = Option<UiSpec>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ui_spec: Option<Value>,
     status: ReplyStatus,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<FinishReason>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<Usage>,
+    /// Milliseconds.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     response_time: Option<u64>,
     created_at: Timestamp,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
+    // Told as a wide number: the usual 32 bits of generated clients have a sign.
+    #[schema(nullable = false, value_type = Option<u64>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
 }

@@ -10,12 +10,18 @@ use switchboard_schemas::{
     agent::{Agent, AgentLimits, Features, Theme},
     ids::AgentId,
 };
+use utoipa::ToSchema;
 
-use crate::reachable::{AgentRead, ReachableAgent};
+use crate::{
+    openapi::{parameters::AgentPath, problems::AgentReadProblems},
+    reachable::{AgentRead, ReachableAgent},
+};
 
-#[derive(Serialize)]
+/// What everyone may know of an agent.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Agent)]
 #[serde(rename_all = "camelCase")]
-struct AgentView<'a> {
+pub(crate) struct AgentView<'a> {
     id: &'a AgentId,
     name: &'a str,
     description: &'a str,
@@ -27,6 +33,16 @@ struct AgentView<'a> {
 }
 
 /// Serves the route.
+#[utoipa::path(
+    get,
+    path = "/api/public/agents/{agentId}",
+    operation_id = "getAgent",
+    tag = "Agents",
+    summary = "Read an agent's public configuration",
+    description = "Needs the scope `config`.",
+    params(AgentPath),
+    responses((status = 200, description = "The configuration.", body = AgentView), AgentReadProblems),
+)]
 pub(crate) async fn get(reached: ReachableAgent<AgentRead>) -> Response {
     Json(AgentView::of(&reached.agent)).into_response()
 }

@@ -13,14 +13,39 @@ use crate::{
     error::ApiResult,
     idempotency::Repeat,
     observe::ArrivedAt,
+    openapi::{
+        bodies::{Accepted, ChatRequest},
+        parameters::{AgentPath, ChatHeaders, OriginHeader},
+        problems::AgentChatProblems,
+    },
     publish::TurnJob,
     reachable::{AgentChat, ReachableAgent},
-    reply::{Asked, respond, shape::ReplyShape},
+    reply::{Asked, respond, shape::ReplyShape, view::ReplyView},
     state::AppState,
     turn::{ChatBody, TurnContext},
 };
 
 /// Serves the route.
+#[utoipa::path(
+    post,
+    path = "/api/public/agents/{agentId}/chat",
+    operation_id = "chatWithAgent",
+    tag = "Chat",
+    summary = "Send a message to an agent",
+    description = "Needs the scope `chat`. Messages with the same `sessionId` continue one conversation; a message that \
+        comes while another is answered waits its turn.",
+    params(AgentPath, ChatHeaders, OriginHeader),
+    request_body(content = ChatRequest, content_type = "application/json"),
+    responses(
+        (
+            status = 200,
+            description = "The reply, in the shape that `Accept` or `stream` asks for.",
+            content((String = "text/plain"), (ReplyView = "application/json"), (String = "text/event-stream")),
+        ),
+        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = Accepted),
+        AgentChatProblems,
+    ),
+)]
 pub(crate) async fn post(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,

@@ -21,11 +21,29 @@ use crate::{
     body::{self, BodyLimits},
     client_address::CountedAddress,
     error::ApiResult,
+    openapi::{
+        bodies::{Changed, ConversationChanges},
+        parameters::{ConversationChoice, ConversationPath, PageQuery},
+        problems::{ConversationChangeProblems, ConversationReadProblems},
+    },
     reachable::{ConversationAccess, ReachableAgent},
     state::AppState,
 };
 
 /// Reads a page of the history.
+#[utoipa::path(
+    get,
+    path = "/api/public/agents/{agentId}/conversations/{sessionId}",
+    operation_id = "getConversation",
+    tag = "Conversations",
+    summary = "Read the history of a session",
+    description = "Needs the scope `conversations`. Oldest first. `activeMessageId` names a reply that is being made.",
+    params(ConversationPath, PageQuery, ConversationChoice),
+    responses(
+        (status = 200, description = "The conversation and a page of it.", body = ConversationView),
+        ConversationReadProblems,
+    ),
+)]
 pub(crate) async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
@@ -41,6 +59,20 @@ pub(crate) async fn get(
 }
 
 /// Changes metadata, all or nothing.
+#[utoipa::path(
+    patch,
+    path = "/api/public/agents/{agentId}/conversations/{sessionId}",
+    operation_id = "updateConversation",
+    tag = "Conversations",
+    summary = "Change what is known of a conversation",
+    description = "Needs the scope `conversations`. All fields are optional; all of them are changed or none.",
+    params(ConversationPath, ConversationChoice),
+    request_body(content = ConversationChanges, content_type = "application/json"),
+    responses(
+        (status = 200, description = "What was changed.", body = Changed),
+        ConversationChangeProblems,
+    ),
+)]
 pub(crate) async fn patch(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,

@@ -5,10 +5,13 @@ use serde_json::{Map, Value};
 use switchboard_schemas::{
     agent::Agent,
     client_text::SessionId,
-    conversation::{Author, Conversation, FinishReason, Message, ReplyFacts, ReplyStatus},
+    conversation::{Author, Conversation, FinishReason, Message, ReplyStatus},
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
+use utoipa::ToSchema;
+
+use crate::openapi::event_stream::UiSpec;
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 100;
@@ -42,23 +45,32 @@ fn whole_number(text: &str) -> Option<u64> {
 }
 
 /// A conversation and a page of its messages.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Conversation)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct ConversationView<'a> {
+pub(crate) struct ConversationView<'a> {
     id: &'a ConversationId,
     session_id: &'a SessionId,
     agent_id: &'a AgentId,
     agent_name: &'a str,
+    /// Oldest first.
     messages: Vec<MessageView<'a>>,
+    /// Messages in this answer.
     message_count: usize,
+    /// Messages in the conversation.
     total_messages: u64,
     limit: u32,
     offset: u64,
+    /// Whether messages follow this page.
     has_more: bool,
+    /// The reply that is being made.
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     active_message_id: Option<&'a MessageId>,
     created_at: Timestamp,
     updated_at: Timestamp,
+    /// What is known of the visitor, and what clients attached.
+    #[schema(value_type = Object)]
     metadata: Map<String, Value>,
 }
 
@@ -86,55 +98,70 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-#[derive(Serialize)]
-struct MessageView<'a> {
-    id: &'a MessageId,
-    role: &'static str,
-    content: &'a str,
-    timestamp: Timestamp,
-    #[serde(flatten)]
-    reply: Option<ReplyView<'a>>,
+/// A message.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Message)]
+#[serde(tag = "role", rename_all = "lowercase")]
+enum MessageView<'a> {
+    User(UserMessageView<'a>),
+    Assistant(AssistantMessageView<'a>),
 }
 
-#[derive(Serialize)]
+/// What a visitor said.
+#[derive(Serialize, ToSchema)]
+#[schema(as = UserMessage)]
+struct UserMessageView<'a> {
+    id: &'a MessageId,
+    content: &'a str,
+    timestamp: Timestamp,
+}
+
+/// What an agent answered.
+#[derive(Serialize, ToSchema)]
+#[schema(as = AssistantMessage)]
 #[serde(rename_all = "camelCase")]
-struct ReplyView<'a> {
+struct AssistantMessageView<'a> {
+    id: &'a MessageId,
+    content: &'a str,
+    timestamp: Timestamp,
+    /// Tokens of the reply.
     tokens: u64,
+    /// Milliseconds.
     response_time: u64,
     status: ReplyStatus,
     agent_id: &'a AgentId,
     agent_name: &'a str,
     model: &'a str,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     finish_reason: Option<FinishReason>,
+    #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     routing_reason: Option<&'a str>,
+    #[schema(nullable = false, value_type = Option<UiSpec>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     ui_spec: Option<&'a Value>,
 }
 
 impl<'a> MessageView<'a> {
     fn new(message: &'a Message) -> Self {
-        let (role, reply) = match &message.author {
-            Author::User => ("user", None),
-            Author::Assistant(facts) => ("assistant", Some(ReplyView::new(facts))),
-        };
-        Self { id: &message.id, role, content: &message.content, timestamp: message.created_at, reply }
-    }
-}
-
-impl<'a> ReplyView<'a> {
-    fn new(facts: &'a ReplyFacts) -> Self {
-        Self {
-            tokens: facts.usage.completion_tokens,
-            response_time: facts.response_time_ms,
-            status: facts.status,
-            agent_id: &facts.agent_id,
-            agent_name: &facts.agent_name,
-            model: &facts.model,
-            finish_reason: facts.finish_reason,
-            routing_reason: facts.routing_reason.as_deref(),
-            ui_spec: facts.ui_spec.as_ref(),
+        let (id, content, timestamp) = (&message.id, message.content.as_str(), message.created_at);
+        match &message.author {
+            Author::User => Self::User(UserMessageView { id, content, timestamp }),
+            Author::Assistant(facts) => Self::Assistant(AssistantMessageView {
+                id,
+                content,
+                timestamp,
+                tokens: facts.usage.completion_tokens,
+                response_time: facts.response_time_ms,
+                status: facts.status,
+                agent_id: &facts.agent_id,
+                agent_name: &facts.agent_name,
+                model: &facts.model,
+                finish_reason: facts.finish_reason,
+                routing_reason: facts.routing_reason.as_deref(),
+                ui_spec: facts.ui_spec.as_ref(),
+            }),
         }
     }
 }

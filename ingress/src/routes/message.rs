@@ -15,7 +15,11 @@ use crate::{
     error::{ApiError, ApiResult},
     messages::FoundMessage,
     observe::ArrivedAt,
-    reply::{Asked, follower::Follower, respond, resume::Position, shape::ReplyShape},
+    openapi::{
+        parameters::{MessagePath, OriginHeader, ResumeHeaders, ResumeQuery},
+        problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
+    },
+    reply::{Asked, follower::Follower, respond, resume::Position, shape::ReplyShape, view::ReplyView},
     state::AppState,
 };
 
@@ -25,11 +29,34 @@ const CANCEL_WAIT: Duration = Duration::from_secs(2);
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
 /// Shows the message.
+#[utoipa::path(
+    get,
+    path = "/api/public/messages/{messageId}",
+    operation_id = "getMessage",
+    tag = "Messages",
+    summary = "Read a reply",
+    description = "Needs the scope `chat`. Also while it is being made: `content` is the text so far.",
+    params(MessagePath),
+    responses((status = 200, description = "The reply, as far as it is.", body = ReplyView), MessageReadProblems),
+)]
 pub(crate) async fn get(State(state): State<AppState>, found: FoundMessage) -> ApiResult<Response> {
     Ok(Json(found.view(&state).await?).into_response())
 }
 
 /// Gives out the reply from a byte on, as it is stored or as it is made.
+#[utoipa::path(
+    get,
+    path = "/api/public/messages/{messageId}/stream",
+    operation_id = "streamMessage",
+    tag = "Messages",
+    summary = "Follow a reply from a byte on",
+    description = "Needs the scope `chat`. Live or stored, as text or as events; it always ends.",
+    params(MessagePath, ResumeQuery, ResumeHeaders, OriginHeader),
+    responses(
+        (status = 200, description = "The rest of the reply.", content((String = "text/plain"), (String = "text/event-stream"))),
+        MessageStreamProblems,
+    ),
+)]
 pub(crate) async fn stream(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
@@ -47,6 +74,16 @@ pub(crate) async fn stream(
 }
 
 /// Stops the reply, and shows what became of it.
+#[utoipa::path(
+    post,
+    path = "/api/public/messages/{messageId}/cancel",
+    operation_id = "cancelMessage",
+    tag = "Messages",
+    summary = "Stop a reply",
+    description = "Needs the scope `chat`. The text so far stays; a reply that is final already stays as it is.",
+    params(MessagePath, OriginHeader),
+    responses((status = 200, description = "What became of it.", body = ReplyView), MessageCancelProblems),
+)]
 pub(crate) async fn cancel(
     State(state): State<AppState>,
     headers: HeaderMap,

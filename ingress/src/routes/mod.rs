@@ -6,6 +6,8 @@ pub(crate) mod conversation;
 mod conversation_lookup;
 mod conversation_page;
 mod conversation_patch;
+pub(crate) mod docs;
 pub(crate) mod message;
+pub(crate) mod openapi;
 pub(crate) mod team_chat;
 pub(crate) mod widget;

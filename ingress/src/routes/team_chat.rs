@@ -17,14 +17,39 @@ use crate::{
     error::{ApiError, ApiResult, ErrorCode},
     idempotency::Repeat,
     observe::ArrivedAt,
+    openapi::{
+        bodies::{Accepted, TeamChatRequest},
+        parameters::{ChatHeaders, TeamPath},
+        problems::TeamChatProblems,
+    },
     publish::TurnJob,
     reachable_team::ReachableTeam,
-    reply::{Asked, respond, shape::ReplyShape},
+    reply::{Asked, respond, shape::ReplyShape, view::ReplyView},
     state::AppState,
     turn::{ChatBody, TurnContext},
 };
 
 /// Serves the route.
+#[utoipa::path(
+    post,
+    path = "/api/public/teams/{teamId}/chat",
+    operation_id = "chatWithTeam",
+    tag = "Chat",
+    summary = "Send a message to a team",
+    description = "Needs the scope `chat`. The team's routing chooses who answers, and stays with it until the topic \
+        changes. Where no code is listed for a status, the error has none.",
+    params(TeamPath, ChatHeaders),
+    request_body(content = TeamChatRequest, content_type = "application/json"),
+    responses(
+        (
+            status = 200,
+            description = "The reply, in the shape that `Accept` or `stream` asks for.",
+            content((String = "text/plain"), (ReplyView = "application/json"), (String = "text/event-stream")),
+        ),
+        (status = 202, description = "Accepted; the reply comes later (`Prefer: respond-async`).", body = Accepted),
+        TeamChatProblems,
+    ),
+)]
 pub(crate) async fn post(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,

@@ -9,12 +9,18 @@ use switchboard_schemas::{
     agent::{Agent, WidgetPosition, WidgetSize},
     ids::AgentId,
 };
+use utoipa::ToSchema;
 
-use crate::reachable::{ReachableAgent, WidgetRead};
+use crate::{
+    openapi::{parameters::AgentPath, problems::AgentReadProblems},
+    reachable::{ReachableAgent, WidgetRead},
+};
 
-#[derive(Serialize)]
+/// What the embedded widget starts with.
+#[derive(Serialize, ToSchema)]
+#[schema(as = Widget)]
 #[serde(rename_all = "camelCase")]
-struct WidgetView<'a> {
+pub(crate) struct WidgetView<'a> {
     id: &'a AgentId,
     name: &'a str,
     description: &'a str,
@@ -24,7 +30,9 @@ struct WidgetView<'a> {
     widget: SettingsView<'a>,
 }
 
-#[derive(Serialize)]
+/// The colours that the widget begins with.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WidgetTheme)]
 #[serde(rename_all = "camelCase")]
 struct ThemeView<'a> {
     primary_color: &'a str,
@@ -32,7 +40,9 @@ struct ThemeView<'a> {
     text_color: &'a str,
 }
 
-#[derive(Serialize)]
+/// How the widget looks and what it offers.
+#[derive(Serialize, ToSchema)]
+#[schema(as = WidgetSettings)]
 #[serde(rename_all = "camelCase")]
 struct SettingsView<'a> {
     position: WidgetPosition,
@@ -53,6 +63,16 @@ struct SettingsView<'a> {
 }
 
 /// Serves the route.
+#[utoipa::path(
+    get,
+    path = "/api/public/agents/{agentId}/widget",
+    operation_id = "getWidget",
+    tag = "Agents",
+    summary = "Read what the widget starts with",
+    description = "Needs the scope `config` or `chat`.",
+    params(AgentPath),
+    responses((status = 200, description = "The configuration.", body = WidgetView), AgentReadProblems),
+)]
 pub(crate) async fn get(reached: ReachableAgent<WidgetRead>) -> Response {
     let agent = &reached.agent;
     let theme = &agent.settings.theme;

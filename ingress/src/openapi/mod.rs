@@ -1,0 +1,146 @@
+//! The public API as an OpenAPI 3.1 document. Paths, parameters and answers stand at the handlers and come in with the
+//! routes themselves, so that neither can lack what the other has; what operations share is added here.
+
+pub(crate) mod bodies;
+pub(crate) mod event_stream;
+mod examples;
+mod headers;
+mod links;
+pub(crate) mod parameters;
+pub(crate) mod problems;
+#[cfg(test)]
+mod tests;
+
+use std::{fmt::Write, sync::LazyLock};
+
+use bytes::Bytes;
+use sha2::{Digest, Sha256};
+use utoipa::{
+    ToSchema,
+    openapi::{
+        Components, InfoBuilder, LicenseBuilder, OpenApi, RefOr, Schema, SecurityRequirement,
+        content::Content,
+        example::ExampleBuilder,
+        path::Operation,
+        security::{ApiKey, ApiKeyValue, HttpAuthScheme, HttpBuilder, SecurityScheme},
+        server::ServerBuilder,
+        tag::TagBuilder,
+    },
+};
+
+use crate::router::public_routes;
+
+const DESCRIPTION: &str = include_str!("description.md");
+const TAGS: [(&str, &str); 5] = [
+    ("Chat", "Send a message, read the reply."),
+    ("Messages", "One reply: read again, followed or stopped."),
+    ("Conversations", "History, and what is known of a visitor."),
+    ("Agents", "What everyone may know of an agent."),
+    ("Document", "All of this, for programs."),
+];
+/// Settings that have defaults in an operator's document and are all there in every answer.
+const ALWAYS_WHOLE: [&str; 4] = ["Theme", "Features", "AgentLimits", "Product"];
+/// Characters of the entity tag: enough that two versions never share one.
+const ETAG_CHARS: usize = 32;
+
+/// The document as it is served.
+pub(crate) struct PublishedDocument {
+    /// JSON.
+    pub(crate) body: Bytes,
+    /// Names this version of it.
+    pub(crate) etag: String,
+}
+
+/// Made once: it depends on nothing but the program.
+pub(crate) static PUBLISHED: LazyLock<PublishedDocument> = LazyLock::new(|| {
+    let body = Bytes::from(serde_json::to_vec(&document()).unwrap_or_default());
+    let mut hash = String::new();
+    for byte in Sha256::digest(&body) {
+        // Writing into a string cannot fail.
+        let _ = write!(hash, "{byte:02x}");
+    }
+    hash.truncate(ETAG_CHARS);
+    PublishedDocument { body, etag: format!("\"{hash}\"") }
+});
+
+/// The document of all public routes.
+pub(crate) fn document() -> OpenApi {
+    let mut document = public_routes().into_openapi();
+    describe_api(&mut document);
+    add_schemas(document.components.get_or_insert_with(Components::new));
+    headers::add(&mut document);
+    for operation in document.paths.paths.values_mut().flat_map(headers::operations) {
+        add_examples(operation);
+        links::add(operation);
+    }
+    document
+}
+
+fn describe_api(document: &mut OpenApi) {
+    document.info = InfoBuilder::new()
+        .title("Switchboard public API")
+        .version(env!("CARGO_PKG_VERSION"))
+        .description(Some(DESCRIPTION))
+        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .build();
+    // Wherever the document was read: an installation is not told its own address.
+    document.servers = Some(vec![ServerBuilder::new().url("/").description(Some("This installation.")).build()]);
+    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
+    document.tags = Some(tags.into());
+
+    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("svc_live_…");
+    let bearer = bearer.description(Some("The API key, preferred.")).build();
+    let header = ApiKeyValue::with_description("X-API-Key", "The API key, in a header of its own.");
+    let components = document.components.get_or_insert_with(Components::new);
+    components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
+    components.add_security_scheme("apiKey", SecurityScheme::ApiKey(ApiKey::Header(header)));
+    let schemes = ["bearer", "apiKey"].map(|scheme| SecurityRequirement::new(scheme, Vec::<String>::new()));
+    document.security = Some(schemes.into());
+}
+
+fn add_schemas(components: &mut Components) {
+    register::<problems::Problem>(components);
+    register::<event_stream::StartEvent>(components);
+    register::<event_stream::DeltaEvent>(components);
+    register::<event_stream::UiSpec>(components);
+    register::<event_stream::ToolEvent>(components);
+    register::<event_stream::DoneEvent>(components);
+    for name in ALWAYS_WHOLE {
+        if let Some(RefOr::T(Schema::Object(object))) = components.schemas.get_mut(name) {
+            object.required = object.properties.keys().cloned().collect();
+        }
+    }
+}
+
+fn register<T: ToSchema>(components: &mut Components) {
+    let mut schemas = vec![(T::name().into_owned(), T::schema())];
+    T::schemas(&mut schemas);
+    components.schemas.extend(schemas);
+}
+
+fn add_examples(operation: &mut Operation) {
+    let id = operation.operation_id.clone().unwrap_or_default();
+    if let Some(RefOr::T(body)) = &mut operation.request_body {
+        for content in body.content.values_mut().filter_map(owned) {
+            content.examples.extend(examples::requests(&id).into_iter().map(|(name, value)| {
+                let example = ExampleBuilder::new().value(Some(value)).build();
+                (name.to_owned(), RefOr::T(example))
+            }));
+        }
+    }
+    for (status, response) in &mut operation.responses.responses {
+        let RefOr::T(response) = response else { continue };
+        for (media_type, content) in &mut response.content {
+            if let Some(content) = owned(content) {
+                content.example = examples::answer(&id, status, media_type);
+            }
+        }
+    }
+}
+
+fn owned(content: &mut RefOr<Content>) -> Option<&mut Content> {
+    match content {
+        RefOr::T(content) => Some(content),
+        RefOr::Ref(_) => None,
+    }
+}

@@ -1,0 +1,41 @@
+//! `/docs`: a page that shows the OpenAPI document to people. All of it is in the program, and its policy lets the browser
+//! load nothing from anywhere else.
+
+use axum::{
+    Router,
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use http::{HeaderValue, header};
+
+use crate::state::AppState;
+
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; \
+     form-action 'none'; frame-ancestors 'none'",
+);
+/// Asked for again each time, because its files change with the program and have no version in their names.
+const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
+
+const PAGE: &str = include_str!("../assets/docs.html");
+const STYLE: &str = include_str!("../assets/docs.css");
+const SCRIPT: &str = include_str!("../assets/docs.js");
+
+/// The page and its two files; they need no key.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/docs", get(async || asset("text/html; charset=utf-8", PAGE)))
+        // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
+        .route("/docs/", get(async || Redirect::permanent("../docs")))
+        .route("/docs/docs.css", get(async || asset("text/css; charset=utf-8", STYLE)))
+        .route("/docs/docs.js", get(async || asset("text/javascript; charset=utf-8", SCRIPT)))
+}
+
+fn asset(media_type: &'static str, text: &'static str) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CACHE_CONTROL, CACHE_CONTROL),
+    ];
+    (headers, text).into_response()
+}

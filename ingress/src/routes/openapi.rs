@@ -1,0 +1,65 @@
+//! `GET /api/public/openapi.json`: the document of all of this, for programs. It needs no key.
+
+use axum::{
+    body::Body,
+    response::{IntoResponse, Response},
+};
+use http::{HeaderMap, HeaderValue, StatusCode, header};
+
+use crate::openapi::{PUBLISHED, parameters::CacheHeaders};
+
+/// Kept by caches and asked for again each time: a new version of the program may have another.
+const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
+
+/// Serves the route.
+#[utoipa::path(
+    get,
+    path = "/api/public/openapi.json",
+    operation_id = "getOpenApi",
+    tag = "Document",
+    summary = "Read this document",
+    description = "Needs no key. `/docs` shows it to people.",
+    params(CacheHeaders),
+    security(()),
+    responses(
+        (status = 200, description = "This document.", body = Object, content_type = "application/json"),
+        (status = 304, description = "The copy at hand is this version."),
+    ),
+)]
+pub(crate) async fn get(headers: HeaderMap) -> Response {
+    let own =
+        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (header::CACHE_CONTROL, CACHE_CONTROL)];
+    let mut response = if has_copy(&headers, &PUBLISHED.etag) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        (own, Body::from(PUBLISHED.body.clone())).into_response()
+    };
+    response.headers_mut().insert(header::CACHE_CONTROL, CACHE_CONTROL);
+    if let Ok(etag) = HeaderValue::from_str(&PUBLISHED.etag) {
+        response.headers_mut().insert(header::ETAG, etag);
+    }
+    response
+}
+
+/// Compared weakly, as the standard has it for reads: a proxy that compresses marks the tag as weak.
+pub(super) fn has_copy(headers: &HeaderMap, etag: &str) -> bool {
+    let values = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
+    tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_copy_is_recognized_in_a_list_and_when_a_proxy_weakened_its_tag() {
+        let has = |value: &str| {
+            let mut headers = HeaderMap::new();
+            headers.insert(header::IF_NONE_MATCH, value.parse().unwrap());
+            has_copy(&headers, "\"a\"")
+        };
+        assert!(has("\"a\"") && has("\"b\", \"a\"") && has("W/\"a\"") && has("*"));
+        assert!(!has("\"b\"") && !has("a") && !has(""));
+    }
+}

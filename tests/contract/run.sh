@@ -1,0 +1,87 @@
+#!/usr/bin/env bash
+# Sends what the OpenAPI document allows, and what it does not allow, to a running service and compares every answer with
+# the document (Schemathesis). The service is the built program, embedded, with a model that answers at once.
+# run.sh [OPTION OF schemathesis run]...
+set -euo pipefail
+cd "$(dirname "$0")/../.."
+ROOT=$PWD
+. tests/services/common.sh
+# The same cases in every run: a failure is to be seen again.
+SEED=20260314
+# Ids follow from it, so that they are the same in every run too.
+SECRET=c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00c0ffee00
+EXAMPLES=${CONTRACT_EXAMPLES:-100}
+VENV=$ROOT/target/contract
+
+# A broken installation has no mark and is made anew, and so is one of other versions.
+install() {
+  local wanted
+  wanted=$(sha256sum <tests/contract/requirements.txt)
+  [ "$(cat "$VENV/complete" 2>/dev/null)" = "$wanted" ] && return 0
+  tests/services/install.sh contract
+  say "fetching Schemathesis (once, into $VENV)"
+  rm -rf "$VENV"
+  python3 -m venv "$VENV"
+  retry 3 "$VENV/bin/pip" install --quiet --disable-pip-version-check -r tests/contract/requirements.txt \
+    || die "pip could not fetch Schemathesis"
+  printf '%s\n' "$wanted" >"$VENV/complete"
+}
+
+target_directory() {
+  cargo metadata --locked --no-deps --format-version 1 | "$VENV/bin/python" -c 'import json, sys; print(json.load(sys.stdin)["target_directory"])'
+}
+
+WORK=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-contract.XXXXXX")
+pids=()
+finish() {
+  local status=$?
+  [ ${#pids[@]} = 0 ] || kill "${pids[@]}" 2>/dev/null || true
+  wait || true
+  if [ $status != 0 ] && [ -f "$WORK/log" ]; then grep -E 'WARN|ERROR|panicked' "$WORK/log" | tail -n 20 >&2 || true; fi
+  rm -rf "$WORK"
+}
+trap finish EXIT
+
+# start_service BINARY FIRST_PORT : the public API on that port, its private port and the model on the next two
+start_service() {
+  local binary=$1 port=$2
+  "$VENV/bin/python" tests/contract/model.py "$((port + 2))" & pids+=($!)
+  # What a caller has set must not reach this service: it would be another one on another machine.
+  env -i PATH="$PATH" HOME="$HOME" RUST_LOG=warn \
+    SWITCHBOARD__DEMO=false SWITCHBOARD__SECRET="$SECRET" SWITCHBOARD__DATA_DIR="$WORK/data" SWITCHBOARD__ADMIN__TOKEN="$TOKEN" \
+    SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE=0 SWITCHBOARD__INGRESS__UNKNOWN_SESSIONS_PER_MINUTE=0 \
+    SWITCHBOARD__INGRESS__LISTEN="127.0.0.1:$port" SWITCHBOARD__OPS__LISTEN="127.0.0.1:$((port + 1))" \
+    OPENAI_BASE_URL="http://127.0.0.1:$((port + 2))/v1" OPENAI_API_KEY=sk-contract OPENAI_MODEL=contract \
+    "$binary" serve >"$WORK/log" 2>&1 & pids+=($!)
+  wait_for 60 "${pids[-1]}" "$WORK/log" curl -fsS "http://127.0.0.1:$((port + 1))/readyz" || die "the service does not become ready"
+}
+
+# id LIST NAME FIELD : of the answer to the applied document
+id() { "$VENV/bin/python" -c 'import json, sys
+items = json.load(open(sys.argv[1]))["organizations"][0][sys.argv[2]]
+print(items[0][sys.argv[3]])' "$WORK/applied.json" "$1" "$2"; }
+
+install
+cargo build --locked --workspace --quiet
+BINARY=$(target_directory)/debug/switchboard
+TOKEN=$(head -c 24 /dev/urandom | base64 | tr '+/' '-_')
+PORT=$(free_ports 3)
+# The program is copied, because a build that begins meanwhile would replace it.
+cp "$BINARY" "$WORK/switchboard"
+start_service "$WORK/switchboard" "$PORT"
+curl -fsS "http://127.0.0.1:$PORT/api/admin/apply" -H "Authorization: Bearer $TOKEN" -H 'Content-Type: application/json' \
+  --data-binary @tests/contract/organization.json >"$WORK/applied.json"
+CONTRACT_AGENT=$(id agents id) CONTRACT_TEAM=$(id teams id) CONTRACT_KEY=$(id keys value)
+# A conversation to read and a reply to follow.
+curl -fsS "http://127.0.0.1:$PORT/api/public/agents/$CONTRACT_AGENT/chat" -H "X-API-Key: $CONTRACT_KEY" \
+  -H 'Content-Type: application/json' -d '{"message": "Do you ship?", "sessionId": "contract"}' -D "$WORK/headers" -o "$WORK/reply"
+CONTRACT_MESSAGE=$(sed -nE 's/^x-message-id: (msg_[0-9a-z]+).*/\1/p' "$WORK/headers")
+export CONTRACT_AGENT CONTRACT_TEAM CONTRACT_KEY CONTRACT_MESSAGE
+
+# From a file: Schemathesis leaves out the operation that it read the document from.
+curl -fsS "http://127.0.0.1:$PORT/api/public/openapi.json" -o "$WORK/openapi.json"
+"$VENV/bin/st" --config-file tests/contract/schemathesis.toml --no-color run \
+  "$WORK/openapi.json" --url "http://127.0.0.1:$PORT" --seed "$SEED" --max-examples "$EXAMPLES" \
+  --report ndjson --report-ndjson-path "$WORK/report.ndjson" "$@"
+"$VENV/bin/python" tests/contract/figures.py "$WORK/report.ndjson"
+! grep -q panicked "$WORK/log" || die "the service panicked"
