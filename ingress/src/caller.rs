@@ -1,22 +1,21 @@
-//! Who calls: the step that turns a key into the right to go on. A handler whose signature holds a [`Caller`] cannot
-//! run for anyone else.
+//! Who calls: the step that turns a key or a visitor token into the right to go on. A handler whose signature holds a
+//! [`Caller`] cannot run for anyone else.
 
-use std::{marker::PhantomData, sync::Arc};
+use std::marker::PhantomData;
 
 use axum::extract::FromRequestParts;
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use switchboard_schemas::{
-    api_key::{ApiKey, ApiKeyHash, ApiKeyText, Scope},
-    ids::{KeyId, OrgId},
-    time::Timestamp,
+    api_key::Scope,
+    client_text::{SessionId, VisitorId},
+    ids::{AgentId, ConversationId, KeyId, OrgId},
     turn::Source,
 };
 
 use crate::{
-    client_address::CountedAddress,
+    credential::{Credential, VisitorCredential},
     error::{ApiError, ApiResult, ErrorCode},
-    key_headers::{SuppliedKey, supplied_key},
-    limits::{Bucket, Limits, LimitsTold},
+    limits::{Bucket, LimitsTold},
     state::AppState,
 };
 
@@ -26,6 +25,8 @@ pub(crate) trait Purpose: Send + Sync + 'static {
     const BUCKET: Bucket;
     /// Any one of these.
     const SCOPES: &'static [Scope];
+    /// Whether a visitor token opens it too.
+    const OPEN_TO_VISITORS: bool;
     /// Whether an inactive agent refuses.
     const NEEDS_ACTIVE: bool;
     /// Whether the page's origin counts.
@@ -36,7 +37,7 @@ pub(crate) trait Purpose: Send + Sync + 'static {
 
 /// A caller who may do `P`.
 pub(crate) struct Caller<P> {
-    key: Arc<ApiKey>,
+    credential: Credential,
     told: LimitsTold,
     purpose: PhantomData<P>,
 }
@@ -44,12 +45,57 @@ pub(crate) struct Caller<P> {
 impl<P> Caller<P> {
     /// The organization that the caller belongs to.
     pub(crate) fn org_id(&self) -> &OrgId {
-        &self.key.org_id
+        self.credential.org_id()
     }
 
-    /// The key that was used.
-    pub(crate) fn key_id(&self) -> &KeyId {
-        &self.key.id
+    /// The key that was used, or that the visitor token was made with; none for a token that a page got by itself.
+    pub(crate) fn key_id(&self) -> Option<&KeyId> {
+        self.credential.key_id()
+    }
+
+    /// Who repeats a request with an `Idempotency-Key`: a key, or a visitor, so that no visitor meets another's.
+    pub(crate) fn sender(&self) -> &str {
+        match &self.credential {
+            Credential::Key(key) => key.id.as_str(),
+            Credential::Visitor(visitor) => visitor.claims.visitor_id.as_str(),
+        }
+    }
+
+    /// The visitor whose token was used.
+    pub(crate) fn visitor_id(&self) -> Option<&VisitorId> {
+        self.visitor().map(|visitor| &visitor.claims.visitor_id)
+    }
+
+    /// The caller's own conversation of this session with an agent.
+    pub(crate) fn conversation(&self, agent: &AgentId, session: &SessionId) -> ConversationId {
+        match self.visitor_id() {
+            None => ConversationId::of_agent(self.org_id(), agent, session),
+            Some(visitor) => ConversationId::of_visitor(self.org_id(), agent, visitor, session),
+        }
+    }
+
+    /// Whether the caller may know of this conversation: a key of its organization's all, a visitor of its own.
+    pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
+        self.visitor().is_none_or(|VisitorCredential { claims, .. }| {
+            conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
+        })
+    }
+
+    /// Refuses a visitor token that was made for another agent, whether the one in the path exists or not: what a token
+    /// is not made for lies outside its scope, and the answer must not tell which agents there are. It stands behind the
+    /// empty id, which says nothing about anybody, and before the look for the agent.
+    pub(crate) fn check_agent(&self, agent: &str) -> ApiResult<()> {
+        match self.visitor() {
+            Some(visitor) if visitor.claims.agent_id.as_str() != agent => {
+                Err(ApiError::new(ErrorCode::InsufficientScope, "the visitor token was made for another agent"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Refuses a visitor token on another page than the one that it was made for.
+    pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
+        self.visitor().map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
     }
 
     /// What the answer will say of limits.
@@ -59,7 +105,17 @@ impl<P> Caller<P> {
 
     /// Where its messages come from.
     pub(crate) const fn source(&self) -> Source {
-        Source::Api
+        match self.credential {
+            Credential::Key(_) => Source::Api,
+            Credential::Visitor(_) => Source::Widget,
+        }
+    }
+
+    const fn visitor(&self) -> Option<&VisitorCredential> {
+        match &self.credential {
+            Credential::Key(_) => None,
+            Credential::Visitor(visitor) => Some(visitor),
+        }
     }
 }
 
@@ -67,48 +123,26 @@ impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let key = known_key(parts, state).await?;
-        let told = LimitsTold::of(&parts.extensions);
-        // Compared at each request and never kept as a verdict: the second counts.
-        if key.is_expired(Timestamp::now()) {
-            Limits::tell_policy(&key, P::BUCKET, &told);
-            return Err(ApiError::new(ErrorCode::ExpiredApiKey, "the API key has expired"));
-        }
-        tracing::Span::current().record("key.id", key.id.as_str()).record("org.id", key.org_id.as_str());
-        state.limits.admit_key(&key, P::BUCKET, &told).await?;
-        if !P::SCOPES.iter().any(|scope| key.allows(*scope)) {
-            return Err(ApiError::new(ErrorCode::InsufficientScope, "the API key lacks the scope of this endpoint"));
-        }
-        Ok(Self { key, told, purpose: PhantomData })
-    }
-}
-
-async fn known_key(parts: &mut Parts, state: &AppState) -> ApiResult<Arc<ApiKey>> {
-    let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
-    // The checksum is looked at here, so that blind guesses cost no read.
-    let text = match supplied_key(&parts.headers) {
-        SuppliedKey::Text(text) => text.parse::<ApiKeyText>().ok(),
-        SuppliedKey::Unusable => None,
-        SuppliedKey::Missing => {
+        let Some(credential) = Credential::supplied(parts, state).await? else {
             let hint = "send the API key as `Authorization: Bearer …` or `X-API-Key: …`";
             return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
-        }
-    };
-    if let Some(text) = text
-        && let Some(key) = existing_key(&text.hash(&state.secret), address.as_deref(), state).await?
-    {
-        return Ok(key);
+        };
+        let told = LimitsTold::of(&parts.extensions);
+        credential.check_expiry().inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
+        credential.admit(&state.limits, P::BUCKET, &told).await?;
+        check_scope::<P>(&credential)?;
+        Ok(Self { credential, told, purpose: PhantomData })
     }
-    state.limits.failed_authentications.miss(address.as_deref()).await?;
-    Err(ApiError::new(ErrorCode::InvalidApiKey, "the API key is not valid"))
 }
 
-async fn existing_key(hash: &ApiKeyHash, address: Option<&str>, state: &AppState) -> ApiResult<Option<Arc<ApiKey>>> {
-    // Keys in use go on: somebody who guesses must not shut out those who share the address.
-    if let Err(refusal) = state.limits.failed_authentications.check(address)
-        && !state.catalog.knows_key(hash).await
-    {
-        return Err(refusal);
-    }
-    Ok(state.catalog.key(hash).await?)
+fn check_scope<P: Purpose>(credential: &Credential) -> ApiResult<()> {
+    let (allowed, detail) = match credential {
+        Credential::Key(key) => {
+            (P::SCOPES.iter().any(|scope| key.allows(*scope)), "the API key lacks the scope of this endpoint")
+        }
+        Credential::Visitor(visitor) => {
+            (P::OPEN_TO_VISITORS && visitor.key_may_chat(), "a visitor token does not open this endpoint")
+        }
+    };
+    if allowed { Ok(()) } else { Err(ApiError::new(ErrorCode::InsufficientScope, detail)) }
 }

@@ -20,6 +20,19 @@ pub struct IngressConfig {
     pub failed_authentications_per_minute: u32,
     /// Sessions without a conversation that one address may ask an organization for in a minute; 0: any number.
     pub unknown_sessions_per_minute: u32,
+    /// How long a visitor token opens anything.
+    pub visitor_token_lifetime_ms: u64,
+    /// How long a page's visitor may stay away and still be the same one.
+    pub visitor_secret_lifetime_ms: u64,
+    /// Visitor tokens that one address may ask for in a minute; 0: any number.
+    pub visitor_tokens_per_address_per_minute: u32,
+    /// Visitors whom one agent may meet for the first time in a minute; 0: any number.
+    pub new_visitors_per_site_per_minute: u32,
+    /// Messages that the visitors behind one address may send to one agent in a minute; 0: any number. Less than what
+    /// the site may have, so that no address can use that up.
+    pub visitor_chats_per_address_per_minute: u32,
+    /// Messages that all visitors of one agent's pages may send in a minute; 0: any number.
+    pub visitor_chats_per_site_per_minute: u32,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
     /// How long a connection may bring no further request before it is to end; what is open on it may finish.
@@ -71,6 +84,12 @@ impl Default for IngressConfig {
             connections_max: 16_384,
             failed_authentications_per_minute: 100,
             unknown_sessions_per_minute: 600,
+            visitor_token_lifetime_ms: 900_000,
+            visitor_secret_lifetime_ms: 2_592_000_000,
+            visitor_tokens_per_address_per_minute: 300,
+            new_visitors_per_site_per_minute: 1200,
+            visitor_chats_per_address_per_minute: 300,
+            visitor_chats_per_site_per_minute: 1200,
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,
@@ -100,6 +119,8 @@ impl IngressConfig {
     pub fn mistakes(&self) -> Vec<String> {
         let must_not_be_zero = [
             ("connections_max", self.connections_max as u64),
+            ("visitor_token_lifetime_ms", self.visitor_token_lifetime_ms),
+            ("visitor_secret_lifetime_ms", self.visitor_secret_lifetime_ms),
             ("header_timeout_ms", self.header_timeout_ms),
             ("idle_timeout_ms", self.idle_timeout_ms),
             ("body_timeout_ms", self.body_timeout_ms),

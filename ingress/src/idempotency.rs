@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, HeaderName};
 use switchboard_schemas::{
-    ids::{EventId, KeyId, MessageId},
+    ids::{EventId, MessageId},
     turn::Turn,
 };
 
@@ -23,7 +23,7 @@ const SEPARATOR: char = ' ';
 
 /// The key of a request and what the request says.
 pub(crate) struct Repeat {
-    key_id: KeyId,
+    sender: String,
     route: String,
     key: String,
     fingerprint: String,
@@ -47,20 +47,20 @@ impl Repeat {
         body: &ChatBody,
     ) -> ApiResult<Option<Self>> {
         let Some(key) = key(headers)? else { return Ok(None) };
-        let (key_id, route) = (caller.key_id().clone(), format!("{owner}/chat"));
-        Ok(Some(Self { key_id, route, key, fingerprint: body.fingerprint() }))
+        let (sender, route) = (caller.sender().to_owned(), format!("{owner}/chat"));
+        Ok(Some(Self { sender, route, key, fingerprint: body.fingerprint() }))
     }
 
     /// The one message that all repeats are.
     pub(crate) fn name_message(&self, turn: &mut Turn) {
-        turn.message_id = MessageId::idempotent(&turn.conversation_id, &self.key_id, &self.route, &self.key);
+        turn.message_id = MessageId::idempotent(&turn.conversation_id, &self.sender, &self.route, &self.key);
     }
 
     /// Remembers the request, before anything is published. Without the relay no repeat could be told from a first one,
     /// and such a request is refused.
     pub(crate) async fn remember(&self, state: &AppState, turn: &Turn) -> ApiResult<Occurrence> {
         // Hashed, because a client's key is any text, and no name of ours may hold that.
-        let name = EventId::of(&format!("{}/{}", self.key_id, self.route), &self.key);
+        let name = EventId::of(&format!("{}/{}", self.sender, self.route), &self.key);
         let own = format!("{}{SEPARATOR}{}", self.fingerprint, turn.publish_nonce);
         let known = state.backends.relay.remember(&format!("request:{name}"), &own).await.map_err(|error| {
             tracing::warn!(%error, "a request with an idempotency key cannot be remembered");

@@ -1,4 +1,4 @@
-//! Reads the API key out of a request's headers (specification: Authentication, rule 4).
+//! Reads the API key, or the visitor token in its place, out of a request's headers (specification: Authentication, rule 4).
 
 use http::{HeaderMap, HeaderValue, header};
 

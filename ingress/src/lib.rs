@@ -18,11 +18,13 @@ mod problem;
 
 mod caller;
 mod client_address;
+mod credential;
 mod key_headers;
 mod limits;
 mod origin;
 mod reachable;
 mod reachable_team;
+mod visitor;
 
 mod body;
 mod fields;
@@ -70,3 +72,5 @@ mod order_tests;
 mod server_tests;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod visitor_tests;

@@ -15,7 +15,7 @@ use crate::{
     caller::{Caller, Purpose},
     error::{ApiError, ApiResult, ErrorCode},
     limits::Bucket,
-    origin,
+    reachable::check_origin,
     reply::{
         assembly::{FrameSource, ReplyAssembly, Step},
         view::ReplyView,
@@ -29,6 +29,7 @@ pub(crate) struct MessageAccess;
 impl Purpose for MessageAccess {
     const BUCKET: Bucket = Bucket::Conversations;
     const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = false;
@@ -57,7 +58,13 @@ impl FromRequestParts<AppState> for FoundMessage {
         let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| not_found())?;
         let id = params.iter().find(|(name, _)| *name == "messageId").map(|(_, id)| id).unwrap_or_default();
         let reply: MessageId = id.parse().map_err(|_| not_found())?;
-        Self::find(state, caller.org_id(), reply).await
+        // Told by the id, so that not even the time of a look-up says whether it exists.
+        if !caller.may_know(&reply.conversation()) {
+            return Err(not_found());
+        }
+        let found = Self::find(state, caller.org_id(), reply).await?;
+        caller.check_origin(&parts.headers, state)?;
+        Ok(found)
     }
 }
 
@@ -88,11 +95,7 @@ impl FoundMessage {
         }
         let Some(agent) = self.agent(state).await? else { return Ok(()) };
         let Some(agent) = state.catalog.agent(&agent).await? else { return Ok(()) };
-        if origin::is_allowed(headers, &agent.settings.allowed_domains) {
-            return Ok(());
-        }
-        let detail = "the request's origin is not among the agent's allowed domains";
-        Err(ApiError::new(ErrorCode::DomainNotAllowed, detail))
+        check_origin(headers, &agent)
     }
 
     /// The message as clients see it.

@@ -1,9 +1,10 @@
 //! Which web pages may talk to an agent: entries of `allowedDomains`, compared with the browser's `Origin` as parsed
 //! hosts, label by label. A comparison of text would let `evilshop.example` pass for `shop.example`.
 
-use std::{net::Ipv6Addr, str::FromStr};
+use std::{fmt, net::Ipv6Addr, str::FromStr};
 
 use http::{HeaderMap, header};
+use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginPrint};
 
 /// Longest entry, in bytes; host names end at 253.
 const ENTRY_BYTES_MAX: usize = 300;
@@ -56,6 +57,20 @@ pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     parsed.is_some_and(|origin| patterns.into_iter().any(|pattern| pattern.matches(&origin)))
 }
 
+/// Whether the request says which page it comes from.
+pub(crate) fn is_present(headers: &HeaderMap) -> bool {
+    headers.contains_key(header::ORIGIN)
+}
+
+/// The page that the request comes from, as a visitor token is bound to it; none where it names no page, or several.
+/// What is no web origin, such as an extension's or `null`, is compared as it is written.
+pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginPrint> {
+    let mut origins = headers.get_all(header::ORIGIN).iter();
+    let text = origins.next().filter(|_| origins.next().is_none())?.to_str().ok().filter(|text| !text.is_empty())?;
+    let canonical = Origin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
+    Some(OriginPrint::of(secret, &canonical))
+}
+
 impl OriginPattern {
     fn matches(&self, origin: &Origin) -> bool {
         let same_host = match &self.host {
@@ -100,6 +115,17 @@ impl Origin {
         let scheme = scheme??;
         let (host, port) = split_port(authority)?;
         Some(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
+    }
+}
+
+/// One text for each origin: the port is always there.
+impl fmt::Display for Origin {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let scheme = match self.scheme {
+            Scheme::Http => "http",
+            Scheme::Https => "https",
+        };
+        write!(formatter, "{scheme}://{}:{}", self.host, self.port)
     }
 }
 
@@ -243,6 +269,26 @@ mod tests {
         ] {
             // A colon without digits is an empty port, which parses to no number.
             assert_eq!(entry.parse::<OriginPattern>(), Err(NotAnOriginPattern), "{entry}");
+        }
+    }
+
+    #[test]
+    fn a_page_has_one_print_however_its_origin_is_written_and_another_page_has_another() {
+        let print = |origins: &[&str]| {
+            let mut headers = HeaderMap::new();
+            for origin in origins {
+                headers.append(header::ORIGIN, origin.parse().unwrap());
+            }
+            print(&headers, &InstallationSecret::from_bytes([7; 32]))
+        };
+        let shop = print(&["https://shop.example"]);
+        assert!(shop.is_some());
+        assert_eq!(print(&["HTTPS://Shop.Example:443"]), shop);
+        for other in ["http://shop.example", "https://shop.example:8443", "https://www.shop.example", "null"] {
+            assert!(print(&[other]).is_some() && print(&[other]) != shop, "{other}");
+        }
+        for none in [&[][..], &[""], &["https://shop.example", "https://shop.example"]] {
+            assert_eq!(print(none), None, "{none:?}");
         }
     }
 

@@ -3,13 +3,13 @@
 use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
-use http::request::Parts;
+use http::{HeaderMap, request::Parts};
 use serde_json::json;
 use switchboard_schemas::{
     agent::{Agent, Status},
     api_key::Scope,
     client_text::SessionId,
-    ids::AgentId,
+    ids::{AgentId, OrgId},
 };
 
 use crate::{
@@ -32,6 +32,7 @@ pub(crate) struct ConversationAccess;
 impl Purpose for AgentChat {
     const BUCKET: Bucket = Bucket::Chat;
     const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = true;
     const HAS_SESSION: bool = false;
@@ -40,6 +41,7 @@ impl Purpose for AgentChat {
 impl Purpose for AgentRead {
     const BUCKET: Bucket = Bucket::Config;
     const SCOPES: &'static [Scope] = &[Scope::Config];
+    const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = false;
@@ -49,6 +51,7 @@ impl Purpose for AgentRead {
 impl Purpose for WidgetRead {
     const BUCKET: Bucket = Bucket::Config;
     const SCOPES: &'static [Scope] = &[Scope::Config, Scope::Chat];
+    const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = false;
@@ -57,6 +60,7 @@ impl Purpose for WidgetRead {
 impl Purpose for ConversationAccess {
     const BUCKET: Bucket = Bucket::Conversations;
     const SCOPES: &'static [Scope] = &[Scope::Conversations];
+    const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = true;
@@ -95,12 +99,17 @@ impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
         if P::HAS_SESSION && ids.session.trim().is_empty() {
             return Err(ApiError::new(ErrorCode::InvalidSessionId, "the path has no session id"));
         }
+        caller.check_agent(&ids.agent)?;
         let agent = existing_agent(&ids.agent, state).await?;
-        check_reachable::<P>(&agent, &caller)?;
-        if P::CHECKS_ORIGIN && !origin::is_allowed(&parts.headers, &agent.settings.allowed_domains) {
-            let detail = "the request's origin is not among the agent's allowed domains";
-            return Err(ApiError::new(ErrorCode::DomainNotAllowed, detail));
+        check_organization(&agent, caller.org_id())?;
+        if P::NEEDS_ACTIVE {
+            check_active(&agent)?;
         }
+        check_public(&agent)?;
+        if P::CHECKS_ORIGIN {
+            check_origin(&parts.headers, &agent)?;
+        }
+        caller.check_origin(&parts.headers, state)?;
         Ok(Self { caller, agent, session: ids.session })
     }
 }
@@ -128,22 +137,43 @@ impl PathIds {
     }
 }
 
-async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
+/// The agent with this id, of whatever organization.
+pub(crate) async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
     let not_found = || ApiError::new(ErrorCode::AgentNotFound, "no agent has this id");
     let id: AgentId = id.parse().map_err(|_| not_found())?;
     state.catalog.agent(&id).await?.ok_or_else(not_found)
 }
 
-fn check_reachable<P: Purpose>(agent: &Agent, caller: &Caller<P>) -> ApiResult<()> {
-    if agent.org_id != *caller.org_id() {
-        return Err(ApiError::new(ErrorCode::OrgMismatch, "the agent belongs to another organization"));
+/// Refuses callers of other organizations.
+pub(crate) fn check_organization(agent: &Agent, org: &OrgId) -> ApiResult<()> {
+    if agent.org_id == *org {
+        return Ok(());
     }
-    if P::NEEDS_ACTIVE && agent.settings.status != Status::Active {
-        let details = json!({ "offlineMessage": agent.settings.widget.offline_message, "name": agent.name });
-        return Err(ApiError::new(ErrorCode::AgentInactive, "the agent is not active").details(details));
+    Err(ApiError::new(ErrorCode::OrgMismatch, "the agent belongs to another organization"))
+}
+
+/// Refuses what the agent does only while it is active, and says what a widget shows instead.
+pub(crate) fn check_active(agent: &Agent) -> ApiResult<()> {
+    if agent.settings.status == Status::Active {
+        return Ok(());
     }
-    if !agent.settings.public {
-        return Err(ApiError::new(ErrorCode::AgentNotPublic, "the agent is not public"));
+    let details = json!({ "offlineMessage": agent.settings.widget.offline_message, "name": agent.name });
+    Err(ApiError::new(ErrorCode::AgentInactive, "the agent is not active").details(details))
+}
+
+/// Refuses an agent that the public API does not reach.
+pub(crate) fn check_public(agent: &Agent) -> ApiResult<()> {
+    if agent.settings.public {
+        return Ok(());
     }
-    Ok(())
+    Err(ApiError::new(ErrorCode::AgentNotPublic, "the agent is not public"))
+}
+
+/// Refuses pages that are not on the agent's list.
+pub(crate) fn check_origin(headers: &HeaderMap, agent: &Agent) -> ApiResult<()> {
+    if origin::is_allowed(headers, &agent.settings.allowed_domains) {
+        return Ok(());
+    }
+    let detail = "the request's origin is not among the agent's allowed domains";
+    Err(ApiError::new(ErrorCode::DomainNotAllowed, detail))
 }

@@ -19,6 +19,7 @@ pub(crate) struct TeamChat;
 impl Purpose for TeamChat {
     const BUCKET: Bucket = Bucket::Chat;
     const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
     const HAS_SESSION: bool = false;

@@ -16,7 +16,7 @@ use crate::{
     error::{ApiError, ErrorCode},
     limits::tell_limits,
     observe::observe,
-    routes::{agent, agent_chat, conversation, docs, message, openapi, team_chat, widget},
+    routes::{agent, agent_chat, conversation, docs, message, openapi, team_chat, visitor_token, widget},
     security_headers::security_headers,
     state::AppState,
 };
@@ -51,6 +51,7 @@ pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
         .routes(routes!(message::get))
         .routes(routes!(message::stream))
         .routes(routes!(message::cancel))
+        .routes(routes!(visitor_token::post))
         .routes(routes!(openapi::get))
 }
 

@@ -63,6 +63,17 @@ impl ChatBody {
         })
     }
 
+    /// The message as this caller sends it: a visitor token says whose it is, and the body cannot say otherwise.
+    pub(crate) fn sent_by<P>(mut self, caller: &Caller<P>) -> ApiResult<Self> {
+        if let Some(own) = caller.visitor_id() {
+            let claimed = self.visitor.id.replace(own.clone());
+            if claimed.is_some_and(|claimed| claimed != *own) {
+                return Err(ApiError::field("visitorId", "is not the one of the visitor token"));
+            }
+        }
+        Ok(self)
+    }
+
     /// Whose messages this one is counted with.
     pub(crate) fn sender(&self) -> Sender<'_> {
         let session = Sender::Session(self.session_id.as_str());
@@ -77,7 +88,7 @@ impl ChatBody {
 
     /// The job that answers this message.
     pub(crate) fn into_agent_job<P>(self, caller: &Caller<P>, agent: &Agent, context: TurnContext) -> AnswerJob {
-        let conversation_id = ConversationId::of_agent(caller.org_id(), &agent.id, &self.session_id);
+        let conversation_id = caller.conversation(&agent.id, &self.session_id);
         let turn = self.into_turn(caller, conversation_id, context);
         AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }
     }
@@ -113,7 +124,7 @@ impl ChatBody {
             message_id: MessageId::new_in(&conversation_id),
             conversation_id,
             request_id: context.request_id,
-            key_id: Some(caller.key_id().clone()),
+            key_id: caller.key_id().cloned(),
             session_id: self.session_id,
             content: self.message,
             visitor: self.visitor,

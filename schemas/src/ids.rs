@@ -15,7 +15,11 @@ use utoipa::{
 };
 use uuid::Uuid;
 
-use crate::{base32, client_text::SessionId, secret::InstallationSecret};
+use crate::{
+    base32,
+    client_text::{SessionId, VisitorId},
+    secret::InstallationSecret,
+};
 
 /// Longest id of any kind, in characters.
 const ID_CHARS_MAX: usize = 64;
@@ -182,6 +186,25 @@ impl ConversationId {
     pub fn of_team(org: &OrgId, team: &TeamId, session: &SessionId) -> Self {
         Self(encoded(Self::PREFIX, digest_bits("conversation", &[org.as_str(), team.as_str(), session.as_str()])))
     }
+
+    /// The conversation of `session` with an agent that the holder of a visitor token began. A visitor's sessions are
+    /// apart from everybody else's: the same session id means another conversation, and no one learns of the other.
+    pub fn of_visitor(org: &OrgId, agent: &AgentId, visitor: &VisitorId, session: &SessionId) -> Self {
+        let parts = [org.as_str(), agent.as_str(), visitor.as_str(), session.as_str()];
+        let rest = digest_bits("visitor-conversation", &parts) & u128::from(u64::MAX);
+        Self(encoded(Self::PREFIX, u128::from(visitor_mark(org, agent, visitor)) << 64 | rest))
+    }
+
+    /// Whether this visitor began it, told by the id alone: also of a conversation that no store knows yet, and of one
+    /// that does not exist. Its first half is a hash of the visitor, whose id nobody can choose.
+    pub fn is_of_visitor(&self, org: &OrgId, agent: &AgentId, visitor: &VisitorId) -> bool {
+        let bits = base32::decode(&self.0[Self::PREFIX.len()..]);
+        bits.is_some_and(|bits| bits >> 64 == u128::from(visitor_mark(org, agent, visitor)))
+    }
+}
+
+fn visitor_mark(org: &OrgId, agent: &AgentId, visitor: &VisitorId) -> u64 {
+    (digest_bits("visitor", &[org.as_str(), agent.as_str(), visitor.as_str()]) >> 64) as u64
 }
 
 impl MessageId {
@@ -190,9 +213,9 @@ impl MessageId {
         Self::within(conversation, Uuid::now_v7().as_u128())
     }
 
-    /// The user message that a client's `Idempotency-Key` names: the same on every ingress.
-    pub fn idempotent(conversation: &ConversationId, key: &KeyId, route: &str, idempotency_key: &str) -> Self {
-        let bits = digest_bits("idempotent", &[key.as_str(), route, idempotency_key]);
+    /// The user message that the `Idempotency-Key` of a client, named by `sender`, means: the same on every ingress.
+    pub fn idempotent(conversation: &ConversationId, sender: &str, route: &str, idempotency_key: &str) -> Self {
+        let bits = digest_bits("idempotent", &[sender, route, idempotency_key]);
         Self::within(conversation, Uuid::new_v8(bits.to_be_bytes()).as_u128())
     }
 
@@ -296,7 +319,7 @@ mod tests {
         let secret = InstallationSecret::from_bytes([7; 32]);
         let key = KeyId::derive(&secret, &OrgId::derive(&secret, "acme"), "site", 0);
         for number in 0..200 {
-            let id = MessageId::idempotent(&conversation(), &key, "chat", &number.to_string());
+            let id = MessageId::idempotent(&conversation(), key.as_str(), "chat", &number.to_string());
             assert!(!id.is_time_ordered());
         }
     }
@@ -306,6 +329,22 @@ mod tests {
         let message = MessageId::new_in(&conversation());
         assert_eq!(message.reply(), message.reply());
         assert_ne!(message.reply(), message);
+    }
+
+    #[test]
+    fn a_visitors_conversation_is_its_own_and_nobody_elses() {
+        let secret = InstallationSecret::from_bytes([7; 32]);
+        let org = OrgId::derive(&secret, "acme");
+        let (agent, other_agent) = (AgentId::derive(&secret, &org, "shop"), AgentId::derive(&secret, &org, "help"));
+        let (ada, bob): (VisitorId, VisitorId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
+        let of = |visitor, session: &str| ConversationId::of_visitor(&org, &agent, visitor, &session.parse().unwrap());
+        assert!(of(&ada, "session").is_of_visitor(&org, &agent, &ada));
+        assert!(!of(&ada, "session").is_of_visitor(&org, &agent, &bob));
+        assert!(!of(&ada, "session").is_of_visitor(&org, &other_agent, &ada));
+        assert!(!conversation().is_of_visitor(&org, &agent, &ada));
+        let ids = [of(&ada, "session"), of(&ada, "other"), of(&bob, "session"), conversation()];
+        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
+        assert_eq!(MessageId::new_in(&ids[0]).reply().conversation(), ids[0]);
     }
 
     #[test]

@@ -1,7 +1,7 @@
 //! The contract between Switchboard's processes, and with the readers of its topics: plain data, no I/O.
 //!
 //! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
-//! [`api_key`] are what an organization configures; [`turn`] is an accepted message on its way; [`chat_job`] and
+//! [`api_key`] are what an organization configures, and [`visitor_token`] is what a page holds instead of a key; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
 //! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
 //! table of where each of them travels.
@@ -28,3 +28,4 @@ pub mod time;
 pub mod topics;
 pub mod turn;
 pub mod versioned;
+pub mod visitor_token;

@@ -36,17 +36,26 @@ impl InstallationSecret {
 
     /// HMAC-SHA-256 of `message` for one purpose.
     pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
+        self.running_mac(purpose, message).finalize().into_bytes().into()
+    }
+
+    /// Whether `tag` is [`Self::mac`] of `message`, in a time that does not tell how much of it is right.
+    pub fn verify_mac(&self, purpose: &str, message: &[u8], tag: &[u8]) -> bool {
+        self.running_mac(purpose, message).verify_slice(tag).is_ok()
+    }
+
+    pub(crate) fn expose(&self) -> &[u8] {
+        &self.0
+    }
+
+    fn running_mac(&self, purpose: &str, message: &[u8]) -> Hmac<Sha256> {
         let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(&self.0) else {
             unreachable!("HMAC takes keys of any length")
         };
         mac.update(&(purpose.len() as u64).to_be_bytes());
         mac.update(purpose.as_bytes());
         mac.update(message);
-        mac.finalize().into_bytes().into()
-    }
-
-    pub(crate) fn expose(&self) -> &[u8] {
-        &self.0
+        mac
     }
 }
 

@@ -1,6 +1,6 @@
 //! Points in time as the product stores and prints them: microseconds since the epoch inside, RFC 3339 UTC outside.
 
-use std::{borrow::Cow, fmt};
+use std::{borrow::Cow, fmt, time::Duration};
 
 use chrono::{DateTime, SecondsFormat, Utc};
 use schemars::{JsonSchema, Schema, SchemaGenerator, json_schema};
@@ -28,6 +28,11 @@ impl Timestamp {
     /// Microseconds since the epoch.
     pub const fn micros(self) -> i64 {
         self.0
+    }
+
+    /// This much later; the end of time where there is no such moment.
+    pub fn after(self, wait: Duration) -> Self {
+        Self(self.0.saturating_add(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)))
     }
 
     /// Milliseconds from `earlier` to this; zero when the clock went back.

@@ -58,3 +58,5 @@ mod specification;
 mod support;
 #[cfg(test)]
 mod teams;
+#[cfg(test)]
+mod visitor_tokens;

@@ -8,7 +8,7 @@ use std::{sync::Arc, time::Instant};
 use switchboard_schemas::{
     agent::Agent,
     api_key::{ApiKey, ApiKeyHash},
-    ids::{AgentId, OrgId, ProviderId, TeamId},
+    ids::{AgentId, KeyId, OrgId, ProviderId, TeamId},
     organization::Organization,
     provider::Provider,
     team::Team,
@@ -29,6 +29,7 @@ pub struct CatalogCache {
     agents: Fresh<AgentId, Agent>,
     teams: Fresh<TeamId, Team>,
     keys: Fresh<ApiKeyHash, ApiKey>,
+    keys_by_id: Fresh<KeyId, ApiKey>,
     providers: Fresh<ProviderId, SealedProvider>,
     organizations: Fresh<OrgId, Organization>,
 }
@@ -55,6 +56,7 @@ impl CatalogCache {
             agents: Fresh::new(clock),
             teams: Fresh::new(clock),
             keys: Fresh::new(clock),
+            keys_by_id: Fresh::new(clock),
             providers: Fresh::new(clock),
             organizations: Fresh::new(clock),
         }
@@ -81,6 +83,15 @@ impl CatalogCache {
     /// The key with this hash.
     pub async fn key(&self, hash: &ApiKeyHash) -> Result<Option<Arc<ApiKey>>, StoreError> {
         self.keys.get(*hash, self.catalog.key_by_hash(hash)).await
+    }
+
+    /// The key with this id, for what was made with it and ends with it.
+    pub async fn key_by_id(&self, id: &KeyId) -> Result<Option<Arc<ApiKey>>, StoreError> {
+        let read = self.read(EntryKind::Key, id.as_str(), |entry| match entry {
+            Entry::Key { key, .. } => Some(key),
+            _ => None,
+        });
+        self.keys_by_id.get(id.clone(), read).await
     }
 
     /// Whether the key with this hash was found within the last minute; reads nothing.
@@ -341,5 +352,7 @@ mod tests {
         assert_eq!(cache.provider(&org, &provider_id).await.unwrap().unwrap().sealed_key, [1, 2]);
         assert_eq!(cache.provider(&other, &provider_id).await.unwrap(), None);
         assert_eq!(cache.key(&hash).await.unwrap().unwrap().org_id, org);
+        let key_id = entries[2].id().parse().unwrap();
+        assert_eq!(cache.key_by_id(&key_id).await.unwrap().unwrap().id, key_id);
     }
 }

@@ -29,7 +29,7 @@ use switchboard_schemas::{
     turn::Turn,
 };
 
-/// Conversations that one look for a session's teams gives: an agent is in fewer teams than this.
+/// Conversations that one look for a session gives: an agent is in fewer teams than this.
 pub const SESSION_LINKS_MAX: u32 = 100;
 
 /// Where conversations are kept.
@@ -79,10 +79,11 @@ pub trait Store: Send + Sync {
         at: Timestamp,
     ) -> Result<bool, StoreError>;
 
-    /// Notes that an agent answered in a conversation that is not its own, a team's. Of two notes the later moment stays.
+    /// Notes that an agent answered in a conversation that its session alone does not find: a team's, or a page visitor's.
+    /// Of two notes the later moment stays.
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError>;
 
-    /// Teams' conversations of this session in which the agent answered, the latest first, at most [`SESSION_LINKS_MAX`].
+    /// Such conversations of this session in which the agent answered, the latest first, at most [`SESSION_LINKS_MAX`].
     async fn linked_conversations(
         &self,
         org: &OrgId,
@@ -94,7 +95,7 @@ pub trait Store: Send + Sync {
     async fn check(&self) -> Result<(), StoreError>;
 }
 
-/// An agent's answer in a team's conversation.
+/// An agent's answer in a conversation that its session alone does not find.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct SessionLink {
     /// Tenant.
@@ -103,7 +104,7 @@ pub struct SessionLink {
     pub agent_id: AgentId,
     /// The client's name of the conversation.
     pub session_id: SessionId,
-    /// The team's conversation.
+    /// The conversation.
     pub conversation_id: ConversationId,
     /// When.
     pub answered_at: Timestamp,

@@ -1,4 +1,5 @@
-//! How much may be asked for: the requests of a key in each bucket, the messages of a visitor, the misses of an address.
+//! How much may be asked for: the requests of a key, or of a page's visitor, in each bucket, the messages of a visitor,
+//! what pages take from an agent, the misses of an address.
 //!
 //! A key's bucket is part of its route's type ([`crate::caller::Purpose::BUCKET`]) and is counted where the caller is
 //! made out, after the key's expiry and before its scope: a request that lacks the scope counts, or its answers would
@@ -6,6 +7,7 @@
 //! that a refused message holds no idempotency key and no place in a queue.
 
 mod misses;
+mod pages;
 mod shared;
 mod told;
 
@@ -18,13 +20,14 @@ use switchboard_schemas::{
     api_key::{ApiKey, KeyLimits},
     ids::OrgId,
     secret::InstallationSecret,
+    visitor_token::VisitorClaims,
 };
 
-use self::shared::SharedLimiter;
 pub(crate) use self::{
     misses::MissLimit,
     told::{LimitsTold, tell_limits},
 };
+use self::{pages::PageLimits, shared::SharedLimiter};
 use crate::{
     client_address::CountedAddress,
     config::IngressConfig,
@@ -64,6 +67,8 @@ pub(crate) struct Limits {
     pub(crate) failed_authentications: MissLimit,
     /// By organization and address: a tenant's guests do not concern its neighbours.
     unknown_sessions: MissLimit,
+    /// What pages' visitors may ask for.
+    pub(crate) pages: PageLimits,
     limiter: Arc<SharedLimiter>,
     secret: InstallationSecret,
     metrics: Metrics,
@@ -87,6 +92,13 @@ impl Bucket {
         };
         Quota { limit: own.unwrap_or(usual), window: WINDOW }
     }
+
+    /// The quota of one visitor: a key's usual one, or less where the token was made with a key that has less.
+    fn visitor_quota(self, key: Option<&ApiKey>) -> Quota {
+        let usual = self.quota(&KeyLimits::default());
+        let limit = key.map_or(usual.limit, |key| self.quota(&key.limits).limit.min(usual.limit));
+        Quota { limit, ..usual }
+    }
 }
 
 impl Limits {
@@ -104,6 +116,7 @@ impl Limits {
         Self {
             failed_authentications: misses(FAILED_AUTHENTICATION, config.failed_authentications_per_minute),
             unknown_sessions: misses(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
+            pages: PageLimits::new(config, &limiter, &metrics.rate_limited),
             limiter,
             secret,
             metrics,
@@ -115,14 +128,32 @@ impl Limits {
     /// # Errors
     /// The key's quota of this bucket is used up.
     pub(crate) async fn admit_key(&self, key: &ApiKey, bucket: Bucket, told: &LimitsTold) -> ApiResult<()> {
-        let quota = bucket.quota(&key.limits);
-        let verdict = self.limiter.take(&format!("key:{}:{}", key.id.as_str(), bucket.name()), quota).await;
-        told.verdict(bucket.name(), quota, verdict);
-        self.pass(bucket.name(), quota, verdict)
+        self.admit_subject(&format!("key:{}", key.id.as_str()), bucket, bucket.quota(&key.limits), told).await
+    }
+
+    /// Counts a request with a visitor token that was made with `key`. Nothing of it is taken from the key's own quota,
+    /// which one visitor could use up for all.
+    ///
+    /// # Errors
+    /// The visitor's quota of this bucket is used up.
+    pub(crate) async fn admit_token(
+        &self,
+        claims: &VisitorClaims,
+        key: Option<&ApiKey>,
+        bucket: Bucket,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
+        let subject = format!("token:{}:{}", claims.agent_id.as_str(), claims.visitor_id.as_str());
+        self.admit_subject(&subject, bucket, bucket.visitor_quota(key), told).await
+    }
+
+    /// Tells the quota of a visitor token that is refused before it is counted.
+    pub(crate) fn tell_token_policy(key: Option<&ApiKey>, bucket: Bucket, told: &LimitsTold) {
+        told.policy(bucket.name(), bucket.visitor_quota(key));
     }
 
     /// Tells the quota of a key that is refused before it is counted.
-    pub(crate) fn tell_policy(key: &ApiKey, bucket: Bucket, told: &LimitsTold) {
+    pub(crate) fn tell_key_policy(key: &ApiKey, bucket: Bucket, told: &LimitsTold) {
         told.policy(bucket.name(), bucket.quota(&key.limits));
     }
 
@@ -162,6 +193,12 @@ impl Limits {
     /// Keeps looking for the shared limiter while it is away; never ends.
     pub(crate) async fn watch(&self) {
         self.limiter.watch().await;
+    }
+
+    async fn admit_subject(&self, subject: &str, bucket: Bucket, quota: Quota, told: &LimitsTold) -> ApiResult<()> {
+        let verdict = self.limiter.take(&format!("{subject}:{}", bucket.name()), quota).await;
+        told.verdict(bucket.name(), quota, verdict);
+        self.pass(bucket.name(), quota, verdict)
     }
 
     fn pass(&self, bucket: &str, quota: Quota, verdict: Verdict) -> ApiResult<()> {

@@ -10,6 +10,7 @@ use switchboard_schemas::{agent::OnDisconnect, ids::RequestId};
 use crate::{
     accept::accept,
     body::{self, BodyLimits},
+    client_address::CountedAddress,
     error::ApiResult,
     idempotency::Repeat,
     observe::ArrivedAt,
@@ -50,15 +51,19 @@ pub(crate) async fn post(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
+    address: CountedAddress,
     ReachableAgent { caller, agent, .. }: ReachableAgent<AgentChat>,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let body = body::parse_object(&body)?;
-    let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?;
+    let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?.sent_by(&caller)?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
     state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
+    if caller.visitor_id().is_some() {
+        state.limits.pages.admit_chat(&agent.id, &address, caller.limits_told()).await?;
+    }
     let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));

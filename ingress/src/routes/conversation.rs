@@ -53,7 +53,7 @@ pub(crate) async fn get(
     let query = query.as_deref().unwrap_or_default();
     let (page, named) = (Page::parse(query), named(query));
     let org = reached.caller.org_id();
-    let conversation = state.limits.guard_session(org, &address, find(&state, &reached, &named)).await?;
+    let conversation = find(&state, &address, &reached, &named).await?;
     let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
     Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
 }
@@ -84,9 +84,8 @@ pub(crate) async fn patch(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let changes = Changes::parse(&body::parse_object(&body)?)?;
-    let org = reached.caller.org_id();
     let named = named(query.as_deref().unwrap_or_default());
-    let conversation = state.limits.guard_session(org, &address, find(&state, &reached, &named)).await?;
+    let conversation = find(&state, &address, &reached, &named).await?;
     if !changes.is_empty() {
         let job = PatchJob {
             event_id: EventId::of(request_id.as_str(), "conversation.updated"),
@@ -94,7 +93,7 @@ pub(crate) async fn patch(
             conversation_id: conversation.id,
             agent_id: reached.agent.id.clone(),
             request_id,
-            actor: "api".to_owned(),
+            actor: if reached.caller.visitor_id().is_some() { "visitor" } else { "api" }.to_owned(),
             changes: changes.to_stored(),
             accepted_at: Timestamp::now(),
             reply_to: state.ingress_id.clone(),

@@ -1,4 +1,5 @@
-//! Which conversation a path means: the agent's own of this session, or a team's in which the agent answered.
+//! Which conversation a path means: the agent's own of this session, or a team's or a page visitor's in which the agent
+//! answered. The holder of a visitor token has its own conversation of the session and no other.
 
 use switchboard_schemas::{
     conversation::Conversation,
@@ -6,6 +7,7 @@ use switchboard_schemas::{
 };
 
 use crate::{
+    client_address::CountedAddress,
     error::ApiResult,
     reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
     state::AppState,
@@ -31,14 +33,41 @@ pub(super) fn named(query: &str) -> Named {
     }
 }
 
-/// The conversation, which must exist.
+/// The conversation, which must exist and be the caller's to read.
 pub(super) async fn find(
+    state: &AppState,
+    address: &CountedAddress,
+    reached: &ReachableAgent<ConversationAccess>,
+    named: &Named,
+) -> ApiResult<Conversation> {
+    if reached.caller.visitor_id().is_some() {
+        // There is nothing to guess: other sessions' conversations have ids that no session id of a visitor gives.
+        return find_own(state, reached, named).await;
+    }
+    state.limits.guard_session(reached.caller.org_id(), address, look(state, reached, named)).await
+}
+
+async fn find_own(
+    state: &AppState,
+    reached: &ReachableAgent<ConversationAccess>,
+    named: &Named,
+) -> ApiResult<Conversation> {
+    let own = reached.caller.conversation(&reached.agent.id, &reached.session_id()?);
+    match named {
+        Named::Any => {}
+        Named::One(id) if *id == own => {}
+        Named::One(_) | Named::Nothing => return Err(conversation_not_found()),
+    }
+    first_existing(state, reached.caller.org_id(), &[own]).await
+}
+
+async fn look(
     state: &AppState,
     reached: &ReachableAgent<ConversationAccess>,
     named: &Named,
 ) -> ApiResult<Conversation> {
     let (org, agent, session) = (reached.caller.org_id(), &reached.agent.id, reached.session_id()?);
-    let own = ConversationId::of_agent(org, agent, &session);
+    let own = reached.caller.conversation(agent, &session);
     let candidates = match named {
         Named::Nothing => return Err(conversation_not_found()),
         Named::One(id) if *id == own => vec![own],

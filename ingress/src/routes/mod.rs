@@ -10,4 +10,5 @@ pub(crate) mod docs;
 pub(crate) mod message;
 pub(crate) mod openapi;
 pub(crate) mod team_chat;
+pub(crate) mod visitor_token;
 pub(crate) mod widget;

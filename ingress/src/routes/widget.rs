@@ -74,22 +74,27 @@ struct SettingsView<'a> {
     responses((status = 200, description = "The configuration.", body = WidgetView), AgentReadProblems),
 )]
 pub(crate) async fn get(reached: ReachableAgent<WidgetRead>) -> Response {
-    let agent = &reached.agent;
-    let theme = &agent.settings.theme;
-    let view = WidgetView {
-        id: &agent.id,
-        name: &agent.name,
-        description: &agent.settings.description,
-        welcome_message: &agent.settings.welcome_message,
-        placeholder_text: &agent.settings.placeholder_text,
-        theme: ThemeView {
-            primary_color: &theme.primary_color,
-            background_color: &theme.background_color,
-            text_color: &theme.text_color,
-        },
-        widget: SettingsView::of(agent),
-    };
-    Json(view).into_response()
+    Json(WidgetView::of(&reached.agent)).into_response()
+}
+
+impl<'a> WidgetView<'a> {
+    /// The widget's view of an agent.
+    pub(super) fn of(agent: &'a Agent) -> Self {
+        let theme = &agent.settings.theme;
+        Self {
+            id: &agent.id,
+            name: &agent.name,
+            description: &agent.settings.description,
+            welcome_message: &agent.settings.welcome_message,
+            placeholder_text: &agent.settings.placeholder_text,
+            theme: ThemeView {
+                primary_color: &theme.primary_color,
+                background_color: &theme.background_color,
+                text_color: &theme.text_color,
+            },
+            widget: SettingsView::of(agent),
+        }
+    }
 }
 
 impl<'a> SettingsView<'a> {

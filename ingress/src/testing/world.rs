@@ -276,11 +276,11 @@ impl World {
         records.map(|record| versioned::decode(&record.payload).unwrap()).collect()
     }
 
-    /// The value of a counter.
+    /// The value of a counter, summed over its labels.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let families = self.registry.gather();
         let family = families.iter().find(|family| family.name() == name).expect("the metric is registered");
-        family.get_metric()[0].get_counter().get_value() as u64
+        family.get_metric().iter().map(|metric| metric.get_counter().get_value() as u64).sum()
     }
 
     pub(crate) fn set_bus_away(&self, away: bool) {

@@ -11,6 +11,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     conversation::{Author, FinishReason, Message, ReplyStatus},
+    ids::ConversationId,
     message_event::MessageEvent,
     reply_event::{ReplyEnd, ReplyFailure},
     time::Timestamp,
@@ -167,10 +168,11 @@ impl Turn<'_> {
         }
     }
 
-    /// Makes a team's conversation readable through the agent that answered in it.
+    /// Makes a team's or a page visitor's conversation readable through the agent that answered in it.
     fn session_link(&self, ended: &Ended, position: Option<u64>) -> Option<SessionLink> {
         let turn = &self.job.turn;
-        (self.job.routed.is_some() && position.is_some()).then(|| SessionLink {
+        let own = ConversationId::of_agent(&turn.org_id, &self.job.agent_id, &turn.session_id);
+        (turn.conversation_id != own && position.is_some()).then(|| SessionLink {
             org_id: turn.org_id.clone(),
             agent_id: self.job.agent_id.clone(),
             session_id: turn.session_id.clone(),

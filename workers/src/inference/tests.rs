@@ -12,6 +12,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus},
+    ids::{ConversationId, MessageId},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome, ReplyFailure},
     topics::Topic,
 };
@@ -49,6 +50,22 @@ async fn a_message_is_shown_stored_and_announced_in_that_order() {
         ["message.user", "message.assistant"]
     );
     assert_eq!(events[1]["content"], json!("Hello"));
+}
+
+#[tokio::test]
+async fn a_page_visitors_conversation_is_found_by_its_session_and_the_agents_own_needs_no_note() {
+    let world = World::new(vec![complete(&["Hello"]), complete(&["Hello"])], false).await;
+    let own = world.job("hi");
+    world.run(&own).await;
+    let mut job = world.job("hi");
+    let (org, agent, session) = (job.turn.org_id.clone(), job.agent_id.clone(), job.turn.session_id.clone());
+    let id = ConversationId::of_visitor(&org, &agent, &"vis_ada".parse().unwrap(), &session);
+    (job.turn.message_id, job.turn.conversation_id) = (MessageId::new_in(&id), id.clone());
+    assert!(finished(&world.run(&job).await));
+    let store = &world.inference.backends.store;
+    assert_eq!(store.linked_conversations(&org, &agent, &session).await.unwrap(), [id.clone()]);
+    assert_eq!(store.conversation(&org, &id).await.unwrap().unwrap().session_id, session);
+    assert_eq!((world.messages(&own).await.len(), world.messages(&job).await.len()), (2, 2));
 }
 
 #[tokio::test]

@@ -1,0 +1,85 @@
+//! `POST /api/widget/token`: a page trades its agent's id, or a chat key, for a token of one visitor, and gets what the
+//! widget starts with in the same answer: the token itself does not open the configuration.
+
+use axum::{
+    Json,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+};
+use serde::Serialize;
+use switchboard_schemas::{
+    agent::{Agent, Status},
+    client_text::VisitorId,
+    ids::AgentId,
+    time::Timestamp,
+};
+
+use super::widget::WidgetView;
+use crate::{
+    body::{self, BodyLimits},
+    error::{ApiError, ApiResult, ErrorCode},
+    fields,
+    reachable::{check_organization, check_origin, check_public, existing_agent},
+    state::AppState,
+    visitor::Applicant,
+};
+
+const AGENT_ID: &str = "agentId";
+
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct VisitorTokenView<'a> {
+    token: &'a str,
+    expires_at: Timestamp,
+    agent_id: &'a AgentId,
+    visitor_id: &'a VisitorId,
+    visitor_secret: &'a str,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    configuration: Option<WidgetView<'a>>,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    offline: Option<OfflineView<'a>>,
+}
+
+/// What a refused chat says of an agent that is not active, told before anybody has typed anything.
+#[derive(Serialize)]
+#[serde(rename_all = "camelCase")]
+struct OfflineView<'a> {
+    name: &'a str,
+    offline_message: &'a str,
+}
+
+/// Serves the route. The agent stands in the body, so that the JSON is read before the agent's checks; those and the
+/// fields behind them are in the usual order. An agent that is not active gives tokens: its conversations can be read.
+pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, request: Request) -> ApiResult<Response> {
+    let (parts, body) = request.into_parts();
+    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    let body = body::parse_object(&body)?;
+    let id = fields::optional_text(&body, AGENT_ID)?.unwrap_or_default();
+    if id.trim().is_empty() {
+        return Err(ApiError::new(ErrorCode::InvalidAgentId, "the body has no agentId").param(AGENT_ID));
+    }
+    let agent = existing_agent(id, &state).await?;
+    if let Some(key) = &applicant.key {
+        check_organization(&agent, &key.org_id)?;
+    }
+    check_public(&agent)?;
+    check_origin(&parts.headers, &agent)?;
+    let admission = applicant.admit(&agent, &parts.headers, &body, &state).await?;
+    let is_active = agent.settings.status == Status::Active;
+    let view = VisitorTokenView {
+        token: admission.token.expose(),
+        expires_at: admission.claims.expires_at,
+        agent_id: &agent.id,
+        visitor_id: &admission.claims.visitor_id,
+        visitor_secret: admission.secret.expose(),
+        configuration: is_active.then(|| WidgetView::of(&agent)),
+        offline: (!is_active).then(|| OfflineView::of(&agent)),
+    };
+    Ok(Json(view).into_response())
+}
+
+impl<'a> OfflineView<'a> {
+    fn of(agent: &'a Agent) -> Self {
+        Self { name: &agent.name, offline_message: &agent.settings.widget.offline_message }
+    }
+}

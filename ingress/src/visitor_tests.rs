@@ -1,0 +1,65 @@
+//! Visitor tokens over fakes: who gets one, what it opens, whose sessions it reads, and how much it may ask for.
+
+mod issue;
+mod limits;
+mod sessions;
+mod use_of_tokens;
+
+use serde_json::{Value, json};
+use switchboard_schemas::{
+    time::Timestamp,
+    visitor_token::{OriginPrint, StatementKind, VisitorClaims, new_visitor_id},
+};
+
+use crate::testing::{Answer, World, agent_id, org_id, secret};
+
+const TOKEN_ROUTE: &str = "/api/widget/token";
+const ORIGIN: &str = "https://shop.example";
+const CHAT: &str = r#"{"message":"hi","sessionId":"s"}"#;
+
+impl World {
+    /// Asks for a token as a page does, with these fields beside the agent's id.
+    async fn ask_for_token(&self, headers: &[(&str, &str)], fields: Value) -> Answer {
+        let mut body = json!({ "agentId": agent_id() });
+        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
+        self.send_with("POST", TOKEN_ROUTE, headers, body.to_string()).await
+    }
+
+    /// The answer to a page's new visitor.
+    async fn new_visitor(&self) -> Value {
+        let answer = self.ask_for_token(&[("origin", ORIGIN)], json!({})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
+    }
+
+    /// A request of a page with a token.
+    async fn send_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
+        let authorization = format!("Bearer {token}");
+        let headers = [("authorization", authorization.as_str()), ("origin", ORIGIN)];
+        self.send_with(method, path, &headers, body.to_owned()).await
+    }
+}
+
+/// What a token of the page would say that was made now and lives for a minute.
+fn claims() -> VisitorClaims {
+    VisitorClaims {
+        org_id: org_id(),
+        agent_id: agent_id(),
+        visitor_id: new_visitor_id(),
+        key_id: None,
+        origin: Some(OriginPrint::of(&secret(), "https://shop.example:443")),
+        expires_at: Timestamp::now().after(std::time::Duration::from_secs(60)),
+    }
+}
+
+fn token_of(claims: &VisitorClaims) -> String {
+    claims.sign(StatementKind::Token, &secret()).expose().to_owned()
+}
+
+fn text<'a>(answer: &'a Value, field: &str) -> &'a str {
+    answer[field].as_str().unwrap_or_else(|| panic!("no {field} in {answer}"))
+}
+
+fn problem(status: u16, code: &str) -> (u16, String) {
+    (status, code.to_owned())
+}

@@ -1,0 +1,303 @@
+//! Visitor tokens: what a page holds instead of an API key. A statement about one visitor of one agent, signed with the
+//! installation secret, so that every ingress reads it without asking anybody.
+//!
+//! Two kinds differ in their prefix and in what they are signed for. The *token* goes with every request and lives for
+//! minutes. The *secret* goes only to the route that makes tokens, lives for weeks, and proves that a visitor who comes
+//! back is the one who left.
+//!
+//! # Threats
+//! - *A page's source is public.* It holds an agent's id or a chat key, neither of which opens a conversation.
+//! - *A token leaks* (a proxy's log, an extension): it reads and writes one visitor's sessions with one agent until it
+//!   expires, and cannot be renewed. It ends within 2 s with the key it was made from.
+//! - *A secret leaks* (script in the page): the visitor can be impersonated until it expires unused. It is good for
+//!   nothing but a new token, on the same agent and origin, under the checks and limits of that route.
+//! - *Somebody claims to be a visitor*: the visitor's id is drawn here and believed from a signed statement only.
+//! - *Somebody guesses*: 256 bits, compared in constant time, and each attempt counts as a failed authentication.
+//! - *A program forges `Origin`*: it can, as with keys. The binding keeps one page's token from other pages' scripts.
+//!
+//! Inside are ids of ours, an expiry and a keyed hash of the origin: nothing that the visitor did not get from us.
+
+use std::{fmt, str::FromStr};
+
+use crate::{
+    base32::{self, ENCODED_CHARS},
+    client_text::VisitorId,
+    ids::{AgentId, KeyId, OrgId},
+    secret::InstallationSecret,
+    time::Timestamp,
+};
+
+/// What every token begins with, its version included.
+pub const TOKEN_PREFIX: &str = "svt_1";
+/// What every visitor's secret begins with, its version included.
+pub const SECRET_PREFIX: &str = "svs_1";
+/// What every visitor's id that is drawn here begins with.
+const VISITOR_PREFIX: &str = "vis_";
+/// Blocks of 128 bits that say something.
+const CLAIMS: usize = 6;
+/// Blocks of the signature.
+const SIGNATURE: usize = 2;
+const PREFIX_CHARS: usize = TOKEN_PREFIX.len();
+const SIGNED_CHARS: usize = PREFIX_CHARS + CLAIMS * ENCODED_CHARS;
+/// Length of a token and of a secret: 213 characters.
+pub const STATEMENT_CHARS: usize = SIGNED_CHARS + SIGNATURE * ENCODED_CHARS;
+/// Stands where there is no key or no origin; no hash is zero.
+const NONE: u128 = 0;
+
+/// What a token says.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct VisitorClaims {
+    /// Tenant.
+    pub org_id: OrgId,
+    /// The one agent that it opens.
+    pub agent_id: AgentId,
+    /// Whose it is; drawn by [`new_visitor_id`].
+    pub visitor_id: VisitorId,
+    /// The key that it was made with and ends with; none when a page asked for it.
+    pub key_id: Option<KeyId>,
+    /// The page that it was made for; none when a program asked for it.
+    pub origin: Option<OriginPrint>,
+    /// From this moment on it is refused.
+    pub expires_at: Timestamp,
+}
+
+/// A keyed hash of a page's origin.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct OriginPrint(u128);
+
+/// Which of the two statements.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatementKind {
+    /// Used like a key.
+    Token,
+    /// Used to get a token.
+    Secret,
+}
+
+/// A signed statement in clear, as its holder sends it; never printed, never stored.
+#[derive(Clone, PartialEq, Eq)]
+pub struct Statement {
+    kind: StatementKind,
+    text: String,
+}
+
+/// The text is no statement of this installation; says nothing about why, so that it cannot be echoed.
+#[derive(Debug, thiserror::Error, PartialEq, Eq)]
+#[error("not a visitor token")]
+pub struct NotAVisitorToken;
+
+/// Draws the id of a visitor who comes for the first time.
+pub fn new_visitor_id() -> VisitorId {
+    let text = format!("{VISITOR_PREFIX}{}", base32::encode(rand::random()));
+    match text.parse() {
+        Ok(id) => id,
+        Err(_) => unreachable!("letters and digits are client text"),
+    }
+}
+
+impl OriginPrint {
+    /// The print of an origin in its canonical form.
+    pub fn of(secret: &InstallationSecret, origin: &str) -> Self {
+        let mac = secret.mac("visitor-origin", origin.as_bytes());
+        Self(mac.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
+    }
+}
+
+impl StatementKind {
+    const fn prefix(self) -> &'static str {
+        match self {
+            Self::Token => TOKEN_PREFIX,
+            Self::Secret => SECRET_PREFIX,
+        }
+    }
+
+    /// What the signature is for: one kind never passes for the other.
+    const fn purpose(self) -> &'static str {
+        match self {
+            Self::Token => "visitor-token",
+            Self::Secret => "visitor-secret",
+        }
+    }
+}
+
+impl VisitorClaims {
+    /// Whether the time is over: at that moment and after it.
+    pub fn is_expired(&self, now: Timestamp) -> bool {
+        now >= self.expires_at
+    }
+
+    /// Signs what is said. Each id's payload is one block, so that a statement has one spelling.
+    pub fn sign(&self, kind: StatementKind, secret: &InstallationSecret) -> Statement {
+        let none = base32::encode(NONE);
+        let key = self.key_id.as_ref().map_or(none.as_str(), |key| payload(key.as_str()));
+        let origin = base32::encode(self.origin.map_or(NONE, |origin| origin.0));
+        let expires_at = base32::encode(u128::try_from(self.expires_at.micros()).unwrap_or(0));
+        let (org, agent) = (payload(self.org_id.as_str()), payload(self.agent_id.as_str()));
+        let visitor = payload(self.visitor_id.as_str());
+        let mut text = [kind.prefix(), org, agent, visitor, key, &origin, &expires_at].concat();
+        let mac = secret.mac(kind.purpose(), text.as_bytes());
+        for half in mac.chunks(16) {
+            text.push_str(&base32::encode(half.iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte))));
+        }
+        Statement { kind, text }
+    }
+}
+
+impl Statement {
+    /// The text, for the one answer that shows it.
+    pub fn expose(&self) -> &str {
+        &self.text
+    }
+
+    /// Which of the two it is.
+    pub const fn kind(&self) -> StatementKind {
+        self.kind
+    }
+
+    /// What it says, if this installation signed it; whether it has expired is for the caller to ask.
+    ///
+    /// # Errors
+    /// Another installation signed it, or nobody did.
+    pub fn open(&self, secret: &InstallationSecret) -> Result<VisitorClaims, NotAVisitorToken> {
+        let (signed, signature) = self.text.split_at_checked(SIGNED_CHARS).ok_or(NotAVisitorToken)?;
+        let tag: Vec<u8> = blocks(signature).filter_map(base32::decode).flat_map(u128::to_be_bytes).collect();
+        if !secret.verify_mac(self.kind.purpose(), signed.as_bytes(), &tag) {
+            return Err(NotAVisitorToken);
+        }
+        let mut blocks = blocks(&signed[PREFIX_CHARS..]);
+        let mut next = || blocks.next().ok_or(NotAVisitorToken);
+        Ok(VisitorClaims {
+            org_id: id(OrgId::PREFIX, next()?)?,
+            agent_id: id(AgentId::PREFIX, next()?)?,
+            visitor_id: id(VISITOR_PREFIX, next()?)?,
+            key_id: Some(next()?).filter(|block| bits(block) != NONE).map(|key| id(KeyId::PREFIX, key)).transpose()?,
+            origin: Some(bits(next()?)).filter(|bits| *bits != NONE).map(OriginPrint),
+            expires_at: Timestamp::from_micros(i64::try_from(bits(next()?)).map_err(|_| NotAVisitorToken)?),
+        })
+    }
+}
+
+/// Looks at the form alone; the signature is [`Statement::open`]'s.
+impl FromStr for Statement {
+    type Err = NotAVisitorToken;
+
+    fn from_str(text: &str) -> Result<Self, NotAVisitorToken> {
+        let kinds = [StatementKind::Token, StatementKind::Secret];
+        let kind = kinds.into_iter().find(|kind| text.starts_with(kind.prefix())).ok_or(NotAVisitorToken)?;
+        let well_formed =
+            text.len() == STATEMENT_CHARS && text.is_ascii() && blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
+        if well_formed { Ok(Self { kind, text: text.to_owned() }) } else { Err(NotAVisitorToken) }
+    }
+}
+
+impl fmt::Debug for Statement {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{:?}(…)", self.kind)
+    }
+}
+
+/// The digits behind an id's prefix, which has no other underscore.
+fn payload(id: &str) -> &str {
+    id.split_once('_').map_or(id, |(_, payload)| payload)
+}
+
+fn blocks(text: &str) -> impl Iterator<Item = &str> {
+    (0..text.len() / ENCODED_CHARS).map(|number| &text[number * ENCODED_CHARS..][..ENCODED_CHARS])
+}
+
+fn bits(block: &str) -> u128 {
+    base32::decode(block).unwrap_or(NONE)
+}
+
+fn id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, NotAVisitorToken> {
+    format!("{prefix}{payload}").parse().map_err(|_| NotAVisitorToken)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    const KINDS: [StatementKind; 2] = [StatementKind::Token, StatementKind::Secret];
+
+    fn secret() -> InstallationSecret {
+        InstallationSecret::from_bytes([7; 32])
+    }
+
+    fn claims(key: bool, origin: Option<&str>, expires_at: i64) -> VisitorClaims {
+        let org_id = OrgId::derive(&secret(), "acme");
+        VisitorClaims {
+            agent_id: AgentId::derive(&secret(), &org_id, "shop"),
+            visitor_id: new_visitor_id(),
+            key_id: key.then(|| KeyId::derive(&secret(), &org_id, "site", 0)),
+            origin: origin.map(|origin| OriginPrint::of(&secret(), origin)),
+            expires_at: Timestamp::from_micros(expires_at),
+            org_id,
+        }
+    }
+
+    #[test]
+    fn another_installation_and_the_other_kind_do_not_open_it() {
+        let claims = claims(true, Some("https://shop.example:443"), 5);
+        let token = claims.sign(StatementKind::Token, &secret());
+        assert!(token.open(&InstallationSecret::from_bytes([8; 32])).is_err());
+        let renamed = token.expose().replacen(TOKEN_PREFIX, SECRET_PREFIX, 1);
+        assert!(renamed.parse::<Statement>().unwrap().open(&secret()).is_err());
+    }
+
+    #[test]
+    fn a_changed_character_cut_or_tail_anywhere_is_refused() {
+        let token = claims(true, None, 5).sign(StatementKind::Token, &secret());
+        let opens = |text: &str| text.parse::<Statement>().is_ok_and(|token| token.open(&secret()).is_ok());
+        assert!(opens(token.expose()) && token.expose().len() == STATEMENT_CHARS);
+        for position in 0..STATEMENT_CHARS {
+            let mut text = token.expose().as_bytes().to_vec();
+            for other in
+                [b'0', b'1', b'A', b'_', b'z'].into_iter().filter(|other| *other != token.expose().as_bytes()[position])
+            {
+                text[position] = other;
+                assert!(!opens(std::str::from_utf8(&text).unwrap()), "{position}");
+            }
+            assert!(!opens(&token.expose()[..position]));
+        }
+        assert!(!opens(&format!("{}0", token.expose())) && !opens(&token.expose().to_uppercase()));
+    }
+
+    #[test]
+    fn it_expires_at_its_moment_and_is_never_printed() {
+        let claims = claims(false, None, 5);
+        assert!(!claims.is_expired(Timestamp::from_micros(4)) && claims.is_expired(Timestamp::from_micros(5)));
+        let token = claims.sign(StatementKind::Token, &secret());
+        assert_eq!(format!("{token:?}"), "Token(…)");
+    }
+
+    proptest! {
+        #[test]
+        fn what_was_said_is_read_and_has_one_spelling(
+            key: bool,
+            origin in prop::option::of("[ -~]{0,40}"),
+            expires_at in 0..i64::MAX,
+        ) {
+            let claims = claims(key, origin.as_deref(), expires_at);
+            for kind in KINDS {
+                let text = claims.sign(kind, &secret()).expose().to_owned();
+                let read: Statement = text.parse().unwrap();
+                prop_assert_eq!(read.kind(), kind);
+                let opened = read.open(&secret()).unwrap();
+                prop_assert_eq!(&opened, &claims);
+                let again = opened.sign(kind, &secret());
+                prop_assert_eq!(again.expose(), text.as_str());
+            }
+        }
+
+        #[test]
+        fn any_text_is_read_or_refused_without_a_panic_and_nothing_unsigned_opens(
+            text in prop_oneof![".*", "sv[ts]_1[0-9a-z]{208}", "sv[ts]_1[0-7][0-9a-hjkmnp-tv-z]{207}"],
+        ) {
+            if let Ok(statement) = text.parse::<Statement>() {
+                prop_assert!(statement.open(&secret()).is_err());
+            }
+        }
+    }
+}
