@@ -1,9 +1,9 @@
 //! HTTP in, text out: the public and the administrative API.
 //!
 //! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
-//! metrics), `cors` (may a page read it), `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
+//! metrics), `cors` (may a page read it), `credential` and `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
 //! `turn`; its reply comes back through `reply`. `admin` is what operators configure with, `openapi` what
-//! clients are told. `server` is the accept loop.
+//! clients are told. `visitor` gives pages their tokens. `server` is the accept loop.
 
 mod router;
 mod state;
