@@ -46,14 +46,14 @@ impl Visitor {
 
     async fn chat(&self, session: &str, message: &str) -> Reply {
         let body = json!({"message": message, "sessionId": session});
-        Reply::read(self.from_page(Method::POST, &self.path("/chat")).json(&body).send().await.unwrap()).await
+        Reply::read(self.as_page(Method::POST, &self.path("/chat")).json(&body).send().await.unwrap()).await
     }
 
     async fn get(&self, path: &str) -> Answer {
-        send(self.from_page(Method::GET, path)).await
+        send(self.as_page(Method::GET, path)).await
     }
 
-    fn from_page(&self, method: Method, path: &str) -> RequestBuilder {
+    fn as_page(&self, method: Method, path: &str) -> RequestBuilder {
         self.client.request(method, path).header("origin", PAGE)
     }
 }
@@ -80,7 +80,7 @@ async fn a_visitor_chats_follows_reads_and_rates_and_the_organization_sees_it() 
     assert_eq!((&history["totalMessages"], &history["sessionId"]), (&json!(2), &json!("visit")));
     assert_eq!(visitor.get(&format!("/api/public/messages/{message}")).await.json()["status"], "completed");
     assert_eq!(visitor.get(&format!("/api/public/messages/{message}/stream?after=3")).await.text, "come");
-    let rating = visitor.from_page(Method::PATCH, &visitor.path("/conversations/visit")).json(&json!({"rating": 4}));
+    let rating = visitor.as_page(Method::PATCH, &visitor.path("/conversations/visit")).json(&json!({"rating": 4}));
     assert_eq!(send(rating).await.json()["success"], true);
 
     let seen = organization.client().history(organization.shop(), "visit").await;
@@ -96,14 +96,14 @@ async fn a_visitor_stops_its_own_reply() {
     let organization = Organization::with_agent(&service, Script::counts(100, Duration::from_millis(100))).await;
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     let body = json!({"message": "count", "sessionId": "s"});
-    let request = visitor.from_page(Method::POST, &visitor.path("/chat")).json(&body);
+    let request = visitor.as_page(Method::POST, &visitor.path("/chat")).json(&body);
     let mut response = request.send().await.unwrap();
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 4).await;
     let cancel = format!("/api/public/messages/{}/cancel", reply.required_header("x-message-id"));
     let other = Visitor::comes_to(&service.client(), &organization).await;
-    send(other.from_page(Method::POST, &cancel)).await.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
-    assert_eq!(send(visitor.from_page(Method::POST, &cancel)).await.json()["status"], "cancelled");
+    send(other.as_page(Method::POST, &cancel)).await.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+    assert_eq!(send(visitor.as_page(Method::POST, &cancel)).await.json()["status"], "cancelled");
 }
 
 #[tokio::test]
@@ -143,14 +143,14 @@ async fn each_route_is_open_or_out_of_scope() {
         ];
         let body = json!({"message": "hi", "sessionId": "s", "agentId": visitor.agent});
         for (method, path) in open {
-            let answer = send(visitor.from_page(method.clone(), &path).json(&body)).await;
+            let answer = send(visitor.as_page(method.clone(), &path).json(&body)).await;
             assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text);
         }
         for (method, path) in shut {
-            let answer = send(visitor.from_page(method, &path).json(&body)).await;
+            let answer = send(visitor.as_page(method, &path).json(&body)).await;
             answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
         }
-        let apply = send(visitor.from_page(Method::POST, "/api/admin/apply").json(&json!({"organizations": []}))).await;
+        let apply = send(visitor.as_page(Method::POST, "/api/admin/apply").json(&json!({"organizations": []}))).await;
         assert_eq!(apply.status, 401, "{}", apply.text);
     }
 }
@@ -165,13 +165,13 @@ async fn sessions_of_others_are_not_there_whoever_began_them() {
     );
     let of_ada = ada.chat("ada", "hi").await.required_header("x-message-id");
     let by_key = organization.client().chat(organization.shop(), "by-key", "hi").await.required_header("x-message-id");
-    let events = ada.from_page(Method::POST, &ada.path("/chat")).header("accept", "text/event-stream");
+    let events = ada.as_page(Method::POST, &ada.path("/chat")).header("accept", "text/event-stream");
     let events = events.json(&json!({"message": "again", "sessionId": "ada"})).send().await.unwrap();
     let as_events = Events::read(events).await.only("start")["messageId"].as_str().unwrap().to_owned();
     for message in [&of_ada, &by_key, &as_events] {
         for (method, rest) in [(Method::GET, ""), (Method::GET, "/stream"), (Method::POST, "/cancel")] {
             let path = format!("/api/public/messages/{message}{rest}");
-            let answer = send(bob.from_page(method, &path)).await;
+            let answer = send(bob.as_page(method, &path)).await;
             answer.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
             assert!(!answer.text.contains("canary"));
         }
@@ -181,7 +181,7 @@ async fn sessions_of_others_are_not_there_whoever_began_them() {
     for rest in ["/conversations/ada", "/conversations/by-key", "/conversations/nobody", &named] {
         let path = bob.path(rest);
         bob.get(&path).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-        let change = send(bob.from_page(Method::PATCH, &path).json(&json!({"rating": 1}))).await;
+        let change = send(bob.as_page(Method::PATCH, &path).json(&json!({"rating": 1}))).await;
         change.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
     }
     assert_eq!(bob.chat("ada", "mine").await.complete(), "canary-private");

@@ -63,7 +63,7 @@ async fn a_page_visitors_conversation_is_found_by_its_session_and_the_agents_own
     (job.turn.message_id, job.turn.conversation_id) = (MessageId::new_in(&id), id.clone());
     assert!(finished(&world.run(&job).await));
     let store = &world.inference.backends.store;
-    assert_eq!(store.linked_conversations(&org, &agent, &session).await.unwrap(), [id.clone()]);
+    assert_eq!(store.linked_conversations(&org, &agent, &session).await.unwrap(), std::slice::from_ref(&id));
     assert_eq!(store.conversation(&org, &id).await.unwrap().unwrap().session_id, session);
     assert_eq!((world.messages(&own).await.len(), world.messages(&job).await.len()), (2, 2));
 }
