@@ -422,7 +422,10 @@ mod tests {
     fn administrators_have_the_public_port_unless_they_are_given_one_that_nothing_else_has() {
         assert_eq!(loaded(&[]).unwrap().admin_url(), "http://127.0.0.1:8080");
         let own = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", "127.0.0.1:8081")]).unwrap();
-        assert_eq!((own.admin_url().as_str(), own.public_url().as_str()), ("http://127.0.0.1:8081", "http://127.0.0.1:8080"));
+        assert_eq!(
+            (own.admin_url().as_str(), own.public_url().as_str()),
+            ("http://127.0.0.1:8081", "http://127.0.0.1:8080")
+        );
         for address in ["127.0.0.1:8080", "127.0.0.1:9090", "8081"] {
             let mistakes = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)]).unwrap_err().to_string();
             assert!(mistakes.contains("admin") && mistakes.contains("listen"), "{mistakes}");

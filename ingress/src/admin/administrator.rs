@@ -49,15 +49,18 @@ pub(crate) enum Action {
 }
 
 impl Administrator {
-    /// Whether they may; an error that says no otherwise.
-    pub(crate) const fn may(&self, ground: Ground<'_>, action: Action) -> ApiResult<()> {
-        match (&self.reach, ground, action) {
-            (Reach::Installation, _, _) => Ok(()),
+    /// Whether they may; an error that says no otherwise. The request's log line names the organization.
+    pub(crate) fn may(&self, ground: Ground<'_>, action: Action) -> ApiResult<()> {
+        if let Ground::Organization(org) = ground {
+            tracing::Span::current().record("org.id", org.as_str());
+        }
+        match (&self.reach, action) {
+            (Reach::Installation, _) => Ok(()),
         }
     }
 
     /// The same for one organization.
-    pub(crate) const fn may_in(&self, org: &OrgId, action: Action) -> ApiResult<()> {
+    pub(crate) fn may_in(&self, org: &OrgId, action: Action) -> ApiResult<()> {
         self.may(Ground::Organization(org), action)
     }
 }

@@ -1,16 +1,26 @@
-//! What operators configure with: `POST /api/admin/apply` makes a declarative document so, and a key can be deleted.
+//! What operators configure with: `POST /api/admin/apply` makes a declarative document so, and below
+//! `/api/admin/organizations` each thing is read, made, changed and removed alone.
+//!
+//! Reading order: `routes`; `administrator` says who may; `document` and `check` are the one reader of what comes in, and
+//! `apply` the one plan of what it becomes; `things` and `change` use them for one thing at a time.
 
 pub mod apply;
 pub mod document;
 
 mod administrator;
+mod api_keys;
+mod change;
 mod check;
-mod delete_key;
 mod keys;
 mod known_fields;
+mod one_thing;
+mod organizations;
+mod page;
+mod precondition;
 mod publish_changes;
 mod routes;
 mod theme;
+mod things;
 
 use axum::{
     Json,
@@ -21,11 +31,11 @@ pub(crate) use self::routes::routes;
 use self::{
     administrator::{Action, Administrator, Ground},
     apply::{Applied, ApplyError, apply},
-    document::Document,
+    document::{Document, Invalid},
 };
 use crate::{
     body::{self, BodyLimits},
-    error::{ApiError, ApiResult},
+    error::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
@@ -43,10 +53,17 @@ async fn apply_document(
     Ok(Json(apply(&state.apply, document).await?))
 }
 
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        let error = Self::new(ErrorCode::InvalidRequestData, invalid.reason);
+        if invalid.path.is_empty() { error } else { error.param(invalid.path) }
+    }
+}
+
 impl From<ApplyError> for ApiError {
     fn from(error: ApplyError) -> Self {
         match error {
-            ApplyError::Invalid(invalid) => Self::field(invalid.path, invalid.reason),
+            ApplyError::Invalid(invalid) => invalid.into(),
             ApplyError::Store(error) => error.into(),
             ApplyError::Seal(error) => Self::internal(&error),
         }

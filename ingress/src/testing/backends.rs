@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
-    catalog::{Catalog, Entry, EntryKind},
+    catalog::{Catalog, Entry, EntryKind, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
     store::{AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart},
@@ -316,6 +316,8 @@ impl Store for FakeStore {
 #[derive(Default)]
 pub(crate) struct FakeCatalog {
     pub(crate) entries: Mutex<BTreeMap<(&'static str, String), Entry>>,
+    /// Puts so far.
+    puts: Mutex<HashMap<String, i64>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -332,6 +334,11 @@ impl Catalog for FakeCatalog {
         Ok(self.entries.lock().unwrap().get(&(kind.name(), id.to_owned())).cloned())
     }
 
+    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+        let version = self.puts.lock().unwrap().get(id).copied().unwrap_or_default();
+        Ok(self.get(kind, id).await?.map(|entry| Versioned { entry, version }))
+    }
+
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
@@ -343,6 +350,9 @@ impl Catalog for FakeCatalog {
 
     async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
         self.answers()?;
+        // A real write takes a while, in which others read.
+        tokio::task::yield_now().await;
+        *self.puts.lock().unwrap().entry(entry.id().to_owned()).or_default() += 1;
         self.entries.lock().unwrap().insert((entry.kind().name(), entry.id().to_owned()), entry.clone());
         Ok(())
     }
