@@ -55,6 +55,8 @@ pub use server::Ingress;
 #[cfg(test)]
 mod accept_tests;
 #[cfg(test)]
+mod admin_conversation_tests;
+#[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
 mod apply_tests;

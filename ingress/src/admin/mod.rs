@@ -11,6 +11,7 @@ mod administrator;
 mod api_keys;
 mod change;
 mod check;
+mod conversations;
 mod keys;
 mod known_fields;
 mod one_thing;

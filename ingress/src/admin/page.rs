@@ -21,6 +21,11 @@ impl Page {
         &items[start..self.offset().saturating_add(self.limit()).min(items.len())]
     }
 
+    /// Its first place, and how many it holds at most.
+    pub(super) fn range(&self) -> (u64, u32) {
+        (self.offset() as u64, u32::try_from(self.limit()).unwrap_or(u32::MAX))
+    }
+
     /// The answer that holds `items` out of `total`.
     pub(super) fn answer(&self, items: Vec<Value>, total: usize) -> Value {
         let end = self.offset().saturating_add(items.len());

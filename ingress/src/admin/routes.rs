@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{
-    api_keys, apply_document, organizations,
+    api_keys, apply_document, conversations, organizations,
     things::{self, Agents, Keys, Kind, Providers, Teams},
 };
 use crate::state::AppState;
@@ -35,6 +35,8 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/keys", get(things::list::<Keys>).post(api_keys::create))
         .route("/api/admin/organizations/{org}/keys/{id}", one_of::<Keys>())
         .route("/api/admin/organizations/{org}/keys/{id}/rotate", post(api_keys::rotate))
+        .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
+        .route("/api/admin/organizations/{org}/conversations/{id}", get(conversations::get))
 }
 
 fn things_of<K: Kind>(all: &str, one: &str) -> Router<AppState> {

@@ -13,7 +13,10 @@ use switchboard_backends::{
     catalog::{Catalog, Entry, EntryKind, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
-    store::{AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart},
+    store::{
+        AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        listing::{ListQuery, ListedConversation},
+    },
 };
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
@@ -267,6 +270,25 @@ impl Store for FakeStore {
         let messages = self.messages.lock().unwrap();
         let page = messages.get(id).into_iter().flatten().filter(|message| message.position >= from);
         Ok(if self.belongs(org, id) { page.take(limit as usize).cloned().collect() } else { Vec::new() })
+    }
+
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+        self.answers()?;
+        let conversations = self.conversations.lock().unwrap();
+        let ours = conversations.values().filter(|conversation| {
+            conversation.org_id == *org && query.owner.as_ref().is_none_or(|owner| conversation.owner == *owner)
+        });
+        let mut listed: Vec<_> = ours
+            .map(|conversation| ListedConversation { began_at: conversation.created_at, id: conversation.id.clone() })
+            .filter(|listed| query.since.is_none_or(|since| listed.began_at >= since))
+            .filter(|listed| {
+                let place = (listed.began_at, Some(listed.id.clone()));
+                query.behind.as_ref().is_none_or(|behind| place < (behind.began_at, behind.id.clone()))
+            })
+            .collect();
+        listed.sort_by(|left, right| (right.began_at, &right.id).cmp(&(left.began_at, &left.id)));
+        listed.truncate(query.limit as usize);
+        Ok(listed)
     }
 
     async fn update_metadata(

@@ -1,6 +1,7 @@
 //! The admin API of the real product: one thing at a time, on the public port or on its own.
 
 mod api_keys;
+mod conversations;
 mod own_port;
 mod things;
 
