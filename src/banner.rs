@@ -6,6 +6,8 @@ use std::{fmt::Display, io::Write};
 pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
     pub(crate) public_url: &'a str,
+    /// Base URL of the admin API.
+    pub(crate) admin_url: &'a str,
     /// Address of the private port.
     pub(crate) ops: std::net::SocketAddr,
     /// Where the data lie.
@@ -27,8 +29,9 @@ pub(crate) struct DemoLine {
 /// Prints the first screen; a closed standard output is not a fault of the service.
 pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
-        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Admin API    {}/api/admin\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
         facts.public_url,
+        facts.admin_url,
         facts.ops,
         facts.data_dir.display(),
     );

@@ -93,17 +93,13 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
         opened,
     };
     let ops = parts.listen(parts.config.ops.listen, "private port (ops.listen)").await?;
-    let public = if role.includes(Role::Ingress) {
-        Some(parts.listen(parts.config.ingress.listen, "public port (ingress.listen)").await?)
-    } else {
-        None
-    };
+    let ports = if role.includes(Role::Ingress) { Some(parts.listen_for_clients().await?) } else { None };
     if parts.config.backends.profile == Profile::Embedded {
         parts.opened.backends.bus.migrate().await?;
     }
     let demo = demo::prepare(&parts.config, &parts.opened).await?;
-    if let Some(listener) = public {
-        parts.start_ingress(listener).await?;
+    if let Some(ports) = ports {
+        parts.start_ingress(ports).await?;
     }
     parts.start_workers(role).await?;
     parts.start_ops(ops, role, readiness.clone());
@@ -111,7 +107,8 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     tracing::info!(role = role.name(), "ready");
     if role == Role::All {
         banner::welcome(&Welcome {
-            public_url: &public_url(&parts.config),
+            public_url: &parts.config.public_url(),
+            admin_url: &parts.config.admin_url(),
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
             demo,
@@ -136,12 +133,28 @@ struct Parts {
     opened: Opened,
 }
 
+/// Where the ingress takes connections.
+struct ClientPorts {
+    public: TcpListener,
+    admin: Option<TcpListener>,
+}
+
 impl Parts {
+    /// All ports are taken before anything starts, so that one that is taken is told at once.
+    async fn listen_for_clients(&self) -> anyhow::Result<ClientPorts> {
+        let public = self.listen(self.config.ingress.listen, "public port (ingress.listen)").await?;
+        let admin = match self.config.admin.listen {
+            Some(address) => Some(self.listen(address, "administrators' port (admin.listen)").await?),
+            None => None,
+        };
+        Ok(ClientPorts { public, admin })
+    }
+
     async fn listen(&self, address: SocketAddr, what: &str) -> anyhow::Result<TcpListener> {
         TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}, the {what}"))
     }
 
-    async fn start_ingress(&mut self, listener: TcpListener) -> anyhow::Result<()> {
+    async fn start_ingress(&mut self, ports: ClientPorts) -> anyhow::Result<()> {
         let ingress = Ingress::new(
             self.opened.backends.clone(),
             self.cache.clone(),
@@ -151,8 +164,12 @@ impl Parts {
             &self.registry,
         )
         .await?;
+        let ingress = match ports.admin {
+            Some(listener) => ingress.with_admin_listener(listener),
+            None => ingress,
+        };
         let budget = Duration::from_millis(self.config.ingress.drain_ms);
-        self.lifecycle.start("ingress", budget, |stop| ingress.serve(listener, stop));
+        self.lifecycle.start("ingress", budget, |stop| ingress.serve(ports.public, stop));
         Ok(())
     }
 
@@ -214,17 +231,5 @@ impl Parts {
         let facts: Map<String, Value> = facts.map(|(name, fact)| (name.to_owned(), fact.into())).into_iter().collect();
         let ops = Ops { readiness, backends: self.opened.backends.clone(), registry: self.registry.clone(), facts };
         self.lifecycle.start("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
-    }
-}
-
-fn public_url(config: &Config) -> String {
-    let listen = config.ingress.listen;
-    if !config.public_url.is_empty() {
-        config.public_url.trim_end_matches('/').to_owned()
-    } else if listen.ip().is_unspecified() {
-        // "Every address" is none that a browser or a pasted line could go to.
-        format!("http://localhost:{}", listen.port())
-    } else {
-        format!("http://{listen}")
     }
 }

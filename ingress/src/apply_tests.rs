@@ -38,9 +38,17 @@ fn provider(world: &World) -> (String, Vec<u8>) {
 async fn only_the_administrators_token_opens_it() {
     let world = World::new().await;
     let public_key = format!("Bearer {}", world.key);
-    for header in ["", "Bearer", "Bearer wrong", "Basic administrator", "Bearer administratorx", &public_key] {
+    for (header, code) in [
+        ("", "MISSING_API_KEY"),
+        ("Bearer", "MISSING_API_KEY"),
+        ("Basic administrator", "MISSING_API_KEY"),
+        ("Bearer wrong", "INVALID_API_KEY"),
+        ("Bearer administratorx", "INVALID_API_KEY"),
+        (&public_key, "INVALID_API_KEY"),
+    ] {
         let answer = world.send_with("POST", PATH, &[("authorization", header)], "{}").await;
-        assert_eq!((answer.status.as_u16(), answer.headers["www-authenticate"].to_str().unwrap()), (401, "Bearer"));
+        assert_eq!(answer.problem(), (401, code.to_owned()), "{header}");
+        assert_eq!(answer.headers["www-authenticate"], "Bearer");
     }
 }
 

@@ -5,7 +5,7 @@ use std::any::Any;
 use axum::{
     Router, middleware,
     response::{IntoResponse, Response},
-    routing::{delete, get, post},
+    routing::{get, post},
 };
 use tower_http::catch_panic::CatchPanicLayer;
 use utoipa_axum::{router::OpenApiRouter, routes};
@@ -21,13 +21,28 @@ use crate::{
     state::AppState,
 };
 
-/// The public and the administrative API.
+/// Both APIs, for a port that serves them together.
 pub(crate) fn router(state: AppState) -> Router {
-    Router::from(public_routes())
-        .merge(routes_with_empty_ids())
-        .merge(docs::routes())
-        .route("/api/admin/apply", post(admin::apply_document))
-        .route("/api/admin/organizations/{org}/keys/{key}", delete(admin::delete_key))
+    with_layers(public_part().merge(admin::routes()), state)
+}
+
+/// The public API, for the public port of an installation that has a port for administrators.
+pub(crate) fn public_router(state: AppState) -> Router {
+    with_layers(public_part(), state)
+}
+
+/// The administrative API, for a port of its own.
+pub(crate) fn admin_router(state: AppState) -> Router {
+    with_layers(admin::routes(), state)
+}
+
+fn public_part() -> Router<AppState> {
+    Router::from(public_routes()).merge(routes_with_empty_ids()).merge(docs::routes())
+}
+
+/// What every route has, an unknown one included.
+fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
+    routes
         .method_not_allowed_fallback(async || {
             ApiError::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
         })

@@ -30,7 +30,7 @@ use crate::{
     limits::Limits,
     metrics::Metrics,
     reply::registry::{self, Registry},
-    router::router,
+    router::{admin_router, public_router, router},
     socket::Socket,
     state::{AppState, StateFields},
 };
@@ -49,6 +49,7 @@ const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 /// The public and the administrative API of one process.
 pub struct Ingress {
     state: AppState,
+    admin_listener: Option<TcpListener>,
     listening: TaskTracker,
     stop_listening: DropGuard,
 }
@@ -86,7 +87,13 @@ impl Ingress {
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
-        Ok(Self { state, listening, stop_listening: stop.drop_guard() })
+        Ok(Self { state, admin_listener: None, listening, stop_listening: stop.drop_guard() })
+    }
+
+    /// Serves the administrative API on `listener` alone: the public port does not know it any more.
+    #[must_use]
+    pub fn with_admin_listener(self, listener: TcpListener) -> Self {
+        Self { admin_listener: Some(listener), ..self }
     }
 
     /// All routes, for a server of one's own or a test.
@@ -105,22 +112,34 @@ impl Ingress {
     /// # Errors
     /// None while it serves; a client's failures stay its own.
     pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let server = Arc::new(Server {
-            router: self.router(),
-            http: http_builder(&self.state.config),
-            state: self.state.clone(),
-            draining: shutdown.clone(),
-        });
-        let connections = TaskTracker::new();
-        shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
-        drop(listener);
-        drain(&server, &connections).await;
-        let Self { listening, stop_listening, .. } = self;
+        let Self { state, admin_listener, listening, stop_listening } = self;
+        match admin_listener {
+            Some(admin_listener) => {
+                let public = serve_port(&state, public_router(state.clone()), listener, &shutdown);
+                let admin = serve_port(&state, admin_router(state.clone()), admin_listener, &shutdown);
+                tokio::join!(public, admin);
+            }
+            None => serve_port(&state, router(state.clone()), listener, &shutdown).await,
+        }
         drop(stop_listening);
         listening.close();
         listening.wait().await;
         Ok(())
     }
+}
+
+/// Each port has its own places for connections, so that a crowd of visitors leaves the administrator's port open.
+async fn serve_port(state: &AppState, router: Router, listener: TcpListener, shutdown: &CancellationToken) {
+    let server = Arc::new(Server {
+        router,
+        http: http_builder(&state.config),
+        state: state.clone(),
+        draining: shutdown.clone(),
+    });
+    let connections = TaskTracker::new();
+    shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
+    drop(listener);
+    drain(&server, &connections).await;
 }
 
 struct Server {

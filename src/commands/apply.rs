@@ -23,7 +23,7 @@ pub(crate) struct ApplyArguments {
 pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
     let token = config.admin.token.as_ref().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
     let document = read_document(&arguments.file)?;
-    let base = arguments.url.clone().unwrap_or_else(|| format!("http://{}", config.ingress.listen));
+    let base = arguments.url.clone().unwrap_or_else(|| config.admin_url());
     let response = reqwest::Client::new()
         .post(format!("{}/api/admin/apply", base.trim_end_matches('/')))
         .bearer_auth(token.expose_secret())

@@ -30,8 +30,7 @@ const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 pub(crate) struct Config {
     /// Which twins, and where they are.
     pub(crate) backends: BackendsConfig,
-    /// Where clients reach the service, for links that are printed.
-    pub(crate) public_url: String,
+    public_url: String,
     /// Whether a first start makes the demo organization.
     pub(crate) demo: bool,
     /// The installation secret as the operator wrote it.
@@ -63,6 +62,9 @@ pub(crate) struct OpsConfig {
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AdminConfig {
+    /// A port of its own for `/api/admin`; none: the public port.
+    #[serde(deserialize_with = "optional_address")]
+    pub(crate) listen: Option<SocketAddr>,
     /// Bearer token for all organizations; empty: none.
     #[serde(deserialize_with = "optional_secret")]
     pub(crate) token: Option<SecretString>,
@@ -135,8 +137,8 @@ impl Config {
         // Each section is read before the first `?`, so that one call tells the mistakes of all of them.
         let top = section::<TopLevel>(&without_sections(&table), "", mistakes);
         let ingress = named_section::<IngressConfig>(&table, "ingress", mistakes);
-        let ops = named_section(&table, "ops", mistakes);
-        let admin = named_section(&table, "admin", mistakes);
+        let ops = named_section::<OpsConfig>(&table, "ops", mistakes);
+        let admin = named_section::<AdminConfig>(&table, "admin", mistakes);
         let bus = named_section::<BusConfig>(&table, "bus", mistakes);
         let redis = named_section::<RedisConfig>(&table, "redis", mistakes);
         let scylla = named_section::<ScyllaConfig>(&table, "scylla", mistakes);
@@ -144,6 +146,7 @@ impl Config {
         let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
         let telemetry = named_section(&table, "telemetry", mistakes);
         check_bus(bus.as_ref(), mistakes);
+        check_admin_port(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
         check_figures(ingress.as_ref(), workers.as_ref(), mistakes);
         let top = top?;
         check(&top, model.as_ref(), mistakes);
@@ -169,6 +172,20 @@ impl Config {
         })
     }
 
+    /// Where clients reach the service.
+    pub(crate) fn public_url(&self) -> String {
+        if self.public_url.is_empty() {
+            local_url(self.ingress.listen)
+        } else {
+            self.public_url.trim_end_matches('/').to_owned()
+        }
+    }
+
+    /// Where administrators reach this process, from its own machine.
+    pub(crate) fn admin_url(&self) -> String {
+        local_url(self.admin.listen.unwrap_or(self.ingress.listen))
+    }
+
     /// What is in force, as a file; secrets hidden.
     pub(crate) fn to_toml(&self) -> String {
         let mut table = self.table.clone();
@@ -192,6 +209,15 @@ struct TopLevel {
     secret: Option<SecretString>,
 }
 
+fn local_url(listen: SocketAddr) -> String {
+    if listen.ip().is_unspecified() {
+        // "Every address" is none that a browser or a pasted line could go to.
+        format!("http://localhost:{}", listen.port())
+    } else {
+        format!("http://{listen}")
+    }
+}
+
 fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>) {
     if top.profile == Profile::Cluster && top.secret.is_none() {
         mistakes.push("secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes".into());
@@ -205,6 +231,21 @@ fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>
     }
     if model.is_some_and(|model| !model.base_url.is_empty() && model.name.is_empty()) {
         mistakes.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
+    }
+}
+
+fn check_admin_port(
+    admin: Option<&AdminConfig>,
+    ingress: Option<&IngressConfig>,
+    ops: Option<&OpsConfig>,
+    mistakes: &mut Vec<String>,
+) {
+    let Some(address) = admin.and_then(|admin| admin.listen) else { return };
+    if ingress.is_some_and(|ingress| ingress.listen == address) {
+        mistakes.push("admin.listen: the same as ingress.listen; empty means the public port".into());
+    }
+    if ops.is_some_and(|ops| ops.listen == address) {
+        mistakes.push("admin.listen: the same as ops.listen, which is another port".into());
     }
 }
 
@@ -279,6 +320,14 @@ fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &m
 fn optional_secret<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
     let text = String::deserialize(deserializer)?;
     Ok(if text.is_empty() { None } else { Some(text.into()) })
+}
+
+fn optional_address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+    let text = String::deserialize(deserializer)?;
+    if text.is_empty() {
+        return Ok(None);
+    }
+    text.parse().map(Some).map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
 }
 
 /// Properties of the Kafka client are the operator's own, so that only their names tell which are secret.
@@ -366,6 +415,20 @@ mod tests {
         let mistakes = mistakes.unwrap_err().to_string();
         for key in ["ingress.log_poll_ms", "workers.in_flight_max", "bus.partitions", "model.base_url"] {
             assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
+        }
+    }
+
+    #[test]
+    fn administrators_have_the_public_port_unless_they_are_given_one_that_nothing_else_has() {
+        assert_eq!(loaded(&[]).unwrap().admin_url(), "http://127.0.0.1:8080");
+        let own = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", "127.0.0.1:8081")]).unwrap();
+        assert_eq!(
+            (own.admin_url().as_str(), own.public_url().as_str()),
+            ("http://127.0.0.1:8081", "http://127.0.0.1:8080")
+        );
+        for address in ["127.0.0.1:8080", "127.0.0.1:9090", "8081"] {
+            let mistakes = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)]).unwrap_err().to_string();
+            assert!(mistakes.contains("admin") && mistakes.contains("listen"), "{mistakes}");
         }
     }
 

@@ -39,7 +39,7 @@ async fn every_error_of_every_route_has_the_same_shape() {
         (client.request(Method::POST, &chat).body("x".repeat(300_000)), 413, Some("PAYLOAD_TOO_LARGE")),
         (client.request(Method::POST, &chat).json(&hi), 502, Some("MODEL_ERROR")),
         (client.request(Method::POST, "/api/public/teams/nope/chat").json(&hi), 404, None),
-        (nobody.request(Method::POST, "/api/admin/apply").json(&json!({})), 401, None),
+        (nobody.request(Method::POST, "/api/admin/apply").json(&json!({})), 401, Some("MISSING_API_KEY")),
     ];
     for (request, status, code) in table {
         send(request).await.assert_problem(status, code);

@@ -147,6 +147,7 @@ mod tests {
 
     use super::{
         super::{
+            Versioned,
             conformance::{agent, key, organization, provider},
             embedded::EmbeddedCatalog,
             freshness::{FRESH, STALE_MAX},
@@ -199,6 +200,10 @@ mod tests {
     impl Catalog for Scripted {
         async fn get(&self, _: EntryKind, _: &str) -> Result<Option<Entry>, StoreError> {
             self.read().await
+        }
+
+        async fn versioned(&self, _: EntryKind, _: &str) -> Result<Option<Versioned>, StoreError> {
+            Ok(self.read().await?.map(|entry| Versioned { entry, version: 0 }))
         }
 
         async fn key_by_hash(&self, _: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {

@@ -47,6 +47,7 @@ macro_rules! claims {
 claims! {
     an_entry_of_each_kind_is_read_as_it_was_put,
     a_put_may_be_repeated_and_replaces,
+    each_put_gives_a_greater_version_and_a_removal_takes_none_back,
     a_removed_entry_is_gone_and_can_be_put_again,
     removing_what_is_not_there_succeeds,
     another_organization_removes_nothing,
@@ -165,6 +166,22 @@ async fn a_put_may_be_repeated_and_replaces(subject: Subject) {
     for entry in [&old, &old, &new, &new, &old] {
         subject.put(entry).await;
         assert_eq!(subject.agreed(entry).await.as_ref(), Some(entry));
+    }
+}
+
+async fn each_put_gives_a_greater_version_and_a_removal_takes_none_back(subject: Subject) {
+    let entry = organization("acme");
+    let mut last = 0;
+    for round in 0..5 {
+        subject.put(&entry).await;
+        let versioned = subject.catalog.versioned(entry.kind(), entry.id()).await.unwrap().unwrap();
+        assert_eq!(versioned.entry, entry);
+        assert!(versioned.version > last, "{} after {last}", versioned.version);
+        last = versioned.version;
+        if round % 2 == 0 {
+            subject.remove(&entry).await;
+            assert_eq!(subject.catalog.versioned(entry.kind(), entry.id()).await.unwrap(), None);
+        }
     }
 }
 

@@ -7,9 +7,10 @@ use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
     ids::OrgId,
+    time::Timestamp,
 };
 
-use super::{Catalog, Entry, EntryKind};
+use super::{Catalog, Entry, EntryKind, Versioned};
 use crate::{
     sqlite::SqliteDatabase,
     store::{
@@ -19,12 +20,15 @@ use crate::{
 };
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
+const MIGRATIONS: &[&str] = &[include_str!("embedded.sql"), include_str!("embedded_versions.sql")];
 
-const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body) VALUES (?1, ?2, ?3, ?4, ?5)
-    ON CONFLICT DO UPDATE SET org_id = excluded.org_id, key_hash = excluded.key_hash, body = excluded.body";
+/// The clock is the version, as in the production twin; what it replaces may be of a clock that was ahead.
+const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
+    ON CONFLICT DO UPDATE SET org_id = excluded.org_id, key_hash = excluded.key_hash, body = excluded.body,
+        version = max(excluded.version, version + 1)";
 const REMOVE: &str = "DELETE FROM entries WHERE kind = ?1 AND id = ?2 AND org_id = ?3";
 const GET: &str = "SELECT body FROM entries WHERE kind = ?1 AND id = ?2";
+const GET_VERSIONED: &str = "SELECT body, version FROM entries WHERE kind = ?1 AND id = ?2";
 const GET_KEY: &str = "SELECT body FROM entries WHERE key_hash = ?1";
 const LIST: &str = "SELECT body FROM entries WHERE kind = ?1 AND org_id = ?2 ORDER BY id";
 const LIST_ORGANIZATIONS: &str = "SELECT body FROM entries WHERE kind = ?1 ORDER BY id";
@@ -53,6 +57,19 @@ impl Catalog for EmbeddedCatalog {
         body.await?.map(|body| decode(&body)).transpose()
     }
 
+    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+        let id = id.to_owned();
+        let row: Option<(String, i64)> = self
+            .database
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(GET_VERSIONED)?;
+                let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
+                Ok(statement.query_row(params![kind.name(), id], read).optional()?)
+            })
+            .await?;
+        row.map(|(body, version)| Ok(Versioned { entry: decode(&body)?, version })).transpose()
+    }
+
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let hash = hash.0;
         let body = self.database.read(move |connection| select_one(connection, GET_KEY, params![hash])).await?;
@@ -71,7 +88,7 @@ impl Catalog for EmbeddedCatalog {
         };
         self.database
             .write(move |connection| {
-                let values = params![kind.name(), id, org.as_str(), hash, body];
+                let values = params![kind.name(), id, org.as_str(), hash, body, Timestamp::now().micros()];
                 connection.prepare_cached(PUT)?.execute(values)?;
                 Ok(())
             })

@@ -6,6 +6,8 @@
 //!   succeeds.
 //! - **Tenancy**: an entry is written and listed under its organization. Reading one by its id needs none, because that
 //!   read is how the service finds out whose it is; ids cannot be guessed.
+//! - **Versions**: a put gives an entry a version greater than that of what it replaces, and, as far as clocks go
+//!   forward, than that of what was removed before. Editors compare versions; the catalogue does not.
 //! - **Durability**: as in [`crate::store`].
 //! - **Secrets**: provider keys lie here sealed, API keys only as keyed hashes.
 
@@ -35,6 +37,9 @@ pub trait Catalog: Send + Sync {
     /// The entry of this kind and id.
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError>;
 
+    /// The same with its version.
+    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError>;
+
     /// The key with this hash.
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
 
@@ -49,6 +54,15 @@ pub trait Catalog: Send + Sync {
 
     /// Whether the catalogue answers.
     async fn check(&self) -> Result<(), StoreError>;
+}
+
+/// An entry as one put left it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Versioned {
+    /// What lies there.
+    pub entry: Entry,
+    /// Of the put that wrote it.
+    pub version: i64,
 }
 
 /// Kinds of entries.

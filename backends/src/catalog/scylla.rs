@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Catalog, Entry, EntryKind};
+use super::{Catalog, Entry, EntryKind, Versioned};
 use crate::{
     scylla_link::ScyllaLink,
     store::{
@@ -97,6 +97,11 @@ impl ScyllaCatalog {
 impl Catalog for ScyllaCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
         Ok(self.current(kind, id).await?.entry)
+    }
+
+    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+        let Current { entry, written_at } = self.current(kind, id).await?;
+        Ok(entry.map(|entry| Versioned { entry, version: written_at.unwrap_or_default() }))
     }
 
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {

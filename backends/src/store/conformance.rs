@@ -2,6 +2,7 @@
 
 mod history;
 mod links;
+mod lists;
 mod metadata;
 mod turns;
 
@@ -101,6 +102,14 @@ claims! {
         a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is,
         a_change_is_the_conversations_last_change,
         a_change_of_no_conversation_makes_none,
+    ]
+    lists [
+        conversations_are_listed_latest_first_and_pages_join,
+        conversations_of_one_moment_are_all_listed,
+        a_list_is_of_one_owner_and_of_a_time,
+        a_conversation_is_listed_once_whatever_follows_and_is_repeated,
+        another_organization_lists_none_of_them,
+        a_page_of_a_list_costs_by_its_length_and_not_by_the_lists,
     ]
     links [
         a_teams_conversation_is_found_through_each_agent_that_answered,

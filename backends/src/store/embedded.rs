@@ -17,6 +17,7 @@ use switchboard_schemas::{
 
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+    listing::{ListQuery, ListRange, ListRow, ListedConversation, listed},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
         latest_first, page_range, read_page,
@@ -25,7 +26,8 @@ use super::{
 use crate::sqlite::SqliteDatabase;
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] = &[include_str!("embedded.sql"), include_str!("embedded_links.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("embedded.sql"), include_str!("embedded_links.sql"), include_str!("embedded_lists.sql")];
 
 const PUT_MESSAGE: &str =
     "INSERT INTO messages (org_id, conversation_id, position, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -62,6 +64,10 @@ const PUT_LINK: &str = "INSERT INTO session_links VALUES (?1, ?2, ?3, ?4, ?5)
     ON CONFLICT DO UPDATE SET answered_at = max(answered_at, excluded.answered_at)";
 const GET_LINKS: &str = "SELECT conversation_id, answered_at FROM session_links
     WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 LIMIT ?4";
+const PUT_LISTED: &str = "INSERT INTO conversation_lists VALUES (?1, ?2, ?3, ?4) ON CONFLICT DO NOTHING";
+const GET_LISTED: &str = "SELECT began_at, conversation_id FROM conversation_lists
+    WHERE org_id = ?1 AND list = ?2 AND began_at >= ?3 AND (began_at, conversation_id) < (?4, ?5)
+    ORDER BY began_at DESC, conversation_id DESC LIMIT ?6";
 
 /// Conversations in a file of this machine.
 #[derive(Clone)]
@@ -151,6 +157,24 @@ impl Store for EmbeddedStore {
             .await
     }
 
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+        let range = ListRange::of(org, query);
+        #[cfg(test)]
+        let work = std::sync::Arc::clone(&self.work);
+        self.database
+            .read(move |connection| {
+                let mut statement = connection.prepare_cached(GET_LISTED)?;
+                let (at, id) = &range.behind;
+                let values = params![range.org.as_str(), range.list, range.since, at, id, range.limit];
+                let rows = statement.query_map(values, |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let rows = rows.collect::<rusqlite::Result<Vec<_>>>()?;
+                #[cfg(test)]
+                count_work(&statement, &work);
+                rows.into_iter().map(listed).collect()
+            })
+            .await
+    }
+
     async fn update_metadata(
         &self,
         org: &OrgId,
@@ -210,6 +234,9 @@ fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreErro
         let values = params![rows.org.as_str(), rows.conversation.as_str(), origin, rows.progress.stamp];
         connection.prepare_cached(PUT_ORIGIN)?.execute(values)?;
     }
+    if let Some(row) = &rows.list_row {
+        put_listed(connection, &rows.org, &rows.conversation, row)?;
+    }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)
 }
 
@@ -219,6 +246,14 @@ fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError
     }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
+}
+
+fn put_listed(connection: &Connection, org: &OrgId, id: &ConversationId, row: &ListRow) -> Result<(), StoreError> {
+    let mut statement = connection.prepare_cached(PUT_LISTED)?;
+    for list in &row.lists {
+        statement.execute(params![org.as_str(), list, row.began_at, id.as_str()])?;
+    }
+    Ok(())
 }
 
 fn put_reply(connection: &Connection, org: &OrgId, reply: &MessageId, row: &Cell) -> Result<(), StoreError> {
@@ -331,5 +366,31 @@ mod tests {
         }
         assert_it_is_there(&left.path().join("store.db"), &talk).await;
         drop(store);
+    }
+
+    #[tokio::test]
+    async fn conversations_of_an_older_file_are_listed_from_the_moment_at_which_they_began() {
+        let directory = tempfile::tempdir().unwrap();
+        let (path, talk) = (directory.path().join("store.db"), Talk::new());
+        let start = StartRows::of(&talk.turn(0, "question").start(1)).unwrap();
+        let (row, older) = (start.list_row.unwrap(), SqliteDatabase::open(&path, &MIGRATIONS[..2]).unwrap());
+        let (org, id) = (talk.org.to_string(), talk.id.to_string());
+        let put = move |connection: &Connection| {
+            connection.prepare_cached(PUT_ORIGIN)?.execute(params![org, id, start.origin, 1])?;
+            Ok(())
+        };
+        older.write(put).await.unwrap();
+        drop(older);
+        let store = EmbeddedStore::open(&path).unwrap();
+        let query = ListQuery { limit: 10, ..ListQuery::default() };
+        let listed = store.conversations(&talk.org, &query).await.unwrap();
+        assert_eq!(listed.iter().map(|listed| listed.began_at.micros()).collect::<Vec<_>>(), [row.began_at]);
+        let range = ListRange { list: row.lists[1].clone(), ..ListRange::of(&talk.org, &query) };
+        assert_ne!(range.list, "");
+        let count = "SELECT count(*) FROM conversation_lists WHERE list = ?1";
+        let counted = store
+            .database
+            .read(move |connection| Ok(connection.query_row(count, [range.list], |row| row.get::<_, i64>(0))?));
+        assert_eq!(counted.await.unwrap(), 1);
     }
 }

@@ -7,16 +7,21 @@
 //!   than a quorum).
 //! - **Visibility**: a read that begins after a write returned sees it.
 //! - **Work**: a page of messages costs work in proportion to the page, not to the conversation.
+//! - **Lists**: a conversation is listed from its first turn on, latest beginning first; a page of a list costs work in
+//!   proportion to the page and to the days that it spans.
 //! - **Tenancy**: a read with another organization finds nothing.
 //! - **Order**: one worker at a time writes the turns of a conversation; the store does not arbitrate between two.
 
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
+pub mod listing;
 pub(crate) mod rows;
 pub mod scylla;
+mod scylla_lists;
 mod stamp;
 
+use self::listing::{ListQuery, ListedConversation};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -68,6 +73,11 @@ pub trait Store: Send + Sync {
         from: u64,
         limit: u32,
     ) -> Result<Vec<Message>, StoreError>;
+
+    /// A part of a list of conversations, latest beginning first; fewer than the query's limit only at its end. An
+    /// attempt at a first turn that another message replaced may have left its beginning too: whoever reads the
+    /// conversation compares.
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError>;
 
     /// Sets and clears (`null`) keys of the metadata; of two changes of one key the later `at` wins. `false` when there
     /// is no such conversation.

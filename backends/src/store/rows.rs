@@ -14,6 +14,7 @@ use switchboard_schemas::{
 
 use super::{
     AcceptedReply, KnownReply, ReplyRecord, StoreError, TurnEnd, TurnStart,
+    listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
 
@@ -32,6 +33,8 @@ pub(super) struct StartRows {
     pub(super) message: Cell,
     /// Of the turn at position 0 only.
     pub(super) origin: Option<String>,
+    /// Likewise.
+    pub(super) list_row: Option<ListRow>,
     pub(super) progress: Cell,
     pub(super) metadata: MetadataChange,
 }
@@ -103,6 +106,7 @@ impl StartRows {
             position: column(start.position)?,
             message: Cell { body: encode(&user_message(start))?, stamp },
             origin: if start.position == 0 { Some(encode(&origin)?) } else { None },
+            list_row: (start.position == 0).then(|| ListRow::of(&start.owner, turn.accepted_at)),
             progress: Cell { body: encode(&progress)?, stamp },
             metadata: MetadataChange::new(&visitor_metadata(turn)?, turn.accepted_at)?,
         })

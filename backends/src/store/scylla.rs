@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::try_join;
+use futures::future::try_join3;
 use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
@@ -18,8 +18,10 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
+use super::scylla_lists::PreparedLists;
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+    listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
         latest_first, page_range, read_page,
@@ -74,6 +76,7 @@ struct Prepared {
     get_messages: PreparedStatement,
     put_link: PreparedStatement,
     get_links: PreparedStatement,
+    lists: PreparedLists,
 }
 
 impl ScyllaStore {
@@ -101,6 +104,13 @@ impl ScyllaStore {
     async fn put_progress(&self, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
         let values = (org.as_str(), id.as_str(), &progress.body, progress.stamp);
         self.link.write(&self.prepared().await?.put_progress, values).await
+    }
+
+    async fn put_listed(&self, org: &OrgId, id: &ConversationId, row: Option<&ListRow>) -> Result<(), StoreError> {
+        match row {
+            Some(row) => self.prepared().await?.lists.put(&self.link, org, id, row).await,
+            None => Ok(()),
+        }
     }
 
     async fn put_reply(&self, org: &OrgId, reply: &MessageId, row: &Cell) -> Result<(), StoreError> {
@@ -147,7 +157,8 @@ impl Store for ScyllaStore {
         let rows = StartRows::of(start)?;
         let (org, id) = (&rows.org, &rows.conversation);
         let message = self.put_message(org, id, rows.position, &rows.message);
-        try_join(message, self.put_metadata(org, id, &rows.metadata)).await?;
+        let metadata = self.put_metadata(org, id, &rows.metadata);
+        try_join3(message, metadata, self.put_listed(org, id, rows.list_row.as_ref())).await?;
         let Some(origin) = &rows.origin else { return self.put_progress(org, id, &rows.progress).await };
         let values = (org.as_str(), id.as_str(), origin, &rows.progress.body, rows.progress.stamp);
         self.link.write(&self.prepared().await?.put_first, values).await
@@ -195,6 +206,10 @@ impl Store for ScyllaStore {
             bodies.extend(rows.into_iter().map(|(body,)| body));
         }
         read_page(&bodies, (from, end))
+    }
+
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+        self.prepared().await?.lists.get(&self.link, &ListRange::of(org, query)).await
     }
 
     async fn update_metadata(
@@ -252,6 +267,7 @@ impl Prepared {
             get_messages: link.prepare_read(GET_MESSAGES).await?,
             put_link: link.prepare_write(PUT_LINK).await?,
             get_links: link.prepare_read(GET_LINKS).await?,
+            lists: PreparedLists::new(link).await?,
         })
     }
 }

@@ -34,8 +34,8 @@ pub struct ApplyContext {
     pub(super) bus: Arc<dyn Bus>,
     pub(super) secret: InstallationSecret,
     vault: Vault,
-    /// One at a time on a process: otherwise two that name the same new key could both make it.
-    turn: Mutex<()>,
+    /// One change at a time on a process: otherwise two that name the same new key could both make it.
+    pub(super) turn: Mutex<()>,
 }
 
 /// Why a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying it again completes it.
@@ -115,6 +115,16 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
     }
     publish_changes(context, &changed).await;
     Ok(Applied { organizations })
+}
+
+/// The entry that the one thing of `organization` stands for, as [`apply`] would write it. Writes nothing.
+pub(super) async fn planned_entry(
+    context: &ApplyContext,
+    organization: &OrganizationDocument,
+    path: &str,
+) -> Result<Option<Entry>, ApplyError> {
+    let plan = Plan { context, organization, id: OrgId::derive(&context.secret, &organization.slug) };
+    Ok(plan.entries(path).await?.pop())
 }
 
 /// A document that was applied before costs reads only, and tells no one of a change.

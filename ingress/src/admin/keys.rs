@@ -38,10 +38,12 @@ pub(super) async fn apply_keys(
     let existing = context.catalog.list(EntryKind::Key, Some(org)).await?;
     let (mut applied, mut made) = (Vec::with_capacity(documents.len()), Vec::new());
     for document in documents {
-        let known = existing.iter().find_map(|entry| match entry {
+        let known = existing.iter().filter_map(|entry| match entry {
             Entry::Key { key, hash } if key.name == document.name => Some((key, *hash)),
             _ => None,
         });
+        // A rotated key keeps its name until it ends: the document means its successor.
+        let known = known.max_by_key(|(key, _)| key.created_at);
         if let Some((key, hash)) = known {
             applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: None });
             let limits = document.limits.unwrap_or_default();
@@ -63,7 +65,8 @@ pub(super) async fn apply_keys(
     Ok((applied, made))
 }
 
-fn new_key(context: &ApplyContext, org: &OrgId, document: KeyDocument, text: &ApiKeyText) -> ApiKey {
+/// A key with what `document` says of it, whose text is `text`.
+pub(super) fn new_key(context: &ApplyContext, org: &OrgId, document: KeyDocument, text: &ApiKeyText) -> ApiKey {
     let created_at = Timestamp::now();
     ApiKey {
         id: KeyId::derive(&context.secret, org, &document.name, created_at.micros()),

@@ -1,65 +1,52 @@
-//! What operators configure with: `POST /api/admin/apply` makes a declarative document so, and a key can be deleted.
+//! What operators configure with: `POST /api/admin/apply` makes a declarative document so, and below
+//! `/api/admin/organizations` each thing is read, made, changed and removed alone.
+//!
+//! Reading order: `routes`; `administrator` says who may; `document` and `check` are the one reader of what comes in, and
+//! `apply` the one plan of what it becomes; `things` and `change` use them for one thing at a time.
 
 pub mod apply;
 pub mod document;
 
+mod administrator;
+mod api_keys;
+mod change;
 mod check;
-mod delete_key;
+mod conversations;
 mod keys;
 mod known_fields;
+mod one_thing;
+mod organizations;
+mod page;
+mod precondition;
 mod publish_changes;
+mod routes;
 mod theme;
+mod things;
 
 use axum::{
     Json,
-    extract::{FromRequestParts, Request, State},
+    extract::{Request, State},
 };
-use http::{StatusCode, header, request::Parts};
-use secrecy::ExposeSecret;
-use subtle::ConstantTimeEq;
 
-pub(crate) use self::delete_key::delete_key;
+pub(crate) use self::routes::routes;
 use self::{
+    administrator::{Action, Administrator, Ground},
     apply::{Applied, ApplyError, apply},
-    document::Document,
+    document::{Document, Invalid},
 };
 use crate::{
     body::{self, BodyLimits},
-    client_address::CountedAddress,
-    error::{ApiError, ApiResult},
-    key_headers::bearer_token,
+    error::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
-/// Proof that the request carries the administrator's token.
-pub(crate) struct Administrator(());
-
-impl FromRequestParts<AppState> for Administrator {
-    type Rejection = ApiError;
-
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
-        let guesser = address.map(|address| format!("admin:{address}"));
-        state.limits.failed_authentications.check(guesser.as_deref())?;
-        let token = parts.headers.get(header::AUTHORIZATION).and_then(bearer_token).unwrap_or_default();
-        let expected = state.admin_token.as_ref().map(|token| token.expose_secret().as_bytes());
-        // An empty token is no token: it must not open an installation that set none.
-        match expected {
-            Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(Self(())),
-            _ => {
-                state.limits.failed_authentications.miss(guesser.as_deref()).await?;
-                Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the administrator's token is needed"))
-            }
-        }
-    }
-}
-
-/// Serves the route.
-pub(crate) async fn apply_document(
+/// Serves `POST /api/admin/apply`. A document can name any organization.
+async fn apply_document(
     State(state): State<AppState>,
-    _: Administrator,
+    administrator: Administrator,
     request: Request,
 ) -> ApiResult<Json<Applied>> {
+    administrator.may(Ground::Installation, Action::ManageOrganizations)?;
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
     let fields = body::parse_object(&body)?;
@@ -67,10 +54,17 @@ pub(crate) async fn apply_document(
     Ok(Json(apply(&state.apply, document).await?))
 }
 
+impl From<Invalid> for ApiError {
+    fn from(invalid: Invalid) -> Self {
+        let error = Self::new(ErrorCode::InvalidRequestData, invalid.reason);
+        if invalid.path.is_empty() { error } else { error.param(invalid.path) }
+    }
+}
+
 impl From<ApplyError> for ApiError {
     fn from(error: ApplyError) -> Self {
         match error {
-            ApplyError::Invalid(invalid) => Self::field(invalid.path, invalid.reason),
+            ApplyError::Invalid(invalid) => invalid.into(),
             ApplyError::Store(error) => error.into(),
             ApplyError::Seal(error) => Self::internal(&error),
         }

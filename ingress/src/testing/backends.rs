@@ -10,10 +10,13 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
-    catalog::{Catalog, Entry, EntryKind},
+    catalog::{Catalog, Entry, EntryKind, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
-    store::{AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart},
+    store::{
+        AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        listing::{ListQuery, ListedConversation},
+    },
 };
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
@@ -269,6 +272,25 @@ impl Store for FakeStore {
         Ok(if self.belongs(org, id) { page.take(limit as usize).cloned().collect() } else { Vec::new() })
     }
 
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+        self.answers()?;
+        let conversations = self.conversations.lock().unwrap();
+        let ours = conversations.values().filter(|conversation| {
+            conversation.org_id == *org && query.owner.as_ref().is_none_or(|owner| conversation.owner == *owner)
+        });
+        let mut listed: Vec<_> = ours
+            .map(|conversation| ListedConversation { began_at: conversation.created_at, id: conversation.id.clone() })
+            .filter(|listed| query.since.is_none_or(|since| listed.began_at >= since))
+            .filter(|listed| {
+                let place = (listed.began_at, Some(listed.id.clone()));
+                query.behind.as_ref().is_none_or(|behind| place < (behind.began_at, behind.id.clone()))
+            })
+            .collect();
+        listed.sort_by(|left, right| (right.began_at, &right.id).cmp(&(left.began_at, &left.id)));
+        listed.truncate(query.limit as usize);
+        Ok(listed)
+    }
+
     async fn update_metadata(
         &self,
         org: &OrgId,
@@ -316,6 +338,8 @@ impl Store for FakeStore {
 #[derive(Default)]
 pub(crate) struct FakeCatalog {
     pub(crate) entries: Mutex<BTreeMap<(&'static str, String), Entry>>,
+    /// Puts so far.
+    puts: Mutex<HashMap<String, i64>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -332,6 +356,11 @@ impl Catalog for FakeCatalog {
         Ok(self.entries.lock().unwrap().get(&(kind.name(), id.to_owned())).cloned())
     }
 
+    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+        let version = self.puts.lock().unwrap().get(id).copied().unwrap_or_default();
+        Ok(self.get(kind, id).await?.map(|entry| Versioned { entry, version }))
+    }
+
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
@@ -343,6 +372,9 @@ impl Catalog for FakeCatalog {
 
     async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
         self.answers()?;
+        // A real write takes a while, in which others read.
+        tokio::task::yield_now().await;
+        *self.puts.lock().unwrap().entry(entry.id().to_owned()).or_default() += 1;
         self.entries.lock().unwrap().insert((entry.kind().name(), entry.id().to_owned()), entry.clone());
         Ok(())
     }

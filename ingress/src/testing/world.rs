@@ -62,6 +62,15 @@ pub(crate) struct World {
     pub(crate) key: String,
 }
 
+/// What surrounds an ingress.
+struct Outside {
+    bus: Arc<FakeBus>,
+    relay: Arc<FakeRelay>,
+    store: Arc<FakeStore>,
+    catalog: Arc<FakeCatalog>,
+    limiter: Arc<FakeLimiter>,
+}
+
 /// A response, read to its end.
 #[derive(Debug)]
 pub(crate) struct Answer {
@@ -91,9 +100,34 @@ impl World {
     }
 
     pub(crate) async fn with(config: IngressConfig) -> Self {
-        let (bus, relay) = (Arc::new(FakeBus::default()), Arc::new(FakeRelay::default()));
-        let (store, catalog) = (Arc::new(FakeStore::default()), Arc::new(FakeCatalog::default()));
-        let limiter = Arc::new(FakeLimiter::default());
+        let outside = Outside {
+            bus: Arc::new(FakeBus::default()),
+            relay: Arc::new(FakeRelay::default()),
+            store: Arc::new(FakeStore::default()),
+            catalog: Arc::new(FakeCatalog::default()),
+            limiter: Arc::new(FakeLimiter::default()),
+        };
+        let mut world = Self::around(outside, config).await;
+        world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
+        world.key = world.new_key("acme", json!({ "name": "all" })).await;
+        world.bus.records.lock().unwrap().clear();
+        world
+    }
+
+    /// Another process over the same backends.
+    pub(crate) async fn second_ingress(&self) -> Self {
+        let outside = Outside {
+            bus: Arc::clone(&self.bus),
+            relay: Arc::clone(&self.relay),
+            store: Arc::clone(&self.store),
+            catalog: Arc::clone(&self.catalog),
+            limiter: Arc::clone(&self.limiter),
+        };
+        Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
+    }
+
+    async fn around(outside: Outside, config: IngressConfig) -> Self {
+        let Outside { bus, relay, store, catalog, limiter } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
@@ -106,7 +140,7 @@ impl World {
         let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
         let (router, state) = (ingress.router(), ingress.state().clone());
         let lasting_tasks = state.background.len();
-        let mut world = Self {
+        Self {
             bus,
             relay,
             store,
@@ -118,11 +152,7 @@ impl World {
             registry,
             lasting_tasks,
             key: String::new(),
-        };
-        world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
-        world.key = world.new_key("acme", json!({ "name": "all" })).await;
-        world.bus.records.lock().unwrap().clear();
-        world
+        }
     }
 
     /// The ingress itself, to be served; the world's own requests go on.

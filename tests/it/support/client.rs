@@ -79,6 +79,16 @@ impl Client {
         send(self.request(Method::PATCH, path).json(body)).await
     }
 
+    /// PUT of a JSON document.
+    pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
+        send(self.request(Method::PUT, path).json(body)).await
+    }
+
+    /// DELETE.
+    pub(crate) async fn delete(&self, path: &str) -> Answer {
+        send(self.request(Method::DELETE, path)).await
+    }
+
     /// A message to an agent, and the whole reply as text.
     pub(crate) async fn chat(&self, agent: &str, session: &str, message: &str) -> Reply {
         let body = json!({"message": message, "sessionId": session});

@@ -57,6 +57,8 @@ pub(crate) struct TestService {
 struct RunningRole {
     name: String,
     public_url: Option<String>,
+    /// Where the admin API answers, if it is not the public port.
+    admin_url: Option<String>,
     ops_url: String,
 }
 
@@ -104,6 +106,15 @@ impl TestService {
 
     /// The same, of a certain profile.
     pub(crate) async fn start_as(profile: Profile, extra: &[(&str, &str)]) -> Self {
+        Self::start_with_ports(profile, extra, false).await
+    }
+
+    /// A product of the wanted profile whose administrators have a port of their own.
+    pub(crate) async fn start_with_admin_port() -> Self {
+        Self::start_with_ports(Profile::wanted(), &[], true).await
+    }
+
+    async fn start_with_ports(profile: Profile, extra: &[(&str, &str)], admin_port: bool) -> Self {
         super::background();
         let namespace = unique("t");
         let directory = fresh_directory(&namespace);
@@ -111,7 +122,7 @@ impl TestService {
         if profile == Profile::Cluster {
             migrate(&environment, &directory);
         }
-        let (processes, roles) = launch(profile, &environment, &directory).into_iter().unzip();
+        let (processes, roles) = launch(profile, &environment, &directory, admin_port).into_iter().unzip();
         let next_ingress = AtomicUsize::new(0);
         let service = Self { profile, namespace, directory, processes: Mutex::new(processes), roles, next_ingress };
         service.wait_until_ready().await;
@@ -127,12 +138,20 @@ impl TestService {
 
     /// A client that may administer.
     pub(crate) fn admin(&self) -> Client {
-        self.client().with_key(ADMIN_TOKEN)
+        let urls = self.admin_urls();
+        let turn = self.next_ingress.fetch_add(1, Ordering::Relaxed);
+        Client::new(&urls[turn % urls.len()]).with_key(ADMIN_TOKEN)
     }
 
     /// Where the public API answers, one for each ingress.
     pub(crate) fn public_urls(&self) -> Vec<String> {
         self.roles.iter().filter_map(|role| role.public_url.clone()).collect()
+    }
+
+    /// Where the admin API answers, one for each ingress.
+    pub(crate) fn admin_urls(&self) -> Vec<String> {
+        let url = |role: &RunningRole| role.admin_url.clone().or_else(|| role.public_url.clone());
+        self.roles.iter().filter_map(url).collect()
     }
 
     /// Name and address of each process's private port.
@@ -231,7 +250,12 @@ pub(crate) async fn wait_until_ready(name: &str, ops_url: &str) {
     .await;
 }
 
-fn launch(profile: Profile, environment: &[(String, String)], directory: &Path) -> Vec<(Process, RunningRole)> {
+fn launch(
+    profile: Profile,
+    environment: &[(String, String)],
+    directory: &Path,
+    admin_port: bool,
+) -> Vec<(Process, RunningRole)> {
     let roles: &[(&str, &str)] = match profile {
         Profile::Embedded => &[("all", "all")],
         Profile::Cluster => &[
@@ -242,21 +266,29 @@ fn launch(profile: Profile, environment: &[(String, String)], directory: &Path) 
             ("inference-2", "inference"),
         ],
     };
-    roles.iter().map(|(name, role)| launch_role(name, role, environment, directory)).collect()
+    roles.iter().map(|(name, role)| launch_role((name, role), environment, directory, admin_port)).collect()
 }
 
-fn launch_role(name: &str, role: &str, environment: &[(String, String)], directory: &Path) -> (Process, RunningRole) {
+fn launch_role(
+    (name, role): (&str, &str),
+    environment: &[(String, String)],
+    directory: &Path,
+    admin_port: bool,
+) -> (Process, RunningRole) {
     let (public, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
     let mut environment = environment.to_vec();
     environment.push(("SWITCHBOARD__INGRESS__LISTEN".into(), public.clone()));
     environment.push(("SWITCHBOARD__OPS__LISTEN".into(), ops.clone()));
+    let has_public_port = matches!(role, "all" | "ingress");
+    let admin = (admin_port && has_public_port).then(|| format!("127.0.0.1:{}", free_port()));
+    environment.extend(admin.iter().map(|address| ("SWITCHBOARD__ADMIN__LISTEN".to_owned(), address.clone())));
     // `--role all` is the default, so that the embedded run also proves the default.
     let arguments = if role == "all" { vec!["serve"] } else { vec!["serve", "--role", role] };
     let arguments = arguments.into_iter().map(String::from).collect();
     let command = ProcessCommand { name: name.into(), arguments, environment, directory: directory.into() };
-    let has_public_port = matches!(role, "all" | "ingress");
     let public_url = has_public_port.then(|| format!("http://{public}"));
-    (command.start(), RunningRole { name: name.into(), public_url, ops_url: format!("http://{ops}") })
+    let admin_url = admin.map(|address| format!("http://{address}"));
+    (command.start(), RunningRole { name: name.into(), public_url, admin_url, ops_url: format!("http://{ops}") })
 }
 
 fn migrate(environment: &[(String, String)], directory: &Path) {

@@ -16,7 +16,11 @@ use switchboard_backends::{
         Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Relay, RelayError, Settlement, Standing,
         embedded::EmbeddedRelay,
     },
-    store::{AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart, embedded::EmbeddedStore},
+    store::{
+        AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        embedded::EmbeddedStore,
+        listing::{ListQuery, ListedConversation},
+    },
 };
 use switchboard_schemas::{
     client_text::SessionId,
@@ -272,6 +276,10 @@ impl Store for FaultyStore {
         limit: u32,
     ) -> Result<Vec<Message>, StoreError> {
         self.up()?.messages(org, id, from, limit).await
+    }
+
+    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+        self.up()?.conversations(org, query).await
     }
 
     async fn update_metadata(

@@ -1,0 +1,103 @@
+//! Lists of conversations in the production twin: a partition for each day of a list, and one that names the days, so that
+//! a page reads the days that have conversations and no other, however long nothing was said.
+
+use futures::future::try_join_all;
+use scylla::statement::prepared::PreparedStatement;
+use switchboard_schemas::ids::{ConversationId, OrgId};
+
+use super::{
+    StoreError,
+    listing::{ListRange, ListRow, ListedConversation, day_of, listed},
+};
+use crate::scylla_link::ScyllaLink;
+
+/// Days that are asked for at once; pages of a busy list need one or two.
+const DAYS_AT_ONCE: i32 = 8;
+
+const PUT_DAY: &str =
+    "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_LISTED: &str = "INSERT INTO switchboard.conversations_by_day
+    (org_id, list, day, began_at, conversation_id) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
+const GET_DAYS: &str = "SELECT day FROM switchboard.conversation_days
+    WHERE org_id = ? AND list = ? AND day >= ? AND day <= ? LIMIT ?";
+const GET_LISTED: &str = "SELECT began_at, conversation_id FROM switchboard.conversations_by_day
+    WHERE org_id = ? AND list = ? AND day = ?
+    AND (began_at, conversation_id) >= (?, ?) AND (began_at, conversation_id) < (?, ?) LIMIT ?";
+
+/// The statements of lists.
+pub(super) struct PreparedLists {
+    put_day: PreparedStatement,
+    put_listed: PreparedStatement,
+    get_days: PreparedStatement,
+    get_listed: PreparedStatement,
+}
+
+impl PreparedLists {
+    pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            put_day: link.prepare_write(PUT_DAY).await?,
+            put_listed: link.prepare_write(PUT_LISTED).await?,
+            get_days: link.prepare_read(GET_DAYS).await?,
+            get_listed: link.prepare_read(GET_LISTED).await?,
+        })
+    }
+
+    /// Enters a conversation into its lists.
+    pub(super) async fn put(
+        &self,
+        link: &ScyllaLink,
+        org: &OrgId,
+        id: &ConversationId,
+        row: &ListRow,
+    ) -> Result<(), StoreError> {
+        let (at, day) = (row.began_at, day_of(row.began_at));
+        let days = row.lists.iter().map(|list| link.write(&self.put_day, (org.as_str(), list, day, at)));
+        let rows = row.lists.iter().map(|list| {
+            let values = (org.as_str(), list, day, at, id.as_str(), at);
+            link.write(&self.put_listed, values)
+        });
+        // The rows are there before any reader is told of their day, or else it would count an empty one.
+        try_join_all(rows).await?;
+        try_join_all(days).await.map(|_| ())
+    }
+
+    /// The part of a list that `range` means.
+    pub(super) async fn get(
+        &self,
+        link: &ScyllaLink,
+        range: &ListRange,
+    ) -> Result<Vec<ListedConversation>, StoreError> {
+        let (mut found, first_day) = (Vec::new(), day_of(range.since));
+        let mut last_day = day_of(range.behind.0);
+        loop {
+            let values = (range.org.as_str(), &range.list, first_day, last_day, DAYS_AT_ONCE);
+            let days = link.rows::<(i64,)>(&self.get_days, values).await?;
+            for (day,) in &days {
+                let room = i32::try_from(range.limit as usize - found.len()).unwrap_or(i32::MAX);
+                if room == 0 {
+                    return Ok(found);
+                }
+                for row in self.rows_of_day(link, range, *day, room).await? {
+                    found.push(listed(row)?);
+                }
+            }
+            match days.last() {
+                Some((day,)) if days.len() == DAYS_AT_ONCE as usize => last_day = day - 1,
+                _ => return Ok(found),
+            }
+        }
+    }
+
+    async fn rows_of_day(
+        &self,
+        link: &ScyllaLink,
+        range: &ListRange,
+        day: i64,
+        room: i32,
+    ) -> Result<Vec<(i64, String)>, StoreError> {
+        let (behind_at, behind_id) = &range.behind;
+        let place = (range.org.as_str(), &range.list, day);
+        let values = (place.0, place.1, place.2, range.since, "", behind_at, behind_id, room);
+        link.rows(&self.get_listed, values).await
+    }
+}

@@ -1,0 +1,221 @@
+//! Changes one configured thing, so that of two who change one version at the same time, on whatever processes, one is
+//! told to read again (if they named the version) or changes what the other one left.
+//!
+//! Processes agree on who is first by a note in the relay, because the store has no comparison. A note whose writer died
+//! holds others up for a moment only; without the relay two processes are told apart only by what they read.
+
+use std::time::Duration;
+
+use serde_json::Value;
+use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
+use switchboard_schemas::{api_key::ApiKey, ids::RequestId, organization::Organization, time::Timestamp};
+
+use super::{
+    api_keys::refuse_taken_name,
+    document::OrganizationDocument,
+    one_thing::{Fields, Slugs, document_fields, plan_one, read_one, set_by_service},
+    precondition::{Precondition, changed_meanwhile},
+    publish_changes::publish_changes,
+    things::find,
+};
+use crate::{
+    error::{ApiError, ApiResult},
+    state::AppState,
+};
+
+/// Longer than a write may take: a version that still stands after this was not changed by whoever noted it.
+const CHANGE_TIME_MAX: Duration = Duration::from_secs(5);
+/// Between two looks at what another one is changing.
+const CHANGE_POLL: Duration = Duration::from_millis(50);
+const SEPARATOR: char = ' ';
+
+/// How fields become new fields.
+#[derive(Clone, Copy)]
+pub(super) enum Edit {
+    /// All of them.
+    Replace,
+    /// Into those that are there.
+    Merge,
+}
+
+/// An edit with what it brings.
+pub(super) struct Wanted {
+    edit: Edit,
+    fields: Fields,
+}
+
+impl Edit {
+    /// The edit that brings `fields`.
+    pub(super) const fn with(self, fields: Fields) -> Wanted {
+        Wanted { edit: self, fields }
+    }
+}
+
+/// Who may change a version.
+enum Right {
+    /// This request.
+    Ours,
+    /// Another one, which is at it.
+    Another,
+}
+
+/// Makes the change and gives what lies there then.
+pub(super) async fn change(
+    state: &AppState,
+    organization: &Organization,
+    (kind, id): (EntryKind, &str),
+    precondition: &Precondition,
+    wanted: Wanted,
+) -> ApiResult<Versioned> {
+    let nonce = RequestId::random();
+    let slugs = Slugs::named_by(&state.apply, organization, kind).await?;
+    loop {
+        {
+            let _turn = state.apply.turn.lock().await;
+            let found = find(state, &organization.id, kind, id).await?;
+            precondition.check(found.version)?;
+            let entry = changed_entry(state, organization, &found, &wanted, &slugs).await?;
+            if entry == found.entry {
+                return Ok(found);
+            }
+            match right_to_change(state, &found, &nonce).await {
+                Right::Ours => {
+                    state.apply.catalog.put(&entry).await?;
+                    publish_changes(&state.apply, &[entry]).await;
+                    return find(state, &organization.id, kind, id).await;
+                }
+                Right::Another if precondition.is_given() => return Err(changed_meanwhile(found.version)),
+                Right::Another => {}
+            }
+        }
+        tokio::time::sleep(CHANGE_POLL).await;
+    }
+}
+
+async fn changed_entry(
+    state: &AppState,
+    organization: &Organization,
+    found: &Versioned,
+    wanted: &Wanted,
+    slugs: &Slugs,
+) -> ApiResult<Entry> {
+    let kind = found.entry.kind();
+    let fields = new_fields(found, wanted, slugs)?;
+    let document = read_one(organization, kind, fields)?;
+    if let Entry::Key { key, hash } = &found.entry {
+        let changed = changed_key(document, key)?;
+        if changed.name != key.name {
+            refuse_taken_name(state, &organization.id, &changed.name).await?;
+        }
+        return Ok(Entry::Key { key: changed, hash: *hash });
+    }
+    let entry = plan_one(&state.apply, kind, &document).await?;
+    // Ids are derived from slugs.
+    if entry.id() == found.entry.id() { Ok(entry) } else { Err(ApiError::field("slug", "cannot be changed")) }
+}
+
+fn changed_key(document: OrganizationDocument, key: &ApiKey) -> ApiResult<ApiKey> {
+    let described = document.keys.into_iter().next();
+    let described = described.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
+    Ok(ApiKey {
+        name: described.name,
+        scopes: described.scopes,
+        expires_at: described.expires_at,
+        limits: described.limits.unwrap_or_default(),
+        ..key.clone()
+    })
+}
+
+fn new_fields(found: &Versioned, wanted: &Wanted, slugs: &Slugs) -> ApiResult<Fields> {
+    let mut fields = wanted.fields.clone();
+    // What was read can be sent back whole.
+    for (name, value) in set_by_service(&found.entry, None) {
+        if fields.remove(&name).is_some_and(|sent| sent != value) {
+            return Err(ApiError::field(name, "cannot be changed"));
+        }
+    }
+    match wanted.edit {
+        Edit::Replace => Ok(fields),
+        Edit::Merge => {
+            if found.entry.kind() == EntryKind::Provider && fields.get("apiKey") == Some(&Value::Null) {
+                // Absent means kept in a document, and it is never shown: only this can say that it is to go.
+                fields.insert("apiKey".into(), "".into());
+            }
+            let mut merged = document_fields(&found.entry, slugs)?;
+            merge(&mut merged, fields);
+            Ok(merged)
+        }
+    }
+}
+
+/// JSON merge patch (RFC 7396) of objects.
+fn merge(target: &mut Fields, patch: Fields) {
+    for (name, value) in patch {
+        match value {
+            Value::Null => {
+                target.remove(&name);
+            }
+            Value::Object(patch) => {
+                let inner = target.entry(name).or_insert_with(|| Value::Object(Fields::new()));
+                if let Value::Object(inner) = inner {
+                    merge(inner, patch);
+                } else {
+                    let mut fresh = Fields::new();
+                    merge(&mut fresh, patch);
+                    *inner = fresh.into();
+                }
+            }
+            value => {
+                target.insert(name, value);
+            }
+        }
+    }
+}
+
+/// Notes that this request changes this version, unless another one has noted that lately.
+async fn right_to_change(state: &AppState, found: &Versioned, nonce: &RequestId) -> Right {
+    let name = format!("admin-change:{}:{}", found.entry.id(), found.version);
+    let now = Timestamp::now();
+    let own = format!("{}{SEPARATOR}{nonce}", now.micros());
+    match state.backends.relay.remember(&name, &own).await {
+        Ok(noted) if is_recent_note_of_another(&noted, now, nonce) => Right::Another,
+        Ok(_) => Right::Ours,
+        Err(error) => {
+            tracing::warn!(%error, "a change is made without asking other processes");
+            Right::Ours
+        }
+    }
+}
+
+fn is_recent_note_of_another(noted: &str, now: Timestamp, nonce: &RequestId) -> bool {
+    let Some((at, owner)) = noted.split_once(SEPARATOR) else { return false };
+    let at = Timestamp::from_micros(at.parse().unwrap_or_default());
+    owner != nonce.as_str() && u128::from(now.millis_since(at)) < CHANGE_TIME_MAX.as_millis()
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn a_patch_merges_objects_replaces_lists_and_clears_with_null() {
+        let Value::Object(mut target) = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "e": [1, 2] }) else { panic!() };
+        let Value::Object(patch) = json!({ "a": null, "b": { "c": 4 }, "e": [5], "f": { "g": 6, "h": null } }) else {
+            panic!()
+        };
+        merge(&mut target, patch);
+        assert_eq!(Value::from(target), json!({ "b": { "c": 4, "d": 3 }, "e": [5], "f": { "g": 6 } }));
+    }
+
+    #[test]
+    fn a_note_holds_others_up_only_for_as_long_as_a_write_may_take() {
+        let (own, other) = (RequestId::random(), RequestId::random());
+        let noted = format!("1000000 {other}");
+        let seconds = |seconds: i64| Timestamp::from_micros(1_000_000 + seconds * 1_000_000);
+        assert!(is_recent_note_of_another(&noted, seconds(1), &own));
+        assert!(!is_recent_note_of_another(&noted, seconds(1), &other));
+        assert!(!is_recent_note_of_another(&noted, seconds(5), &own));
+    }
+}

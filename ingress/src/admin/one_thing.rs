@@ -1,0 +1,225 @@
+//! One configured thing as the admin API reads and shows it: the fields that a document has for it, so that what was read
+//! can be written back, and the facts that only the service sets. Reading goes through the document's own reader and
+//! checks, so that there is one answer to the question what is valid.
+
+use std::collections::HashMap;
+
+use serde_json::{Map, Value, json};
+use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_schemas::{agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team};
+
+use super::{
+    apply::{ApplyContext, ApplyError, planned_entry},
+    check::check,
+    document::{Document, Invalid, OrganizationDocument},
+};
+use crate::error::{ApiError, ApiResult};
+
+/// A JSON object.
+pub(super) type Fields = Map<String, Value>;
+
+/// Slugs of the things that others name, by id.
+#[derive(Default)]
+pub(super) struct Slugs(HashMap<String, String>);
+
+impl Slugs {
+    /// Of what entries of `kind` in `organization` can name.
+    pub(super) async fn named_by(
+        context: &ApplyContext,
+        organization: &Organization,
+        kind: EntryKind,
+    ) -> ApiResult<Self> {
+        let named = match kind {
+            EntryKind::Agent => EntryKind::Provider,
+            EntryKind::Team => EntryKind::Agent,
+            EntryKind::Organization | EntryKind::Provider | EntryKind::Key => return Ok(Self::default()),
+        };
+        let entries = context.catalog.list(named, Some(&organization.id)).await?;
+        Ok(Self(entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect()))
+    }
+
+    fn of(&self, id: &str) -> Option<&str> {
+        self.0.get(id).map(String::as_str)
+    }
+}
+
+/// The list of a document that holds things of this kind.
+pub(super) const fn list_of(kind: EntryKind) -> &'static str {
+    match kind {
+        EntryKind::Organization => "organizations",
+        EntryKind::Provider => "providers",
+        EntryKind::Agent => "agents",
+        EntryKind::Team => "teams",
+        EntryKind::Key => "keys",
+    }
+}
+
+/// What people call it: its slug, or a key's name.
+pub(super) fn label(entry: &Entry) -> &str {
+    match entry {
+        Entry::Organization(organization) => &organization.slug,
+        Entry::Provider { provider, .. } => &provider.slug,
+        Entry::Agent(agent) => &agent.slug,
+        Entry::Team(team) => &team.slug,
+        Entry::Key { key, .. } => &key.name,
+    }
+}
+
+/// Its fields as a document has them; no key of a provider and no text of an API key is among them.
+pub(super) fn document_fields(entry: &Entry, slugs: &Slugs) -> ApiResult<Fields> {
+    let fields = match entry {
+        Entry::Organization(organization) => json!({ "slug": organization.slug, "name": organization.name }),
+        Entry::Provider { provider, .. } => provider_fields(provider),
+        Entry::Agent(agent) => return agent_fields(agent, slugs),
+        Entry::Team(team) => team_fields(team, slugs),
+        Entry::Key { key, .. } => key_fields(key),
+    };
+    object(fields)
+}
+
+/// What only the service sets.
+pub(super) fn set_by_service(entry: &Entry, version: Option<i64>) -> Fields {
+    let mut facts = Fields::from_iter([("id".to_owned(), entry.id().into())]);
+    if entry.kind() != EntryKind::Organization {
+        facts.insert("organizationId".into(), entry.org_id().as_str().into());
+    }
+    match entry {
+        Entry::Provider { sealed_key, .. } => {
+            facts.insert("hasApiKey".into(), (!sealed_key.is_empty()).into());
+        }
+        Entry::Key { key, .. } => {
+            facts.insert("lastFour".into(), key.last_four.clone().into());
+            facts.insert("createdAt".into(), key.created_at.to_string().into());
+        }
+        Entry::Organization(_) | Entry::Agent(_) | Entry::Team(_) => {}
+    }
+    if let Some(version) = version {
+        facts.insert("version".into(), version.to_string().into());
+    }
+    facts
+}
+
+/// Whether `entry` names the thing with this id, so that the thing cannot go.
+pub(super) fn names(entry: &Entry, id: &str) -> bool {
+    match entry {
+        Entry::Agent(agent) => {
+            [&agent.provider, &agent.fallback_provider].into_iter().flatten().any(|provider| provider.as_str() == id)
+        }
+        Entry::Team(team) => {
+            let members = team.members.iter().map(|member| &member.agent);
+            members.chain(&team.default_agent).any(|agent| agent.as_str() == id)
+        }
+        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } => false,
+    }
+}
+
+/// Reads `fields` as the one thing of `kind` that a document names in this organization, and checks it like one.
+pub(super) fn read_one(
+    organization: &Organization,
+    kind: EntryKind,
+    fields: Fields,
+) -> Result<OrganizationDocument, Invalid> {
+    let mut document = Fields::from_iter([
+        ("slug".to_owned(), organization.slug.clone().into()),
+        ("name".to_owned(), organization.name.clone().into()),
+    ]);
+    if kind == EntryKind::Organization {
+        document = fields;
+        if let Some(unknown) = document.keys().find(|field| !["slug", "name"].contains(&field.as_str())) {
+            return Err(Invalid::new(unknown, "unknown field"));
+        }
+    } else {
+        document.insert(list_of(kind).into(), json!([fields]));
+    }
+    let read = || {
+        let document = Document::from_json(json!({ "organizations": [document] }))?;
+        check(&document)?;
+        Ok(document)
+    };
+    let document: Document = read().map_err(|invalid| shortened(invalid, &path_of(kind)))?;
+    document.organizations.into_iter().next().ok_or_else(|| Invalid::new("", "nothing is described"))
+}
+
+/// The entry that such a document stands for; a key has none before it is made.
+pub(super) async fn plan_one(
+    context: &ApplyContext,
+    kind: EntryKind,
+    document: &OrganizationDocument,
+) -> ApiResult<Entry> {
+    let planned = planned_entry(context, document, "organizations[0]").await;
+    let planned = planned.map_err(|error| match error {
+        ApplyError::Invalid(invalid) => ApplyError::Invalid(shortened(invalid, &path_of(kind))),
+        other => other,
+    })?;
+    planned.ok_or_else(|| ApiError::internal(&"a document of one thing planned nothing"))
+}
+
+fn path_of(kind: EntryKind) -> String {
+    match kind {
+        EntryKind::Organization => "organizations[0]".to_owned(),
+        kind => format!("organizations[0].{}[0]", list_of(kind)),
+    }
+}
+
+/// The mistake as one who sent the thing alone knows its place.
+fn shortened(invalid: Invalid, prefix: &str) -> Invalid {
+    let path = invalid.path.strip_prefix(prefix).unwrap_or(&invalid.path).trim_start_matches('.').to_owned();
+    let missing = invalid.reason.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    match missing {
+        Some(field) if path.is_empty() => Invalid::new(field, "is missing"),
+        Some(field) => Invalid::new(format!("{path}.{field}"), "is missing"),
+        None => Invalid::new(path, invalid.reason),
+    }
+}
+
+fn provider_fields(provider: &Provider) -> Value {
+    json!({
+        "slug": provider.slug,
+        "baseUrl": provider.base_url,
+        "model": provider.model,
+        "embeddingModel": provider.embedding_model,
+        "continuesPrefix": provider.continues_prefix,
+    })
+}
+
+fn agent_fields(agent: &Agent, slugs: &Slugs) -> ApiResult<Fields> {
+    let settings = serde_json::to_value(&agent.settings).map_err(|error| ApiError::internal(&error))?;
+    let mut fields = object(settings)?;
+    let slug_of =
+        |id: &Option<_>| id.as_ref().and_then(|id: &switchboard_schemas::ids::ProviderId| slugs.of(id.as_str()));
+    fields.extend([
+        ("slug".to_owned(), agent.slug.clone().into()),
+        ("name".to_owned(), agent.name.clone().into()),
+        ("provider".to_owned(), slug_of(&agent.provider).into()),
+        ("fallbackProvider".to_owned(), slug_of(&agent.fallback_provider).into()),
+    ]);
+    Ok(fields)
+}
+
+fn team_fields(team: &Team, slugs: &Slugs) -> Value {
+    let members = team.members.iter().filter_map(|member| {
+        let agent = slugs.of(member.agent.as_str())?;
+        Some(json!({ "agent": agent, "specialization": member.specialization }))
+    });
+    json!({
+        "slug": team.slug,
+        "name": team.name,
+        "description": team.description,
+        "routing": team.routing,
+        "defaultAgent": team.default_agent.as_ref().and_then(|agent| slugs.of(agent.as_str())),
+        "members": members.collect::<Vec<_>>(),
+        "public": team.public,
+        "status": team.status,
+    })
+}
+
+fn key_fields(key: &ApiKey) -> Value {
+    json!({ "name": key.name, "scopes": key.scopes, "expiresAt": key.expires_at, "limits": key.limits })
+}
+
+fn object(value: Value) -> ApiResult<Fields> {
+    match value {
+        Value::Object(fields) => Ok(fields),
+        _ => Err(ApiError::internal(&"a configured thing is no object")),
+    }
+}

@@ -1,0 +1,48 @@
+//! The routes of the administrative API, and nothing else.
+
+use axum::{
+    Router,
+    routing::{MethodRouter, get, post},
+};
+
+use super::{
+    api_keys, apply_document, conversations, organizations,
+    things::{self, Agents, Keys, Kind, Providers, Teams},
+};
+use crate::state::AppState;
+
+/// Everything below `/api/admin`.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/admin/apply", post(apply_document))
+        .route("/api/admin/organizations", get(organizations::list).post(organizations::create))
+        .route(
+            "/api/admin/organizations/{org}",
+            get(organizations::get)
+                .put(organizations::replace)
+                .patch(organizations::patch)
+                .delete(organizations::remove),
+        )
+        .merge(things_of::<Agents>(
+            "/api/admin/organizations/{org}/agents",
+            "/api/admin/organizations/{org}/agents/{id}",
+        ))
+        .merge(things_of::<Teams>("/api/admin/organizations/{org}/teams", "/api/admin/organizations/{org}/teams/{id}"))
+        .merge(things_of::<Providers>(
+            "/api/admin/organizations/{org}/providers",
+            "/api/admin/organizations/{org}/providers/{id}",
+        ))
+        .route("/api/admin/organizations/{org}/keys", get(things::list::<Keys>).post(api_keys::create))
+        .route("/api/admin/organizations/{org}/keys/{id}", one_of::<Keys>())
+        .route("/api/admin/organizations/{org}/keys/{id}/rotate", post(api_keys::rotate))
+        .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
+        .route("/api/admin/organizations/{org}/conversations/{id}", get(conversations::get))
+}
+
+fn things_of<K: Kind>(all: &str, one: &str) -> Router<AppState> {
+    Router::new().route(all, get(things::list::<K>).post(things::create::<K>)).route(one, one_of::<K>())
+}
+
+fn one_of<K: Kind>() -> MethodRouter<AppState> {
+    get(things::get::<K>).put(things::replace::<K>).patch(things::patch::<K>).delete(things::remove::<K>)
+}

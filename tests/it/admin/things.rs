@@ -1,0 +1,162 @@
+//! Organizations, agents, teams and providers, one at a time: what is changed is live everywhere, and stays inside its
+//! organization.
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use super::{PROMISED, of};
+use crate::support::{
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService, eventually, unique,
+};
+
+async fn made(admin: &Client, path: &str, thing: Value) -> Value {
+    let answer = admin.post(path, &thing).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.json()
+}
+
+#[tokio::test]
+async fn an_organization_made_one_thing_at_a_time_answers_its_visitors() {
+    let service = SharedService::get().await;
+    let (admin, model) = (service.admin(), unique("model-"));
+    ScriptedModel::get().register(&model, Script::says("made by hand"));
+    let organization = made(&admin, "/api/admin/organizations", json!({"slug": unique("org-"), "name": "Hand"})).await;
+    let base = format!("/api/admin/organizations/{}", organization["id"].as_str().unwrap());
+    let provider =
+        json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-x", "model": model});
+    made(&admin, &format!("{base}/providers"), provider).await;
+    let agent = json!({"slug": "shop", "name": "Shop", "provider": "main"});
+    let agent = made(&admin, &format!("{base}/agents"), agent).await["id"].as_str().unwrap().to_owned();
+    let team = json!({"slug": "front", "name": "Front", "members": [{"agent": "shop", "specialization": "all"}]});
+    let team = made(&admin, &format!("{base}/teams"), team).await["id"].as_str().unwrap().to_owned();
+    let key = made(&admin, &format!("{base}/keys"), json!({"name": "site", "scopes": ["chat"]})).await;
+    let client = service.client().with_key(key["value"].as_str().unwrap());
+    assert_eq!(client.chat(&agent, "s", "hi").await.complete(), "made by hand");
+    assert_eq!(client.team_chat(&team, "s", "hi").await.complete(), "made by hand");
+}
+
+#[tokio::test]
+async fn a_change_at_one_ingress_is_live_on_every_other_within_two_seconds() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let urls = service.public_urls();
+    let config = format!("/api/public/agents/{}", organization.shop());
+    for url in &urls {
+        assert_eq!(organization.client_at(url).get(&config).await.status, 200);
+    }
+    let admin = Client::new(&urls[0]).with_key(ADMIN_TOKEN);
+    let agent = of(&organization, &format!("/agents/{}", organization.shop()));
+    let answer = admin.patch(&agent, &json!({"welcomeMessage": "changed"})).await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    for url in urls.iter().rev() {
+        let client = organization.client_at(url);
+        eventually("the new greeting is there", PROMISED, async || {
+            (client.get(&config).await.json()["welcomeMessage"] == "changed").then_some(())
+        })
+        .await;
+    }
+    assert_eq!(admin.delete(&agent).await.status, 204);
+    for url in urls.iter().rev() {
+        let client = organization.client_at(url);
+        eventually("the agent is gone", PROMISED, async || {
+            let answer = client.get(&config).await;
+            (answer.status == 404).then(|| answer.assert_problem(404, Some("AGENT_NOT_FOUND")))
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn ids_of_another_organization_are_unknown_and_stay_as_they_are() {
+    let service = SharedService::get().await;
+    let theirs = OrganizationDocument::new()
+        .agent("shop", json!({"instructions": "canary-prompt"}))
+        .team("front", json!({"members": [{"agent": "shop"}]}))
+        .apply(&service)
+        .await;
+    let ours = OrganizationDocument::new().apply(&service).await;
+    let (admin, key) = (service.admin(), theirs.answer["organizations"][0]["keys"][0]["id"].as_str().unwrap());
+    let provider = theirs.answer["organizations"][0]["providers"][0]["id"].as_str().unwrap();
+    for path in [
+        format!("/agents/{}", theirs.shop()),
+        format!("/teams/{}", theirs.team("front")),
+        format!("/keys/{key}"),
+        format!("/providers/{provider}"),
+    ] {
+        let path = of(&ours, &path);
+        let name = json!({"name": "Taken", "slug": "shop"});
+        for answer in [
+            admin.get(&path).await,
+            admin.patch(&path, &name).await,
+            admin.put(&path, &name).await,
+            admin.delete(&path).await,
+        ] {
+            answer.assert_problem(404, Some("NOT_FOUND"));
+            assert!(!answer.text.contains("canary"));
+        }
+    }
+    for list in ["agents", "teams", "keys", "providers"] {
+        let answer = admin.get(&of(&ours, &format!("/{list}"))).await;
+        assert_eq!(answer.status, 200);
+        assert!(!answer.text.contains(&theirs.id) && !answer.text.contains("canary"), "{}", answer.text);
+    }
+    assert_eq!(admin.get(&of(&theirs, &format!("/agents/{}", theirs.shop()))).await.json()["name"], "Agent shop");
+}
+
+#[tokio::test]
+async fn of_two_editors_of_one_version_one_is_told_so() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = of(&organization, &format!("/agents/{}", organization.shop()));
+    for round in 0..5 {
+        let (one, two) = (service.admin(), service.admin());
+        let etag = one.get(&path).await.header("etag").unwrap().to_owned();
+        let patch = |admin: &Client, name: String| {
+            let request = admin.request(Method::PATCH, &path).header("if-match", &etag);
+            request.json(&json!({"name": name})).send()
+        };
+        let (one, two) = tokio::join!(patch(&one, format!("One {round}")), patch(&two, format!("Two {round}")));
+        let mut statuses = [one.unwrap().status().as_u16(), two.unwrap().status().as_u16()];
+        statuses.sort_unstable();
+        assert_eq!(statuses, [200, 409]);
+    }
+}
+
+#[tokio::test]
+async fn simultaneous_patches_of_different_fields_are_all_kept() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = of(&organization, &format!("/agents/{}", organization.shop()));
+    let fields = ["description", "instructions", "welcomeMessage", "placeholderText"];
+    let patches = fields.map(|field| {
+        let (admin, path) = (service.admin(), path.clone());
+        async move { admin.patch(&path, &json!({field: "changed"})).await.status }
+    });
+    assert_eq!(futures::future::join_all(patches).await, [200; 4]);
+    let agent = service.admin().get(&path).await.json();
+    assert!(fields.iter().all(|field| agent[*field] == "changed"), "{agent}");
+}
+
+#[tokio::test]
+async fn what_others_need_stays_and_an_empty_organization_goes() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .team("front", json!({"members": [{"agent": "shop"}]}))
+        .apply(&service)
+        .await;
+    let admin = service.admin();
+    let ids = &organization.answer["organizations"][0];
+    let path = |list: &str| of(&organization, &format!("/{list}/{}", ids[list][0]["id"].as_str().unwrap()));
+    let refused = admin.delete(&path("agents")).await.assert_problem(409, Some("CONFLICT"));
+    assert_eq!(refused["details"]["usedBy"][0]["id"], organization.team("front"));
+    let refused = admin.delete(&path("providers")).await.assert_problem(409, Some("CONFLICT"));
+    assert_eq!(refused["details"]["usedBy"][0]["slug"], "shop");
+    admin.delete(&of(&organization, "")).await.assert_problem(409, Some("CONFLICT"));
+    for list in ["teams", "agents", "providers", "keys"] {
+        let answer = admin.delete(&path(list)).await;
+        assert_eq!(answer.status, 204, "{list}: {}", answer.text);
+    }
+    assert_eq!(admin.delete(&of(&organization, "")).await.status, 204);
+    admin.get(&of(&organization, "")).await.assert_problem(404, Some("NOT_FOUND"));
+}
