@@ -120,9 +120,18 @@ impl Ids {
             }
         }
         match body {
-            Some(body) => request.json(body),
+            Some(body) => request.json(&self.fill_body(body)),
             None => request,
         }
+    }
+
+    /// The body as it can be sent here: the example's agent is nobody's.
+    fn fill_body(&self, body: &Value) -> Value {
+        let mut body = body.clone();
+        if let Some(agent) = body.get_mut("agentId") {
+            *agent = self.agent.as_str().into();
+        }
+        body
     }
 }
 

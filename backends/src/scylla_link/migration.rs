@@ -105,6 +105,8 @@ fn table_statements(keyspace: &Keyspace) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
+    const TABLES: usize = 9;
+
     #[cfg(feature = "real-services")]
     use super::super::testing::{config, new_namespace, session};
     use super::*;
@@ -120,7 +122,7 @@ mod tests {
         let session = session().await;
         let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
         let tables = session.query_unpaged(cql, (&namespace,)).await.unwrap().into_rows_result().unwrap();
-        assert_eq!(tables.rows_num(), 7);
+        assert_eq!(tables.rows_num(), TABLES);
         session.query_unpaged(format!("DROP KEYSPACE {namespace}"), ()).await.unwrap();
     }
 
@@ -130,7 +132,7 @@ mod tests {
         let cql = keyspace_cql(&keyspace, 1);
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
         let tables = table_statements(&keyspace);
-        assert_eq!(tables.len(), 7);
+        assert_eq!(tables.len(), TABLES);
         assert!(tables.iter().all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue.")));
     }
 }

@@ -4,7 +4,10 @@
 #![expect(dead_code, reason = "these types are read by the generator of the document alone")]
 
 use serde_json::{Map, Value};
-use switchboard_schemas::client_text::{SessionId, VisitorId};
+use switchboard_schemas::{
+    client_text::{SessionId, VisitorId},
+    ids::AgentId,
+};
 use utoipa::{
     ToSchema,
     openapi::{
@@ -63,6 +66,19 @@ pub(crate) struct TeamChatRequest {
     metadata: Option<Map<String, Value>>,
     /// `false` asks for one JSON document, whatever `Accept` says.
     stream: Option<bool>,
+}
+
+/// What a page shows to get a token. Unknown fields are ignored.
+#[derive(ToSchema)]
+#[schema(rename_all = "camelCase")]
+pub(crate) struct VisitorTokenRequest {
+    /// The agent that the visitor talks to.
+    #[schema(value_type = String, pattern = r"\S")]
+    agent_id: AgentId,
+    /// The secret that came with the visitor's last token; without it a new visitor comes.
+    visitor_secret: Option<String>,
+    /// Believed only together with its secret.
+    visitor_id: Option<VisitorId>,
 }
 
 /// Changes of a conversation, all or nothing; a field that is left out stays, and `null` clears a text.

@@ -32,6 +32,7 @@ pub(super) fn requests(operation: &str) -> Vec<(&'static str, Value)> {
             ("metadata", json!({ "metadata": { "plan": "pro", "seats": 12 } })),
             ("clear", json!({ "feedback": null })),
         ],
+        "createVisitorToken" => vec![("new", json!({ "agentId": AGENT }))],
         _ => vec![],
     }
 }
@@ -43,6 +44,7 @@ pub(super) fn answer(operation: &str, status: &str, media_type: &str) -> Option<
         ("getWidget", "200", _) => Some(widget()),
         ("getConversation", "200", _) => Some(conversation()),
         ("updateConversation", "200", _) => Some(json!({ "success": true, "updated": { "rating": 5 } })),
+        ("createVisitorToken", "200", _) => Some(visitor_token()),
         ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/plain") => {
             Some("Yes, we ship to Norway.".into())
         }
@@ -88,6 +90,17 @@ fn widget() -> Value {
             "autoOpenDelay": 3000, "triggerText": "Chat with us",
             "offlineMessage": "We are away at the moment. Please try again later.",
         },
+    })
+}
+
+fn visitor_token() -> Value {
+    json!({
+        "token": "svt_…",
+        "expiresAt": "2026-03-14T09:41:53.589793Z",
+        "agentId": AGENT,
+        "visitorId": "vis_77777777777777777777777777",
+        "visitorSecret": "svs_…",
+        "configuration": widget(),
     })
 }
 

@@ -31,11 +31,12 @@ use utoipa::{
 use crate::router::public_routes;
 
 const DESCRIPTION: &str = include_str!("description.md");
-const TAGS: [(&str, &str); 5] = [
+const TAGS: [(&str, &str); 6] = [
     ("Chat", "Send a message, read the reply."),
     ("Messages", "One reply: read again, followed or stopped."),
     ("Conversations", "History, and what is known of a visitor."),
     ("Agents", "What everyone may know of an agent."),
+    ("Widget", "What a page holds instead of a key."),
     ("Document", "All of this, for programs."),
 ];
 /// Settings that have defaults in an operator's document and are all there in every answer.
@@ -89,7 +90,7 @@ fn describe_api(document: &mut OpenApi) {
     document.tags = Some(tags.into());
 
     let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("svc_live_…");
-    let bearer = bearer.description(Some("The API key, preferred.")).build();
+    let bearer = bearer.description(Some("The API key, preferred; or a visitor token.")).build();
     let header = ApiKeyValue::with_description("X-API-Key", "The API key, in a header of its own.");
     let components = document.components.get_or_insert_with(Components::new);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));

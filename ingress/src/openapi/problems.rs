@@ -141,6 +141,8 @@ problems! {
             Coded(RangeNotSatisfiable), Coded(ReplyRestarted),
         ],
     ];
+    /// Of a page's request for a token.
+    VisitorTokenProblems = [KEY, AGENT, BODY, &[Coded(DomainNotAllowed)]];
     /// Of stopping a message.
     MessageCancelProblems = [KEY, &[Coded(MessageNotFound), Coded(DomainNotAllowed)]];
 }

@@ -13,12 +13,14 @@ use switchboard_schemas::{
     ids::AgentId,
     time::Timestamp,
 };
+use utoipa::ToSchema;
 
 use super::widget::WidgetView;
 use crate::{
     body::{self, BodyLimits},
     error::{ApiError, ApiResult, ErrorCode},
     fields,
+    openapi::{bodies::VisitorTokenRequest, parameters::OriginHeader, problems::VisitorTokenProblems},
     reachable::{check_organization, check_origin, check_public, existing_agent},
     state::AppState,
     visitor::Applicant,
@@ -26,30 +28,56 @@ use crate::{
 
 const AGENT_ID: &str = "agentId";
 
-#[derive(Serialize)]
+/// What a page keeps of its visitor.
+#[derive(Serialize, ToSchema)]
+#[schema(as = VisitorToken)]
 #[serde(rename_all = "camelCase")]
-struct VisitorTokenView<'a> {
+pub(crate) struct VisitorTokenView<'a> {
+    /// Goes where a key goes, until it expires.
     token: &'a str,
+    /// The end of the token; ask for the next one before.
     expires_at: Timestamp,
+    /// The agent that the token opens.
     agent_id: &'a AgentId,
+    /// Who the visitor is.
     visitor_id: &'a VisitorId,
+    /// Proves, with the next request for a token, that it is the same visitor. New with each token.
     visitor_secret: &'a str,
+    /// What the widget starts with; for an agent that is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<WidgetView<'a>>,
+    /// What is shown instead of a chat; for an agent that is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     offline: Option<OfflineView<'a>>,
 }
 
 /// What a refused chat says of an agent that is not active, told before anybody has typed anything.
-#[derive(Serialize)]
+#[derive(Serialize, ToSchema)]
+#[schema(as = Offline)]
 #[serde(rename_all = "camelCase")]
-struct OfflineView<'a> {
+pub(crate) struct OfflineView<'a> {
     name: &'a str,
     offline_message: &'a str,
 }
 
 /// Serves the route. The agent stands in the body, so that the JSON is read before the agent's checks; those and the
 /// fields behind them are in the usual order. An agent that is not active gives tokens: its conversations can be read.
+#[utoipa::path(
+    post,
+    path = "/api/widget/token",
+    operation_id = "createVisitorToken",
+    tag = "Widget",
+    summary = "Get a token for a visitor of a page",
+    description = "For a page, whose browser sends its `Origin`, or for the holder of a key with the scope `chat`. The \
+        token chats with this agent, and reads and changes what its own visitor wrote and got; it opens nothing else.",
+    params(OriginHeader),
+    request_body(content = VisitorTokenRequest, content_type = "application/json"),
+    responses(
+        (status = 200, description = "The token, and what the widget starts with.", body = VisitorTokenView),
+        VisitorTokenProblems,
+    ),
+    security((), ("bearer" = []), ("apiKey" = [])),
+)]
 pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, request: Request) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
