@@ -17,3 +17,8 @@ def before_call(context, case, kwargs):
     # The one valid conversation follows from team and session: any other is refused, and no schema can say which.
     if case.operation.definition.raw.get("operationId") == "chatWithTeam" and isinstance(case.body, dict):
         case.body.pop("conversationId", None)
+    # A visitor's secret is one that was given out to this agent's page, and the id beside it is that visitor's: no schema
+    # can say which. The integration suite asks for those.
+    if case.operation.definition.raw.get("operationId") == "createVisitorToken" and isinstance(case.body, dict):
+        case.body.pop("visitorId", None)
+        case.body.pop("visitorSecret", None)
