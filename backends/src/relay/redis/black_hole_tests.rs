@@ -83,6 +83,13 @@ async fn heard(relay: &RedisRelay, address: &IngressId, listener: &mut mpsc::Rec
     matches!(tokio::time::timeout(Duration::from_millis(50), listener.recv()).await, Ok(Some(_)))
 }
 
+async fn until_heard(relay: &RedisRelay, address: &IngressId, listener: &mut mpsc::Receiver<Envelope>) {
+    let start = Instant::now();
+    while !heard(relay, address, listener).await {
+        assert!(start.elapsed() < RECOVERY_MAX, "still dumb");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn connections_that_fell_dumb_are_replaced() {
     let door = Door::open().await;
@@ -91,14 +98,11 @@ async fn connections_that_fell_dumb_are_replaced() {
     let relay = RedisRelay::connect(&config, &test_namespace()).await.unwrap();
     let address = IngressId::random();
     let mut listener = relay.listen(&address).await.unwrap();
-    assert!(heard(&relay, &address, &mut listener).await);
+    until_heard(&relay, &address, &mut listener).await;
 
     door.swallow_present_connections();
     assert!(relay.check().await.is_err(), "the connection was to be dumb");
-    let start = Instant::now();
-    while !heard(&relay, &address, &mut listener).await {
-        assert!(start.elapsed() < RECOVERY_MAX, "still dumb");
-    }
+    until_heard(&relay, &address, &mut listener).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -111,11 +115,8 @@ async fn a_subscription_that_fell_dumb_alone_is_replaced() {
     let beside = RedisRelay::connect(&test_config(), &namespace).await.unwrap();
     let address = IngressId::random();
     let mut listener = relay.listen(&address).await.unwrap();
-    assert!(heard(&beside, &address, &mut listener).await);
+    until_heard(&beside, &address, &mut listener).await;
 
     door.swallow_present_connections();
-    let start = Instant::now();
-    while !heard(&beside, &address, &mut listener).await {
-        assert!(start.elapsed() < RECOVERY_MAX, "still dumb");
-    }
+    until_heard(&beside, &address, &mut listener).await;
 }
