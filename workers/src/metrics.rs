@@ -10,6 +10,9 @@ const SECONDS_BUCKETS: [f64; 17] =
 const DEAD_LETTER_CLASSES: [&str; 5] =
     ["malformed", "unknown-version", "attempts-exhausted", "reply-text-lost", "no-route"];
 
+/// Labels of what each partition has.
+const PARTITION: [&str; 2] = ["topic", "partition"];
+
 /// The workers' metrics; one set per process.
 pub struct WorkerMetrics {
     /// Seconds from the publish of a job to its start.
@@ -26,8 +29,8 @@ pub struct WorkerMetrics {
     pub tokens: IntCounterVec,
     /// Jobs that run now.
     pub in_flight: IntGauge,
-    /// Jobs that wait in this process.
-    pub queued: IntGauge,
+    /// Jobs that wait in this process, by the group that reads them.
+    pub queued: IntGaugeVec,
     /// Records behind the newest one.
     pub lag: IntGaugeVec,
     /// Offsets taken and not finished.
@@ -54,9 +57,9 @@ impl WorkerMetrics {
             replies: add(registry, counters("replies_total", "Replies by final state", &["status"])?)?,
             tokens: add(registry, counters("tokens_total", "Tokens of models", &["kind"])?)?,
             in_flight: add(registry, IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?)?,
-            queued: add(registry, IntGauge::new("switchboard_jobs_queued", "Jobs that wait in this process")?)?,
-            lag: add(registry, gauges("bus_lag_records", "Records behind the newest one")?)?,
-            open_offsets: add(registry, gauges("bus_open_offsets", "Offsets taken and not finished")?)?,
+            queued: add(registry, gauges("jobs_queued", "Jobs that wait in this process", &["group"])?)?,
+            lag: add(registry, gauges("bus_lag_records", "Records behind the newest one", &PARTITION)?)?,
+            open_offsets: add(registry, gauges("bus_open_offsets", "Offsets taken and not finished", &PARTITION)?)?,
             retries: add(registry, counters("retries_total", "Repeated tries", &["of"])?)?,
             dead_letters: add(registry, dead_letters)?,
         })
@@ -72,8 +75,8 @@ fn counters(name: &str, help: &str, labels: &[&str]) -> Result<IntCounterVec, pr
     IntCounterVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
 }
 
-fn gauges(name: &str, help: &str) -> Result<IntGaugeVec, prometheus::Error> {
-    IntGaugeVec::new(Opts::new(format!("switchboard_{name}"), help), &["topic", "partition"])
+fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, prometheus::Error> {
+    IntGaugeVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
 }
 
 fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {

@@ -5,6 +5,7 @@
 //! ends one attempt of one job. Nothing here knows what a job does.
 
 pub(crate) mod dispatcher;
+mod gauges;
 mod partitions;
 mod sources;
 #[cfg(test)]
@@ -29,6 +30,7 @@ use tracing::Instrument;
 pub(crate) use self::sources::Source;
 use self::{
     dispatcher::{Dispatcher, LaneKey},
+    gauges::LoopGauges,
     partitions::{Partitions, Ticket},
     sources::{SourceEvent, Sources},
 };
@@ -85,6 +87,7 @@ pub(crate) struct JobLoop<H: Handler> {
     bus: Arc<dyn Bus>,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
+    gauges: LoopGauges,
     dispatcher: Dispatcher<Queued<H::Job>>,
     partitions: Partitions,
     running: JoinSet<(LaneKey, Queued<H::Job>, JobEnd)>,
@@ -128,6 +131,7 @@ impl<H: Handler> JobLoop<H> {
             bus,
             dispatcher: Dispatcher::new(config.in_flight_max, config.patches_in_flight_max),
             config,
+            gauges: LoopGauges::new(&metrics, H::SOURCES.first().map_or("none", |(_, group)| *group)),
             metrics,
             partitions: Partitions::default(),
             running: JoinSet::new(),
@@ -267,19 +271,10 @@ impl<H: Handler> JobLoop<H> {
         }
     }
 
-    fn observe(&self, sources: &Sources) {
-        self.metrics.queued.set(i64::try_from(self.dispatcher.waiting() + self.parked.len()).unwrap_or(i64::MAX));
-        let label = |partition: PartitionId| (partition.topic.name(), partition.number.to_string());
-        self.metrics.lag.reset();
-        for (partition, lag) in sources.lag() {
-            let (topic, number) = label(partition);
-            self.metrics.lag.with_label_values(&[topic, &number]).set(i64::try_from(lag).unwrap_or(i64::MAX));
-        }
-        self.metrics.open_offsets.reset();
-        for (partition, open) in self.partitions.open() {
-            let (topic, number) = label(partition);
-            self.metrics.open_offsets.with_label_values(&[topic, &number]).set(i64::try_from(open).unwrap_or(i64::MAX));
-        }
+    fn observe(&mut self, sources: &Sources) {
+        self.gauges.queued(self.dispatcher.waiting() + self.parked.len());
+        self.gauges.lag(sources.lag());
+        self.gauges.open_offsets(self.partitions.open());
     }
 
     /// Without a sign an ingress could not tell a message that waits behind a long reply from one that nobody has.

@@ -1,0 +1,115 @@
+//! What an operator sees of one loop. Loops of one process share its metrics, so that each touches its own series alone.
+
+use std::{collections::HashSet, sync::Arc};
+
+use prometheus::{IntGauge, IntGaugeVec};
+use switchboard_backends::bus::PartitionId;
+
+use crate::metrics::WorkerMetrics;
+
+/// The gauges of a loop.
+pub(super) struct LoopGauges {
+    queued: IntGauge,
+    lag: PartitionGauge,
+    open_offsets: PartitionGauge,
+}
+
+impl LoopGauges {
+    /// Those of the loop that reads as `group`.
+    pub(super) fn new(metrics: &Arc<WorkerMetrics>, group: &str) -> Self {
+        Self {
+            queued: metrics.queued.with_label_values(&[group]),
+            lag: PartitionGauge::new(metrics.lag.clone()),
+            open_offsets: PartitionGauge::new(metrics.open_offsets.clone()),
+        }
+    }
+
+    /// Jobs that wait in this loop.
+    pub(super) fn queued(&self, jobs: usize) {
+        self.queued.set(i64::try_from(jobs).unwrap_or(i64::MAX));
+    }
+
+    /// Records behind the newest one, of each partition that the loop has.
+    pub(super) fn lag(&mut self, of: impl IntoIterator<Item = (PartitionId, u64)>) {
+        self.lag.show(of.into_iter().map(|(partition, lag)| (partition, i64::try_from(lag).unwrap_or(i64::MAX))));
+    }
+
+    /// Offsets taken and not finished, of each partition that the loop has.
+    pub(super) fn open_offsets(&mut self, of: impl IntoIterator<Item = (PartitionId, usize)>) {
+        let of = of.into_iter().map(|(partition, open)| (partition, i64::try_from(open).unwrap_or(i64::MAX)));
+        self.open_offsets.show(of);
+    }
+}
+
+/// A value for each partition; those of partitions that went elsewhere disappear.
+struct PartitionGauge {
+    gauge: IntGaugeVec,
+    shown: HashSet<PartitionId>,
+}
+
+impl PartitionGauge {
+    fn new(gauge: IntGaugeVec) -> Self {
+        Self { gauge, shown: HashSet::new() }
+    }
+
+    fn show(&mut self, values: impl Iterator<Item = (PartitionId, i64)>) {
+        let before = std::mem::take(&mut self.shown);
+        for (partition, value) in values {
+            let number = partition.number.to_string();
+            self.gauge.with_label_values(&[partition.topic.name(), &number]).set(value);
+            self.shown.insert(partition);
+        }
+        for gone in before.difference(&self.shown) {
+            // Nothing to remove is as good.
+            let _ = self.gauge.remove_label_values(&[gone.topic.name(), &gone.number.to_string()]);
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use prometheus::Registry;
+    use switchboard_schemas::topics::Topic;
+
+    use super::*;
+
+    fn at(topic: Topic, number: u32) -> PartitionId {
+        PartitionId { topic, number }
+    }
+
+    fn series(metrics: &WorkerMetrics) -> HashSet<(String, String, i64)> {
+        let families = prometheus::core::Collector::collect(&metrics.lag);
+        let all = families.iter().flat_map(|family| family.get_metric());
+        let label = |metric: &prometheus::proto::Metric, name: &str| {
+            metric.get_label().iter().find(|label| label.name() == name).unwrap().value().to_owned()
+        };
+        #[expect(clippy::cast_possible_truncation, reason = "the values of this test are small")]
+        let value = |metric: &prometheus::proto::Metric| metric.get_gauge().get_value() as i64;
+        all.map(|metric| (label(metric, "topic"), label(metric, "partition"), value(metric))).collect()
+    }
+
+    fn expected(of: &[(Topic, u32, i64)]) -> HashSet<(String, String, i64)> {
+        of.iter().map(|(topic, number, lag)| (topic.name().to_owned(), number.to_string(), *lag)).collect()
+    }
+
+    #[test]
+    fn loops_of_one_process_leave_each_others_series_alone() {
+        let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
+        let (mut jobs, mut route) = (LoopGauges::new(&metrics, "inference"), LoopGauges::new(&metrics, "routing"));
+        jobs.queued(3);
+        jobs.lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
+        route.queued(0);
+        route.lag([(at(Topic::Route, 0), 1)]);
+        assert_eq!(metrics.queued.with_label_values(&["inference"]).get(), 3);
+        assert_eq!(series(&metrics), expected(&[(Topic::Jobs, 0, 7), (Topic::Jobs, 1, 8), (Topic::Route, 0, 1)]));
+    }
+
+    #[test]
+    fn a_partition_that_went_elsewhere_is_no_longer_shown() {
+        let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
+        let mut gauges = LoopGauges::new(&metrics, "inference");
+        gauges.lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
+        gauges.lag([(at(Topic::Jobs, 1), 2)]);
+        assert_eq!(series(&metrics), expected(&[(Topic::Jobs, 1, 2)]));
+    }
+}
