@@ -40,6 +40,13 @@ impl OwnRedis {
     pub(super) fn restart(&self) {
         self.0.run("start");
     }
+
+    /// From now on it answers and reads, and refuses whatever writes: it is full, or the replica of nobody.
+    pub(super) fn refuse_writes(&self) {
+        let port = self.0.port.to_string();
+        let set = Command::new("redis-cli").args(["-p", &port, "config", "set", "maxmemory", "1"]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&set.stdout).trim(), "OK");
+    }
 }
 
 impl OwnKafka {

@@ -90,6 +90,43 @@ async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back
     assert_eq!(client.history(agent, "s").await["messages"], before["messages"]);
 }
 
+#[tokio::test]
+async fn a_key_that_nobody_remembers_is_no_key_of_an_old_message_when_it_says_something_else() {
+    let redis = OwnRedis::start();
+    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let organization = Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    let path = format!("/api/public/agents/{agent}/chat");
+    let keyed = async |message: &str| {
+        let request = client.request(reqwest::Method::POST, &path).header("idempotency-key", "one");
+        Reply::read(request.json(&json!({"message": message, "sessionId": "s"})).send().await.unwrap()).await
+    };
+    let first = keyed("first").await.complete();
+    redis.kill();
+    redis.restart();
+    let second = eventually("the other message is answered", PATIENCE, async || {
+        let reply = keyed("second").await;
+        (reply.status == 200).then_some(reply)
+    })
+    .await;
+    assert_ne!(second.complete(), first, "another call of the model");
+    assert_eq!(client.history(agent, "s").await["messages"][2]["content"], "second");
+}
+
+#[tokio::test]
+async fn a_redis_that_refuses_writes_takes_the_streaming_and_no_reply() {
+    let redis = OwnRedis::start();
+    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let organization = Organization::with_agent(&service, Script::says("whole")).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    client.chat(agent, "before", "hi").await.complete();
+    redis.refuse_writes();
+    let replies = join_all(["a", "b", "c", "d"].map(|session| client.chat(agent, session, "hi"))).await;
+    for reply in replies {
+        assert_eq!(reply.complete(), "whole");
+    }
+}
+
 /// A reply that has begun to stream.
 async fn begin_reply(service: &TestService, organization: &Organization, number: usize) -> (Reply, reqwest::Response) {
     let urls = service.public_urls();
