@@ -3,10 +3,11 @@
 
 use std::time::Duration;
 
-use switchboard_schemas::reply_event::Frame;
+use switchboard_schemas::{reply_event::Frame, turn::Turn};
 
 use crate::{
     error::{ApiError, ApiResult, ErrorCode},
+    fields,
     idempotency::{Occurrence, Repeat},
     publish::{TurnJob, void},
     reply::{acceptance::publish_recorded, follower::Follower, recovery, shape::ReplyShape},
@@ -28,6 +29,7 @@ pub(crate) async fn accept(
     mut job: TurnJob,
     repeat: Option<Repeat>,
 ) -> ApiResult<Follower> {
+    check_metadata(&state, job.turn()).await?;
     if let Some(repeat) = repeat {
         repeat.name_message(job.turn_mut());
         if repeat.remember(&state, job.turn()).await? == Occurrence::Again {
@@ -38,6 +40,18 @@ pub(crate) async fn accept(
     let slot = state.registry.wait_for_reply(job.turn().reply_id());
     hand_over(&state, shape, &job).await?;
     Ok(Follower::new(state, job, slot))
+}
+
+/// Refuses metadata that would grow beyond their bound together with what the conversation has. Only who sends some pays
+/// for the look; a store that does not answer refuses nobody.
+async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
+    if turn.metadata.is_empty() {
+        return Ok(());
+    }
+    match state.backends.store.conversation(&turn.org_id, &turn.conversation_id).await {
+        Ok(Some(conversation)) => fields::check_merged(&conversation.metadata, &turn.metadata),
+        Ok(None) | Err(_) => Ok(()),
+    }
 }
 
 /// Follows the reply that an earlier request asked for. What is not heard of is published again: the earlier publish may

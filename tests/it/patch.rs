@@ -57,6 +57,10 @@ async fn what_is_kept_never_grows_beyond_what_one_request_may_bring() {
     let refused = client.patch(&path, &keys(40, 60)).await;
     assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "metadata");
     assert_eq!(client.patch(&path, &keys(30, 50)).await.status, 200, "ten of them are there already");
+    let mut chat = keys(50, 60);
+    (chat["message"], chat["sessionId"]) = ("hi".into(), "s".into());
+    let refused = Answer::read(client.open_chat(organization.shop(), &chat).await).await.unwrap();
+    assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "metadata");
     for name in ["visitorName", "feedback"] {
         let refused = client.patch(&path, &json!({name: "x".repeat(100_000)})).await;
         assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], name);
