@@ -193,9 +193,8 @@ impl<'a> Turn<'a> {
             Err(failure) => return Outcome::failed(failure),
         };
         // A text that was shown is gone on with as it is: whatever its tools found, they found before it.
-        let toolbox =
-            if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
-        let prompt = self.prompt(&agent, &toolbox, history, &logged);
+        let toolbox = if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
+        let (prompt, window_tokens) = self.prompt(&agent, &toolbox, history, &logged);
         let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
         let generated = tokio::select! {
             biased;
@@ -204,9 +203,8 @@ impl<'a> Turn<'a> {
             generated = self.generate(&agent, &toolbox, endpoints.clone(), prompt.clone(), &logged) => generated,
         };
         self.measure(&generated);
-        let summary = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
-        let summary = summary.map(|(summary, _)| summary);
-        self.inference.summaries.refresh(&self.job.turn.conversation_id, &history.messages, summary, endpoints);
+        let conversation = &self.job.turn.conversation_id;
+        self.inference.summaries.refresh(conversation, &history.messages, window_tokens, endpoints);
         let first_text_ms = generated.first_text.map(|first| begun_ms + millis(first));
         let outcome = Outcome { end: generated.end, usage: generated.usage.unwrap_or_default(), first_text_ms };
         if generated.usage.is_some() { outcome } else { self.estimated(outcome, &prompt) }
@@ -225,8 +223,8 @@ impl<'a> Turn<'a> {
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
-    /// What the model is asked; notes what did not fit.
-    fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str) -> Prompt {
+    /// What the model is asked, and the tokens that it left for the past; notes what did not fit.
+    fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str) -> (Prompt, usize) {
         let head = self.writer.head().filter(|_| !logged.is_empty());
         let summary = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
         let told = prompt::of(Material {
@@ -239,11 +237,11 @@ impl<'a> Turn<'a> {
             tokens_max: self.inference.config.prompt_tokens_max,
         });
         self.note_left_out(&told);
-        let Told { prompt, left_out, .. } = told;
+        let Told { prompt, left_out, window_tokens, .. } = told;
         let summary = summary.and_then(|(summary, to_be_kept)| to_be_kept.then_some(summary));
         // The prompt is made once for each attempt.
         let _ = self.told.set(ToldFacts { left_out, summary });
-        prompt
+        (prompt, window_tokens)
     }
 
     fn note_left_out(&self, told: &Told) {

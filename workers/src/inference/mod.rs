@@ -20,6 +20,8 @@ mod summaries;
 mod tests;
 mod tokens;
 mod window;
+#[cfg(test)]
+pub(crate) use tests::shop as shop_of_tests;
 
 use std::sync::{Arc, atomic::AtomicBool};
 

@@ -93,7 +93,10 @@ fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
     let told = told(&past, Some(&summary), 150);
     assert!(told.with_summary);
     let texts: Vec<_> = told.prompt.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
-    assert_eq!((texts[0], texts[1].0, texts[2]), ((Role::System, "be"), Role::User, (Role::Assistant, "Ada wants a lamp.")));
+    assert_eq!(
+        (texts[0], texts[1].0, texts[2]),
+        ((Role::System, "be"), Role::User, (Role::Assistant, "Ada wants a lamp."))
+    );
     let left_out = told.left_out.unwrap();
     let kept = (told.prompt.messages.len() - 4) as u64;
     assert_eq!(left_out.messages, 20 - kept);

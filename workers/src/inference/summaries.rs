@@ -99,12 +99,25 @@ impl Summaries {
         }
     }
 
-    /// Begins a summary in the background if one is due, unless too many are being made.
-    pub(crate) fn refresh(&self, id: &ConversationId, past: &[Message], before: Option<Summary>, endpoints: Vec<Endpoint>) {
+    /// Whether none is being made.
+    #[cfg(test)]
+    pub(crate) fn is_idle(&self) -> bool {
+        self.tasks.is_empty()
+    }
+
+    /// Begins a summary in the background if one is due, unless too many are being made. `window_tokens`: what the prompt
+    /// left for the past.
+    pub(crate) fn refresh(
+        &self,
+        id: &ConversationId,
+        past: &[Message],
+        window_tokens: usize,
+        endpoints: Vec<Endpoint>,
+    ) {
+        let before = self.newest(id, past).map(|(summary, _)| summary);
         let speaks_only_of_itself = endpoints.first().is_none_or(|endpoint| endpoint.model == DEMO_MODEL);
         let until = before.as_ref().map_or(0, |summary| summary.until);
-        let budget = self.config.prompt_tokens_max;
-        let due = due(past, until, budget, self.config.history_messages_max as usize);
+        let due = due(past, until, window_tokens, self.config.history_messages_max as usize);
         let Some(due) = due.filter(|_| !speaks_only_of_itself) else { return };
         let Ok(permit) = self.permits.clone().try_acquire_owned() else {
             self.metrics.summaries.with_label_values(&["skipped"]).inc();
@@ -145,15 +158,15 @@ impl Drop for Mark {
 }
 
 /// The older part of what no summary covers yet, once the rest fills most of the window, or most of what is read.
-pub(crate) fn due(past: &[Message], until: u64, tokens_max: usize, messages_max: usize) -> Option<Due> {
+pub(crate) fn due(past: &[Message], until: u64, window_tokens: usize, messages_max: usize) -> Option<Due> {
     let turns: Vec<_> = window::turns(past).into_iter().filter(|turn| turn.0.position >= until).collect();
     let turns_max = messages_max / 2;
     let share = |whole: usize, percent: usize| whole * percent / 100;
-    let fits = window::count_fitting(&turns, share(tokens_max, FULL_PERCENT)) == turns.len();
+    let fits = window::count_fitting(&turns, share(window_tokens, FULL_PERCENT)) == turns.len();
     if fits && turns.len() <= share(turns_max, FULL_PERCENT) {
         return None;
     }
-    let kept = window::count_fitting(&turns, share(tokens_max, KEPT_PERCENT)).min(share(turns_max, KEPT_PERCENT));
+    let kept = window::count_fitting(&turns, share(window_tokens, KEPT_PERCENT)).min(share(turns_max, KEPT_PERCENT));
     let (mut text, mut until) = (String::new(), until);
     for (question, answer) in &turns[..turns.len() - kept] {
         let (asked, said) = (beginning(&question.content), beginning(&answer.content));

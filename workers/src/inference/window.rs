@@ -31,15 +31,15 @@ pub(crate) fn newest_fitting(past: &[Message], budget: usize) -> Window<'_> {
     let all = turns(past);
     let unread = past.first().map_or(0, |first| first.position);
     let dropped = all.len() - count_fitting(&all, budget);
-    let begins_at = all.get(dropped).map_or_else(|| past.last().map_or(0, |last| last.position + 1), |turn| turn.0.position);
+    let begins_at =
+        all.get(dropped).map_or_else(|| past.last().map_or(0, |last| last.position + 1), |turn| turn.0.position);
     Window { turns: all[dropped..].to_vec(), left_out: unread + 2 * dropped as u64, begins_at }
 }
 
 /// How many of the newest turns fit.
 pub(crate) fn count_fitting(turns: &[PastTurn<'_>], budget: usize) -> usize {
-    let bound = |turn: &PastTurn<'_>| {
-        tokens::bound_of_message(&turn.0.content) + tokens::bound_of_message(&turn.1.content)
-    };
+    let bound =
+        |turn: &PastTurn<'_>| tokens::bound_of_message(&turn.0.content) + tokens::bound_of_message(&turn.1.content);
     if turns.iter().map(bound).sum::<usize>() <= budget {
         return turns.len();
     }

@@ -113,8 +113,7 @@ impl Serialize for SentCall {
 
 impl Serialize for ToolDeclaration {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        let function =
-            json!({ "name": self.name, "description": self.description, "parameters": self.parameters });
+        let function = json!({ "name": self.name, "description": self.description, "parameters": self.parameters });
         json!({ "type": "function", "function": function }).serialize(serializer)
     }
 }

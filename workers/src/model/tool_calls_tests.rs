@@ -28,15 +28,17 @@ const LAMPS: &str = r#"{"query":"Lampe „Süd“ 🦀","price_max":50}"#;
 #[test]
 fn interleaved_fragments_of_several_indexes_are_several_calls() {
     let got = collect(&[
-        calls(&json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "search_products", "arguments": ""}}])),
+        calls(
+            &json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "search_products", "arguments": ""}}]),
+        ),
         calls(&json!([{"index": 1, "id": "b", "function": {"name": "search_products", "arguments": "{\"query\""}}])),
-        calls(&json!([{"index": 0, "function": {"arguments": "{\"query\":"}}, {"index": 1, "function": {"arguments": ":\"mug\"}"}}])),
+        calls(
+            &json!([{"index": 0, "function": {"arguments": "{\"query\":"}}, {"index": 1, "function": {"arguments": ":\"mug\"}"}}]),
+        ),
         calls(&json!([{"index": 0, "function": {"arguments": "\"lamp\"}"}}])),
     ]);
-    let want = [
-        call("a", "search_products", r#"{"query":"lamp"}"#),
-        call("b", "search_products", r#"{"query":"mug"}"#),
-    ];
+    let want =
+        [call("a", "search_products", r#"{"query":"lamp"}"#), call("b", "search_products", r#"{"query":"mug"}"#)];
     assert_eq!(got, want);
 }
 
@@ -66,19 +68,30 @@ fn the_ways_in_which_servers_write_one_whole_call_are_one_call() {
             calls(&json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"q\""}}])),
             calls(&json!([{"index": 0, "id": "other", "function": {"name": "find", "arguments": ":1}"}}])),
         ],
-        vec![calls(&json!([{"index": 0, "id": "a", "function": function}])), calls(&json!([{"index": 0, "id": "a", "function": function}]))],
-        vec![calls(&json!([{"id": "a"}])), calls(&json!([{"function": {"name": "find"}}])), calls(&json!([{"function": {"arguments": "{\"q\":1}"}}]))],
+        vec![
+            calls(&json!([{"index": 0, "id": "a", "function": function}])),
+            calls(&json!([{"index": 0, "id": "a", "function": function}])),
+        ],
+        vec![
+            calls(&json!([{"id": "a"}])),
+            calls(&json!([{"function": {"name": "find"}}])),
+            calls(&json!([{"function": {"arguments": "{\"q\":1}"}}])),
+        ],
     ] {
         assert_eq!(collect(&deltas), want, "{deltas:?}");
     }
-    let old = collect(&[json!({"function_call": {"name": "find", "arguments": "{\"q\""}}), json!({"function_call": {"arguments": ":1}"}})]);
+    let old = collect(&[
+        json!({"function_call": {"name": "find", "arguments": "{\"q\""}}),
+        json!({"function_call": {"arguments": ":1}"}}),
+    ]);
     assert_eq!(old, [call("", "find", r#"{"q":1}"#)]);
 }
 
 #[test]
 fn whole_calls_under_one_index_or_none_are_several() {
     let want = [call("a", "find", "{}"), call("b", "find", "{}")];
-    let whole = |id: &str, index: Value| json!({"index": index, "id": id, "function": {"name": "find", "arguments": "{}"}});
+    let whole =
+        |id: &str, index: Value| json!({"index": index, "id": id, "function": {"name": "find", "arguments": "{}"}});
     assert_eq!(collect(&[calls(&json!([whole("a", json!(0)), whole("b", json!(0))]))]), want);
     assert_eq!(collect(&[calls(&json!([whole("a", Value::Null)])), calls(&json!([whole("b", Value::Null)]))]), want);
     let nameless = json!({"function": {"name": "find", "arguments": "{}"}});
@@ -93,7 +106,13 @@ fn what_cannot_be_read_is_cut_or_is_too_long_is_told_and_never_given_out() {
         assert_eq!(got[0].arguments, Err(Unusable::Unreadable), "{odd}");
     }
     let mut calls = ToolCalls::default();
-    let fragment = |arguments: &str| Fragment { index: Some(0), name: "find".into(), arguments: arguments.into(), readable: true, ..Fragment::default() };
+    let fragment = |arguments: &str| Fragment {
+        index: Some(0),
+        name: "find".into(),
+        arguments: arguments.into(),
+        readable: true,
+        ..Fragment::default()
+    };
     calls.push(fragment("{}"));
     assert_eq!(calls.finish(true)[0].arguments, Err(Unusable::Cut));
     let mut calls = ToolCalls::default();

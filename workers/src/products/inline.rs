@@ -38,7 +38,8 @@ fn words_found(product: &Product, text: &str) -> Vec<String> {
 fn title_has(product: &Product, word: &str) -> bool {
     let stem = word.strip_suffix('s').filter(|stem| stem.chars().count() >= PREFIX_CHARS_MIN).unwrap_or(word);
     let path = product.url.splitn(4, '/').nth(3).unwrap_or_default();
-    let begins = |own: &String| if stem.chars().count() < PREFIX_CHARS_MIN { own == stem } else { own.starts_with(stem) };
+    let begins =
+        |own: &String| if stem.chars().count() < PREFIX_CHARS_MIN { own == stem } else { own.starts_with(stem) };
     words(&product.title).iter().any(begins) || words(path).iter().any(begins)
 }
 
@@ -50,7 +51,8 @@ fn words(text: &str) -> Vec<String> {
 /// The number in a price such as "$1,299.00" or "12 €".
 fn amount(price: &str) -> Option<f64> {
     let start = price.find(|character: char| character.is_ascii_digit())?;
-    let number = price[start..].split(|character: char| !character.is_ascii_digit() && !".,".contains(character)).next()?;
+    let number =
+        price[start..].split(|character: char| !character.is_ascii_digit() && !".,".contains(character)).next()?;
     let number = number.trim_end_matches(['.', ',']);
     match number.rsplit_once([',', '.']) {
         // Two digits behind the last mark are cents; anything else is a group of thousands.
@@ -64,7 +66,12 @@ mod tests {
     use super::*;
 
     fn product(title: &str, price: &str, path: &str) -> Product {
-        Product { title: title.into(), price: price.into(), url: format!("https://s.example/{path}"), ..Product::default() }
+        Product {
+            title: title.into(),
+            price: price.into(),
+            url: format!("https://s.example/{path}"),
+            ..Product::default()
+        }
     }
 
     fn titles(text: &str, price_max: Option<f64>) -> Vec<String> {

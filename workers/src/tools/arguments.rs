@@ -38,7 +38,9 @@ fn coerce(arguments: &mut Map<String, Value>, schema: &Value) {
             (Some("number" | "integer"), Value::String(text)) => number(text),
             (Some("string"), Value::Number(number)) => Some(number.to_string().into()),
             (Some("string"), Value::Bool(flag)) => Some(flag.to_string().into()),
-            (Some("boolean"), Value::String(text)) => text.trim().to_ascii_lowercase().parse::<bool>().ok().map(Value::from),
+            (Some("boolean"), Value::String(text)) => {
+                text.trim().to_ascii_lowercase().parse::<bool>().ok().map(Value::from)
+            }
             _ => None,
         };
         if let Some(coerced) = coerced {
@@ -96,9 +98,16 @@ mod tests {
 
     #[test]
     fn what_does_not_fit_is_refused_with_a_reason() {
-        for text in
-            ["", "{", "[]", "7", r#"{"query":["a"]}"#, r#"{"query":"a","limit":1.5}"#, r#"{"query":"a","sql":"x"}"#, r#"{"query":"a"}{"query":"a"}"#]
-        {
+        for text in [
+            "",
+            "{",
+            "[]",
+            "7",
+            r#"{"query":["a"]}"#,
+            r#"{"query":"a","limit":1.5}"#,
+            r#"{"query":"a","sql":"x"}"#,
+            r#"{"query":"a"}{"query":"a"}"#,
+        ] {
             assert!(matches!(read(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()), "{text}");
         }
     }

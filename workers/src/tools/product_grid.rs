@@ -126,20 +126,36 @@ mod tests {
 
     #[test]
     fn links_that_are_none_are_left_out_with_their_product_and_pictures_without() {
-        for bad in ["javascript:alert(1)", "JaVaScRiPt:alert(1)", " data:text/html,x", "vbscript:x", "file:///etc/passwd", "//s.example", "/path", "https://", "https://user:pw@s.example/", "java\nscript:x"] {
+        for bad in [
+            "javascript:alert(1)",
+            "JaVaScRiPt:alert(1)",
+            " data:text/html,x",
+            "vbscript:x",
+            "file:///etc/passwd",
+            "//s.example",
+            "/path",
+            "https://",
+            "https://user:pw@s.example/",
+            "java\nscript:x",
+        ] {
             assert_eq!(shown(json!({"title": "a", "url": bad})), None, "{bad}");
             assert_eq!(shown(json!({"title": "a", "image": bad})).unwrap()["image"], "", "{bad}");
         }
         assert_eq!(shown(json!({"title": "a", "url": 7})), None);
         assert_eq!(shown(json!({"title": "a"})).unwrap()["url"], "");
-        assert_eq!(shown(json!({"title": "a", "url": "https://bücher.example/ü"})).unwrap()["url"], "https://xn--bcher-kva.example/%C3%BC");
+        assert_eq!(
+            shown(json!({"title": "a", "url": "https://bücher.example/ü"})).unwrap()["url"],
+            "https://xn--bcher-kva.example/%C3%BC"
+        );
     }
 
     #[test]
     fn other_types_become_text_or_nothing() {
         let card = shown(json!({"title": 42, "price": 9.5, "image": [], "url": null})).unwrap();
         assert_eq!(card, json!({"title": "42", "price": "9.5", "image": "", "url": ""}));
-        for nothing in [json!({"price": 1}), json!({"title": {}}), json!("text"), json!(null), json!({"title": " \u{1}\n"})] {
+        for nothing in
+            [json!({"price": 1}), json!({"title": {}}), json!("text"), json!(null), json!({"title": " \u{1}\n"})]
+        {
             assert_eq!(shown(nothing), None);
         }
         let html = shown(json!({"title": "<b>Lamp</b>\r\n<script>x</script> < 5 W", "price": "<i>$5"})).unwrap();
@@ -151,7 +167,10 @@ mod tests {
         let many = of((0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}))).unwrap();
         assert_eq!(cards_of(&many).len(), PRODUCTS_MAX);
         assert!(many.to_string().len() < PRODUCTS_MAX * 300);
-        let (a, b) = (of([json!({"title": "a"}), json!({"title": "b"})]).unwrap(), of([json!({"title": "b"}), json!({"title": "c"})]).unwrap());
+        let (a, b) = (
+            of([json!({"title": "a"}), json!({"title": "b"})]).unwrap(),
+            of([json!({"title": "b"}), json!({"title": "c"})]).unwrap(),
+        );
         assert_eq!(cards_of(&joined(&[a, b]).unwrap()).len(), 3);
     }
 

@@ -47,11 +47,6 @@ impl Toolbox {
         self.tools.iter().find(|tool| tool.name() == name)
     }
 
-    /// Whether there is none.
-    pub(crate) fn is_empty(&self) -> bool {
-        self.tools.is_empty()
-    }
-
     /// What a model is told of them.
     pub(crate) fn declarations(&self) -> Vec<ToolDeclaration> {
         let declaration = |tool: &Arc<dyn Tool>| ToolDeclaration {

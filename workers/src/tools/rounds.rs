@@ -200,7 +200,8 @@ impl<'a> Rounds<'a> {
     /// What is found side by side is shown together; a later round's takes the place of an earlier one's.
     fn show(&mut self, model: &str, results: &[CallResult]) {
         let found: Vec<Value> = results.iter().filter_map(|result| result.ui.clone()).collect();
-        let shown = if found.iter().all(product_grid::is_grid) { product_grid::joined(&found) } else { found.last().cloned() };
+        let shown =
+            if found.iter().all(product_grid::is_grid) { product_grid::joined(&found) } else { found.last().cloned() };
         if let Some(ui) = shown {
             self.sink.inner().show(model, ui);
             self.sink.hold_no_longer();

@@ -7,9 +7,7 @@ use switchboard_schemas::conversation::FinishReason;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AnswerEnd, Generation, Pushed, StreamEnd};
-use crate::model::{
-    CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, tool_calls::ToolCalls,
-};
+use crate::model::{CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, tool_calls::ToolCalls};
 
 /// How long the last chunk, which tells the tokens, is waited for once the answer is finished.
 const USAGE_WAIT: Duration = Duration::from_millis(500);
