@@ -30,7 +30,11 @@ mod keys;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod long_conversations;
+#[cfg(test)]
 mod misbehaving_models;
+#[cfg(test)]
+mod misbehaviour;
 #[cfg(test)]
 mod odd_input;
 #[cfg(test)]
@@ -54,6 +58,8 @@ mod responses;
 mod restart;
 #[cfg(test)]
 mod resume;
+#[cfg(test)]
+mod shopping;
 #[cfg(test)]
 mod specification;
 #[cfg(test)]

@@ -50,7 +50,7 @@ pub struct WorkersConfig {
     pub tools_timeout_ms: u64,
     /// The same, as long as nothing of the reply is shown.
     pub tools_before_text_timeout_ms: u64,
-    /// Result of one tool call, for the model and for the visitor each.
+    /// Result of one tool call, for the model.
     pub tool_result_bytes_max: usize,
     /// Results of all tool calls of one reply, for the model.
     pub tool_results_bytes_max: usize,

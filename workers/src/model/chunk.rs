@@ -16,7 +16,8 @@ use super::tool_calls::Fragment;
 #[serde(default)]
 pub(crate) struct Chunk {
     choices: Option<Vec<Choice>>,
-    usage: Option<ChunkUsage>,
+    // Figures that cannot be read are no reason to lose the text beside them.
+    usage: Option<Value>,
     error: Option<IgnoredAny>,
     /// Some servers send `{"object":"error","message":…}` in place of an error object.
     object: Option<String>,
@@ -59,13 +60,6 @@ struct RawFunction {
     arguments: Option<Value>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
-#[serde(default)]
-struct ChunkUsage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
-}
-
 impl Chunk {
     /// Whether it says that the provider failed.
     pub(crate) fn is_error(&self) -> bool {
@@ -97,10 +91,10 @@ impl Chunk {
 
     /// Tokens used, if it tells them.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        let usage = self.usage?;
+        let told = |field: &str| number(self.usage.as_ref()?.get(field)?);
         // Some servers send a running count of zeros with every chunk.
-        let told = usage.completion_tokens.filter(|tokens| *tokens > 0)?;
-        Some(Usage { prompt_tokens: usage.prompt_tokens.unwrap_or(0), completion_tokens: told, estimated: false })
+        let completion_tokens = told("completion_tokens").filter(|tokens| *tokens > 0)?;
+        Some(Usage { prompt_tokens: told("prompt_tokens").unwrap_or(0), completion_tokens, estimated: false })
     }
 
     fn first(&self) -> Option<&Choice> {

@@ -5,9 +5,11 @@ use std::time::Duration;
 use serde_json::Value;
 use tokio::time::{Instant, timeout_at};
 
-use super::{Tool, ToolFailure, ToolOutcome, arguments, registry::Toolbox};
+use super::{Tool, ToolFailure, ToolOutcome, arguments, product_grid, registry::Toolbox};
 use crate::{metrics::WorkerMetrics, model::tool_calls::ToolCall};
 
+/// What one call may show to a visitor.
+const UI_BYTES_MAX: usize = 64 << 10;
 /// Tells a model that a result was shortened.
 const SHORTENED: &str = "\n[shortened]";
 
@@ -18,7 +20,7 @@ pub(crate) struct CallLimits {
     pub(crate) timeout: Duration,
     /// When it must be over in any case.
     pub(crate) deadline: Instant,
-    /// Text for the model, and data for the visitor, each.
+    /// Text for the model.
     pub(crate) result_bytes_max: usize,
 }
 
@@ -45,7 +47,7 @@ pub(crate) async fn run(toolbox: &Toolbox, call: &ToolCall, limits: CallLimits, 
     match outcome {
         Ok(outcome) => CallResult {
             text: shortened(outcome.text, limits.result_bytes_max),
-            ui: outcome.ui.filter(|ui| ui.to_string().len() <= limits.result_bytes_max),
+            ui: outcome.ui.and_then(bounded),
             succeeded: true,
         },
         Err(failure) => {
@@ -73,6 +75,14 @@ fn shortened(text: String, bytes_max: usize) -> String {
     }
     let end = text.floor_char_boundary(bytes_max.saturating_sub(SHORTENED.len()));
     format!("{}{SHORTENED}", &text[..end])
+}
+
+/// A grid may lose its last products; of anything else a part would mean something else.
+fn bounded(ui: Value) -> Option<Value> {
+    if product_grid::is_grid(&ui) {
+        return product_grid::within(ui, UI_BYTES_MAX);
+    }
+    (ui.to_string().len() <= UI_BYTES_MAX).then_some(ui)
 }
 
 const fn name(failure: &ToolFailure) -> &'static str {

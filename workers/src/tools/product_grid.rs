@@ -36,6 +36,14 @@ pub(crate) fn is_grid(spec: &Value) -> bool {
     spec["type"] == TYPE
 }
 
+/// The grid, with products dropped from its end until it is small enough; none when nothing is left.
+pub(crate) fn within(mut grid: Value, bytes_max: usize) -> Option<Value> {
+    while grid.to_string().len() > bytes_max {
+        grid["data"].as_array_mut()?.pop()?;
+    }
+    (!cards_of(&grid).is_empty()).then_some(grid)
+}
+
 /// The products of a grid.
 pub(crate) fn cards_of(grid: &Value) -> &[Value] {
     grid["data"].as_array().map_or(&[], Vec::as_slice)
@@ -167,6 +175,9 @@ mod tests {
         let many = of((0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}))).unwrap();
         assert_eq!(cards_of(&many).len(), PRODUCTS_MAX);
         assert!(many.to_string().len() < PRODUCTS_MAX * 300);
+        let some = within(many.clone(), 1_000).unwrap();
+        assert!(some.to_string().len() <= 1_000 && cards_of(&many).starts_with(cards_of(&some)));
+        assert_eq!(within(many, 100), None);
         let (a, b) = (
             of([json!({"title": "a"}), json!({"title": "b"})]).unwrap(),
             of([json!({"title": "b"}), json!({"title": "c"})]).unwrap(),

@@ -113,15 +113,10 @@ fn outcome(found: &ProductsFound) -> ToolOutcome {
         let note = "No product matches, and none is shown. Say so, and name no product.";
         return ToolOutcome { text: json!({ "products": [], "total": 0, "note": note }).to_string(), ui };
     };
-    let told = product_grid::cards_of(grid).iter().map(|card| {
-        let mut told = card.clone();
-        if let Some(told) = told.as_object_mut() {
-            told.remove("image");
-        }
-        told
-    });
+    // Links stand on the cards; a model that does not know them cannot misspell them.
+    let told = product_grid::cards_of(grid).iter().map(|card| json!({"title": card["title"], "price": card["price"]}));
     let note = "The visitor sees exactly these products as cards beside your answer, in this order. Refer to them by \
-        their titles; do not list links, and name no other products.";
+        their titles, write no links, and name no other products.";
     let text = json!({ "products": told.collect::<Vec<_>>(), "total": found.total, "note": note }).to_string();
     ToolOutcome { text, ui }
 }
