@@ -18,6 +18,8 @@ mod check_order;
 #[cfg(test)]
 mod edge;
 #[cfg(test)]
+mod first_start;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod history;
