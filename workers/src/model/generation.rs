@@ -16,6 +16,7 @@ use super::{
     CallError, Endpoint, Prompt, Role,
     openai::ModelClient,
     policy::{self, Decision, Limits, Standing},
+    prompt::ToolOffer,
     tool_calls::ToolCall,
 };
 use crate::config::WorkersConfig;
@@ -93,6 +94,8 @@ pub(crate) struct Generation<'a> {
     endpoint: usize,
     /// The provider takes no tools: it is asked without them.
     without_tools: bool,
+    /// Text was shown: what follows is text.
+    continues: bool,
 }
 
 /// How a stream of chunks ended.
@@ -129,6 +132,7 @@ impl<'a> Generation<'a> {
             retries: 0,
             endpoint: 0,
             without_tools: false,
+            continues: false,
         }
     }
 
@@ -179,6 +183,7 @@ impl<'a> Generation<'a> {
             return Err(policy::failure(&error));
         }
         self.retries += 1;
+        self.continues = true;
         match self.call(endpoint, self.deadline).await {
             StreamEnd::Finished(end) => self.finished(end),
             StreamEnd::Failed(error) => Err(policy::failure(&error)),
@@ -200,12 +205,23 @@ impl<'a> Generation<'a> {
             _ => false,
         };
         // What was called already cannot be told without them.
-        let none_called = self.prompt.messages.iter().all(|message| message.role != Role::Tool);
-        of_tools && none_called && !self.without_tools && !self.prompt.tools.is_empty()
+        of_tools && !self.has_called() && !self.without_tools && !self.prompt.tools.is_empty()
     }
 
-    const fn offers_tools(&self) -> bool {
-        !self.prompt.tools.is_empty() && !self.without_tools
+    fn has_called(&self) -> bool {
+        self.prompt.messages.iter().any(|message| message.role == Role::Tool)
+    }
+
+    fn offer(&self) -> ToolOffer {
+        if self.prompt.tools.is_empty() || self.without_tools {
+            ToolOffer::None
+        } else if self.prompt.may_call && !self.continues {
+            ToolOffer::Callable
+        } else if self.has_called() {
+            ToolOffer::Declared
+        } else {
+            ToolOffer::None
+        }
     }
 
     async fn call(&mut self, endpoint: &Endpoint, limit: Instant) -> StreamEnd {
@@ -213,7 +229,7 @@ impl<'a> Generation<'a> {
         let text = self.sink.text();
         let prefix = text.get(self.from..).unwrap_or_default().trim_start_matches(self.separator()).to_owned();
         let limit = limit.min(Instant::now() + Duration::from_millis(self.config.first_token_timeout_ms));
-        let asked = self.client.stream(endpoint, self.prompt, &prefix, self.offers_tools());
+        let asked = self.client.stream(endpoint, self.prompt, &prefix, self.offer());
         match timeout_at(limit, asked).await {
             Ok(Ok(chunks)) => self.follow(endpoint, chunks, limit).await,
             Ok(Err(error)) => StreamEnd::Failed(error),

@@ -11,7 +11,11 @@ use http::{HeaderMap, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
-use super::{CallError, Endpoint, Prompt, PromptMessage, Role, chunk::Chunk, prompt::ToolDeclaration};
+use super::{
+    CallError, Endpoint, Prompt, PromptMessage, Role,
+    chunk::Chunk,
+    prompt::{ToolDeclaration, ToolOffer},
+};
 use crate::config::WorkersConfig;
 
 /// Idle connections kept for each provider.
@@ -44,13 +48,12 @@ impl ModelClient {
     }
 
     /// Begins a call. With a `prefix`, the endpoint is asked to go on with that text. Dropping the stream ends the call.
-    /// `with_tools`: the prompt's tools are declared.
     pub(crate) async fn stream(
         &self,
         endpoint: &Endpoint,
         prompt: &Prompt,
         prefix: &str,
-        with_tools: bool,
+        offer: ToolOffer,
     ) -> Result<Chunks, CallError> {
         let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
@@ -63,7 +66,7 @@ impl ModelClient {
             }
         });
         let client = Client::build(self.http.clone(), Address::of(endpoint)?).with_http_service(service);
-        let request = Request::of(endpoint, prompt, prefix, with_tools);
+        let request = Request::of(endpoint, prompt, prefix, offer);
         let chunks = client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| class(&error))?;
         Ok(chunks.map(|chunk| chunk.map_err(|error| class(&error))).boxed())
     }
@@ -96,13 +99,13 @@ struct StreamOptions {
 }
 
 impl<'a> Request<'a> {
-    fn of(endpoint: &'a Endpoint, prompt: &'a Prompt, prefix: &str, with_tools: bool) -> Self {
+    fn of(endpoint: &'a Endpoint, prompt: &'a Prompt, prefix: &str, offer: ToolOffer) -> Self {
         let mut messages = prompt.messages.clone();
         let continues = !prefix.is_empty();
         if continues {
             messages.push(PromptMessage::text(Role::Assistant, prefix));
         }
-        let tools = if with_tools { prompt.tools.as_slice() } else { &[] };
+        let tools = if offer == ToolOffer::None { &[] } else { prompt.tools.as_slice() };
         Self {
             model: &endpoint.model,
             messages,
@@ -111,7 +114,7 @@ impl<'a> Request<'a> {
             max_tokens: prompt.max_tokens,
             temperature: prompt.temperature,
             tools,
-            tool_choice: (!tools.is_empty() && !prompt.may_call).then_some("none"),
+            tool_choice: (offer == ToolOffer::Declared).then_some("none"),
             continue_final_message: continues.then_some(true),
             add_generation_prompt: continues.then_some(false),
         }

@@ -42,6 +42,17 @@ pub(crate) struct SentCall {
     pub(crate) arguments: String,
 }
 
+/// How the tools of a prompt are told.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum ToolOffer {
+    /// Not at all.
+    None,
+    /// As they are, because earlier calls refer to them, and not to be called.
+    Declared,
+    /// To be called.
+    Callable,
+}
+
 /// A tool as the model is told of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ToolDeclaration {

@@ -151,9 +151,12 @@ async fn run(acts: Vec<Act>) -> Run {
 }
 
 async fn run_with(acts: Vec<Act>, config: WorkersConfig) -> Run {
+    run_on(acts, config, false).await
+}
+
+async fn run_on(acts: Vec<Act>, config: WorkersConfig, continues_prefix: bool) -> Run {
     let provider = Provider::start(acts).await;
-    let endpoint =
-        Endpoint { base_url: provider.base_url.clone(), api_key: None, model: "m".into(), continues_prefix: false };
+    let endpoint = Endpoint { base_url: provider.base_url.clone(), api_key: None, model: "m".into(), continues_prefix };
     let client = ModelClient::new(&config).unwrap();
     let metrics = WorkerMetrics::register(&Registry::new()).unwrap();
     let ran = Arc::new(Mutex::new(Vec::new()));
@@ -379,4 +382,15 @@ async fn a_cut_after_text_in_a_later_round_is_not_begun_anew() {
     let run = run(vec![calls(&[("good", "{}")]), cut, complete(&["never"])]).await;
     assert_eq!((run.generated.end, run.seen.text.as_str()), (Err(ReplyFailure::ModelError), "Here are the l"));
     assert_eq!((run.ran.len(), run.requests.len()), (1, 2));
+}
+
+#[tokio::test]
+async fn what_goes_on_with_a_cut_text_calls_no_tool() {
+    let cut = Act::Stream(vec![Piece::Text("Here are the l")]);
+    let more = Act::Stream(vec![Piece::Text("amps."), delta(&part(0, "good", "{}")), finish("tool_calls")]);
+    let run = run_on(vec![calls(&[("good", "{}")]), cut, more], quick(), true).await;
+    assert_eq!((run.generated.end, run.seen.text.as_str()), (Ok(FinishReason::Stop), "Here are the lamps."));
+    assert_eq!((run.ran.len(), run.requests.len()), (1, 3));
+    let asked = (&run.requests[2]["tool_choice"], &run.requests[2]["continue_final_message"]);
+    assert_eq!(asked, (&json!("none"), &json!(true)));
 }

@@ -7,7 +7,9 @@ use switchboard_schemas::conversation::FinishReason;
 use tokio::time::{Instant, timeout_at};
 
 use super::{AnswerEnd, Generation, Pushed, StreamEnd};
-use crate::model::{CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, tool_calls::ToolCalls};
+use crate::model::{
+    CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, prompt::ToolOffer, tool_calls::ToolCalls,
+};
 
 /// How long the last chunk, which tells the tokens, is waited for once the answer is finished.
 const USAGE_WAIT: Duration = Duration::from_millis(500);
@@ -56,7 +58,9 @@ impl Generation<'_> {
 
     /// Whether the chunk held a part of a call.
     fn collect(&self, chunk: &Chunk, calls: &mut ToolCalls) -> bool {
-        if !self.offers_tools() {
+        // A call behind text that was gone on with, or that nobody offered, is none. One behind the last round is
+        // collected, so that it is told from an answer without a word.
+        if self.continues || self.offer() == ToolOffer::None {
             return false;
         }
         let fragments = chunk.tool_fragments();
