@@ -18,10 +18,12 @@ pub(crate) struct Welcome<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// What the `curl` line needs.
+/// What the `curl` lines need.
 pub(crate) struct DemoLine {
     /// The demo agent.
     pub(crate) agent_id: String,
+    /// The demo agent that sells.
+    pub(crate) shop_id: String,
     /// Its key.
     pub(crate) key: String,
 }
@@ -49,7 +51,9 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     match &facts.demo {
         Some(demo) => {
             text.push_str("\nTalk to the demo organization's guide:\n\n");
-            text.push_str(&curl_line(facts.public_url, demo));
+            text.push_str(&curl_line("-N", facts.public_url, &demo.agent_id, &demo.key, "Hello! What can you do?"));
+            text.push_str("\nor to its shop, which shows products (header X-UI-Spec):\n\n");
+            text.push_str(&curl_line("-iN", facts.public_url, &demo.shop_id, &demo.key, "Do you have tea?"));
         }
         None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }
@@ -58,10 +62,9 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
 }
 
-fn curl_line(public_url: &str, demo: &DemoLine) -> String {
+fn curl_line(options: &str, public_url: &str, agent_id: &str, key: &str, message: &str) -> String {
     format!(
-        "  curl -N {public_url}/api/public/agents/{}/chat \\\n    -H 'Authorization: Bearer {}' -H 'Content-Type: application/json' \\\n    -d '{{\"message\": \"Hello! What can you do?\", \"sessionId\": \"demo-1\"}}'\n",
-        demo.agent_id, demo.key,
+        "  curl {options} {public_url}/api/public/agents/{agent_id}/chat \\\n    -H 'Authorization: Bearer {key}' -H 'Content-Type: application/json' \\\n    -d '{{\"message\": \"{message}\", \"sessionId\": \"demo-1\"}}'\n",
     )
 }
 

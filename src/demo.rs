@@ -13,6 +13,7 @@ use crate::{banner::DemoLine, config::Config, open::Opened};
 const DOCUMENT: &str = include_str!("demo.json");
 const ORGANIZATION: &str = "demo";
 const AGENT: &str = "guide";
+const SHOP: &str = "shop";
 const KEY: &str = "demo";
 
 /// Makes the demo organization if the catalogue is empty, and tells how to talk to it as long as it is there.
@@ -35,8 +36,8 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
             key
         }
     };
-    let agent_id = AgentId::derive(&opened.secret, &org, AGENT).as_str().to_owned();
-    Ok(Some(DemoLine { agent_id, key }))
+    let id = |slug| AgentId::derive(&opened.secret, &org, slug).as_str().to_owned();
+    Ok(Some(DemoLine { agent_id: id(AGENT), shop_id: id(SHOP), key }))
 }
 
 async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {

@@ -50,6 +50,8 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         routing_reason: None,
         ui_spec: None,
         generation: 1,
+        left_out: None,
+        summary: None,
     };
     let message = Message {
         id: reply.clone(),

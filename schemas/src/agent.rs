@@ -264,7 +264,7 @@ pub struct Ecommerce {
 }
 
 /// A product (specification: Rich UI).
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase")]
 pub struct Product {
     /// Name.

@@ -96,6 +96,30 @@ pub struct ReplyFacts {
     pub ui_spec: Option<Value>,
     /// The generation of the text.
     pub generation: u32,
+    /// What of the conversation the model was not told word for word; absent when it was told everything.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub left_out: Option<LeftOut>,
+    /// The summary that stood for it, where it is new or was last kept long before this message.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub summary: Option<Summary>,
+}
+
+/// Messages that did not fit into a prompt.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct LeftOut {
+    /// How many.
+    pub messages: u64,
+    /// For how many of them the summary stood.
+    pub summarized: u64,
+}
+
+/// The beginning of a conversation in few words, made by a model.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Summary {
+    /// The words. May repeat personal data.
+    pub text: String,
+    /// It covers the messages before this position.
+    pub until: u64,
 }
 
 /// State of a reply; the last four never change.

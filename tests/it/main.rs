@@ -18,6 +18,8 @@ mod check_order;
 #[cfg(test)]
 mod edge;
 #[cfg(test)]
+mod first_start;
+#[cfg(test)]
 mod harness;
 #[cfg(test)]
 mod history;
@@ -30,7 +32,11 @@ mod keys;
 #[cfg(test)]
 mod limits;
 #[cfg(test)]
+mod long_conversations;
+#[cfg(test)]
 mod misbehaving_models;
+#[cfg(test)]
+mod misbehaviour;
 #[cfg(test)]
 mod odd_input;
 #[cfg(test)]
@@ -54,6 +60,8 @@ mod responses;
 mod restart;
 #[cfg(test)]
 mod resume;
+#[cfg(test)]
+mod shopping;
 #[cfg(test)]
 mod specification;
 #[cfg(test)]

@@ -38,12 +38,38 @@ pub struct WorkersConfig {
     pub provider_body_bytes_max: usize,
     /// Text of one reply.
     pub reply_bytes_max: usize,
+    /// Rounds of tool calls of one reply; then the model must answer.
+    pub tool_rounds_max: u32,
+    /// Tool calls of one round that are run.
+    pub tool_calls_per_round_max: u32,
+    /// Tool calls of one reply that are run.
+    pub tool_calls_max: u32,
+    /// One tool call.
+    pub tool_timeout_ms: u64,
+    /// All tool calls of one reply together.
+    pub tools_timeout_ms: u64,
+    /// The same, as long as nothing of the reply is shown.
+    pub tools_before_text_timeout_ms: u64,
+    /// Result of one tool call, for the model.
+    pub tool_result_bytes_max: usize,
+    /// Results of all tool calls of one reply, for the model.
+    pub tool_results_bytes_max: usize,
+    /// Text that is held back because a tool call may follow it, for agents with tools.
+    pub tool_text_hold_bytes: usize,
+    /// How long it is held back.
+    pub tool_text_hold_ms: u64,
     /// Messages of the history that are read for a prompt.
     pub history_messages_max: u32,
     /// Histories that are kept in memory, in bytes of text.
     pub history_cache_bytes_max: u64,
-    /// Tokens of a prompt, estimated at four characters each; the oldest turns are left out first.
+    /// Tokens of a prompt, without the results of tools; the oldest turns are left out first.
     pub prompt_tokens_max: usize,
+    /// Tokens of the summary that stands for what is left out.
+    pub summary_tokens_max: u32,
+    /// How long a summary may take.
+    pub summary_timeout_ms: u64,
+    /// Summaries that are made at once in this process.
+    pub summaries_at_once_max: usize,
     /// How long after its deadline a finished turn is tried to be stored and announced.
     pub store_grace_ms: u64,
     /// Shortest pause between two tries of the store or the bus.
@@ -80,9 +106,22 @@ impl Default for WorkersConfig {
             provider_retry_delay_max_ms: 2_000,
             provider_body_bytes_max: 32 << 20,
             reply_bytes_max: 65_536,
+            tool_rounds_max: 5,
+            tool_calls_per_round_max: 4,
+            tool_calls_max: 10,
+            tool_timeout_ms: 5_000,
+            tools_timeout_ms: 15_000,
+            tools_before_text_timeout_ms: 10_000,
+            tool_result_bytes_max: 16_384,
+            tool_results_bytes_max: 49_152,
+            tool_text_hold_bytes: 240,
+            tool_text_hold_ms: 400,
             history_messages_max: 200,
             history_cache_bytes_max: 64 << 20,
             prompt_tokens_max: 12_000,
+            summary_tokens_max: 400,
+            summary_timeout_ms: 30_000,
+            summaries_at_once_max: 8,
             store_grace_ms: 300_000,
             store_retry_delay_min_ms: 100,
             store_retry_delay_max_ms: 5_000,

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`job_loop`] takes records, runs them one at a time per conversation and commits what is finished;
 //! [`routing`] turns a team's message into work of one agent; [`inference`] makes a reply and brings it to its one
-//! final state; [`model`] speaks to providers, of which [`demo_model`] is the built-in one. [`config`] holds every bound, [`metrics`] what an operator sees.
+//! final state; [`model`] speaks to providers, of which [`demo_model`] is the built-in one; [`tools`] are what a model may
+//! call, and [`products`] what the first of them searches. [`config`] holds every bound, [`metrics`] what an operator sees.
 
 pub mod config;
 mod dead_letter;
@@ -11,10 +12,12 @@ mod inference;
 mod job_loop;
 pub mod metrics;
 mod model;
+mod products;
 mod retry;
 mod routing;
 #[cfg(test)]
 mod testing;
+mod tools;
 mod trace;
 
 use std::sync::Arc;

@@ -6,6 +6,8 @@ use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec,
 const SECONDS_BUCKETS: [f64; 17] =
     [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
 
+const LEFT_OUT_HELP: &str = "Messages that a prompt left out, by whether a summary stood for them";
+
 /// Why records are buried.
 const DEAD_LETTER_CLASSES: [&str; 5] =
     ["malformed", "unknown-version", "attempts-exhausted", "reply-text-lost", "no-route"];
@@ -27,6 +29,12 @@ pub struct WorkerMetrics {
     pub replies: IntCounterVec,
     /// Tokens, read and written.
     pub tokens: IntCounterVec,
+    /// Tool calls by kind of tool and outcome.
+    pub tool_calls: IntCounterVec,
+    /// Messages that a prompt left out, by whether a summary stood for them.
+    pub left_out: IntCounterVec,
+    /// Summaries by outcome.
+    pub summaries: IntCounterVec,
     /// Jobs that run now.
     pub in_flight: IntGauge,
     /// Jobs that wait in this process, by the group that reads them.
@@ -56,6 +64,9 @@ impl WorkerMetrics {
             jobs: add(registry, counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?)?,
             replies: add(registry, counters("replies_total", "Replies by final state", &["status"])?)?,
             tokens: add(registry, counters("tokens_total", "Tokens of models", &["kind"])?)?,
+            tool_calls: add(registry, counters("tool_calls_total", "Tool calls by outcome", &["kind", "outcome"])?)?,
+            left_out: add(registry, counters("prompt_messages_left_out_total", LEFT_OUT_HELP, &["summarized"])?)?,
+            summaries: add(registry, counters("summaries_total", "Summaries of conversations", &["outcome"])?)?,
             in_flight: add(registry, IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?)?,
             queued: add(registry, gauges("jobs_queued", "Jobs that wait in this process", &["group"])?)?,
             lag: add(registry, gauges("bus_lag_records", "Records behind the newest one", &PARTITION)?)?,

@@ -280,6 +280,8 @@ impl TalkTurn {
                 routing_reason: Some("only one".into()),
                 ui_spec: Some(serde_json::json!({"type": "product-grid"})),
                 generation: attempt,
+                left_out: None,
+                summary: None,
             })),
         }
     }

@@ -147,6 +147,8 @@ fn message(message: &Message) -> Value {
             shown["model"] = json!(facts.model);
             shown["routingReason"] = json!(facts.routing_reason);
             shown["uiSpec"] = json!(facts.ui_spec);
+            shown["leftOut"] = json!(facts.left_out);
+            shown["summary"] = json!(facts.summary.as_ref().map(|summary| &summary.text));
         }
     }
     shown

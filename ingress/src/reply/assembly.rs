@@ -144,7 +144,12 @@ impl ReplyAssembly {
                 self.head = Some(head);
                 Step::Note(Note::Began)
             }
-            FrameBody::Ui(spec) if self.late_ui_spec.as_ref() != Some(&spec) => {
+            // It is told anew while it may still change: headers go out with the first byte.
+            FrameBody::Head(head) if self.sent_bytes == 0 && follows && is_new => {
+                (self.head, self.late_ui_spec) = (Some(head), None);
+                Step::Nothing
+            }
+            FrameBody::Ui(spec) if self.ui_spec() != Some(&spec) => {
                 self.late_ui_spec = Some(spec);
                 Step::Note(Note::Ui)
             }

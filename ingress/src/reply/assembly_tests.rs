@@ -160,6 +160,26 @@ fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
 }
 
 #[test]
+fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() {
+    let frames = log(1, &parts_of(&["a"]));
+    let spec = serde_json::json!({"type": "product-grid"});
+    let ui = Frame { seq: 2, body: FrameBody::Ui(spec.clone()), ..frames[0].clone() };
+    let again = |seq, model: &str| {
+        let other = ReplyHead { model: model.into(), ui_spec: None, ..head() };
+        Frame { seq, body: FrameBody::Head(Box::new(other)), ..frames[0].clone() }
+    };
+    let (mut assembly, steps) = accept_all([frames[0].clone(), ui.clone(), again(3, "fallback")]);
+    assert_eq!(steps, [Step::Note(Note::Began), Step::Note(Note::Ui), Step::Nothing]);
+    assert_eq!((assembly.head().unwrap().model.as_str(), assembly.ui_spec()), ("fallback", None));
+    let ui = Frame { seq: 4, ..ui };
+    assert_eq!(assembly.accept(ui.clone(), FrameSource::Push), Step::Note(Note::Ui));
+    assert_eq!(assembly.accept(Frame { seq: 5, ..ui }, FrameSource::Push), Step::Nothing, "it is known");
+    assert_eq!(assembly.accept(Frame { seq: 6, ..frames[1].clone() }, FrameSource::Push), Step::Text("a".into()));
+    assembly.accept(again(7, "late"), FrameSource::Push);
+    assert_eq!((assembly.head().unwrap().model.as_str(), assembly.ui_spec()), ("fallback", Some(&spec)));
+}
+
+#[test]
 fn an_end_of_another_text_is_no_clean_end() {
     let frames = log(1, &parts_of(&["abc"]));
     for (text, step) in

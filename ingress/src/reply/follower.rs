@@ -238,6 +238,8 @@ impl Follower {
         while let Some(frame) = self.backlog.pop_front() {
             match self.take_logged(frame) {
                 Some(Next::Text(bytes)) => text.extend_from_slice(&bytes),
+                // The beginning is told last of all, with whatever is to be shown by then.
+                Some(Next::Note(Note::Ui)) if rest.iter().any(|next| matches!(next, Next::Note(Note::Began))) => {}
                 Some(next) => rest.push(next),
                 None => {}
             }

@@ -13,6 +13,6 @@ use crate::support::Organization;
 const PROMISED: Duration = Duration::from_millis(2_500);
 
 /// The path of something of this organization.
-fn of(organization: &Organization, path: &str) -> String {
+pub(crate) fn of(organization: &Organization, path: &str) -> String {
     format!("/api/admin/organizations/{}{path}", organization.id)
 }

@@ -147,6 +147,23 @@ async fn its_errors_are_the_eleven_listed_ones() {
 }
 
 #[tokio::test]
+async fn x_ui_spec_holds_a_product_grid_when_the_agents_ecommerce_tools_produce_one() {
+    let service = SharedService::get().await;
+    let product =
+        json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/a.jpg", "url": "https://shop.example/a"});
+    let enabled = json!({"ecommerce": {"enabled": true, "products": [product]}});
+    let organization = OrganizationDocument::new().agent("shop", enabled).apply(&service).await;
+    organization.script_for("lamp", Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]));
+    let found = organization.client().chat(organization.shop(), "s", "a lamp? [[lamp]]").await;
+    assert_eq!(found.complete(), "One lamp.");
+    let spec: serde_json::Value = serde_json::from_str(&found.required_header("x-ui-spec")).unwrap();
+    assert_eq!(spec, json!({"type": "product-grid", "data": [product]}));
+    organization.script(Script::says("Hello!"));
+    let plain = organization.client().chat(organization.shop(), "s", "hello").await;
+    assert_eq!((plain.complete().as_str(), plain.header("x-ui-spec")), ("Hello!", None), "present when applicable");
+}
+
+#[tokio::test]
 async fn rule_1_when_message_or_session_id_is_missing_then_400_invalid_request_data() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;

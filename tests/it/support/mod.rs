@@ -19,7 +19,7 @@ pub(crate) use background::background;
 pub(crate) use browser::{Browser, Page};
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
-pub(crate) use model::{End, Script, ScriptedModel};
+pub(crate) use model::{End, Raw, Script, ScriptedModel};
 pub(crate) use organization::{Organization, OrganizationDocument};
 pub(crate) use ports::free_port;
 pub(crate) use process::{Process, ProcessCommand};

@@ -103,19 +103,30 @@ impl Conversation {
         self.user_messages.iter().rev().find_map(|message| introduced_name(message))
     }
 
-    /// Whether a tool that shows products would answer better than words.
+    /// Whether a tool that shows products might answer better than words: whatever no other rule is about may name one.
     pub(super) fn wants_tool(&self) -> bool {
-        self.topic() == Topic::Products && self.tool_result.is_none() && self.prefix.is_empty()
+        let may_be_about_products = matches!(self.topic(), Topic::Products | Topic::Anything);
+        may_be_about_products && self.tool_result.is_none() && self.prefix.is_empty()
+    }
+
+    /// Whether a tool was asked, and found nothing.
+    pub(super) fn found_nothing(&self) -> bool {
+        self.tool_result.as_deref().is_some_and(|result| products_of_result(result).is_empty())
     }
 
     /// The products that are known, as `(title, price)`: from a tool's result, else from the system prompt.
     pub(super) fn products(&self) -> Vec<(String, String)> {
-        let found = self.tool_result.as_deref().map(products_of_result).unwrap_or_default();
-        if found.is_empty() { products_of_prompt(&self.system) } else { found }
+        match &self.tool_result {
+            Some(result) => products_of_result(result),
+            None => products_of_prompt(&self.system),
+        }
     }
 
-    /// What the question is about.
+    /// What the answer is about: products that were found, or what the question is about.
     pub(super) fn topic(&self) -> Topic {
+        if self.tool_result.as_deref().is_some_and(|result| !products_of_result(result).is_empty()) {
+            return Topic::Products;
+        }
         let question = self.question();
         if introduced_name(question).is_some() {
             return Topic::Introduction;

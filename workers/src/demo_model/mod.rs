@@ -5,6 +5,7 @@ mod conversation;
 mod phrases;
 mod protocol;
 mod server;
+mod wishes;
 
 use std::{
     io,

@@ -79,6 +79,9 @@ fn count(conversation: &Conversation) -> String {
 
 fn products(conversation: &Conversation) -> String {
     let products = conversation.products();
+    if conversation.found_nothing() {
+        return "I looked, and found nothing like that among the products.".into();
+    }
     if products.is_empty() {
         return "I was told of no products. An agent with a catalogue shows them here as cards.".into();
     }

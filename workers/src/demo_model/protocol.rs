@@ -4,7 +4,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::time::Timestamp;
 
-use super::{DEMO_MODEL, conversation::Conversation};
+use super::{DEMO_MODEL, conversation::Conversation, wishes::Wishes};
 
 /// Longest piece of a stream, in characters: scripts without spaces between words stream as well.
 const PIECE_CHARS_MAX: usize = 16;
@@ -22,6 +22,8 @@ pub(super) struct ChatRequest {
     max_tokens: Option<usize>,
     max_completion_tokens: Option<usize>,
     tools: Option<Vec<Value>>,
+    #[serde(default)]
+    tool_choice: Value,
 }
 
 /// One message of the conversation.
@@ -44,13 +46,23 @@ impl ChatRequest {
         self.response_format["type"].as_str().is_some_and(|format| format != "text")
     }
 
-    /// A call of the tool that shows products, if there is one, with the question wherever it must have an argument.
+    /// A call of the tool that shows products, if there is one, with what the question says of them.
     fn product_tool_call(&self, question: &str) -> Option<Value> {
         let functions = self.tools.iter().flatten().map(|tool| &tool["function"]);
         let named = |function: &&Value| function["name"].as_str().is_some_and(|name| name.contains("product"));
         let function = functions.into_iter().find(named)?;
-        let required = function["parameters"]["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
-        let arguments: Map<String, Value> = required.map(|key| (key.to_owned(), question.into())).collect();
+        let parameters = &function["parameters"];
+        let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let wishes = Wishes::of(question);
+        let mut arguments: Map<String, Value> =
+            required.map(|key| (key.to_owned(), wishes.words.clone().into())).collect();
+        let known = |key: &str| parameters["properties"].get(key).is_some();
+        if known("query") && !wishes.words.is_empty() {
+            arguments.insert("query".into(), wishes.words.into());
+        }
+        if let Some(price) = wishes.price_max.filter(|_| known("price_max")) {
+            arguments.insert("price_max".into(), price.into());
+        }
         let called = json!({ "name": function["name"], "arguments": Value::from(arguments).to_string() });
         Some(json!({ "index": 0, "id": "call_products", "type": "function", "function": called }))
     }
@@ -80,7 +92,9 @@ pub(super) enum Answer {
 impl Answer {
     /// Decides and words the answer.
     pub(super) fn to(request: &ChatRequest, conversation: &Conversation) -> Self {
+        // A caller may forbid calls and still declare the tools that were called before.
         if conversation.wants_tool()
+            && request.tool_choice != "none"
             && let Some(call) = request.product_tool_call(conversation.question())
         {
             return Self::ToolCall(call);

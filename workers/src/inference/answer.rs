@@ -3,7 +3,10 @@
 //! The bus record is the write-ahead log: the user message is stored and announced beside the model call, and nothing
 //! but a history that is not in memory is read from a store before it.
 
-use std::{sync::atomic::AtomicBool, time::Duration};
+use std::{
+    sync::{Arc, OnceLock, atomic::AtomicBool},
+    time::Duration,
+};
 
 use switchboard_backends::{
     relay::{Duty, LEASE},
@@ -24,18 +27,19 @@ use super::{
     claim::{self, Claimed},
     endpoints,
     history::{History, Known},
-    outcome::Outcome,
-    prompt,
+    outcome::{Outcome, ToldFacts},
+    prompt::{self, Material, Told},
     reply_writer::ReplyWriter,
 };
 use crate::{
     dead_letter::Cause,
     job_loop::JobEnd,
-    model::{
-        Endpoint, Prompt,
-        generation::{Generated, Generation},
-    },
+    model::{Endpoint, Prompt, generation::Generated},
     retry::{self, Backoff},
+    tools::{
+        registry::Toolbox,
+        rounds::{Means, Rounds},
+    },
 };
 
 /// Answers one message, or does what an earlier attempt left undone.
@@ -69,6 +73,8 @@ pub(super) struct Turn<'a> {
     deadline: Instant,
     /// When storing and telling it is given up, for this attempt.
     pub(super) conclusion_limit: Instant,
+    /// What the model was told, once it was asked.
+    pub(super) told: OnceLock<ToldFacts>,
 }
 
 /// Where the reply of a turn comes from.
@@ -84,7 +90,8 @@ enum Making {
 impl<'a> Turn<'a> {
     fn new(inference: &'a Inference, job: &'a AnswerJob, writer: &'a ReplyWriter) -> Self {
         let deadline = Instant::now() + inference.config.job_deadline();
-        Self { inference, job, writer, deadline, conclusion_limit: deadline + inference.config.store_grace() }
+        let conclusion_limit = deadline + inference.config.store_grace();
+        Self { inference, job, writer, deadline, conclusion_limit, told: OnceLock::new() }
     }
 
     async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {
@@ -185,23 +192,26 @@ impl<'a> Turn<'a> {
             Ok(found) => found,
             Err(failure) => return Outcome::failed(failure),
         };
-        let tokens_max = self.inference.config.prompt_tokens_max;
-        let prompt = prompt::of(&agent.settings, &history.messages, &self.job.turn.content, tokens_max);
+        // A text that was shown is gone on with as it is: whatever its tools found, they found before it.
+        let toolbox = if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
+        let (prompt, window_tokens) = self.prompt(&agent, &toolbox, history, &logged);
         let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
         let generated = tokio::select! {
             biased;
             // Dropping the call closes the connection to the provider.
             () = self.writer.cancelled().cancelled() => return self.estimated(Outcome::cancelled(), &prompt),
-            generated = self.generate(&agent, endpoints, &prompt, &logged) => generated,
+            generated = self.generate(&agent, &toolbox, endpoints.clone(), prompt.clone(), &logged) => generated,
         };
         self.measure(&generated);
+        let conversation = &self.job.turn.conversation_id;
+        self.inference.summaries.refresh(conversation, &history.messages, window_tokens, endpoints);
         let first_text_ms = generated.first_text.map(|first| begun_ms + millis(first));
         let outcome = Outcome { end: generated.end, usage: generated.usage.unwrap_or_default(), first_text_ms };
         if generated.usage.is_some() { outcome } else { self.estimated(outcome, &prompt) }
     }
 
     /// The agent and who may answer for it.
-    async fn agent(&self) -> Result<(std::sync::Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
+    async fn agent(&self) -> Result<(Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
         let found = self.insist(self.deadline, "read the agent", || async {
             let Some(agent) = self.inference.catalog.agent(&self.job.agent_id).await? else { return Ok(None) };
             let endpoints = endpoints::of(self.inference, &agent).await?;
@@ -213,13 +223,49 @@ impl<'a> Turn<'a> {
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
-    async fn generate(&self, agent: &Agent, mut endpoints: Vec<Endpoint>, prompt: &Prompt, logged: &str) -> Generated {
+    /// What the model is asked, and the tokens that it left for the past; notes what did not fit.
+    fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str) -> (Prompt, usize) {
+        let head = self.writer.head().filter(|_| !logged.is_empty());
+        let summary = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
+        let told = prompt::of(Material {
+            settings: &agent.settings,
+            past: &history.messages,
+            summary: summary.as_ref().map(|(summary, _)| summary),
+            content: &self.job.turn.content,
+            tools: toolbox.declarations(),
+            shown_now: head.as_ref().and_then(|head| head.ui_spec.as_ref()),
+            tokens_max: self.inference.config.prompt_tokens_max,
+        });
+        self.note_left_out(&told);
+        let Told { prompt, left_out, window_tokens, .. } = told;
+        let summary = summary.and_then(|(summary, to_be_kept)| to_be_kept.then_some(summary));
+        // The prompt is made once for each attempt.
+        let _ = self.told.set(ToldFacts { left_out, summary });
+        (prompt, window_tokens)
+    }
+
+    fn note_left_out(&self, told: &Told) {
+        let Some(left_out) = told.left_out else { return };
+        let (messages, summarized) = (left_out.messages, left_out.summarized);
+        tracing::debug!(messages, summarized, summary = told.with_summary, "the prompt does not hold all messages");
+        let counted = &self.inference.metrics.left_out;
+        counted.with_label_values(&["true"]).inc_by(summarized);
+        counted.with_label_values(&["false"]).inc_by(messages - summarized);
+    }
+
+    async fn generate(
+        &self,
+        agent: &Agent,
+        toolbox: &Toolbox,
+        mut endpoints: Vec<Endpoint>,
+        prompt: Prompt,
+        logged: &str,
+    ) -> Generated {
         if !logged.is_empty() {
             endpoints.retain(|endpoint| endpoint.continues_prefix);
             if endpoints.is_empty() {
                 // A text that was shown is never begun anew, and nobody can go on with it.
-                let (first_text, took) = (None, Duration::ZERO);
-                return Generated { end: Err(ReplyFailure::Internal), usage: None, first_text, took, retries: 0 };
+                return Generated::nothing(ReplyFailure::Internal);
             }
         }
         let head = ReplyHead {
@@ -231,8 +277,9 @@ impl<'a> Turn<'a> {
             ui_spec: None,
         };
         let mut sink = self.writer.sink(head);
-        let (model, config) = (&self.inference.model, &self.inference.config);
-        Generation::new(model, config, endpoints, prompt, &mut sink, self.deadline).run().await
+        let Inference { model, config, metrics, .. } = self.inference;
+        let means = Means { client: model, config, metrics, toolbox };
+        Rounds::new(means, endpoints, prompt, &mut sink, self.deadline).run().await
     }
 
     fn estimated(&self, outcome: Outcome, prompt: &Prompt) -> Outcome {

@@ -3,9 +3,10 @@
 use std::sync::Arc;
 
 use moka::sync::Cache;
+use serde_json::Value;
 use switchboard_backends::store::{ReplyRecord, Store, StoreError};
 use switchboard_schemas::{
-    conversation::Message,
+    conversation::{Author, Message},
     ids::{ConversationId, OrgId},
     turn::Turn,
 };
@@ -127,9 +128,30 @@ impl History {
     }
 
     fn weight(&self) -> u32 {
-        let bytes: usize = self.messages.iter().map(|message| message.content.len() + MESSAGE_OVERHEAD_BYTES).sum();
+        let bytes: usize = self.messages.iter().map(message_bytes).sum();
         u32::try_from(bytes).unwrap_or(u32::MAX)
     }
+}
+
+fn message_bytes(message: &Message) -> usize {
+    let facts = match &message.author {
+        Author::Assistant(facts) => {
+            let summary = facts.summary.as_ref().map_or(0, |summary| summary.text.len());
+            summary + facts.ui_spec.as_ref().map_or(0, value_bytes)
+        }
+        Author::User => 0,
+    };
+    message.content.len() + facts + MESSAGE_OVERHEAD_BYTES
+}
+
+fn value_bytes(value: &Value) -> usize {
+    let inside = match value {
+        Value::String(text) => text.len(),
+        Value::Array(items) => items.iter().map(value_bytes).sum(),
+        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + value_bytes(value)).sum(),
+        Value::Null | Value::Bool(_) | Value::Number(_) => 0,
+    };
+    inside + size_of::<Value>()
 }
 
 /// An earlier attempt may have stored the user message: its place is kept.

@@ -1,7 +1,7 @@
 //! Jobs of conversations (steps 7 to 9 of the path): messages become replies, changes of metadata become facts.
 //!
 //! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
-//! stands; [`history`], [`prompt`] and [`endpoints`] what the model is asked, and where; [`reply_writer`] brings the
+//! stands; [`history`], [`window`], [`summaries`], [`prompt`] and [`endpoints`] what the model is asked, and where; [`reply_writer`] brings the
 //! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`patch`] is the rest.
 
 mod answer;
@@ -15,8 +15,13 @@ mod patch;
 mod prompt;
 pub(crate) mod reply_log;
 pub(crate) mod reply_writer;
+mod summaries;
 #[cfg(test)]
 mod tests;
+mod tokens;
+mod window;
+#[cfg(test)]
+pub(crate) use tests::shop as shop_of_tests;
 
 use std::sync::{Arc, atomic::AtomicBool};
 
@@ -33,7 +38,7 @@ use switchboard_schemas::{
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::history::Histories;
+use self::{history::Histories, summaries::Summaries};
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
@@ -43,6 +48,8 @@ use crate::{
     },
     metrics::WorkerMetrics,
     model::openai::ModelClient,
+    products::ProductSearch,
+    tools::{registry::ToolRegistry, search_products::ProductTools},
 };
 
 /// The inference role.
@@ -55,12 +62,17 @@ pub(crate) struct Inference {
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
     histories: Histories,
+    summaries: Summaries,
+    tools: ToolRegistry,
 }
 
 impl Inference {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
+        let model = ModelClient::new(&ctx.config)?;
         Ok(Self {
-            model: ModelClient::new(&ctx.config)?,
+            summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
+            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(ProductSearch::default()))]),
+            model,
             histories: Histories::new(&ctx.config),
             backends: ctx.backends,
             catalog: ctx.catalog,

@@ -3,7 +3,7 @@
 use sha2::{Digest, Sha256};
 use switchboard_backends::store::{ReplyRecord, TurnEnd};
 use switchboard_schemas::{
-    conversation::{Author, FinishReason, Message, ReplyFacts, ReplyStatus, Usage},
+    conversation::{Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, Summary, Usage},
     inference_job::AnswerJob,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
@@ -75,6 +75,17 @@ pub(crate) struct Ended {
     pub(crate) finished_at: Timestamp,
     /// Milliseconds from acceptance to the first text.
     pub(crate) first_text_ms: Option<u64>,
+    /// What the model was told, if this attempt asked one.
+    pub(crate) told: ToldFacts,
+}
+
+/// What is kept of a prompt.
+#[derive(Clone, Debug, Default, PartialEq, Eq)]
+pub(crate) struct ToldFacts {
+    /// What did not fit.
+    pub(crate) left_out: Option<LeftOut>,
+    /// The summary, if it is to be kept with this reply.
+    pub(crate) summary: Option<Summary>,
 }
 
 impl Ended {
@@ -107,6 +118,8 @@ impl Ended {
             routing_reason: head.routing_reason.clone(),
             ui_spec: head.ui_spec.clone(),
             generation: self.generation,
+            left_out: self.told.left_out,
+            summary: self.told.summary.clone(),
         };
         (!self.text.is_empty()).then(|| Message {
             id: job.turn.reply_id(),

@@ -29,7 +29,12 @@ impl LoggedReply {
             match frame.body {
                 FrameBody::Head(head) => logged.head = Some(*head),
                 FrameBody::Text { offset, text } => logged.add(offset, &text),
-                FrameBody::End(_) | FrameBody::Beat | FrameBody::Ui(_) | FrameBody::Tool(_) => {}
+                FrameBody::Ui(spec) => {
+                    if let Some(head) = &mut logged.head {
+                        head.ui_spec = Some(spec);
+                    }
+                }
+                FrameBody::End(_) | FrameBody::Beat | FrameBody::Tool(_) => {}
             }
         }
         logged

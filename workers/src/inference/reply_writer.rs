@@ -11,10 +11,11 @@ use std::{
 };
 
 use bytes::Bytes;
+use serde_json::Value;
 use switchboard_backends::relay::{BEAT_INTERVAL, ClaimToken, Relay, RelayError, Settlement, Standing};
 use switchboard_schemas::{
     ids::IngressId,
-    reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead},
+    reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress},
 };
 use tokio::{
     sync::{Mutex as AsyncMutex, Notify},
@@ -23,7 +24,10 @@ use tokio::{
 use tokio_util::sync::CancellationToken;
 
 use super::reply_log::LoggedReply;
-use crate::model::generation::TextSink;
+use crate::{
+    model::generation::{Pushed, TextSink},
+    tools::holding_sink::ReplySink,
+};
 
 /// Tries of a call that must not be skipped lightly, before the reply goes on without the relay.
 const RELAY_TRIES_MAX: u32 = 3;
@@ -47,6 +51,8 @@ pub(crate) struct ReplyWriter {
 struct ReplyText {
     text: String,
     head: Option<ReplyHead>,
+    /// What stands beside the text and was not collected yet.
+    notes: Vec<FrameBody>,
     /// Whether the user message is stored, before which nothing is shown.
     user_stored: bool,
 }
@@ -54,7 +60,7 @@ struct ReplyText {
 struct LogState {
     generation: u32,
     seq: u64,
-    head_logged: bool,
+    logged_head: Option<ReplyHead>,
     logged_bytes: usize,
     /// Sent, but not acknowledged: to be repeated as they are, because their numbers may be taken already.
     unacknowledged: Vec<Frame>,
@@ -91,14 +97,15 @@ impl ReplyWriter {
         let log = LogState {
             generation,
             seq: logged.seq,
-            head_logged: logged.head.is_some(),
+            logged_head: logged.head.clone(),
             logged_bytes: logged.text.len(),
             unacknowledged: Vec::new(),
             away: false,
             forgotten: false,
             sealed: false,
         };
-        let text = ReplyText { text: logged.text, user_stored: logged.head.is_some(), head: logged.head };
+        let user_stored = logged.head.is_some();
+        let text = ReplyText { text: logged.text, head: logged.head, notes: Vec::new(), user_stored };
         Self {
             relay,
             token,
@@ -163,7 +170,15 @@ impl ReplyWriter {
 
     /// A place for the model's text. `head` is completed with the model that gives the first of it.
     pub(crate) fn sink(&self, head: ReplyHead) -> WriterSink<'_> {
-        WriterSink { writer: self, head: Some(head) }
+        let mut reply = self.text();
+        if reply.text.is_empty()
+            && let Some(begun) = &mut reply.head
+        {
+            // An earlier attempt came no further: what its tools found is found anew.
+            begun.ui_spec = None;
+        }
+        drop(reply);
+        WriterSink { writer: self, head }
     }
 
     /// Sends and beats until it is dropped.
@@ -308,18 +323,24 @@ impl ReplyWriter {
             Standing::Forgotten => {
                 log.unacknowledged.clear();
                 (log.forgotten, log.sealed) = (true, false);
-                (log.head_logged, log.logged_bytes) = (false, 0);
+                (log.logged_head, log.logged_bytes) = (None, 0);
             }
         }
     }
 
     /// Makes frames of what is new.
     fn collect(&self, log: &mut LogState) {
-        let shown = self.text();
-        let (true, Some(head)) = (shown.user_stored, &shown.head) else { return };
-        if !log.head_logged {
-            log.head_logged = true;
+        let mut shown = self.text();
+        let (true, Some(head)) = (shown.user_stored, shown.head.clone()) else { return };
+        // As long as there is no text the beginning may still change: another provider answers, nothing is to be shown.
+        let begins_anew = |before: &ReplyHead| before.model != head.model || head.ui_spec.is_none();
+        let differs = log.logged_head.as_ref() != Some(&head);
+        if differs && log.logged_bytes == 0 && log.logged_head.as_ref().is_none_or(begins_anew) {
             self.add(log, FrameBody::Head(Box::new(head.clone())));
+        }
+        log.logged_head = Some(head);
+        for note in std::mem::take(&mut shown.notes) {
+            self.add(log, note);
         }
         if shown.text.len() > log.logged_bytes {
             let text = Bytes::copy_from_slice(&shown.text.as_bytes()[log.logged_bytes..]);
@@ -347,24 +368,58 @@ impl ReplyWriter {
 /// Where the model's text goes.
 pub(crate) struct WriterSink<'a> {
     writer: &'a ReplyWriter,
-    head: Option<ReplyHead>,
+    head: ReplyHead,
+}
+
+impl WriterSink<'_> {
+    /// The reply begins, if it has not; until its first text it is told which model makes it.
+    fn begin(&self, reply: &mut ReplyText, model: &str) {
+        let nothing_said = reply.text.is_empty();
+        let head = reply.head.get_or_insert_with(|| self.head.clone());
+        if nothing_said && head.model != model {
+            model.clone_into(&mut head.model);
+        }
+    }
+
+    fn note(&self, model: &str, note: FrameBody) {
+        let mut reply = self.writer.text();
+        self.begin(&mut reply, model);
+        if let (FrameBody::Ui(spec), Some(head)) = (&note, &mut reply.head) {
+            head.ui_spec = Some(spec.clone());
+        }
+        reply.notes.push(note);
+        drop(reply);
+        self.writer.wake.notify_one();
+    }
 }
 
 impl TextSink for WriterSink<'_> {
-    fn push(&mut self, model: &str, text: &str) -> bool {
+    fn push(&mut self, model: &str, text: &str) -> Pushed {
         let mut reply = self.writer.text();
-        if let (None, Some(head)) = (&reply.head, self.head.take()) {
-            reply.head = Some(ReplyHead { model: model.to_owned(), ..head });
-        }
+        self.begin(&mut reply, model);
         let room = self.writer.bytes_max.saturating_sub(reply.text.len());
         let fitting = text.floor_char_boundary(room);
         reply.text.push_str(&text[..fitting]);
         drop(reply);
         self.writer.wake.notify_one();
-        fitting == text.len() && fitting < room
+        if fitting == text.len() && fitting < room { Pushed::Shown } else { Pushed::Full }
     }
 
     fn text(&self) -> String {
         self.writer.whole_text()
+    }
+
+    fn len(&self) -> usize {
+        self.writer.text().text.len()
+    }
+}
+
+impl ReplySink for WriterSink<'_> {
+    fn tool(&mut self, model: &str, progress: ToolProgress) {
+        self.note(model, FrameBody::Tool(progress));
+    }
+
+    fn show(&mut self, model: &str, ui: Value) {
+        self.note(model, FrameBody::Ui(ui));
     }
 }

@@ -1,7 +1,11 @@
 //! One message against the embedded twins: what the client is shown, what is stored, what analytics is told.
 
 mod faults;
+mod long_conversations;
+mod shopping;
 mod world;
+
+pub(crate) use world::shop;
 
 use std::time::Duration;
 

@@ -6,14 +6,18 @@ use serde::{
     Deserialize, Deserializer,
     de::{Error, IgnoredAny, Visitor},
 };
+use serde_json::{Value, value::RawValue};
 use switchboard_schemas::conversation::{FinishReason, Usage};
+
+use super::tool_calls::Fragment;
 
 /// A chunk; every field may be missing or null.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Chunk {
     choices: Option<Vec<Choice>>,
-    usage: Option<ChunkUsage>,
+    // Figures that cannot be read are no reason to lose the text beside them.
+    usage: Option<Value>,
     error: Option<IgnoredAny>,
     /// Some servers send `{"object":"error","message":…}` in place of an error object.
     object: Option<String>,
@@ -23,6 +27,8 @@ pub(crate) struct Chunk {
 #[serde(default)]
 struct Choice {
     delta: Option<Delta>,
+    /// Some servers send one whole message in place of deltas.
+    message: Option<Delta>,
     finish_reason: Option<String>,
 }
 
@@ -30,13 +36,28 @@ struct Choice {
 #[serde(default)]
 struct Delta {
     content: Option<TextBytes>,
+    // Raw, so that an odd tool call costs the call and not the text beside it.
+    tool_calls: Option<Box<RawValue>>,
+    /// How calls came before there could be several.
+    function_call: Option<Box<RawValue>>,
 }
 
-#[derive(Clone, Copy, Debug, Default, Deserialize)]
+/// A part of a tool call as servers write it: wrapped or flat, with numbers as text and text as numbers.
+#[derive(Debug, Default, Deserialize)]
 #[serde(default)]
-struct ChunkUsage {
-    prompt_tokens: Option<u64>,
-    completion_tokens: Option<u64>,
+struct RawCall {
+    index: Option<Value>,
+    id: Option<Value>,
+    function: Option<RawFunction>,
+    #[serde(flatten)]
+    flat: RawFunction,
+}
+
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct RawFunction {
+    name: Option<String>,
+    arguments: Option<Value>,
 }
 
 impl Chunk {
@@ -47,8 +68,15 @@ impl Chunk {
 
     /// Its text, as bytes in which lone surrogates may stand.
     pub(crate) fn text(&self) -> &[u8] {
-        let delta = self.first().and_then(|choice| choice.delta.as_ref());
-        delta.and_then(|delta| delta.content.as_ref()).map_or(&[], |content| &content.0)
+        self.delta().and_then(|delta| delta.content.as_ref()).map_or(&[], |content| &content.0)
+    }
+
+    /// Its parts of tool calls, in their order.
+    pub(crate) fn tool_fragments(&self) -> Vec<Fragment> {
+        let Some(delta) = self.delta() else { return Vec::new() };
+        let listed = delta.tool_calls.as_deref().map(RawValue::get).map(listed).unwrap_or_default();
+        let single = delta.function_call.as_deref().map(|call| fragment(call.get()));
+        listed.into_iter().chain(single).collect()
     }
 
     /// Why the provider stopped, if it did. An empty reason is none; one that we do not know is an end all the same.
@@ -63,14 +91,52 @@ impl Chunk {
 
     /// Tokens used, if it tells them.
     pub(crate) fn usage(&self) -> Option<Usage> {
-        let usage = self.usage?;
+        let told = |field: &str| number(self.usage.as_ref()?.get(field)?);
         // Some servers send a running count of zeros with every chunk.
-        let told = usage.completion_tokens.filter(|tokens| *tokens > 0)?;
-        Some(Usage { prompt_tokens: usage.prompt_tokens.unwrap_or(0), completion_tokens: told, estimated: false })
+        let completion_tokens = told("completion_tokens").filter(|tokens| *tokens > 0)?;
+        Some(Usage { prompt_tokens: told("prompt_tokens").unwrap_or(0), completion_tokens, estimated: false })
     }
 
     fn first(&self) -> Option<&Choice> {
         self.choices.as_ref()?.first()
+    }
+
+    fn delta(&self) -> Option<&Delta> {
+        let choice = self.first()?;
+        choice.delta.as_ref().or(choice.message.as_ref())
+    }
+}
+
+/// A list of calls, or one that stands alone.
+fn listed(json: &str) -> Vec<Fragment> {
+    match serde_json::from_str::<Vec<Box<RawValue>>>(json) {
+        Ok(calls) => calls.iter().map(|call| fragment(call.get())).collect(),
+        Err(_) => vec![fragment(json)],
+    }
+}
+
+fn fragment(json: &str) -> Fragment {
+    let Ok(call) = serde_json::from_str::<RawCall>(json) else { return Fragment::unreadable() };
+    let RawFunction { name, arguments } = call.function.unwrap_or(call.flat);
+    Fragment {
+        index: call.index.as_ref().and_then(number),
+        id: call.id.as_ref().map(text).unwrap_or_default(),
+        name: name.unwrap_or_default(),
+        arguments: arguments.as_ref().map(text).unwrap_or_default(),
+        readable: true,
+    }
+}
+
+fn number(value: &Value) -> Option<u64> {
+    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+}
+
+/// Arguments that came as an object are its JSON.
+fn text(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
     }
 }
 

@@ -1,20 +1,23 @@
 //! The boundary to model providers: one protocol, OpenAI's chat completions, for every provider and the demo model.
 //!
 //! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call;
-//! [`chunk`] and [`assembler`] read what comes back, whatever it is.
+//! [`chunk`], [`assembler`] and [`tool_calls`] read what comes back, whatever it is.
 
 pub(crate) mod assembler;
 pub(crate) mod chunk;
 pub(crate) mod generation;
 pub(crate) mod openai;
 pub(crate) mod policy;
+pub(crate) mod prompt;
 #[cfg(test)]
 mod tests;
+pub(crate) mod tool_calls;
 
 use std::time::Duration;
 
 use secrecy::SecretString;
-use serde::Serialize;
+
+pub(crate) use prompt::{Prompt, PromptMessage, Role};
 
 /// Where a model is called.
 #[derive(Clone, Debug)]
@@ -27,38 +30,6 @@ pub(crate) struct Endpoint {
     pub(crate) model: String,
     /// Whether it goes on with an assistant message that ends the prompt.
     pub(crate) continues_prefix: bool,
-}
-
-/// What a model is asked.
-#[derive(Clone, Debug)]
-pub(crate) struct Prompt {
-    /// System instructions, history, message.
-    pub(crate) messages: Vec<PromptMessage>,
-    /// Sampling temperature; the provider's own when absent.
-    pub(crate) temperature: Option<f32>,
-    /// Longest answer.
-    pub(crate) max_tokens: u32,
-}
-
-/// One message of a prompt.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize)]
-pub(crate) struct PromptMessage {
-    /// Who speaks.
-    pub(crate) role: Role,
-    /// Text.
-    pub(crate) content: String,
-}
-
-/// Who speaks in a prompt.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
-#[serde(rename_all = "lowercase")]
-pub(crate) enum Role {
-    /// The organization's instructions.
-    System,
-    /// The visitor.
-    User,
-    /// The agent.
-    Assistant,
 }
 
 /// What went wrong with one call. No variant holds what the provider wrote.

@@ -11,7 +11,11 @@ use http::{HeaderMap, HeaderValue, header};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 
-use super::{CallError, Endpoint, Prompt, PromptMessage, Role, chunk::Chunk};
+use super::{
+    CallError, Endpoint, Prompt, PromptMessage, Role,
+    chunk::Chunk,
+    prompt::{ToolDeclaration, ToolOffer},
+};
 use crate::config::WorkersConfig;
 
 /// Idle connections kept for each provider.
@@ -44,7 +48,13 @@ impl ModelClient {
     }
 
     /// Begins a call. With a `prefix`, the endpoint is asked to go on with that text. Dropping the stream ends the call.
-    pub(crate) async fn stream(&self, endpoint: &Endpoint, prompt: &Prompt, prefix: &str) -> Result<Chunks, CallError> {
+    pub(crate) async fn stream(
+        &self,
+        endpoint: &Endpoint,
+        prompt: &Prompt,
+        prefix: &str,
+        offer: ToolOffer,
+    ) -> Result<Chunks, CallError> {
         let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
             let http = http.clone();
@@ -56,7 +66,7 @@ impl ModelClient {
             }
         });
         let client = Client::build(self.http.clone(), Address::of(endpoint)?).with_http_service(service);
-        let request = Request::of(endpoint, prompt, prefix);
+        let request = Request::of(endpoint, prompt, prefix, offer);
         let chunks = client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| class(&error))?;
         Ok(chunks.map(|chunk| chunk.map_err(|error| class(&error))).boxed())
     }
@@ -72,6 +82,10 @@ struct Request<'a> {
     max_tokens: u32,
     #[serde(skip_serializing_if = "Option::is_none")]
     temperature: Option<f32>,
+    #[serde(skip_serializing_if = "<[_]>::is_empty")]
+    tools: &'a [ToolDeclaration],
+    #[serde(skip_serializing_if = "Option::is_none")]
+    tool_choice: Option<&'static str>,
     // vLLM wants both of these to go on with the last message; llama.cpp does it by itself and takes them.
     #[serde(skip_serializing_if = "Option::is_none")]
     continue_final_message: Option<bool>,
@@ -85,12 +99,13 @@ struct StreamOptions {
 }
 
 impl<'a> Request<'a> {
-    fn of(endpoint: &'a Endpoint, prompt: &Prompt, prefix: &str) -> Self {
+    fn of(endpoint: &'a Endpoint, prompt: &'a Prompt, prefix: &str, offer: ToolOffer) -> Self {
         let mut messages = prompt.messages.clone();
         let continues = !prefix.is_empty();
         if continues {
-            messages.push(PromptMessage { role: Role::Assistant, content: prefix.to_owned() });
+            messages.push(PromptMessage::text(Role::Assistant, prefix));
         }
+        let tools = if offer == ToolOffer::None { &[] } else { prompt.tools.as_slice() };
         Self {
             model: &endpoint.model,
             messages,
@@ -98,6 +113,8 @@ impl<'a> Request<'a> {
             stream_options: StreamOptions { include_usage: true },
             max_tokens: prompt.max_tokens,
             temperature: prompt.temperature,
+            tools,
+            tool_choice: (offer == ToolOffer::Declared).then_some("none"),
             continue_final_message: continues.then_some(true),
             add_generation_prompt: continues.then_some(false),
         }

@@ -8,7 +8,7 @@ use tokio::time::Instant;
 
 use super::{
     Endpoint, Prompt, PromptMessage, Role,
-    generation::{Generated, Generation, TextSink},
+    generation::{AnswerEnd, Generated, Generation, Pushed, TextSink},
     openai::ModelClient,
 };
 use crate::testing::{Act, Piece, Provider, complete, quick};
@@ -19,13 +19,17 @@ struct Collected {
 }
 
 impl TextSink for Collected {
-    fn push(&mut self, _: &str, text: &str) -> bool {
+    fn push(&mut self, _: &str, text: &str) -> Pushed {
         self.text.push_str(text);
-        self.text.len() < self.bytes_max
+        if self.text.len() < self.bytes_max { Pushed::Shown } else { Pushed::Full }
     }
 
     fn text(&self) -> String {
         self.text.clone()
+    }
+
+    fn len(&self) -> usize {
+        self.text.len()
     }
 }
 
@@ -40,12 +44,18 @@ async fn ask(endpoints: Vec<Endpoint>, prefix: &str) -> (Generated, String) {
 async fn ask_capped(endpoints: Vec<Endpoint>, prefix: &str, bytes_max: usize) -> (Generated, String) {
     let config = quick();
     let client = ModelClient::new(&config).unwrap();
-    let message = PromptMessage { role: Role::User, content: "hello".into() };
-    let prompt = Prompt { messages: vec![message], temperature: None, max_tokens: 10 };
+    let message = PromptMessage::text(Role::User, "hello");
+    let prompt =
+        Prompt { messages: vec![message], tools: Vec::new(), may_call: false, temperature: None, max_tokens: 10 };
     let mut sink = Collected { text: prefix.into(), bytes_max };
     let deadline = Instant::now() + Duration::from_secs(10);
-    let generated = Generation::new(&client, &config, endpoints, &prompt, &mut sink, deadline).run().await;
-    (generated, sink.text)
+    let answer = Generation::new(&client, &config, endpoints, &prompt, &mut sink, 0, deadline).run().await;
+    let end = answer.end.map(|end| match end {
+        AnswerEnd::Said(reason) => reason,
+        AnswerEnd::Called(_) => panic!("no tool was offered"),
+    });
+    let Generated { usage, first_text, took, retries, endpoint, .. } = answer;
+    (Generated { end, usage, first_text, took, retries, endpoint }, sink.text)
 }
 
 /// Asks one provider that cannot continue.

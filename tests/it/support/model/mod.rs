@@ -14,7 +14,7 @@ use serde_json::Value;
 use tokio::net::TcpListener;
 
 use super::background;
-pub(crate) use script::{End, Script};
+pub(crate) use script::{End, Raw, Script};
 
 /// The model of this test process.
 pub(crate) struct ScriptedModel {
@@ -111,8 +111,12 @@ impl ScriptedModel {
             registered.refused += 1;
             return wire::refusal(refusals.status, refusals.retry_after_s);
         }
+        let script = registered.script.of_turn(registered.calls);
         registered.calls += 1;
-        wire::answer(&registered.script, registered.calls, &request, open)
+        if !registered.script.in_turn.is_empty() && script.refusals.times > 0 {
+            return wire::refusal(script.refusals.status, script.refusals.retry_after_s);
+        }
+        wire::answer(script, registered.calls, &request, open)
     }
 }
 

@@ -2,6 +2,7 @@
 
 use std::{sync::Arc, time::Duration};
 
+use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
 /// Stands in a text for the number of the call, so that the texts of two calls differ in every word.
@@ -28,6 +29,43 @@ pub(crate) struct Script {
     pub(crate) continues_prefix: bool,
     /// Breaks off after so many characters when there is no prefix to go on from.
     pub(crate) first_call_chars: Option<usize>,
+    /// A stream of exactly these pieces, in place of everything above.
+    pub(crate) raw: Option<Vec<Raw>>,
+    /// One script for each call, the last one for all that follow; in place of everything above.
+    pub(crate) in_turn: Vec<Script>,
+}
+
+/// A piece of a stream, as bytes on the wire of their own.
+#[derive(Clone, Debug)]
+pub(crate) enum Raw {
+    /// An event with this delta.
+    Delta(Value),
+    /// An event with this reason to end.
+    Finish(&'static str),
+    /// An event with any data.
+    Event(Value),
+    /// Anything.
+    Bytes(Vec<u8>),
+    /// The connection breaks.
+    Cut,
+}
+
+impl Raw {
+    /// Text.
+    pub(crate) fn text(text: &str) -> Self {
+        Self::Delta(json!({ "content": text }))
+    }
+
+    /// A whole call of a tool.
+    pub(crate) fn call(index: u32, name: &str, arguments: &Value) -> Self {
+        let function = json!({ "name": name, "arguments": arguments.to_string() });
+        Self::Delta(json!({"tool_calls": [{"index": index, "id": format!("call_{index}"), "function": function}]}))
+    }
+
+    /// A piece of the arguments of a call that has begun.
+    pub(crate) fn arguments(index: u32, piece: &str) -> Self {
+        Self::Delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
+    }
 }
 
 /// What follows the text.
@@ -88,7 +126,30 @@ impl Script {
             instead: None,
             continues_prefix: false,
             first_call_chars: None,
+            raw: None,
+            in_turn: Vec::new(),
         }
+    }
+
+    /// Exactly these pieces.
+    pub(crate) fn raw(pieces: Vec<Raw>) -> Self {
+        Self { raw: Some(pieces), ..Self::says("") }
+    }
+
+    /// Searches for products, and says nothing yet.
+    pub(crate) fn searches(query: &str) -> Self {
+        let call = Raw::call(0, "search_products", &json!({ "query": query }));
+        Self::raw(vec![call, Raw::Finish("tool_calls")])
+    }
+
+    /// One script for each call; the last one for all that follow.
+    pub(crate) fn in_turn(scripts: Vec<Self>) -> Self {
+        Self { in_turn: scripts, ..Self::says("") }
+    }
+
+    /// The script of the `number`-th call, counted from 0.
+    pub(crate) fn of_turn(&self, number: usize) -> &Self {
+        self.in_turn.get(number.min(self.in_turn.len().saturating_sub(1))).unwrap_or(self)
     }
 
     /// `words` numbered words, one per chunk, with a pause before each.

@@ -9,7 +9,7 @@ use axum::{
 use futures::{Stream, StreamExt, stream};
 use serde_json::{Value, json};
 
-use super::{End, RecordedRequest, Script};
+use super::{End, Raw, RecordedRequest, Script};
 
 /// Longer than any test waits.
 const SILENCE: Duration = Duration::from_secs(600);
@@ -18,6 +18,9 @@ const SILENCE: Duration = Duration::from_secs(600);
 pub(super) fn answer(script: &Script, number: usize, request: &RecordedRequest, open: Arc<()>) -> Response {
     if let Some((content_type, body)) = &script.instead {
         return ([("content-type", *content_type)], body.clone()).into_response();
+    }
+    if let Some(pieces) = &script.raw {
+        return raw(pieces.clone(), request, open);
     }
     if request.streams {
         streamed(&script.for_call(number, request.assistant_prefix()), request, open)
@@ -69,6 +72,25 @@ fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Respon
             let _held = &open;
             event
         });
+    ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
+}
+
+/// Each piece goes out alone, so that a character that is cut between two arrives cut.
+fn raw(pieces: Vec<Raw>, request: &RecordedRequest, open: Arc<()>) -> Response {
+    let model = request.model.clone();
+    let body = stream::iter(pieces).then(move |piece| {
+        let (model, _held) = (model.clone(), open.clone());
+        async move {
+            tokio::time::sleep(Duration::from_millis(2)).await;
+            Ok(match piece {
+                Raw::Delta(delta) => chunk(&model, delta, None),
+                Raw::Finish(reason) => chunk(&model, json!({}), Some(reason)),
+                Raw::Event(data) => event(&data),
+                Raw::Bytes(bytes) => bytes.into(),
+                Raw::Cut => return Err(io::Error::other("cut by script")),
+            })
+        }
+    });
     ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
 }
 

@@ -14,7 +14,7 @@ use switchboard_backends::{
     vault::Vault,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings},
+    agent::{Agent, AgentSettings, Ecommerce, Product},
     conversation::Message,
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
     inference_job::{AnswerJob, ConversationJob, PatchJob},
@@ -58,13 +58,17 @@ pub(super) struct World {
 
 impl World {
     pub(super) async fn new(acts: Vec<Act>, continues_prefix: bool) -> Self {
+        Self::with(acts, continues_prefix, shop(), quick()).await
+    }
+
+    /// The same, with another agent and other bounds.
+    pub(super) async fn with(acts: Vec<Act>, continues_prefix: bool, agent: Agent, config: WorkersConfig) -> Self {
         let provider = Provider::start(acts).await;
         let dir = tempfile::tempdir().unwrap();
         let bus = Arc::new(FaultyBus::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap()));
         let relay = Arc::new(FaultyRelay::new());
         let store = Arc::new(FaultyStore::new(EmbeddedStore::open(&dir.path().join("store.db")).unwrap()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
-        let agent = shop();
         catalog.put(&Entry::Agent(Box::new(agent.clone()))).await.unwrap();
         let ingress = IngressId::random();
         let listener = relay.listen(&ingress).await.unwrap();
@@ -85,7 +89,7 @@ impl World {
                 continues_prefix,
                 fallback: None,
             },
-            config: quick(),
+            config,
             metrics: Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
         };
         let inference = Arc::new(Inference::new(context.clone()).unwrap());
@@ -277,7 +281,8 @@ fn secret() -> InstallationSecret {
     InstallationSecret::from_bytes([1; 32])
 }
 
-fn shop() -> Agent {
+/// An agent that only speaks.
+pub(crate) fn shop() -> Agent {
     let org_id = OrgId::derive(&secret(), "acme");
     Agent {
         id: AgentId::derive(&secret(), &org_id, "shop"),
@@ -288,4 +293,18 @@ fn shop() -> Agent {
         fallback_provider: None,
         settings: AgentSettings { instructions: "be kind".into(), ..AgentSettings::default() },
     }
+}
+
+/// An agent that sells lamps.
+pub(super) fn lamp_shop() -> Agent {
+    let mut agent = shop();
+    let lamp = |title: &str, price: &str| Product {
+        title: title.into(),
+        price: price.into(),
+        image: "https://shop.example/a.jpg".into(),
+        url: "https://shop.example/a".into(),
+    };
+    let products = vec![lamp("Desk Lamp", "$39"), lamp("Floor Lamp", "$89"), lamp("Mirror", "$10")];
+    agent.settings.ecommerce = Ecommerce { enabled: true, products };
+    agent
 }

@@ -1,0 +1,103 @@
+//! Forty ways in which providers and their tool calls misbehave, each with what the visitor gets: one table, run side by
+//! side, printed with the outcome of each row. Nothing here is ever a clean end with missing text.
+
+mod table;
+
+use std::{collections::BTreeSet, fmt};
+
+use futures::future::join_all;
+use serde_json::json;
+
+use self::table::{Row, rows};
+use crate::support::{Organization, OrganizationDocument, Reply, ScriptedModel, SharedService, report};
+
+/// What a visitor gets.
+#[derive(Clone, Debug, PartialEq, Eq)]
+enum Outcome {
+    /// This text, whole, with a clean end.
+    Says(String),
+    /// The same, with products beside it.
+    Shows(String, Vec<String>),
+    /// A clean end after exactly so many bytes.
+    Bounded(usize),
+    /// A transfer that breaks off visibly; what is stored is this text, as incomplete.
+    Cut(String),
+    /// An error in place of a reply.
+    Refused(u16, String),
+}
+
+impl fmt::Display for Outcome {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Says(text) => write!(formatter, "says {text:?}"),
+            Self::Shows(text, titles) => write!(formatter, "says {text:?}, shows {}", titles.join(", ")),
+            Self::Bounded(bytes) => write!(formatter, "ends after {bytes} bytes"),
+            Self::Cut(text) => write!(formatter, "visible cut after {text:?}"),
+            Self::Refused(status, code) => write!(formatter, "{status} {code}"),
+        }
+    }
+}
+
+/// Texts that are longer than this are compared by their length.
+const SHORT_BYTES_MAX: usize = 1_000;
+
+async fn outcome(organization: &Organization, row: &Row) -> Outcome {
+    organization.script_for(row.name, row.script.clone());
+    let (client, agent) = (organization.client(), organization.agent(if row.tools { "shop" } else { "plain" }));
+    let reply = client.chat(agent, row.name, &format!("please [[{}]]", row.name)).await;
+    if reply.status != 200 {
+        let answer = reply.into_answer();
+        let code = answer.json()["code"].as_str().unwrap().to_owned();
+        answer.assert_problem(answer.status, Some(&code));
+        return Outcome::Refused(answer.status, code);
+    }
+    let history = client.settled_history(agent, row.name, 2).await;
+    let stored = &history["messages"][1];
+    let content = stored["content"].as_str().unwrap();
+    if !reply.ended_cleanly {
+        assert!(content.starts_with(&reply.text()), "{}: what was shown is a prefix of what is stored", row.name);
+        assert_eq!(stored["status"], "incomplete", "{}", row.name);
+        return Outcome::Cut(content.to_owned());
+    }
+    assert_eq!((stored["status"].as_str(), reply.text().as_str()), (Some("completed"), content), "{}", row.name);
+    match titles(&reply) {
+        titles if !titles.is_empty() => Outcome::Shows(content.to_owned(), titles),
+        _ if content.len() > SHORT_BYTES_MAX => Outcome::Bounded(content.len()),
+        _ => Outcome::Says(content.to_owned()),
+    }
+}
+
+fn titles(reply: &Reply) -> Vec<String> {
+    let Some(spec) = reply.header("x-ui-spec") else { return Vec::new() };
+    let spec: serde_json::Value = serde_json::from_str(spec).unwrap();
+    let cards = spec["data"].as_array().unwrap().iter();
+    cards.map(|card| card["title"].as_str().unwrap().to_owned()).collect()
+}
+
+#[tokio::test]
+async fn forty_misbehaviours_have_forty_known_outcomes() {
+    let service = SharedService::get().await;
+    let product = |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});
+    let products =
+        [product("Desk Lamp", "https://shop.example/desk"), product("Blue Chair", "https://shop.example/chair")];
+    let organization = OrganizationDocument::new()
+        .agent("plain", json!({}))
+        .agent("shop", json!({"ecommerce": {"enabled": true, "products": products}}))
+        .apply(&service)
+        .await;
+    let rows = rows();
+    let names: BTreeSet<_> = rows.iter().map(|row| row.name).collect();
+    assert_eq!((rows.len(), names.len()), (40, 40));
+    let outcomes = join_all(rows.iter().map(|row| outcome(&organization, row))).await;
+    let requests = ScriptedModel::get().requests(&organization.model);
+    let mut wrong = Vec::new();
+    for (number, (row, outcome)) in rows.iter().zip(&outcomes).enumerate() {
+        let marker = format!("[[{}]]", row.name);
+        let calls = requests.iter().filter(|request| request.question().contains(&marker)).count();
+        report(&format!("misbehaviour {:2} {:44} {calls} calls  {outcome}", number + 1, row.name));
+        if *outcome != row.outcome || calls != row.calls {
+            wrong.push(format!("{}: {outcome} after {calls} calls, not {} after {}", row.name, row.outcome, row.calls));
+        }
+    }
+    assert!(wrong.is_empty(), "{wrong:#?}");
+}

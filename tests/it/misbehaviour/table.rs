@@ -1,0 +1,167 @@
+//! The rows: what a provider does, and what comes of it.
+
+use serde_json::{Value, json};
+
+use super::Outcome;
+use crate::support::{End, Raw, Script};
+
+/// Longest reply, in bytes.
+const REPLY_BYTES_MAX: usize = 64 << 10;
+
+/// One misbehaviour.
+pub(super) struct Row {
+    /// What it is; also the marker of its question.
+    pub(super) name: &'static str,
+    /// What the provider does.
+    pub(super) script: Script,
+    /// Whether the agent has tools.
+    pub(super) tools: bool,
+    /// How often the provider is called.
+    pub(super) calls: usize,
+    /// What the visitor gets.
+    pub(super) outcome: Outcome,
+}
+
+/// All of them.
+pub(super) fn rows() -> Vec<Row> {
+    [cuts(), errors(), oddities(), tool_calls()].into_iter().flatten().collect()
+}
+
+fn row(name: &'static str, script: Script, calls: usize, outcome: Outcome) -> Row {
+    Row { name, script, tools: false, calls, outcome }
+}
+
+/// The agent has tools; after the script of the row the model says `Sorry.`
+fn tool_row(name: &'static str, pieces: Vec<Raw>, calls: usize, outcome: Outcome) -> Row {
+    let script = Script::in_turn(vec![Script::raw(pieces), Script::says("Sorry.")]);
+    Row { name, script, tools: true, calls, outcome }
+}
+
+fn says(text: &str) -> Outcome {
+    Outcome::Says(text.to_owned())
+}
+
+fn shows(titles: &[&str]) -> Outcome {
+    Outcome::Shows("Sorry.".to_owned(), titles.iter().map(|title| (*title).to_owned()).collect())
+}
+
+fn cut(text: &str) -> Outcome {
+    Outcome::Cut(text.to_owned())
+}
+
+fn refused(status: u16, code: &str) -> Outcome {
+    Outcome::Refused(status, code.to_owned())
+}
+
+fn model_error() -> Outcome {
+    refused(502, "MODEL_ERROR")
+}
+
+fn bytes(text: &str) -> Raw {
+    Raw::Bytes(text.as_bytes().to_vec())
+}
+
+/// Streams that end before they are complete, or never.
+fn cuts() -> Vec<Row> {
+    let half = || Script::says("half of a rep");
+    vec![
+        row("cut-after-text", half().ends(End::Cut), 1, cut("half of a rep")),
+        row("no-finish-reason", half().ends(End::NoFinishReason), 1, cut("half of a rep")),
+        row("end-without-a-word", half().ends(End::Nothing), 1, cut("half of a rep")),
+        row("error-event-after-text", half().ends(End::ErrorEvent), 1, cut("half of a rep")),
+        row("garbage-after-text", half().ends(End::Garbage), 1, cut("half of a rep")),
+        row("silence-after-text", half().ends(End::Silence), 1, cut("half of a rep")),
+        row("cut-before-text", Script::says("").ends(End::Cut), 3, model_error()),
+        row("silence-before-text", Script::silent(), 3, refused(504, "MODEL_TIMEOUT")),
+        row("empty-stream", Script::raw(vec![]), 3, model_error()),
+    ]
+}
+
+/// Errors in place of an answer.
+fn errors() -> Vec<Row> {
+    let twice = |status| Script::says("made it").refuses_times(2, status, Some(1));
+    vec![
+        row("status-400", Script::refuses(400), 1, model_error()),
+        row("status-401", Script::refuses(401), 1, model_error()),
+        row("status-429-for-ever", Script::refuses(429), 3, refused(503, "UNAVAILABLE")),
+        row("status-500-for-ever", Script::refuses(500), 3, refused(503, "UNAVAILABLE")),
+        row("status-503-twice", twice(503), 3, says("made it")),
+        row("redirect", Script::refuses(302), 1, model_error()),
+        row("page", Script::instead("text/html", "<html><h1>Bad Gateway</h1></html>"), 1, model_error()),
+        row("one-document", Script::instead("application/json", r#"{"choices":[]}"#), 1, model_error()),
+        row("binary", Script::instead("text/event-stream", "\u{1}\u{2}\u{3}\u{0}"), 3, model_error()),
+        row("error-event-alone", Script::raw(vec![Raw::Event(json!({"error": {"message": "no"}}))]), 3, model_error()),
+    ]
+}
+
+/// Streams that are complete, in odd words.
+fn oddities() -> Vec<Row> {
+    let nulls = json!({"choices": null, "usage": null, "error": null, "id": null, "service_tier": {"new": 1}});
+    let usage = json!({"choices": [], "usage": {"prompt_tokens": "7", "completion_tokens": {"odd": true}}});
+    let character = "🦀".as_bytes();
+    let before: Vec<u8> = [br#"data: {"choices":[{"delta":{"content":""#, &character[..2]].concat();
+    let behind: Vec<u8> = [&character[2..], b"\"}}]}\n\n"].concat();
+    let pair = |half: &str| bytes(&format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"\\u{half}\"}}}}]}}\n\n"));
+    let end = || Raw::Finish("stop");
+    let lines =
+        "data:{\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n";
+    let flood = Script::says(&"flood of words ".repeat(10_000)).chunk_chars(1_500);
+    vec![
+        row("finish-without-text", Script::raw(vec![end()]), 1, model_error()),
+        row("content-filter-before-text", Script::raw(vec![Raw::Finish("content_filter")]), 1, model_error()),
+        row("unknown-finish-reason", Script::says("ok").ends(End::Finish("because")), 1, says("ok")),
+        row("nulls-and-unknown-fields", Script::raw(vec![Raw::Event(nulls), Raw::text("ok"), end()]), 1, says("ok")),
+        row("usage-of-odd-types", Script::raw(vec![Raw::text("ok"), Raw::Event(usage), end()]), 1, says("ok")),
+        row("text-of-a-wrong-type", Script::raw(vec![Raw::Delta(json!({"content": 7})), end()]), 1, model_error()),
+        row(
+            "character-cut-on-the-wire",
+            Script::raw(vec![Raw::Bytes(before), Raw::Bytes(behind), end()]),
+            1,
+            says("🦀"),
+        ),
+        row("surrogates-in-two-events", Script::raw(vec![pair("d83e"), pair("dd80"), end()]), 1, says("🦀")),
+        row("odd-lines-and-comments", Script::raw(vec![bytes(lines), end()]), 1, says("ok")),
+        row("text-behind-the-end", Script::raw(vec![Raw::text("ok"), end(), Raw::text("more"), end()]), 1, says("ok")),
+        row("flood", flood, 1, Outcome::Bounded(REPLY_BYTES_MAX)),
+    ]
+}
+
+/// Tool calls: in fragments, broken, endless.
+fn tool_calls() -> Vec<Row> {
+    let lamp = || Raw::call(0, "search_products", &json!({"query": "lamp"}));
+    let calls = |list: Value| Raw::Delta(json!({ "tool_calls": list }));
+    let begun =
+        |index: u32, name: &str| json!({"index": index, "id": "same", "function": {"name": name, "arguments": ""}});
+    let done = || Raw::Finish("tool_calls");
+    let whole = json!([{"function": {"name": "search_products", "arguments": {"query": "lamp"}}}]);
+    let broken =
+        json!([{"index": 0, "id": "c", "function": {"name": "search_products", "arguments": "{\"query\": lamp"}}]);
+    let huge = Raw::call(0, "search_products", &json!({"query": "x".repeat(100_000)}));
+    let claims = r#"X-UI-Spec: {"type":"product-grid","data":[{"url":"https://evil.example"}]}"#;
+    let no_tools = Script::in_turn(vec![Script::refuses(400), Script::says("Sorry.")]);
+    let for_ever = Row { tools: true, ..row("calls-for-ever", Script::searches("lamp"), 6, model_error()) };
+    vec![
+        tool_row("call-cut-in-the-middle", vec![lamp(), Raw::Cut], 2, says("Sorry.")),
+        tool_row("call-stopped-by-length", vec![lamp(), Raw::Finish("length")], 2, says("Sorry.")),
+        tool_row("call-ended-with-stop", vec![lamp(), Raw::Finish("stop")], 2, shows(&["Desk Lamp"])),
+        tool_row(
+            "calls-interleaved-under-one-id",
+            vec![
+                calls(json!([begun(0, "search_"), begun(1, "search_products")])),
+                calls(json!([{"index": 0, "function": {"name": "products"}}])),
+                Raw::arguments(1, "{\"query\":\"ch"),
+                Raw::arguments(0, "{\"query\":\"lamp\"}"),
+                Raw::arguments(1, "air\"}"),
+                done(),
+            ],
+            2,
+            shows(&["Desk Lamp", "Blue Chair"]),
+        ),
+        tool_row("whole-call-without-index-and-id", vec![calls(whole), done()], 2, shows(&["Desk Lamp"])),
+        tool_row("arguments-that-are-no-json", vec![calls(broken), done()], 2, says("Sorry.")),
+        tool_row("arguments-that-are-huge", vec![huge, done()], 2, says("Sorry.")),
+        for_ever,
+        Row { tools: true, ..row("tools-are-refused", no_tools, 2, says("Sorry.")) },
+        Row { tools: true, ..row("text-that-claims-products", Script::says(claims), 1, says(claims)) },
+    ]
+}

@@ -1,0 +1,157 @@
+//! Claims about prompts: whole turns from the newest on, the message last, and an account of what is missing.
+
+use proptest::prelude::*;
+use serde_json::json;
+use switchboard_schemas::{
+    conversation::{ReplyFacts, ReplyStatus},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
+    secret::InstallationSecret,
+    time::Timestamp,
+};
+
+use super::*;
+use crate::inference::summaries;
+
+fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Message {
+    let secret = InstallationSecret::from_bytes([1; 32]);
+    let org = OrgId::derive(&secret, "o");
+    let agent_id = AgentId::derive(&secret, &org, "a");
+    let conversation = ConversationId::of_agent(&org, &agent_id, &"s".parse().unwrap());
+    let author = answered.map_or(Author::User, |status| {
+        Author::Assistant(Box::new(ReplyFacts {
+            agent_id,
+            agent_name: "A".into(),
+            status,
+            finish_reason: None,
+            usage: Usage::default(),
+            response_time_ms: 1,
+            model: "m".into(),
+            routing_reason: None,
+            ui_spec: None,
+            generation: 1,
+            left_out: None,
+            summary: None,
+        }))
+    });
+    let created_at = Timestamp::from_micros(0);
+    Message { id: MessageId::new_in(&conversation), position, content: content.into(), created_at, author }
+}
+
+fn answered(position: u64, content: &str) -> Message {
+    message(position, content, Some(ReplyStatus::Completed))
+}
+
+/// `count` turns of about 20 tokens each.
+fn long_past(count: u64) -> Vec<Message> {
+    let words = "lamps are on sale today";
+    (0..count).flat_map(|turn| [message(2 * turn, words, None), answered(2 * turn + 1, words)]).collect()
+}
+
+fn told(past: &[Message], summary: Option<&Summary>, tokens_max: usize) -> Told {
+    let settings = AgentSettings { instructions: "be".into(), ..AgentSettings::default() };
+    of(Material { settings: &settings, past, summary, content: "now", tools: Vec::new(), shown_now: None, tokens_max })
+}
+
+fn contents(told: &Told) -> Vec<&str> {
+    told.prompt.messages.iter().map(|message| message.content.as_str()).collect()
+}
+
+#[test]
+fn failed_turns_and_questions_without_an_answer_are_not_told() {
+    let past = [
+        message(0, "q0", None),
+        answered(1, "a0"),
+        message(2, "failed", None),
+        message(3, "q1", None),
+        message(4, "a1", Some(ReplyStatus::Cancelled)),
+        message(5, "q2", None),
+        message(6, "a2", Some(ReplyStatus::Incomplete)),
+        message(7, "waiting, then cancelled", None),
+    ];
+    let told = told(&past, None, 1000);
+    assert_eq!(contents(&told), ["be", "q0", "a0", "q1", "a1", "q2", "a2", "now"]);
+    assert_eq!(told.left_out, None);
+}
+
+#[test]
+fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
+    let past = [message(4, &"lamp ".repeat(40), None), answered(5, "a0"), message(6, "q1", None), answered(7, "a1")];
+    let some = told(&past, None, 40);
+    assert_eq!(contents(&some), ["be", "q1", "a1", "now"]);
+    // Four messages were never read, two were, and did not fit.
+    assert_eq!(some.left_out, Some(LeftOut { messages: 6, summarized: 0 }));
+    let none = told(&past, None, 0);
+    assert_eq!(contents(&none), ["be", "now"]);
+    assert_eq!(none.left_out, Some(LeftOut { messages: 8, summarized: 0 }));
+}
+
+#[test]
+fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
+    let past = long_past(10);
+    let summary = Summary { text: "Ada wants a lamp.".into(), until: 12 };
+    assert!(!told(&past, Some(&summary), 10_000).with_summary);
+    let told = told(&past, Some(&summary), 150);
+    assert!(told.with_summary);
+    let texts: Vec<_> = told.prompt.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
+    assert_eq!(
+        (texts[0], texts[1].0, texts[2]),
+        ((Role::System, "be"), Role::User, (Role::Assistant, "Ada wants a lamp."))
+    );
+    let left_out = told.left_out.unwrap();
+    let kept = (told.prompt.messages.len() - 4) as u64;
+    assert_eq!(left_out.messages, 20 - kept);
+    assert_eq!(left_out.summarized, left_out.messages.min(12));
+}
+
+#[test]
+fn products_that_were_shown_are_told_so_that_the_second_one_means_something() {
+    let mut past = long_past(3);
+    for (at, title) in [(1, "Old Lamp"), (3, "Desk Lamp"), (5, "Floor Lamp")] {
+        if let Author::Assistant(facts) = &mut past[at].author {
+            facts.ui_spec = product_grid::of([json!({"title": title, "price": "$1", "url": "https://s.example/x"})]);
+        }
+    }
+    let told = told(&past, None, 10_000);
+    let system = contents(&told)[0];
+    assert!(system.starts_with("be\n\n") && !system.contains("Old Lamp"), "{system}");
+    assert!(system.find("Desk Lamp").unwrap() < system.find("Floor Lamp").unwrap());
+}
+
+#[test]
+fn a_summary_is_due_before_the_window_overflows_and_leaves_half_of_it() {
+    let past = long_past(20);
+    let budget: usize = past.iter().map(|message| tokens::of_message(&message.content)).sum();
+    assert_eq!(summaries::due(&past, 0, budget * 2, 200), None, "half full");
+    let due = summaries::due(&past, 0, budget, 200).unwrap();
+    assert_eq!(due.until, 20, "the older half");
+    assert!(due.text.starts_with("Visitor: lamps") && due.text.matches("Visitor: ").count() == 10);
+    assert_eq!(summaries::due(&past, due.until, budget, 200), None, "what it covers is not counted again");
+    assert!(summaries::due(&past, 0, budget * 2, 40).is_some(), "or before messages are too many to be read");
+}
+
+proptest! {
+    #[test]
+    fn roles_alternate_the_message_stands_last_and_the_window_keeps_its_budget(
+        lengths in prop::collection::vec(0usize..50, 0..20),
+        budget in 0usize..200,
+        until in prop::option::of(0u64..20),
+    ) {
+        let past: Vec<_> = lengths.iter().enumerate().map(|(at, length)| {
+            message(at as u64, &"x y".repeat(*length), (at % 2 == 1).then_some(ReplyStatus::Completed))
+        }).collect();
+        let summary = until.map(|until| Summary { text: "short".into(), until });
+        let told = told(&past, summary.as_ref(), budget);
+        let messages = &told.prompt.messages;
+        prop_assert_eq!(messages[0].role, Role::System);
+        for (at, message) in messages[1..].iter().enumerate() {
+            prop_assert_eq!(message.role, if at % 2 == 0 { Role::User } else { Role::Assistant });
+        }
+        prop_assert_eq!(messages.last().unwrap().content.as_str(), "now");
+        let window = if told.with_summary { 3 } else { 1 }..messages.len() - 1;
+        let cost: usize = messages[window.clone()].iter().map(|m| tokens::of_message(&m.content)).sum();
+        prop_assert!(cost <= budget);
+        let possible = 2 * window::turns(&past).len();
+        prop_assert_eq!(told.left_out.map_or(0, |left_out| left_out.messages) as usize, possible - window.len());
+        prop_assert!(told.left_out.is_none_or(|left_out| left_out.summarized <= left_out.messages));
+    }
+}

@@ -1,0 +1,105 @@
+//! Conversations that outgrow the prompt: everything is stored, the model is told the newest part and a summary, and what
+//! is missing is recorded.
+
+use serde_json::Value;
+use switchboard_schemas::conversation::{Author, LeftOut, ReplyFacts};
+
+use super::world::{World, shop};
+use crate::{
+    config::WorkersConfig,
+    model::Endpoint,
+    testing::{Act, Provider, complete, eventually, quick},
+};
+
+/// More than fit.
+const TURNS: usize = 20;
+
+fn is_summary(request: &Value) -> bool {
+    request["messages"][0]["content"].as_str().is_some_and(|text| text.starts_with("You keep the notes"))
+}
+
+async fn world(summaries_at_once_max: usize, acts: Vec<Act>) -> World {
+    let config = WorkersConfig { prompt_tokens_max: 240, summaries_at_once_max, ..quick() };
+    World::with(acts, false, shop(), config).await
+}
+
+/// A turn of about 25 tokens.
+async fn talk(world: &World, number: usize) {
+    let job = world.job(&format!("question {number} about lamps that are on sale today"));
+    world.run(&job).await;
+}
+
+async fn facts(world: &World) -> Vec<ReplyFacts> {
+    let messages = world.messages(&world.job("")).await;
+    let facts = messages.into_iter().filter_map(|message| match message.author {
+        Author::Assistant(facts) => Some(*facts),
+        Author::User => None,
+    });
+    facts.collect()
+}
+
+#[tokio::test]
+async fn what_does_not_fit_is_summarized_in_the_background_and_kept_with_the_next_reply() {
+    let world = world(8, vec![complete(&["Ada looks for lamps that are on sale."])]).await;
+    for number in 0..TURNS {
+        talk(&world, number).await;
+        // The next message finds the summary of this one, if one was due.
+        eventually("no summary is being made", async || world.inference.summaries.is_idle()).await;
+    }
+    let requests = world.provider.requests();
+    let (summaries, answers): (Vec<_>, Vec<_>) = requests.iter().partition(|request| is_summary(request));
+    assert!(!summaries.is_empty() && summaries.len() < TURNS / 2, "{} summaries", summaries.len());
+    let last = answers.last().unwrap()["messages"].as_array().unwrap();
+    assert_eq!(last[2]["content"], "Ada looks for lamps that are on sale.", "{last:?}");
+    assert!(last.last().unwrap()["content"].as_str().unwrap().starts_with("question 19"));
+    let facts = facts(&world).await;
+    assert_eq!((facts.len(), facts[0].left_out), (TURNS, None));
+    let left_out = facts[TURNS - 1].left_out.unwrap();
+    assert!(left_out.messages > 0 && left_out.summarized == left_out.messages, "{left_out:?}");
+    assert_eq!(left_out.messages as usize, 2 * (TURNS - 1) - (last.len() - 4));
+    assert!(facts.iter().any(|facts| facts.summary.is_some()));
+
+    // Another worker finds the summary with the messages.
+    let other = world.patient();
+    let job = world.job("question 20");
+    World::run_on(&other, &job).await;
+    let told = world.provider.requests().into_iter().rfind(|request| !is_summary(request)).unwrap();
+    assert_eq!(told["messages"][2]["content"], "Ada looks for lamps that are on sale.");
+}
+
+#[tokio::test]
+async fn without_a_summary_the_window_is_plain_and_the_gap_is_recorded() {
+    let world = world(0, vec![complete(&["Sure."])]).await;
+    for number in 0..TURNS {
+        talk(&world, number).await;
+    }
+    assert!(!world.provider.requests().iter().any(is_summary));
+    let facts = facts(&world).await;
+    assert_eq!(facts.len(), TURNS, "everything is stored");
+    let LeftOut { messages, summarized } = facts[TURNS - 1].left_out.unwrap();
+    assert!(messages > 0 && summarized == 0, "{messages}");
+    let request = world.provider.requests().pop().unwrap();
+    assert_eq!(messages as usize, 2 * (TURNS - 1) - (request["messages"].as_array().unwrap().len() - 2));
+}
+
+#[tokio::test]
+async fn a_summary_that_fails_leaves_the_plain_window_and_is_tried_again() {
+    let world = world(8, vec![complete(&["Sure."])]).await;
+    let past = |number: u64| world.job(&format!("question {number}"));
+    let failing = Provider::start(vec![Act::Answer(400, &[], "no"), complete(&["Notes."])]).await;
+    let endpoint =
+        Endpoint { base_url: failing.base_url.clone(), api_key: None, model: "m".into(), continues_prefix: false };
+    for number in 0..6 {
+        talk(&world, number).await;
+    }
+    let (job, messages) = (past(6), world.messages(&past(6)).await);
+    let summaries = &world.inference.summaries;
+    let refresh = async || {
+        summaries.refresh(&job.turn.conversation_id, &messages, 60, vec![endpoint.clone()]);
+        eventually("no summary is being made", async || summaries.is_idle()).await;
+        summaries.newest(&job.turn.conversation_id, &messages)
+    };
+    assert_eq!(refresh().await, None);
+    let (summary, to_be_kept) = refresh().await.unwrap();
+    assert_eq!((summary.text.as_str(), to_be_kept), ("Notes.", true));
+}

@@ -1,0 +1,122 @@
+//! The tool of agents that sell: finds products in the agent's own catalogue and shows them as a grid.
+
+use std::{
+    collections::BTreeMap,
+    sync::{Arc, LazyLock},
+};
+
+use async_trait::async_trait;
+use serde_json::{Map, Value, json};
+use switchboard_schemas::agent::Agent;
+
+use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid};
+use crate::products::{ProductQuery, ProductSearch, ProductsFound};
+
+/// Its name.
+pub(crate) const NAME: &str = "search_products";
+/// Products that are shown when the model does not say how many.
+const LIMIT_DEFAULT: u64 = 8;
+/// Products that are shown at most.
+const LIMIT_MAX: u64 = 20;
+const DESCRIPTION: &str = "Searches the shop's products and shows the best matches to the visitor as cards. Call it \
+    whenever the visitor asks for products, prices, alternatives or recommendations, before you name any product. \
+    Leave `query` empty to see what there is.";
+
+static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
+    json!({
+        "type": "object",
+        "properties": {
+            "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalogue's language."},
+            "price_min": {"type": "number", "minimum": 0, "description": "Lowest price."},
+            "price_max": {"type": "number", "minimum": 0, "description": "Highest price."},
+            "attributes": {
+                "type": "object", "maxProperties": 10, "additionalProperties": {"type": ["string", "number", "boolean"]},
+                "description": "Attributes that a product must have, such as {\"color\": \"red\"}."
+            },
+            "limit": {"type": "integer", "minimum": 1, "description": "How many products to show."}
+        }
+    })
+});
+
+/// Gives the tool to agents whose ecommerce tools are enabled.
+pub(crate) struct ProductTools {
+    search: Arc<ProductSearch>,
+}
+
+struct SearchProducts {
+    agent: Arc<Agent>,
+    search: Arc<ProductSearch>,
+}
+
+impl ProductTools {
+    pub(crate) fn new(search: ProductSearch) -> Self {
+        Self { search: Arc::new(search) }
+    }
+}
+
+#[async_trait]
+impl ToolSource for ProductTools {
+    async fn tools(&self, agent: &Arc<Agent>) -> Vec<Arc<dyn Tool>> {
+        if !agent.settings.ecommerce.enabled {
+            return Vec::new();
+        }
+        vec![Arc::new(SearchProducts { agent: agent.clone(), search: self.search.clone() })]
+    }
+}
+
+#[async_trait]
+impl Tool for SearchProducts {
+    fn kind(&self) -> &'static str {
+        "products"
+    }
+
+    fn name(&self) -> &'static str {
+        NAME
+    }
+
+    fn description(&self) -> &'static str {
+        DESCRIPTION
+    }
+
+    fn parameters(&self) -> &Value {
+        &PARAMETERS
+    }
+
+    async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure> {
+        let found = self.search.search(&self.agent, &query(&arguments)).await.map_err(|error| {
+            tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
+            ToolFailure::Unavailable
+        })?;
+        Ok(outcome(&found))
+    }
+}
+
+fn query(arguments: &Map<String, Value>) -> ProductQuery {
+    let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(LIMIT_DEFAULT).min(LIMIT_MAX);
+    let attributes = arguments.get("attributes").and_then(Value::as_object).into_iter().flatten();
+    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
+    let attributes: BTreeMap<_, _> = attributes.map(|(name, value)| (name.clone(), text(value))).collect();
+    let price = |name| arguments.get(name).and_then(Value::as_f64);
+    ProductQuery {
+        text: arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_owned(),
+        price_min: price("price_min"),
+        price_max: price("price_max"),
+        attributes,
+        limit: usize::try_from(limit).unwrap_or(usize::MAX),
+    }
+}
+
+/// The model is told exactly the products that are shown, in their order, so that its words fit the cards.
+fn outcome(found: &ProductsFound) -> ToolOutcome {
+    let ui = product_grid::of(found.products.iter().map(|product| json!(product)));
+    let Some(grid) = &ui else {
+        let note = "No product matches, and none is shown. Say so, and name no product.";
+        return ToolOutcome { text: json!({ "products": [], "total": 0, "note": note }).to_string(), ui };
+    };
+    // Links stand on the cards; a model that does not know them cannot misspell them.
+    let told = product_grid::cards_of(grid).iter().map(|card| json!({"title": card["title"], "price": card["price"]}));
+    let note = "The visitor sees exactly these products as cards beside your answer, in this order. Refer to them by \
+        their titles, write no links, and name no other products.";
+    let text = json!({ "products": told.collect::<Vec<_>>(), "total": found.total, "note": note }).to_string();
+    ToolOutcome { text, ui }
+}
