@@ -11,6 +11,7 @@ mod inference;
 mod job_loop;
 pub mod metrics;
 mod model;
+pub mod products;
 mod retry;
 mod routing;
 #[cfg(test)]

@@ -13,7 +13,9 @@ use switchboard_schemas::{
 
 use super::{
     Kept, Products, ProductsStatus, ProductsVersion, Refresh, RejectedRow, Rejections, Source, WRITING_MAX,
-    embedded::EmbeddedProducts, reader::read_all, writer::ProductsWriter,
+    embedded::EmbeddedProducts,
+    reader::{products_of, read_chunks},
+    writer::ProductsWriter,
 };
 
 struct Subject {
@@ -102,12 +104,14 @@ impl Subject {
         self.products.status(&self.org, &self.agent).await.unwrap()
     }
 
-    /// Titles of a version; none when it went away.
+    /// The products of a version; none when it went away.
+    async fn read(&self, kept: &Kept) -> Option<Vec<CatalogProduct>> {
+        let chunks = read_chunks(self.products.as_ref(), (&self.org, &self.agent), kept).await.unwrap()?;
+        Some(chunks.iter().flat_map(|chunk| products_of(chunk)).map(Result::unwrap).collect())
+    }
+
     async fn titles(&self, kept: &Kept) -> Option<Vec<String>> {
-        let mut titles = Vec::new();
-        let take = |product: CatalogProduct| titles.push(product.product.title);
-        let whole = read_all(self.products.as_ref(), (&self.org, &self.agent), kept, take).await.unwrap();
-        whole.then_some(titles)
+        Some(self.read(kept).await?.into_iter().map(|product| product.product.title).collect())
     }
 
     async fn chunk(&self, version: &ProductsVersion) -> Option<Vec<u8>> {
@@ -131,9 +135,7 @@ async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subjec
     let kept = writer.publish(Source::Feed { url: "https://shop.example".into() }, rejected).await.unwrap();
     assert_eq!(subject.status().await, ProductsStatus { kept: Some(kept.clone()), refresh: None, asked_at: None });
     assert!(kept.chunks > 1 && kept.count == 6000, "{kept:?}");
-    let mut read = Vec::new();
-    let place = (&subject.org, &subject.agent);
-    assert!(read_all(subject.products.as_ref(), place, &kept, |product| read.push(product)).await.unwrap());
+    let read = subject.read(&kept).await.unwrap();
     assert_eq!(read.len(), 6000);
     assert_eq!(read[5999], product(&format!("Product 5999 {}", "x".repeat(40))));
 }

@@ -1,4 +1,4 @@
-//! Reads a version whole, chunk by chunk.
+//! Reads a version whole, and products out of its chunks.
 
 use switchboard_schemas::{
     catalog_product::CatalogProduct,
@@ -8,21 +8,30 @@ use switchboard_schemas::{
 use super::{Kept, Products};
 use crate::store::StoreError;
 
-/// Gives each product of a version to `take`, in order; `false` when the version went away meanwhile.
+/// The chunks of a version, in order; none when it went away meanwhile.
 ///
 /// # Errors
-/// Those of the store; [`StoreError::Malformed`] when a chunk is damaged.
-pub async fn read_all(
+/// Those of the store.
+pub async fn read_chunks(
     products: &dyn Products,
     (org, agent): (&OrgId, &AgentId),
     kept: &Kept,
-    mut take: impl FnMut(CatalogProduct) + Send,
-) -> Result<bool, StoreError> {
+) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+    let mut chunks = Vec::new();
     for number in 0..kept.chunks {
-        let Some(body) = products.chunk(org, agent, &kept.version, number).await? else { return Ok(false) };
-        for line in body.split(|byte| *byte == b'\n').filter(|line| !line.is_empty()) {
-            take(serde_json::from_slice(line).map_err(|error| StoreError::Malformed(error.to_string()))?);
+        match products.chunk(org, agent, &kept.version, number).await? {
+            Some(body) => chunks.push(body),
+            None => return Ok(None),
         }
     }
-    Ok(true)
+    Ok(Some(chunks))
+}
+
+/// The products of a chunk, in order.
+///
+/// # Errors
+/// [`StoreError::Malformed`] when it is damaged.
+pub fn products_of(chunk: &[u8]) -> impl Iterator<Item = Result<CatalogProduct, StoreError>> {
+    let lines = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).map_err(|error| StoreError::Malformed(error.to_string())))
 }
