@@ -19,6 +19,7 @@ pub mod email;
 pub mod ids;
 pub mod inference_job;
 pub mod message_event;
+pub mod network;
 pub mod organization;
 pub mod price;
 pub mod provider;

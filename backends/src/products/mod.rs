@@ -12,6 +12,7 @@
 //! - **Tenancy**: everything lies under an organization and its agent; another organization finds nothing.
 //! - **Durability**: as in [`crate::store`].
 
+pub mod config;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
