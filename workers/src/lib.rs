@@ -76,3 +76,9 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
     JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
     Ok(())
 }
+
+/// Fetches the feeds of products that are due until `shutdown`. Errors: the client of feeds cannot be built.
+pub async fn run_feeds(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
+    products::feeds::Feeds::new(ctx.backends, ctx.config.products)?.run(shutdown).await;
+    Ok(())
+}

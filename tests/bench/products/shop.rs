@@ -20,11 +20,13 @@ const DESCRIPTION_LENGTH: u64 = 40;
 pub(crate) struct Shop {
     state: u64,
     made: u64,
+    /// Kind, color, quality and brand of each product.
+    sold: Vec<[String; 4]>,
 }
 
 impl Shop {
     pub(crate) const fn new() -> Self {
-        Self { state: 0x9e37_79b9_7f4a_7c15, made: 0 }
+        Self { state: 0x9e37_79b9_7f4a_7c15, made: 0, sold: Vec::new() }
     }
 
     pub(crate) fn product(&mut self) -> CatalogProduct {
@@ -35,6 +37,7 @@ impl Shop {
         let price = format!("{}.{:02} EUR", cents / 100, cents % 100);
         let description: Vec<String> = (0..DESCRIPTION_LENGTH).map(|_| self.description_word()).collect();
         let number = self.made;
+        self.sold.push([noun.clone(), color.clone(), quality.clone(), brand.clone()]);
         let product = Product {
             title: format!("{brand} {quality} {color} {noun} {}{number}", &brand[..2]),
             price,
@@ -51,16 +54,15 @@ impl Shop {
         }
     }
 
-    /// So many words of one product's title.
-    pub(crate) fn words(&mut self, count: usize) -> String {
-        let words = [self.noun(), self.color(), self.quality(), self.brand()];
-        words[..count].join(" ")
+    /// So many words of the title of a product that is there.
+    pub(crate) fn words(&mut self, count: usize) -> Vec<String> {
+        let sold = self.below(self.sold.len() as u64) as usize;
+        self.sold[sold][..count].to_vec()
     }
 
-    /// The same, with a wrong letter in the first ones of them that are long enough.
-    pub(crate) fn misspelt(&mut self, count: usize, wrong: usize) -> String {
-        let words = [self.noun(), self.quality(), self.brand()];
-        let spelt = words[..count].iter().enumerate().map(|(index, word)| {
+    /// The words with a letter left out, replaced or put in, in the first `wrong` of them.
+    pub(crate) fn misspelt(&mut self, words: &[String], wrong: usize) -> String {
+        let spelt = words.iter().enumerate().map(|(index, word)| {
             let at = 1 + self.below(word.len() as u64 - 2) as usize;
             match (index < wrong, self.below(3)) {
                 (false, _) => word.clone(),

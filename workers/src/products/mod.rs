@@ -4,6 +4,7 @@
 //! what somebody asked for into what the index is asked; `vocabulary`, `spelling` and `words` know what words mean the
 //! same. `feeds` fetches products from the web.
 
+pub(crate) mod feeds;
 mod index;
 mod query;
 mod search;
