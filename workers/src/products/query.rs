@@ -66,7 +66,7 @@ impl Request {
         let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
         let strict = std::iter::once(self.expression(all, false));
         let compounds = wider.then(|| self.expression(all, true));
-        let fewer = (all.div_ceil(2).max(1)..all).rev().map(|count| self.expression(count, true));
+        let fewer = (all.div_ceil(2).max(1)..all).rev().map(|count| self.expression(count, false));
         strict.chain(compounds).chain(fewer)
     }
 
@@ -87,13 +87,14 @@ impl Request {
 
     fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) {
         let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
-        let words = query_words(&value);
         if has_attribute(name) {
+            // All of them: `in stock` and `out of stock` differ in nothing else.
+            let words = all_words(&value);
             let meant = words.iter().map(|word| quoted(&filter_word(name, stem(word))));
             self.required.extend(meant);
             return;
         }
-        for word in &words {
+        for word in &query_words(&value) {
             match group_of(word, vocabulary) {
                 Some(group) => self.required.push(group.expression(true)),
                 None => self.is_hopeless = true,
@@ -122,18 +123,20 @@ impl Group {
 
 /// The words of a text without those that say nothing, unless there are no others.
 fn query_words(text: &str) -> Vec<String> {
-    let mut words = Vec::new();
-    for part in parts(text) {
-        match part {
-            Part::Word { text, .. } => words.push(text),
-            Part::Dense(run) => words.extend(pairs(&run)),
-        }
-    }
+    let words = all_words(text);
     let telling: Vec<String> = words.iter().filter(|word| !is_stop_word(word)).cloned().collect();
     let mut words = if telling.is_empty() { words } else { telling };
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
     words
+}
+
+fn all_words(text: &str) -> Vec<String> {
+    let words = parts(text).into_iter().flat_map(|part| match part {
+        Part::Word { text, .. } => vec![text],
+        Part::Dense(run) => pairs(&run),
+    });
+    words.collect()
 }
 
 /// Groups of words that the shop has; a word that it knows only together with the next one is one with it.

@@ -28,9 +28,14 @@ fn shop() -> Vec<CatalogProduct> {
     vec![
         product("Red running shoes", "79.90 EUR", "Light, for long ways", &[("color", "Red"), ("brand", "Feet")]),
         product("Blue running shoe", "49,90 €", "", &[("color", "Navy Blue"), ("brand", "Feet")]),
-        product("Leather boots", "129", "Brown boots that go with red shoes", &[("color", "brown"), ("size", "42")]),
+        product(
+            "Leather boots",
+            "129",
+            "Brown boots that go with red shoes",
+            &[("color", "brown"), ("stock", "in_stock")],
+        ),
         product("Kinder-Laufschuhe grün", "39 EUR", "", &[("Farbe", "Grün")]),
-        product("T-Shirt Oslo", "15 EUR", "", &[("color", "red"), ("material", "cotton")]),
+        product("T-Shirt Oslo", "15 EUR", "", &[("color", "red"), ("stock", "out of stock")]),
         product("Wireless headphones X12", "$199", "Noise cancelling", &[("category", "Audio > Headphones")]),
         product("Crème brûlée set 500ml", "on request", "", &[]),
         product("Πράσινο παπούτσι", "20 EUR", "", &[]),
@@ -140,6 +145,7 @@ fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
     assert_eq!(finds(&with("", "COLOR", "reds")), ["Red running shoes", "T-Shirt Oslo"]);
     assert_eq!(finds(&with("", "farbe", "grun")), ["Kinder-Laufschuhe grün"]);
     assert_eq!(finds(&with("shoes", "color", "purple")), [""; 0]);
+    assert_eq!(finds(&with("", "stock", "in stock")), ["Leather boots"]);
     // No product says for which sport it is.
     assert_eq!(finds(&with("shoes", "sport", "running")).len(), 2);
     assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);

@@ -218,7 +218,6 @@ mod tests {
             "https://127.0.0.1@shop.example/",
             "https://shop.example@127.0.0.1/",
             "https://",
-            "https:///feed",
             "//shop.example/feed",
             "shop.example/feed",
             "",

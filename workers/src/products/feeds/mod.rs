@@ -64,18 +64,25 @@ impl Feeds {
 
     /// Fetches what is due until `shutdown`. What is not finished then is given up: the old products are still there.
     pub(crate) async fn run(self, shutdown: CancellationToken) {
+        tokio::select! {
+            () = shutdown.cancelled() => {}
+            () = self.look_after() => {}
+        }
+    }
+
+    async fn look_after(&self) {
         let mut scans = time::interval(Duration::from_millis(self.config.feed_scan_ms));
         scans.set_missed_tick_behavior(time::MissedTickBehavior::Delay);
         let (mut running, mut agents) = (JoinSet::new(), HashSet::new());
         loop {
             tokio::select! {
-                biased;
-                () = shutdown.cancelled() => return,
-                Some(done) = running.join_next() => {
-                    if let Ok(agent) = done {
+                Some(done) = running.join_next() => match done {
+                    Ok(agent) => {
                         agents.remove(&agent);
                     }
-                }
+                    // It does not say whose it was; the notes keep the others from being fetched twice.
+                    Err(_) => agents.clear(),
+                },
                 _ = scans.tick() => {
                     if let Err(error) = self.scan(&mut running, &mut agents).await {
                         tracing::warn!(%error, "feeds of products are not looked after");

@@ -52,12 +52,12 @@ impl Attempt<'_> {
     /// `time_max`.
     pub(super) async fn is_ours(&self, relay: &dyn Relay, process: &RequestId) -> Result<bool, RelayError> {
         let now = Timestamp::now();
-        let slot = now.millis_since(self.due_since) / millis(self.time_max * 2).max(1);
+        let current = self.slot(now);
         // Whoever noted the slot before this one at its end may still be at it.
-        for slot in [slot.checked_sub(1), Some(slot)].into_iter().flatten() {
+        for slot in [current.checked_sub(1), Some(current)].into_iter().flatten() {
             let own = format!("{}{SEPARATOR}{process}", now.micros());
             let noted = relay.remember(&self.name(slot), &own).await?;
-            if noted != own && (is_recent(&noted, now, self.time_max) || slot == self.slot(now)) {
+            if noted != own && (is_recent(&noted, now, self.time_max) || slot == current) {
                 return Ok(false);
             }
         }
@@ -149,6 +149,7 @@ mod tests {
         assert_eq!(takers, 1);
 
         // One that takes no time has died by the next slot.
+        let relay = EmbeddedRelay::open(None).unwrap();
         let short = attempt(Duration::from_millis(5), Timestamp::now());
         assert!(short.is_ours(&relay, &RequestId::random()).await.unwrap());
         let deadline = std::time::Instant::now() + Duration::from_secs(5);

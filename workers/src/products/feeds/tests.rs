@@ -23,9 +23,9 @@ use http::{HeaderMap, StatusCode};
 use switchboard_backends::{
     Backends,
     bus::embedded::EmbeddedBus,
-    catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
+    catalog::embedded::EmbeddedCatalog,
     limiter::embedded::EmbeddedLimiter,
-    products::{Products, ProductsStatus, Source, embedded::EmbeddedProducts},
+    products::{ProductsStatus, Source, embedded::EmbeddedProducts},
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
 };
@@ -58,6 +58,11 @@ impl Script {
 
     fn then(&self, answer: impl Fn() -> Response + Send + Sync + 'static) {
         self.answers.lock().unwrap().push_back(Arc::new(answer));
+    }
+
+    /// From here on this.
+    fn says(&self, answer: impl Fn() -> Response + Send + Sync + 'static) {
+        *self.answers.lock().unwrap() = VecDeque::from([Arc::new(answer) as Answer]);
     }
 
     fn answer(&self, request: &Request) -> Response {
@@ -248,7 +253,7 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
         let pieces = [Ok(bytes::Bytes::from_static(b"title\nHalf\n")), Err(io::Error::other("gone"))];
         Response::new(Body::from_stream(stream::iter(pieces)))
     };
-    world.script.then(half);
+    world.script.says(half);
     world.refresh().await;
     let failures: [(Answer, &str); 8] = [
         (Arc::new(|| StatusCode::INTERNAL_SERVER_ERROR.into_response()), "500"),
@@ -261,8 +266,7 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
         (Arc::new(|| Response::new(Body::from_stream(stream::pending::<io::Result<bytes::Bytes>>()))), "in time"),
     ];
     for (answer, expected) in failures {
-        world.script.then(move || answer());
-        world.script.answers.lock().unwrap().pop_front();
+        world.script.says(move || answer());
         let status = world.refresh().await;
         let refresh = status.refresh.unwrap();
         let error = refresh.error.unwrap();
@@ -290,8 +294,7 @@ async fn a_redirect_is_judged_like_the_first_address() {
         ("https://user@shop.example/", "user or a password"),
         ("/feed.csv", "from one address to the next"),
     ] {
-        world.script.answers.lock().unwrap().clear();
-        world.script.then(move || (StatusCode::FOUND, [("location", location)]).into_response());
+        world.script.says(move || (StatusCode::FOUND, [("location", location)]).into_response());
         let error = world.refusal(&url).await;
         assert!(error.contains(expected), "{location}: {error}");
     }
