@@ -10,6 +10,7 @@ use switchboard_backends::{
     catalog::{embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
     config::Profile,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
+    products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
     relay::{embedded::EmbeddedRelay, redis::RedisRelay},
     scylla_link::{self, ScyllaLink},
     store::{embedded::EmbeddedStore, scylla::ScyllaStore},
@@ -31,9 +32,10 @@ pub(crate) struct Opened {
 const BUS_FILE: &str = "bus.db";
 const STORE_FILE: &str = "store.db";
 const CATALOG_FILE: &str = "catalog.db";
+const PRODUCTS_FILE: &str = "products.db";
 const CLAIMS_FILE: &str = "claims.db";
 
-/// Opens all five.
+/// Opens all six.
 pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     match config.backends.profile {
         Profile::Embedded => open_embedded(config),
@@ -52,6 +54,7 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
         store: Arc::new(EmbeddedStore::open(&data_dir.join(STORE_FILE))?),
         catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
+        products: Arc::new(EmbeddedProducts::open(&data_dir.join(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
     };
     Ok(Opened { backends, secret, data_dir: Some(data_dir) })
@@ -66,7 +69,8 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
         bus: Arc::new(KafkaBus::connect(&parts.bus, namespace, &format!("switchboard-{role}"))?),
         relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
         store: Arc::new(ScyllaStore::connect(scylla.clone())),
-        catalog: Arc::new(ScyllaCatalog::connect(scylla)),
+        catalog: Arc::new(ScyllaCatalog::connect(scylla.clone())),
+        products: Arc::new(ScyllaProducts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
     Ok(Opened { backends, secret, data_dir: None })

@@ -91,11 +91,12 @@ async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
 }
 
 async fn dependencies(backends: &Backends) -> Value {
-    let (bus, relay, store, catalog, limiter) = tokio::join!(
+    let (bus, relay, store, catalog, products, limiter) = tokio::join!(
         timeout(CHECK_TIMEOUT, backends.bus.check()),
         timeout(CHECK_TIMEOUT, backends.relay.check()),
         timeout(CHECK_TIMEOUT, backends.store.check()),
         timeout(CHECK_TIMEOUT, backends.catalog.check()),
+        timeout(CHECK_TIMEOUT, backends.products.check()),
         timeout(CHECK_TIMEOUT, backends.limiter.check()),
     );
     json!({
@@ -103,6 +104,7 @@ async fn dependencies(backends: &Backends) -> Value {
         "relay": state(matches!(relay, Ok(Ok(())))),
         "store": state(matches!(store, Ok(Ok(())))),
         "catalog": state(matches!(catalog, Ok(Ok(())))),
+        "products": state(matches!(products, Ok(Ok(())))),
         "limiter": state(matches!(limiter, Ok(Ok(())))),
     })
 }

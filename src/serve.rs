@@ -194,6 +194,8 @@ impl Parts {
             self.lifecycle.start("routing", budget, |stop| switchboard_workers::run_routing(context, stop));
         }
         if inference {
+            let feeds = context.clone();
+            self.lifecycle.start("feeds", Duration::ZERO, |stop| switchboard_workers::run_feeds(feeds, stop));
             self.lifecycle.start("inference", budget, |stop| switchboard_workers::run_inference(context, stop));
         }
         Ok(())

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
-# run.sh test|check|lint|bench|fuzz
+# run.sh test|check|lint|bench|bench-products|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -108,6 +108,11 @@ bench() {
   cargo bench --locked --workspace --bench load -- "$@"
 }
 
+bench_products() {
+  use_mold
+  cargo bench --locked --workspace --bench products -- "$@"
+}
+
 # Our crates forbid unsafe code, so that a sanitizer would look at libraries only; without one the stable compiler will do.
 fuzz_target() {
   local target=$1 seconds=$2 corpora=("corpus/$1")
@@ -134,6 +139,7 @@ case ${1:-} in
   check) use_mold; embedded_part; print_summary ;;
   lint) use_mold; lint; print_summary ;;
   bench) shift; bench "$@" ;;
+  bench-products) shift; bench_products "$@" ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, bench or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, check, lint, bench, bench-products or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

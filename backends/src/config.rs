@@ -8,7 +8,7 @@ use serde::{Deserialize, Deserializer};
 /// All that [`crate`] needs to open the outside world.
 #[derive(Clone, Debug)]
 pub struct BackendsConfig {
-    /// Embedded twins or production twins, for all five.
+    /// Embedded twins or production twins, for all six.
     pub profile: Profile,
     /// Directory of the embedded twins.
     pub data_dir: PathBuf,

@@ -1,13 +1,14 @@
-//! The outside world: five traits, each with an embedded and a production twin that keep the same contract.
+//! The outside world: six traits, each with an embedded and a production twin that keep the same contract.
 //!
 //! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
-//! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`limiter`]
-//! counts requests. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
+//! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`products`]
+//! keeps what their agents may show; [`limiter`] counts requests. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
 
 pub mod bus;
 pub mod catalog;
 pub mod config;
 pub mod limiter;
+pub mod products;
 mod redis_link;
 pub mod relay;
 pub mod scylla_link;
@@ -28,6 +29,8 @@ pub struct Backends {
     pub store: Arc<dyn store::Store>,
     /// Configuration.
     pub catalog: Arc<dyn catalog::Catalog>,
+    /// What agents may show.
+    pub products: Arc<dyn products::Products>,
     /// Request budgets.
     pub limiter: Arc<dyn limiter::Limiter>,
 }

@@ -3,6 +3,7 @@
 use std::{net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
+use switchboard_backends::products::config::ProductsConfig;
 
 use crate::client_address::Network;
 
@@ -74,6 +75,9 @@ pub struct IngressConfig {
     pub patch_timeout_ms: u64,
     /// How long open replies may go on once the process is told to stop.
     pub drain_ms: u64,
+    /// The section `[products]`, which has its own place in the file.
+    #[serde(skip)]
+    pub products: ProductsConfig,
 }
 
 impl Default for IngressConfig {
@@ -110,6 +114,7 @@ impl Default for IngressConfig {
             reply_queue_frames_max: 64,
             patch_timeout_ms: 3000,
             drain_ms: 30_000,
+            products: ProductsConfig::default(),
         }
     }
 }

@@ -73,6 +73,8 @@ mod message_tests;
 #[cfg(test)]
 mod order_tests;
 #[cfg(test)]
+mod products_tests;
+#[cfg(test)]
 mod server_tests;
 #[cfg(test)]
 mod testing;

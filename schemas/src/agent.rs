@@ -259,8 +259,41 @@ pub enum WidgetSize {
 pub struct Ecommerce {
     /// Whether the agent has its product tools.
     pub enabled: bool,
-    /// The catalogue.
+    /// Products that the document itself names.
     pub products: Vec<Product>,
+    /// Where further products are fetched from, again and again.
+    pub feed: Option<ProductFeed>,
+}
+
+/// A file of products on the web.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase", deny_unknown_fields)]
+pub struct ProductFeed {
+    /// Its address.
+    pub url: String,
+    /// Pause between two fetches.
+    #[serde(default = "default_every_minutes")]
+    pub every_minutes: u32,
+    /// How it is written.
+    #[serde(default)]
+    pub format: FeedFormat,
+}
+
+const fn default_every_minutes() -> u32 {
+    60
+}
+
+/// How a file of products is written.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "lowercase")]
+pub enum FeedFormat {
+    /// Its first character tells: JSON begins with a bracket.
+    #[default]
+    Auto,
+    /// A head of names and a row for each product, between commas, semicolons, tabs or bars.
+    Csv,
+    /// An array of objects, an object with such an array, or an object a line.
+    Json,
 }
 
 /// A product (specification: Rich UI).

@@ -1,7 +1,8 @@
 //! The contract between Switchboard's processes, and with the readers of its topics: plain data, no I/O.
 //!
 //! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
-//! [`api_key`] are what an organization configures, and [`visitor_token`] is what a page holds instead of a key; [`turn`] is an accepted message on its way; [`chat_job`] and
+//! [`api_key`] are what an organization configures, [`catalog_product`] is what a shop sells, [`price`] reads what it asks, and
+//! [`visitor_token`] is what a page holds instead of a key; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
 //! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
 //! table of where each of them travels.
@@ -9,6 +10,7 @@
 pub mod agent;
 pub mod api_key;
 pub mod base32;
+pub mod catalog_product;
 pub mod chat_job;
 pub mod client_text;
 pub mod control_event;
@@ -17,7 +19,9 @@ pub mod email;
 pub mod ids;
 pub mod inference_job;
 pub mod message_event;
+pub mod network;
 pub mod organization;
+pub mod price;
 pub mod provider;
 #[cfg(test)]
 mod record_properties;

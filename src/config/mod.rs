@@ -10,7 +10,10 @@ use std::{
 
 use secrecy::SecretString;
 use serde::Deserialize;
-use switchboard_backends::config::{BackendsConfig, BusConfig, Profile, RedisConfig, ScyllaConfig};
+use switchboard_backends::{
+    config::{BackendsConfig, BusConfig, Profile, RedisConfig, ScyllaConfig},
+    products::config::ProductsConfig,
+};
 use switchboard_ingress::config::IngressConfig;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
@@ -144,11 +147,13 @@ impl Config {
         let scylla = named_section::<ScyllaConfig>(&table, "scylla", mistakes);
         let model = named_section::<ModelConfig>(&table, "model", mistakes);
         let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
+        let products = named_section::<ProductsConfig>(&table, "products", mistakes);
         let telemetry = named_section(&table, "telemetry", mistakes);
         check_bus(bus.as_ref(), mistakes);
         check_admin_port(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
         check_figures(ingress.as_ref(), workers.as_ref(), mistakes);
-        let top = top?;
+        mistakes.extend(products.as_ref().map(ProductsConfig::mistakes).unwrap_or_default());
+        let (top, products) = (top?, products?);
         check(&top, model.as_ref(), mistakes);
         Some(Self {
             backends: BackendsConfig {
@@ -162,11 +167,11 @@ impl Config {
             public_url: top.public_url,
             demo: top.demo,
             secret: top.secret,
-            ingress: ingress?,
+            ingress: IngressConfig { products: products.clone(), ..ingress? },
             ops: ops?,
             admin: admin?,
             model: model?,
-            workers: workers?,
+            workers: WorkersConfig { products, ..workers? },
             telemetry: telemetry?,
             table,
         })
@@ -384,6 +389,7 @@ mod tests {
     fn the_shipped_file_names_every_key_with_the_default_of_the_code() {
         assert_eq!(shipped("ingress"), json(IngressConfig::default()));
         assert_eq!(shipped("workers"), json(WorkersConfig::default()));
+        assert_eq!(shipped("products"), json(ProductsConfig::default()));
         assert!(loaded(&[]).is_ok());
     }
 

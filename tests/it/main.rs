@@ -48,6 +48,8 @@ mod parallel;
 #[cfg(test)]
 mod patch;
 #[cfg(test)]
+mod products;
+#[cfg(test)]
 mod public_document;
 #[cfg(test)]
 #[cfg(feature = "real-services")]

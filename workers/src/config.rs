@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
+use switchboard_backends::products::config::ProductsConfig;
 
 /// The `[workers]` section of the configuration.
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -86,6 +87,9 @@ pub struct WorkersConfig {
     pub parked_max_ms: u64,
     /// How long running jobs may go on once the worker is to stop.
     pub drain_ms: u64,
+    /// The section `[products]`, which has its own place in the file.
+    #[serde(skip)]
+    pub products: ProductsConfig,
 }
 
 impl Default for WorkersConfig {
@@ -130,6 +134,7 @@ impl Default for WorkersConfig {
             parked_delay_ms: 5_000,
             parked_max_ms: 300_000,
             drain_ms: 25_000,
+            products: ProductsConfig::default(),
         }
     }
 }

@@ -12,7 +12,7 @@ mod inference;
 mod job_loop;
 pub mod metrics;
 mod model;
-mod products;
+pub mod products;
 mod retry;
 mod routing;
 #[cfg(test)]
@@ -76,5 +76,11 @@ pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> any
     let parts = (ctx.backends.bus.clone(), ctx.config.clone(), ctx.metrics.clone());
     let handler = Arc::new(routing::Routing::new(ctx));
     JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
+    Ok(())
+}
+
+/// Fetches the feeds of products that are due until `shutdown`. Errors: the client of feeds cannot be built.
+pub async fn run_feeds(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
+    products::feeds::Feeds::new(ctx.backends, ctx.config.products)?.run(shutdown).await;
     Ok(())
 }

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use switchboard_schemas::agent::AgentSettings;
+use switchboard_schemas::agent::{AgentSettings, ProductFeed};
 
 use super::{
     document::{Document, Invalid, KeyDocument, OrganizationDocument, ProviderDocument},
@@ -13,6 +13,8 @@ use crate::origin::OriginPattern;
 const SLUG_BYTES_MAX: usize = 63;
 const NAME_CHARS_MAX: usize = 200;
 const PRODUCTS_MAX: usize = 1000;
+const FEED_URL_BYTES_MAX: usize = 2048;
+const FEED_MINUTES_MAX: u32 = 7 * 24 * 60;
 const ALLOWED_DOMAINS_MAX: usize = 100;
 const MEMBERS_MAX: usize = 100;
 const TEMPERATURE_MAX: f32 = 2.0;
@@ -92,7 +94,23 @@ fn check_settings(settings: &AgentSettings, path: &str) -> Result<(), Invalid> {
         let parsed = entry.parse::<OriginPattern>();
         parsed.map_err(|error| Invalid::new(format!("{path}.allowedDomains[{index}]"), error.to_string()))?;
     }
-    check_products(settings, &format!("{path}.ecommerce.products"))
+    check_products(settings, &format!("{path}.ecommerce.products"))?;
+    settings.ecommerce.feed.as_ref().map_or(Ok(()), |feed| check_feed(feed, &format!("{path}.ecommerce.feed")))
+}
+
+/// Where it leads is looked at when it is fetched: a name can mean another address by then.
+fn check_feed(feed: &ProductFeed, path: &str) -> Result<(), Invalid> {
+    if !is_web_address(&feed.url) || feed.url.len() > FEED_URL_BYTES_MAX {
+        return Err(Invalid::new(format!("{path}.url"), "must be an http or https address"));
+    }
+    let authority = feed.url.parse::<http::Uri>().ok().and_then(|uri| uri.authority().cloned());
+    if authority.is_some_and(|authority| authority.as_str().contains('@')) {
+        return Err(Invalid::new(format!("{path}.url"), "must hold no user and no password: they would be shown"));
+    }
+    if !(1..=FEED_MINUTES_MAX).contains(&feed.every_minutes) {
+        return Err(Invalid::new(format!("{path}.everyMinutes"), "must be from 1 to 10080, a week"));
+    }
+    Ok(())
 }
 
 fn check_products(settings: &AgentSettings, path: &str) -> Result<(), Invalid> {
@@ -164,6 +182,7 @@ mod tests {
     #[test]
     fn each_kind_of_mistake_is_found_at_its_place() {
         let agent = |field: &str, value: Value| ("agents", json!({ "slug": "a", "name": "A", field: value }));
+        let feed = |feed: Value| agent("ecommerce", json!({ "feed": feed }));
         for ((kind, entry), path) in [
             (agent("slug", json!("A b")), "agents[0].slug"),
             (agent("name", json!(" ")), "agents[0].name"),
@@ -175,6 +194,12 @@ mod tests {
             (
                 agent("ecommerce", json!({ "products": [{ "title": "x", "url": "javascript:alert(1)" }] })),
                 "agents[0].ecommerce.products[0].url",
+            ),
+            (feed(json!({ "url": "ftp://shop.example/feed" })), "agents[0].ecommerce.feed.url"),
+            (feed(json!({ "url": "https://user:pass@shop.example/feed" })), "agents[0].ecommerce.feed.url"),
+            (
+                feed(json!({ "url": "https://shop.example", "everyMinutes": 0 })),
+                "agents[0].ecommerce.feed.everyMinutes",
             ),
             (("providers", json!({ "slug": "p", "baseUrl": "file:///etc" })), "providers[0].baseUrl"),
             (("keys", json!({ "name": "k", "limits": { "chatPerMinute": 0 } })), "keys[0].limits.chatPerMinute"),

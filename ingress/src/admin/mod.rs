@@ -18,6 +18,7 @@ mod one_thing;
 mod organizations;
 mod page;
 mod precondition;
+mod products;
 mod publish_changes;
 mod routes;
 mod theme;

@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{
-    api_keys, apply_document, conversations, organizations,
+    api_keys, apply_document, conversations, organizations, products,
     things::{self, Agents, Keys, Kind, Providers, Teams},
 };
 use crate::state::AppState;
@@ -27,6 +27,11 @@ pub(crate) fn routes() -> Router<AppState> {
             "/api/admin/organizations/{org}/agents",
             "/api/admin/organizations/{org}/agents/{id}",
         ))
+        .route(
+            "/api/admin/organizations/{org}/agents/{id}/products",
+            get(products::status).put(products::upload).delete(products::remove),
+        )
+        .route("/api/admin/organizations/{org}/agents/{id}/products/refresh", post(products::refresh))
         .merge(things_of::<Teams>("/api/admin/organizations/{org}/teams", "/api/admin/organizations/{org}/teams/{id}"))
         .merge(things_of::<Providers>(
             "/api/admin/organizations/{org}/providers",

@@ -210,6 +210,10 @@ pub(super) async fn remove<K: Kind>(
     }
     refuse_if_used(&users)?;
     state.apply.catalog.remove(K::KIND, &organization.id, &id).await?;
+    if let Entry::Agent(agent) = &found.entry {
+        // An agent of the same slug would have the same id, and find them.
+        state.backends.products.remove(&organization.id, &agent.id).await?;
+    }
     publish_changes(&state.apply, &[found.entry]).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -14,6 +14,7 @@ use serde_json::{Value, json};
 use switchboard_backends::{
     Backends,
     catalog::{Entry, cache::CatalogCache},
+    products::embedded::EmbeddedProducts,
     store::ReplyRecord,
 };
 use switchboard_schemas::{
@@ -52,6 +53,8 @@ pub(crate) struct World {
     pub(crate) store: Arc<FakeStore>,
     pub(crate) catalog: Arc<FakeCatalog>,
     pub(crate) limiter: Arc<FakeLimiter>,
+    pub(crate) products: Arc<EmbeddedProducts>,
+    _directory: Arc<tempfile::TempDir>,
     ingress: Option<Ingress>,
     state: AppState,
     router: Router,
@@ -69,6 +72,8 @@ struct Outside {
     store: Arc<FakeStore>,
     catalog: Arc<FakeCatalog>,
     limiter: Arc<FakeLimiter>,
+    products: Arc<EmbeddedProducts>,
+    directory: Arc<tempfile::TempDir>,
 }
 
 /// A response, read to its end.
@@ -100,7 +105,11 @@ impl World {
     }
 
     pub(crate) async fn with(config: IngressConfig) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let products = EmbeddedProducts::open(&directory.path().join("products.db")).unwrap();
         let outside = Outside {
+            products: Arc::new(products),
+            directory: Arc::new(directory),
             bus: Arc::new(FakeBus::default()),
             relay: Arc::new(FakeRelay::default()),
             store: Arc::new(FakeStore::default()),
@@ -122,17 +131,20 @@ impl World {
             store: Arc::clone(&self.store),
             catalog: Arc::clone(&self.catalog),
             limiter: Arc::clone(&self.limiter),
+            products: Arc::clone(&self.products),
+            directory: Arc::clone(&self._directory),
         };
         Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside { bus, relay, store, catalog, limiter } = outside;
+        let Outside { bus, relay, store, catalog, limiter, products, directory } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
             catalog: Arc::clone(&catalog) as _,
+            products: Arc::clone(&products) as _,
             limiter: Arc::clone(&limiter) as _,
         };
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
@@ -146,6 +158,8 @@ impl World {
             store,
             catalog,
             limiter,
+            products,
+            _directory: directory,
             ingress: Some(ingress),
             state,
             router,

@@ -69,9 +69,10 @@ pub(crate) struct Inference {
 impl Inference {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         let model = ModelClient::new(&ctx.config)?;
+        let search = ProductSearch::new(ctx.backends.products.clone(), ctx.config.products.index_bytes_max);
         Ok(Self {
             summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
-            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(ProductSearch::default()))]),
+            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search))]),
             model,
             histories: Histories::new(&ctx.config),
             backends: ctx.backends,

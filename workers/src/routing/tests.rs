@@ -5,6 +5,7 @@ use switchboard_backends::{
     bus::{BusEvent, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
+    products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
     vault::Vault,
@@ -87,6 +88,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         relay: std::sync::Arc::new(EmbeddedRelay::open(None).unwrap()),
         store: std::sync::Arc::new(EmbeddedStore::open(&dir.join("store.db")).unwrap()),
         catalog: catalog.clone(),
+        products: std::sync::Arc::new(EmbeddedProducts::open(&dir.join("products.db")).unwrap()),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
     };
     let default_provider = DefaultProvider {

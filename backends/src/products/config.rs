@@ -1,0 +1,90 @@
+//! Every figure of uploads, feeds and searches that an operator can set.
+
+use std::time::Duration;
+
+use serde::{Deserialize, Serialize};
+use switchboard_schemas::network::Network;
+
+/// The `[products]` section of the configuration.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
+pub struct ProductsConfig {
+    /// Products of one agent.
+    pub products_max: u64,
+    /// Bytes of one upload or feed.
+    pub bytes_max: u64,
+    /// How long an upload may take.
+    pub upload_timeout_ms: u64,
+    /// How long the fetch of a feed may take, with storing it.
+    pub feed_timeout_ms: u64,
+    /// How long a connection to a feed's server may take.
+    pub feed_connect_timeout_ms: u64,
+    /// How often it is looked which feeds are due.
+    pub feed_scan_ms: u64,
+    /// Feeds that one process fetches at once.
+    pub feeds_at_once_max: usize,
+    /// Networks from which feeds may be fetched although they are not public, over http and on any port too.
+    pub feed_private_networks: Vec<Network>,
+    /// Memory for the search indexes of one process, in bytes.
+    pub index_bytes_max: u64,
+}
+
+impl Default for ProductsConfig {
+    fn default() -> Self {
+        Self {
+            products_max: 50_000,
+            bytes_max: 64 << 20,
+            upload_timeout_ms: 120_000,
+            feed_timeout_ms: 60_000,
+            feed_connect_timeout_ms: 5_000,
+            feed_scan_ms: 15_000,
+            feeds_at_once_max: 4,
+            feed_private_networks: Vec::new(),
+            index_bytes_max: 512 << 20,
+        }
+    }
+}
+
+impl ProductsConfig {
+    /// The keys whose value cannot work, each with the reason.
+    pub fn mistakes(&self) -> Vec<String> {
+        let must_not_be_zero = [
+            ("products_max", self.products_max),
+            ("bytes_max", self.bytes_max),
+            ("upload_timeout_ms", self.upload_timeout_ms),
+            ("feed_timeout_ms", self.feed_timeout_ms),
+            ("feed_connect_timeout_ms", self.feed_connect_timeout_ms),
+            ("feed_scan_ms", self.feed_scan_ms),
+            ("feeds_at_once_max", self.feeds_at_once_max as u64),
+            ("index_bytes_max", self.index_bytes_max),
+        ];
+        let mut mistakes: Vec<String> = must_not_be_zero
+            .iter()
+            .filter(|(_, value)| *value == 0)
+            .map(|(key, _)| format!("products.{key} must not be 0"))
+            .collect();
+        // What takes longer is taken for left behind by others.
+        let longest = super::WRITING_MAX / 2;
+        for (key, value) in [("upload_timeout_ms", self.upload_timeout_ms), ("feed_timeout_ms", self.feed_timeout_ms)] {
+            if Duration::from_millis(value) > longest {
+                mistakes.push(format!("products.{key} must be at most {}", longest.as_millis()));
+            }
+        }
+        mistakes
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_usual_values_are_without_mistakes_and_those_that_cannot_work_are_named() {
+        assert!(ProductsConfig::default().mistakes().is_empty());
+        let config = ProductsConfig { feed_scan_ms: 0, feed_timeout_ms: 3_600_000, ..ProductsConfig::default() };
+        assert_eq!(
+            config.mistakes(),
+            ["products.feed_scan_ms must not be 0", "products.feed_timeout_ms must be at most 450000"]
+        );
+    }
+}

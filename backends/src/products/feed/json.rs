@@ -1,0 +1,216 @@
+//! Cuts JSON into objects without reading it whole: an array of them, an object that holds such an array, or one a line.
+
+use serde_json::{Map, Value};
+
+use super::{
+    FeedError, ROW_BYTES_MAX, Row,
+    columns::{self, Column},
+};
+
+/// Names under which an object holds the array of products.
+const ARRAY_NAMES: [&[u8]; 5] = [b"products", b"items", b"data", b"results", b"entries"];
+/// Brackets inside each other.
+const DEPTH_MAX: usize = 32;
+/// Longest text of a list or of an object inside a product.
+const JOINED_VALUES_MAX: usize = 20;
+/// Names under which an object inside a product says the one thing that is meant.
+const TELLING_NAMES: [&str; 7] = ["amount", "value", "src", "url", "href", "name", "title"];
+const CURRENCY_NAMES: [&str; 3] = ["currency", "currencyCode", "currency_code"];
+
+/// Objects of a feed as its bytes arrive.
+pub(super) struct JsonRows {
+    /// Open brackets.
+    open: Vec<u8>,
+    /// Brackets that are open around each product; none until that is known.
+    around: Option<usize>,
+    /// The object that is being read.
+    object: Vec<u8>,
+    /// Something else than an object stands where a product should.
+    is_stray: bool,
+    in_string: bool,
+    escaped: bool,
+    /// The last text of the outermost object, which may be the name of what follows.
+    last_text: Vec<u8>,
+    /// The array of products inside an object was read.
+    is_over: bool,
+    row: u64,
+}
+
+impl JsonRows {
+    pub(super) const fn new() -> Self {
+        Self {
+            open: Vec::new(),
+            around: None,
+            object: Vec::new(),
+            is_stray: false,
+            in_string: false,
+            escaped: false,
+            last_text: Vec::new(),
+            is_over: false,
+            row: 0,
+        }
+    }
+
+    pub(super) fn push(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+        for byte in bytes {
+            if self.in_string {
+                self.string_byte(*byte);
+            } else {
+                self.byte(*byte, take)?;
+            }
+            if self.object.len() > ROW_BYTES_MAX {
+                return Err(FeedError::RowTooLarge { row: self.row + 1, max: ROW_BYTES_MAX });
+            }
+        }
+        Ok(())
+    }
+
+    pub(super) fn finish(&mut self) -> Result<(), FeedError> {
+        if self.in_string || !self.open.is_empty() { Err(FeedError::BrokenOff { row: self.row + 1 }) } else { Ok(()) }
+    }
+
+    fn string_byte(&mut self, byte: u8) {
+        self.keep(byte);
+        match byte {
+            _ if self.escaped => self.escaped = false,
+            b'\\' => self.escaped = true,
+            b'"' => {
+                self.in_string = false;
+                return;
+            }
+            _ => {}
+        }
+        if self.open.len() == 1 && self.last_text.len() < ROW_BYTES_MAX {
+            self.last_text.push(byte);
+        }
+    }
+
+    fn byte(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+        match byte {
+            b'"' => {
+                self.mark_stray(take);
+                self.in_string = true;
+                self.last_text.clear();
+                self.keep(byte);
+            }
+            b'{' | b'[' => self.open(byte, take)?,
+            b'}' | b']' => self.close(byte, take)?,
+            b',' if self.around == Some(self.open.len()) => self.is_stray = false,
+            _ if byte.is_ascii_whitespace() => self.keep(byte),
+            _ => {
+                self.mark_stray(take);
+                self.keep(byte);
+            }
+        }
+        Ok(())
+    }
+
+    fn open(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+        if self.open.len() >= DEPTH_MAX {
+            return Err(FeedError::Unreadable("the feed has brackets inside each other more than 32 deep"));
+        }
+        let depth = self.open.len();
+        let holds_products = ARRAY_NAMES.contains(&self.last_text.as_slice());
+        match self.around {
+            None if byte == b'[' && depth == 0 => self.around = Some(1),
+            None if byte == b'[' && depth == 1 && holds_products && !self.is_over => {
+                self.around = Some(2);
+                self.object.clear();
+            }
+            None if !self.is_over => self.object.push(byte),
+            Some(around) if depth == around && byte == b'{' => self.object.push(byte),
+            Some(around) if depth == around => self.mark_stray(take),
+            _ => self.keep(byte),
+        }
+        self.open.push(byte);
+        Ok(())
+    }
+
+    fn close(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+        let opened = self.open.pop();
+        if !matches!((opened, byte), (Some(b'{'), b'}') | (Some(b'['), b']')) {
+            return Err(FeedError::Unreadable("the feed closes a bracket that it has not opened"));
+        }
+        self.keep(byte);
+        let depth = self.open.len();
+        match self.around {
+            Some(around) if depth == around && !self.object.is_empty() => self.end_object(take),
+            Some(around) if depth + 1 == around => {
+                self.around = None;
+                self.is_stray = false;
+                self.is_over = depth > 0;
+            }
+            None if depth == 0 && self.is_over => self.is_over = false,
+            None if depth == 0 => self.end_object(take),
+            _ => {}
+        }
+        Ok(())
+    }
+
+    /// Keeps a byte of the object that is being read.
+    fn keep(&mut self, byte: u8) {
+        if !self.object.is_empty() {
+            self.object.push(byte);
+        }
+    }
+
+    /// Notes something that is no object where one should be, once.
+    fn mark_stray(&mut self, take: &mut impl FnMut(u64, Row)) {
+        let at_place = self.around.map_or(self.open.is_empty(), |around| around == self.open.len());
+        if at_place && self.object.is_empty() && !self.is_stray {
+            self.is_stray = true;
+            self.row += 1;
+            take(self.row, Err("it is not a JSON object".into()));
+        }
+    }
+
+    fn end_object(&mut self, take: &mut impl FnMut(u64, Row)) {
+        let object = std::mem::take(&mut self.object);
+        self.is_stray = false;
+        self.row += 1;
+        take(self.row, read_object(&object));
+    }
+}
+
+fn read_object(bytes: &[u8]) -> Row {
+    // The reasons of the parser quote nothing, but its columns would be those of the object and not of the file.
+    let object: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
+    let mut named = Vec::new();
+    for (name, value) in &object {
+        match (Column::named(name), value) {
+            (Column::Variants, Value::Array(variants)) => named.extend(variants.first().and_then(price_of)),
+            (Column::Variants, _) => {}
+            (column, value) => named.extend(text(value).map(|text| (column, text))),
+        }
+    }
+    columns::product(named.iter().map(|(column, text)| (column, text.as_str())))
+}
+
+/// Shop systems put the price into the first of a product's variants.
+fn price_of(variant: &Value) -> Option<(Column, String)> {
+    Some((Column::VariantPrice, text(variant.get("price")?)?))
+}
+
+/// A value as text; objects and lists as what they tell of themselves.
+fn text(value: &Value) -> Option<String> {
+    match value {
+        Value::Null => None,
+        Value::Bool(flag) => Some(flag.to_string()),
+        Value::Number(number) => Some(number.to_string()),
+        Value::String(text) => Some(text.clone()),
+        Value::Array(values) => match values.first()? {
+            Value::Object(_) | Value::Array(_) => text(values.first()?),
+            _ => Some(values.iter().take(JOINED_VALUES_MAX).filter_map(text).collect::<Vec<_>>().join(", ")),
+        },
+        Value::Object(object) => {
+            let told = TELLING_NAMES.iter().find_map(|name| object.get(*name)).filter(|told| is_plain(told))?;
+            let currency = CURRENCY_NAMES.iter().find_map(|name| object.get(*name)?.as_str());
+            let told = text(told)?;
+            Some(currency.map_or(told.clone(), |currency| format!("{told} {currency}")))
+        }
+    }
+}
+
+const fn is_plain(value: &Value) -> bool {
+    matches!(value, Value::String(_) | Value::Number(_) | Value::Bool(_))
+}

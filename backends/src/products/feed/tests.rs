@@ -1,0 +1,195 @@
+//! What feeds of real shops look like, and what must never be taken for one.
+
+use proptest::prelude::*;
+
+use super::*;
+
+type Read = Result<(Vec<CatalogProduct>, Rejections), FeedError>;
+
+/// Reads a feed in pieces of so many bytes.
+fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {
+    let mut reader = FeedReader::new(FeedFormat::Auto, products_max);
+    let mut products = Vec::new();
+    for piece in feed.chunks(piece) {
+        products.extend(reader.push(piece)?);
+    }
+    let (rest, rejected) = reader.finish()?;
+    products.extend(rest);
+    Ok((products, rejected))
+}
+
+fn read(feed: &str) -> Read {
+    let whole = read_in_pieces(feed.as_bytes(), usize::MAX, 1000);
+    // Where a piece ends must not matter.
+    assert_eq!(read_in_pieces(feed.as_bytes(), 1, 1000), whole, "{feed}");
+    whole
+}
+
+fn titles(feed: &str) -> Vec<String> {
+    read(feed).unwrap().0.into_iter().map(|product| product.product.title).collect()
+}
+
+fn only(feed: &str) -> CatalogProduct {
+    let (products, rejected) = read(feed).unwrap();
+    assert_eq!((products.len(), rejected.count), (1, 0), "{rejected:?}");
+    products.into_iter().next().unwrap()
+}
+
+#[test]
+fn a_google_merchant_file_is_read_with_its_own_names() {
+    let product = only(concat!(
+        "id\ttitle\tdescription\tlink\timage_link\tavailability\tprice\tsale_price\tbrand\tproduct_type\n",
+        "7\tRed shoe\t<p>Light &amp; red</p>\thttps://shop.example/7\thttps://cdn.example/7.jpg\tin_stock\t",
+        "19.99 EUR\t\tFeet\tShoes > Running\n"
+    ));
+    assert_eq!(product.product.title, "Red shoe");
+    assert_eq!(product.product.price, "19.99 EUR");
+    assert_eq!(product.product.image, "https://cdn.example/7.jpg");
+    assert_eq!(product.product.url, "https://shop.example/7");
+    assert_eq!((product.description.as_str(), product.amount), ("Light & red", Some(19.99)));
+    let attributes: Vec<_> = product.attributes.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
+    let expected = [("availability", "in_stock"), ("brand", "Feet"), ("id", "7"), ("product_type", "Shoes > Running")];
+    assert_eq!(attributes, expected);
+}
+
+#[test]
+fn a_spreadsheets_file_is_read_with_mark_semicolons_quotes_and_line_breaks() {
+    let feed = "\u{feff}\"Titel\";Preis;Bild;\"Farbe\"\r\n\
+        \"Hemd \"\"Oslo\"\"; blau\";\"1.299,00 €\";//cdn.example/a.jpg;\"hell\r\nblau\"\r\n\
+        \r\n\
+        Hose 15\" weit;5;;\r\n";
+    let (products, rejected) = read(feed).unwrap();
+    assert_eq!(rejected.count, 0);
+    assert_eq!(products[0].product.title, "Hemd \"Oslo\"; blau");
+    assert_eq!((products[0].amount, products[0].product.image.as_str()), (Some(1299.0), "https://cdn.example/a.jpg"));
+    assert_eq!(products[0].attributes["farbe"], "hell blau");
+    assert_eq!(products[1].product.title, "Hose 15\" weit");
+}
+
+#[test]
+fn separators_and_line_ends_of_every_kind_are_found_out() {
+    for (separator, end) in [(",", "\n"), (";", "\r\n"), ("\t", "\r"), ("|", "\n")] {
+        let feed = ["name,price", "A,1", "B,2"].map(|row| row.replace(',', separator)).join(end);
+        assert_eq!(titles(&feed), ["A", "B"], "{separator:?} {end:?}");
+    }
+}
+
+#[test]
+fn json_comes_as_an_array_in_an_object_or_a_line_each() {
+    for feed in [
+        r#"[{"title":"A"},{"title":"B"}]"#,
+        r#" {"next":null,"meta":{"products":[1]},"products":[{"title":"A"},{"title":"B"}],"more":[{"title":"C"}]}"#,
+        "{\"title\":\"A\"}\n{\"title\":\"B\"}\n",
+        r#"{"items":[{"title":"A","tags":["]","}"]},{"title":"B","quote":"\"}]"}]}"#,
+    ] {
+        assert_eq!(titles(feed), ["A", "B"], "{feed}");
+    }
+}
+
+#[test]
+fn values_of_any_json_type_become_text() {
+    let product = only(
+        r#"[{"name":"Bag","price":{"amount":12.5,"currency":"EUR"},"images":[{"src":"https://cdn.example/b.png"}],
+            "permalink":"https://shop.example/b","sizes":["S",38,true],"inStock":true,"weight":1.5,"extra":{"a":{}},
+            "none":null,"Color Name":"red"}]"#,
+    );
+    assert_eq!((product.product.price.as_str(), product.amount), ("12.5 EUR", Some(12.5)));
+    assert_eq!(product.product.image, "https://cdn.example/b.png");
+    let attributes: Vec<_> = product.attributes.iter().map(|(name, text)| format!("{name}={text}")).collect();
+    assert_eq!(attributes, ["color_name=red", "in_stock=true", "sizes=S, 38, true", "weight=1.5"]);
+    let numbers = only(r#"[{"title":"A","price":19.9,"currency":"USD"}]"#);
+    assert_eq!((numbers.product.price.as_str(), numbers.amount), ("19.9 USD", Some(19.9)));
+}
+
+#[test]
+fn a_shop_systems_variants_tell_the_price_and_a_sale_price_stands_before_the_regular_one() {
+    let product = only(r#"{"products":[{"title":"A","variants":[{"price":"9.00"},{"price":"12.00"}]}]}"#);
+    assert_eq!(product.amount, Some(9.0));
+    let sale = only("title,price,sale_price\nA,20 EUR,15 EUR\n");
+    assert_eq!((sale.amount, sale.attributes["regular_price"].as_str()), (Some(15.0), "20 EUR"));
+    assert_eq!(only("title,price,sale_price\nA,20 EUR,0\n").amount, Some(20.0));
+}
+
+#[test]
+fn what_could_run_on_a_visitors_machine_is_dropped() {
+    for address in ["javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:x", "file:///etc/passwd", "https://a\"b"] {
+        let feed = serde_json::json!([{ "title": "A", "link": address, "image": address }]).to_string();
+        let product = only(&feed).product;
+        assert_eq!((product.url.as_str(), product.image.as_str()), ("", ""), "{address}");
+    }
+    let product = only(r#"[{"title":"A <script>alert(1)</script>&lt;img onerror=x&gt; 5 < 6"}]"#).product;
+    assert_eq!(product.title, "A alert(1) 5 < 6");
+}
+
+#[test]
+fn rows_that_are_no_products_are_told_and_the_others_are_kept() {
+    let (products, rejected) = read("title,price\nA,1\n,2\nB,1,unquoted\nC,3\n").unwrap();
+    assert_eq!(products.len(), 2);
+    let told: Vec<_> = rejected.first.iter().map(|row| (row.row, row.reason.as_str())).collect();
+    assert_eq!(told, [(3, "it has no title"), (4, "it has 3 fields, and the head 2")]);
+    let (products, rejected) =
+        read(r#"[{"title":"A"},5,"x",[{"title":"no"}],{"price":1},null,{"title":"B"}]"#).unwrap();
+    assert_eq!((products.len(), rejected.count), (2, 5));
+    assert_eq!(rejected.first[0].row, 2);
+    let (_, rejected) = read_in_pieces(b"title,colour\nA,bl\xe5\nB,red\n", 100, 10).unwrap();
+    assert_eq!(rejected.first[0].reason, "it is not in UTF-8");
+}
+
+#[test]
+fn at_most_so_many_rejected_rows_are_told() {
+    let feed = format!("title,price\nA,1\n{}", ",5\n".repeat(500));
+    let (_, rejected) = read(&feed).unwrap();
+    assert_eq!((rejected.count, rejected.first.len()), (500, REJECTED_ROWS_TOLD));
+}
+
+#[test]
+fn half_a_feed_is_refused_as_a_whole() {
+    for feed in [
+        "title,price\nA,1\n\"B",
+        r#"[{"title":"A"},{"title":"B""#,
+        r#"[{"title":"A"}"#,
+        r#"{"products":[{"title":"A"}]"#,
+    ] {
+        assert!(matches!(read(feed), Err(FeedError::BrokenOff { .. })), "{feed}");
+    }
+}
+
+#[test]
+fn what_is_no_feed_of_products_is_refused_with_a_reason() {
+    assert_eq!(read("").unwrap_err(), FeedError::Empty);
+    assert_eq!(read(" \n\t ").unwrap_err(), FeedError::Empty);
+    assert_eq!(read("[]").unwrap_err(), FeedError::Empty);
+    assert_eq!(read("title,price\n").unwrap_err(), FeedError::Empty);
+    for feed in ["<?xml version=\"1.0\"?><rss/>", "<!doctype html>", "a,b\n1,2\n", "[}]"] {
+        assert!(matches!(read(feed), Err(FeedError::Unreadable(_))), "{feed}");
+    }
+    assert!(matches!(read_in_pieces(b"\xff\xfet\0i\0", 100, 10), Err(FeedError::Unreadable(_))));
+    assert!(matches!(read("[{\"price\":1}]"), Err(FeedError::NoProducts { rows: 1, .. })));
+    let deep = format!("[{}", "{\"a\":[".repeat(100));
+    assert!(matches!(read(&deep), Err(FeedError::Unreadable(_))));
+}
+
+#[test]
+fn a_feed_is_bounded_in_rows_and_in_bytes_a_row() {
+    let feed = format!("title\n{}", "A\n".repeat(11));
+    assert_eq!(read_in_pieces(feed.as_bytes(), 100, 10), Err(FeedError::TooMany { max: 10 }));
+    assert_eq!(read_in_pieces(feed.as_bytes(), 100, 11).unwrap().0.len(), 11);
+    let unclosed = format!("title\n\"{}", "A\n".repeat(ROW_BYTES_MAX));
+    assert!(matches!(read_in_pieces(unclosed.as_bytes(), 4096, 10), Err(FeedError::RowTooLarge { row: 2, .. })));
+    let long = format!("[{{\"title\":\"{}", "A".repeat(ROW_BYTES_MAX));
+    assert!(matches!(read_in_pieces(long.as_bytes(), 4096, 10), Err(FeedError::RowTooLarge { row: 1, .. })));
+}
+
+proptest! {
+    #[test]
+    fn any_bytes_are_read_or_refused_the_same_however_they_are_cut(bytes: Vec<u8>, piece in 1_usize..9) {
+        prop_assert_eq!(read_in_pieces(&bytes, piece, 100), read_in_pieces(&bytes, usize::MAX, 100));
+    }
+
+    #[test]
+    fn any_text_of_json_and_csv_characters_too(text in "[\\[\\]{}\",:; \\\\\n\r a-c1é]{0,60}", piece in 1_usize..9) {
+        let feed = format!("title,b\n{text}");
+        prop_assert_eq!(read_in_pieces(feed.as_bytes(), piece, 100), read_in_pieces(feed.as_bytes(), usize::MAX, 100));
+        prop_assert_eq!(read_in_pieces(text.as_bytes(), piece, 100), read_in_pieces(text.as_bytes(), usize::MAX, 100));
+    }
+}

@@ -1,0 +1,37 @@
+//! Reads a version whole, and products out of its chunks.
+
+use switchboard_schemas::{
+    catalog_product::CatalogProduct,
+    ids::{AgentId, OrgId},
+};
+
+use super::{Kept, Products};
+use crate::store::StoreError;
+
+/// The chunks of a version, in order; none when it went away meanwhile.
+///
+/// # Errors
+/// Those of the store.
+pub async fn read_chunks(
+    products: &dyn Products,
+    (org, agent): (&OrgId, &AgentId),
+    kept: &Kept,
+) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
+    let mut chunks = Vec::new();
+    for number in 0..kept.chunks {
+        match products.chunk(org, agent, &kept.version, number).await? {
+            Some(body) => chunks.push(body),
+            None => return Ok(None),
+        }
+    }
+    Ok(Some(chunks))
+}
+
+/// The products of a chunk, in order.
+///
+/// # Errors
+/// [`StoreError::Malformed`] when it is damaged.
+pub fn products_of(chunk: &[u8]) -> impl Iterator<Item = Result<CatalogProduct, StoreError>> {
+    let lines = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
+    lines.map(|line| serde_json::from_slice(line).map_err(|error| StoreError::Malformed(error.to_string())))
+}

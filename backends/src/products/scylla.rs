@@ -1,0 +1,240 @@
+//! The products of the production twin. What is current is one cell, so that a publish is one write; chunks of a version
+//! are a partition, bounded by what an agent may have.
+//!
+//! The cell's timestamp is greater than that of what it replaces, and a removal writes an empty text, for the reasons
+//! given in [`crate::catalog::scylla`].
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use bytes::Bytes;
+use scylla::statement::prepared::PreparedStatement;
+use serde::de::DeserializeOwned;
+use switchboard_schemas::{
+    ids::{AgentId, OrgId},
+    time::Timestamp,
+};
+use tokio::sync::OnceCell;
+
+use super::{Kept, Products, ProductsStatus, ProductsVersion, Refresh, WRITING_MAX};
+use crate::{
+    scylla_link::ScyllaLink,
+    store::{
+        StoreError,
+        rows::{decode, encode},
+    },
+};
+
+const STATUS: &str = "SELECT kept, writetime(kept), refresh, writetime(refresh), asked_at, writetime(asked_at)
+    FROM switchboard.products WHERE org_id = ? AND agent_id = ?";
+const PUT_KEPT: &str = "INSERT INTO switchboard.products (org_id, agent_id, kept) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_REFRESH: &str =
+    "INSERT INTO switchboard.products (org_id, agent_id, refresh) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_ASKED: &str =
+    "INSERT INTO switchboard.products (org_id, agent_id, asked_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const BEGIN: &str = "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)";
+const VERSIONS: &str = "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?";
+const FORGET: &str = "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?";
+const PUT_CHUNK: &str =
+    "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)";
+const CHUNK: &str =
+    "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
+const DISCARD: &str = "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?";
+/// The text of what was removed.
+const REMOVED: &str = "";
+/// The moment of what was removed.
+const NEVER: i64 = 0;
+
+/// Products in a cluster.
+pub struct ScyllaProducts {
+    link: Arc<ScyllaLink>,
+    prepared: OnceCell<Prepared>,
+}
+
+struct Prepared {
+    status: PreparedStatement,
+    put_kept: PreparedStatement,
+    put_refresh: PreparedStatement,
+    put_asked: PreparedStatement,
+    begin: PreparedStatement,
+    versions: PreparedStatement,
+    forget: PreparedStatement,
+    put_chunk: PreparedStatement,
+    chunk: PreparedStatement,
+    discard: PreparedStatement,
+}
+
+/// The row of [`STATUS`]: three cells, each with its timestamp.
+type StatusRow = (Option<String>, Option<i64>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+
+/// What a row says, and above which timestamps the next writes must be.
+#[derive(Default)]
+struct Current {
+    status: ProductsStatus,
+    kept_at: i64,
+    refresh_at: i64,
+    asked_at: i64,
+}
+
+impl ScyllaProducts {
+    /// Products on this link; the cluster need not be there yet.
+    pub fn connect(link: Arc<ScyllaLink>) -> Self {
+        Self { link, prepared: OnceCell::new() }
+    }
+
+    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    async fn current(&self, org: &OrgId, agent: &AgentId) -> Result<Current, StoreError> {
+        let statement = &self.prepared().await?.status;
+        let rows = self.link.rows::<StatusRow>(statement, (org.as_str(), agent.as_str())).await?;
+        let Some((kept, kept_at, refresh, refresh_at, asked, asked_at)) = rows.into_iter().next() else {
+            return Ok(Current::default());
+        };
+        let asked = asked.filter(|moment| *moment != NEVER);
+        let status =
+            ProductsStatus { kept: read(kept)?, refresh: read(refresh)?, asked_at: asked.map(Timestamp::from_micros) };
+        let at = Option::unwrap_or_default;
+        Ok(Current { status, kept_at: at(kept_at), refresh_at: at(refresh_at), asked_at: at(asked_at) })
+    }
+
+    /// Removes `replaced` and what nobody can be writing any more, but for `current`.
+    async fn sweep(
+        &self,
+        (org, agent): (&OrgId, &AgentId),
+        current: Option<&ProductsVersion>,
+        replaced: Option<&ProductsVersion>,
+    ) -> Result<(), StoreError> {
+        let now = Timestamp::now();
+        let statement = &self.prepared().await?.versions;
+        for (version,) in self.link.rows::<(String,)>(statement, (org.as_str(), agent.as_str())).await? {
+            let version = ProductsVersion::from_kept(version);
+            let left_behind = Some(&version) == replaced || version.is_older_than(WRITING_MAX, now);
+            if left_behind && Some(&version) != current {
+                self.discard(org, agent, &version).await?;
+            }
+        }
+        Ok(())
+    }
+
+    /// Tells of a failure to tidy up, which undoes nothing: the next publish tries again.
+    async fn sweep_or_warn(
+        &self,
+        place: (&OrgId, &AgentId),
+        current: Option<&ProductsVersion>,
+        replaced: Option<&ProductsVersion>,
+    ) {
+        if let Err(error) = self.sweep(place, current, replaced).await {
+            tracing::warn!(%error, "products that were replaced are left behind");
+        }
+    }
+}
+
+#[async_trait]
+impl Products for ScyllaProducts {
+    async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
+        Ok(self.current(org, agent).await?.status)
+    }
+
+    async fn begin(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
+        self.link.write(&self.prepared().await?.begin, (org.as_str(), agent.as_str(), version.as_str())).await
+    }
+
+    async fn put_chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+        body: Bytes,
+    ) -> Result<(), StoreError> {
+        let values = (org.as_str(), agent.as_str(), version.as_str(), i64::from(number), body.as_ref());
+        self.link.write(&self.prepared().await?.put_chunk, values).await
+    }
+
+    async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError> {
+        let current = self.current(org, agent).await?;
+        let values = (org.as_str(), agent.as_str(), encode(kept)?, later_than(current.kept_at));
+        self.link.write(&self.prepared().await?.put_kept, values).await?;
+        let replaced = current.status.kept.map(|kept| kept.version);
+        self.sweep_or_warn((org, agent), Some(&kept.version), replaced.as_ref()).await;
+        Ok(())
+    }
+
+    async fn chunk(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+        number: u32,
+    ) -> Result<Option<Vec<u8>>, StoreError> {
+        let values = (org.as_str(), agent.as_str(), version.as_str(), i64::from(number));
+        let rows = self.link.rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values).await?;
+        Ok(rows.into_iter().next().map(|(body,)| body))
+    }
+
+    async fn discard(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
+        let prepared = self.prepared().await?;
+        let values = (org.as_str(), agent.as_str(), version.as_str());
+        self.link.write(&prepared.discard, values).await?;
+        self.link.write(&prepared.forget, values).await
+    }
+
+    async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
+        let (prepared, current) = (self.prepared().await?, self.current(org, agent).await?);
+        let place = (org.as_str(), agent.as_str());
+        let write = |statement, cell: &'static str, stamp| {
+            self.link.write(statement, (place.0, place.1, cell, later_than(stamp)))
+        };
+        write(&prepared.put_kept, REMOVED, current.kept_at).await?;
+        write(&prepared.put_refresh, REMOVED, current.refresh_at).await?;
+        let never = (place.0, place.1, NEVER, later_than(current.asked_at));
+        self.link.write(&prepared.put_asked, never).await?;
+        let removed = current.status.kept.map(|kept| kept.version);
+        self.sweep_or_warn((org, agent), None, removed.as_ref()).await;
+        Ok(())
+    }
+
+    async fn note_refresh(&self, org: &OrgId, agent: &AgentId, refresh: &Refresh) -> Result<(), StoreError> {
+        let current = self.current(org, agent).await?;
+        let values = (org.as_str(), agent.as_str(), encode(refresh)?, later_than(current.refresh_at));
+        self.link.write(&self.prepared().await?.put_refresh, values).await
+    }
+
+    async fn ask_refresh(&self, org: &OrgId, agent: &AgentId, at: Timestamp) -> Result<(), StoreError> {
+        let current = self.current(org, agent).await?;
+        let values = (org.as_str(), agent.as_str(), at.micros(), later_than(current.asked_at));
+        self.link.write(&self.prepared().await?.put_asked, values).await
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        let values = ("check", "check");
+        self.link.rows::<StatusRow>(&self.prepared().await?.status, values).await.map(|_| ())
+    }
+}
+
+impl Prepared {
+    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            status: link.prepare_read(STATUS).await?,
+            put_kept: link.prepare_write(PUT_KEPT).await?,
+            put_refresh: link.prepare_write(PUT_REFRESH).await?,
+            put_asked: link.prepare_write(PUT_ASKED).await?,
+            begin: link.prepare_write(BEGIN).await?,
+            versions: link.prepare_read(VERSIONS).await?,
+            forget: link.prepare_write(FORGET).await?,
+            put_chunk: link.prepare_write(PUT_CHUNK).await?,
+            chunk: link.prepare_read(CHUNK).await?,
+            discard: link.prepare_write(DISCARD).await?,
+        })
+    }
+}
+
+fn later_than(stamp: i64) -> i64 {
+    Timestamp::now().micros().max(stamp + 1)
+}
+
+fn read<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>, StoreError> {
+    body.filter(|body| body != REMOVED).map(|body| decode(&body)).transpose()
+}

@@ -1,0 +1,148 @@
+//! Uploads of products over fakes: what is taken, what is refused, and that a refused upload changes nothing.
+
+use std::io;
+
+use axum::body::Body;
+use bytes::Bytes;
+use futures::stream;
+use serde_json::{Value, json};
+use switchboard_backends::products::config::ProductsConfig;
+
+use crate::{
+    IngressConfig,
+    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id},
+};
+
+const CSV: &str = "title,price\nTea,5\nCup,7\n";
+
+fn path() -> String {
+    format!("/api/admin/organizations/{}/agents/{}/products", org_id(), agent_id())
+}
+
+async fn send(world: &World, method: &str, path: &str, media_type: &str, body: impl Into<Body>) -> Answer {
+    let bearer = format!("Bearer {ADMIN_TOKEN}");
+    world.send_with(method, path, &[("authorization", &bearer), ("content-type", media_type)], body).await
+}
+
+async fn upload(world: &World, body: impl Into<Body>) -> Answer {
+    send(world, "PUT", &path(), "text/csv", body).await
+}
+
+async fn kept(world: &World) -> Value {
+    let answer = send(world, "GET", &path(), "", "").await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    answer.json()["kept"].clone()
+}
+
+fn pieces(pieces: Vec<io::Result<&'static str>>) -> Body {
+    Body::from_stream(stream::iter(pieces.into_iter().map(|piece| piece.map(Bytes::from))))
+}
+
+async fn world_with(products: ProductsConfig) -> World {
+    World::with(IngressConfig { products, ..IngressConfig::default() }).await
+}
+
+#[tokio::test]
+async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
+    let world = World::new().await;
+    assert_eq!(kept(&world).await, Value::Null);
+    let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
+    assert_eq!(answer.status, 200, "{}", answer.text);
+    let told = answer.json();
+    assert_eq!((&told["count"], &told["rejected"]["count"]), (&json!(2), &json!(1)));
+    assert_eq!(told["rejected"]["first"], json!([{ "row": 3, "reason": "it has no title" }]));
+    assert_eq!(told["source"], json!({ "kind": "upload" }));
+    assert_eq!(kept(&world).await, told);
+    let json = r#"{"products":[{"title":"Pot"}]}"#;
+    assert_eq!(send(&world, "PUT", &path(), "application/json", json).await.json()["count"], 1);
+    assert_eq!(kept(&world).await["count"], 1);
+    assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
+    assert_eq!(kept(&world).await, Value::Null);
+}
+
+#[tokio::test]
+async fn where_a_piece_of_an_upload_ends_does_not_matter() {
+    let world = World::new().await;
+    let body = pieces(CSV.split_inclusive(|_: char| true).map(Ok).collect());
+    assert_eq!(upload(&world, body).await.json()["count"], 2);
+}
+
+#[tokio::test]
+async fn a_refused_upload_leaves_the_products_as_they_were() {
+    let bounds = ProductsConfig { bytes_max: 60, products_max: 3, ..ProductsConfig::default() };
+    let world = world_with(bounds).await;
+    assert_eq!(upload(&world, CSV).await.status, 200);
+    let before = kept(&world).await;
+    let too_many = "title\nA\nB\nC\nD\n";
+    let too_long = "title\nAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA\n";
+    for (body, status, code) in [
+        (Body::from(""), 400, "INVALID_REQUEST_DATA"),
+        (Body::from("title\n"), 400, "INVALID_REQUEST_DATA"),
+        (Body::from("price\n5\n"), 400, "INVALID_REQUEST_DATA"),
+        (Body::from("title\n\"A"), 400, "INVALID_REQUEST_DATA"),
+        (Body::from("title,b\n,1\n"), 400, "INVALID_REQUEST_DATA"),
+        (pieces(vec![Ok("title\nA\n"), Err(io::Error::other("gone"))]), 400, "INVALID_REQUEST_DATA"),
+        (Body::from(too_many), 413, "PAYLOAD_TOO_LARGE"),
+        (Body::from(too_long), 413, "PAYLOAD_TOO_LARGE"),
+        (pieces(vec![Ok(too_long)]), 413, "PAYLOAD_TOO_LARGE"),
+    ] {
+        assert_eq!(upload(&world, body).await.problem(), (status, code.to_owned()));
+        assert_eq!(kept(&world).await, before);
+    }
+    for media_type in ["application/xml", "multipart/form-data", "text/html"] {
+        let answer = send(&world, "PUT", &path(), media_type, CSV).await;
+        assert_eq!(answer.problem(), (415, "UNSUPPORTED_MEDIA_TYPE".to_owned()), "{media_type}");
+    }
+    assert_eq!(kept(&world).await, before);
+}
+
+#[tokio::test]
+async fn an_upload_that_does_not_end_is_given_up() {
+    let world = world_with(ProductsConfig { upload_timeout_ms: 50, ..ProductsConfig::default() }).await;
+    let endless = Body::from_stream(stream::pending::<io::Result<Bytes>>());
+    assert_eq!(upload(&world, endless).await.status, 408);
+    assert_eq!(kept(&world).await, Value::Null);
+}
+
+#[tokio::test]
+async fn products_of_an_agent_with_a_feed_are_changed_by_the_feed_alone() {
+    let world = World::new().await;
+    assert_eq!(upload(&world, CSV).await.status, 200);
+    let refresh = format!("{}/refresh", path());
+    assert_eq!(send(&world, "POST", &refresh, "", "").await.problem().0, 409);
+    let feed = json!({ "url": "https://shop.example/feed.csv" });
+    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
+    for method in ["PUT", "DELETE"] {
+        assert_eq!(send(&world, method, &path(), "text/csv", CSV).await.problem(), (409, "CONFLICT".to_owned()));
+    }
+    let asked = send(&world, "POST", &refresh, "", "").await;
+    assert_eq!(asked.status, 202, "{}", asked.text);
+    assert_eq!(asked.json()["feed"]["url"], "https://shop.example/feed.csv");
+    assert_eq!(asked.json()["feed"]["everyMinutes"], 60);
+    assert_eq!(kept(&world).await["count"], 2);
+}
+
+#[tokio::test]
+async fn only_administrators_reach_products_and_only_of_agents_that_are_there() {
+    let world = World::new().await;
+    for method in ["GET", "PUT", "DELETE"] {
+        assert_eq!(world.send_with(method, &path(), &[], CSV).await.problem(), (401, "MISSING_API_KEY".into()));
+        assert_eq!(world.send(method, &path(), CSV).await.problem(), (401, "INVALID_API_KEY".into()));
+        for unknown in [path().replace(org_id().as_str(), "org_x"), path().replace(agent_id().as_str(), "agt_x")] {
+            let answer = send(&world, method, &unknown, "text/csv", CSV).await;
+            assert_eq!(answer.problem(), (404, "NOT_FOUND".to_owned()), "{unknown}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn an_agent_that_is_made_again_does_not_find_the_products_of_the_one_before_it() {
+    let world = World::new().await;
+    assert_eq!(upload(&world, CSV).await.status, 200);
+    let agent = format!("/api/admin/organizations/{}/agents/{}", org_id(), agent_id());
+    assert_eq!(send(&world, "DELETE", &agent, "", "").await.status, 204);
+    let agents = format!("/api/admin/organizations/{}/agents", org_id());
+    let again = r#"{"slug":"shop","name":"Shop"}"#;
+    assert_eq!(send(&world, "POST", &agents, "application/json", again).await.status, 201);
+    assert_eq!(kept(&world).await, Value::Null);
+}

@@ -1,0 +1,109 @@
+//! The number in a price as shops write it: `19.99 EUR`, `€ 1.299,00`, `CHF 1'299.–`, `from $5`.
+
+/// Longest run of digits and separators that is read as one number.
+const NUMBER_CHARS_MAX: usize = 24;
+/// Digits of a group of thousands.
+const GROUP_DIGITS: usize = 3;
+
+/// The first number in `text`; none when there is none, or none that a shop could ask.
+pub fn amount(text: &str) -> Option<f64> {
+    let begin = text.find(|character: char| character.is_ascii_digit())?;
+    if text[..begin].trim_end().ends_with(['-', '−']) {
+        return None;
+    }
+    let number = number_at(&text[begin..]);
+    let amount = canonical(&number).parse::<f64>().ok()?;
+    amount.is_finite().then_some(amount)
+}
+
+/// Digits with the separators between them; a space separates only groups of thousands.
+fn number_at(text: &str) -> String {
+    let characters: Vec<char> = text.chars().take(NUMBER_CHARS_MAX).collect();
+    let mut number = String::new();
+    for (index, character) in characters.iter().enumerate() {
+        let digits_follow = |count: usize| {
+            let following = characters[index + 1..].iter().take_while(|character| character.is_ascii_digit()).count();
+            following >= 1 && (count == 0 || following == count)
+        };
+        match character {
+            '0'..='9' => number.push(*character),
+            '.' | ',' if digits_follow(0) => number.push(*character),
+            '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}' if digits_follow(GROUP_DIGITS) => {}
+            _ => break,
+        }
+    }
+    number
+}
+
+/// The number with a point before its decimals and no other separator.
+fn canonical(number: &str) -> String {
+    let points = number.matches('.').count();
+    let commas = number.matches(',').count();
+    let decimal = match (number.rfind('.'), number.rfind(',')) {
+        (Some(point), Some(comma)) => Some(point.max(comma)),
+        (Some(only), None) | (None, Some(only)) if points + commas == 1 && !is_group(number, only) => Some(only),
+        _ => None,
+    };
+    let kept = number.char_indices().filter_map(|(index, character)| match character {
+        '.' | ',' if Some(index) == decimal => Some('.'),
+        '.' | ',' => None,
+        digit => Some(digit),
+    });
+    kept.collect()
+}
+
+/// Whether the one separator at `index` stands before thousands: `1.299` is far more often that than three decimals.
+fn is_group(number: &str, index: usize) -> bool {
+    number.len() - index - 1 == GROUP_DIGITS && !number.starts_with('0') && index <= GROUP_DIGITS
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    #[test]
+    fn prices_of_many_countries_are_read_as_the_numbers_they_mean() {
+        for (text, expected) in [
+            ("19.99 EUR", 19.99),
+            ("EUR 19,99", 19.99),
+            ("€1.299,00", 1299.0),
+            ("1,299.00 USD", 1299.0),
+            ("1 299,00 kr", 1299.0),
+            ("1\u{202f}299,5 €", 1299.5),
+            ("CHF 1'299.–", 1299.0),
+            ("$9", 9.0),
+            ("from $5", 5.0),
+            ("¥1,299", 1299.0),
+            ("1.299", 1299.0),
+            ("0.999", 0.999),
+            ("12.345.678", 12_345_678.0),
+            ("10 - 20 EUR", 10.0),
+            ("1999.95", 1999.95),
+            ("2 for 5", 2.0),
+        ] {
+            assert_eq!(amount(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn what_tells_no_price_has_none() {
+        for text in ["", "on request", "-5 EUR", "EUR", "٥"] {
+            assert_eq!(amount(text), None, "{text}");
+        }
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_has_a_finite_price_or_none(text: String) {
+            prop_assert!(amount(&text).is_none_or(f64::is_finite));
+        }
+
+        #[test]
+        fn a_number_with_two_decimals_is_read_back(cents in 0_u32..100_000_000) {
+            let text = format!("{}.{:02}", cents / 100, cents % 100);
+            prop_assert_eq!(amount(&text), Some(text.parse().unwrap()));
+        }
+    }
+}

@@ -1,0 +1,215 @@
+//! Products of an agent: uploads and feeds, seen the same at every ingress, and by nobody else.
+
+use std::{
+    io::{BufRead, BufReader, Write},
+    net::TcpListener,
+    sync::{
+        Arc, Mutex,
+        atomic::{AtomicUsize, Ordering},
+    },
+    thread,
+};
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, SharedService, TestService, eventually,
+};
+
+const CSV: &str = "title;price;image_link;colour\n\"Tea; green\";5,00 €;https://cdn.example/tea.jpg;green\n\
+    Cup;7,50 €;;white\n;9;;\n";
+
+/// The path of the products of this organization's shop.
+fn products_of(organization: &Organization) -> String {
+    format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop())
+}
+
+async fn upload(admin: &Client, path: &str, media_type: &str, body: &str) -> (u16, Value) {
+    let request = admin.request(Method::PUT, path).header("content-type", media_type).body(body.to_owned());
+    let response = request.send().await.unwrap();
+    (response.status().as_u16(), response.json().await.unwrap())
+}
+
+async fn shop(service: &TestService) -> Organization {
+    OrganizationDocument::new().agent("shop", json!({})).apply(service).await
+}
+
+#[tokio::test]
+async fn an_upload_is_told_row_by_row_and_seen_at_every_ingress() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let path = products_of(&organization);
+    let (status, told) = upload(&service.admin(), &path, "text/csv", CSV).await;
+    assert_eq!((status, &told["count"], &told["rejected"]["count"]), (200, &json!(2), &json!(1)), "{told}");
+    assert_eq!(told["rejected"]["first"][0], json!({"row": 4, "reason": "it has no title"}));
+    for url in service.admin_urls() {
+        let shown = Client::new(&url).with_key(ADMIN_TOKEN).get(&path).await.json();
+        assert_eq!(shown["kept"], told);
+    }
+}
+
+#[tokio::test]
+async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let (admin, path) = (service.admin(), products_of(&organization));
+    let many: String = (0..20_000).map(|number| format!("Product {number},{number}.95 EUR\n")).collect();
+    let (status, first) = upload(&admin, &path, "text/csv", &format!("name,price\n{many}")).await;
+    assert_eq!((status, &first["count"]), (200, &json!(20_000)), "{first}");
+    for (media_type, body, status) in [
+        ("text/csv", "title\n\"broken", 400),
+        ("application/json", "[{\"title\":\"broken\"}", 400),
+        ("text/csv", "", 400),
+        ("text/csv", "<rss/>", 400),
+        ("application/xml", "<rss/>", 415),
+    ] {
+        let (told, problem) = upload(&admin, &path, media_type, body).await;
+        assert_eq!(told, status, "{problem}");
+        assert_eq!(admin.get(&path).await.json()["kept"], first);
+    }
+    let (status, second) = upload(&admin, &path, "application/json", r#"[{"title":"Tea","price":5}]"#).await;
+    assert_eq!((status, &second["count"]), (200, &json!(1)));
+    assert_eq!(admin.get(&path).await.json()["kept"], second);
+    assert_eq!(admin.delete(&path).await.status, 204);
+    assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
+}
+
+#[tokio::test]
+async fn products_belong_to_one_organization_and_go_with_their_agent() {
+    let service = SharedService::get().await;
+    let (ours, theirs) = (shop(&service).await, shop(&service).await);
+    let (admin, path) = (service.admin(), products_of(&ours));
+    upload(&admin, &path, "text/csv", "title\ncanary-product\n").await;
+    let across = path.replace(&ours.id, &theirs.id);
+    admin.get(&across).await.assert_problem(404, Some("NOT_FOUND"));
+    assert_eq!(upload(&admin, &across, "text/csv", CSV).await.0, 404);
+    admin.delete(&across).await.assert_problem(404, Some("NOT_FOUND"));
+    assert_eq!(admin.get(&products_of(&theirs)).await.json()["kept"], Value::Null);
+    assert_eq!(admin.get(&path).await.json()["kept"]["count"], 1);
+    ours.client().get(&path).await.assert_problem(401, Some("INVALID_API_KEY"));
+    assert_eq!(admin.delete(path.strip_suffix("/products").unwrap()).await.status, 204);
+    let again = admin.post("/api/admin/apply", &ours.document).await;
+    assert_eq!(again.status, 200, "{}", again.text);
+    assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
+}
+
+/// A server of one feed, which says what a test wants.
+struct FeedServer {
+    port: u16,
+    asked: Arc<AtomicUsize>,
+    unchanged: Arc<AtomicUsize>,
+    answer: Arc<Mutex<(u16, String)>>,
+}
+
+impl FeedServer {
+    fn start() -> Self {
+        let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+        let server = Self {
+            port: listener.local_addr().unwrap().port(),
+            asked: Arc::default(),
+            unchanged: Arc::default(),
+            answer: Arc::new(Mutex::new((200, "title,price\nTea,5 EUR\n".into()))),
+        };
+        let (asked, unchanged, answer) =
+            (Arc::clone(&server.asked), Arc::clone(&server.unchanged), Arc::clone(&server.answer));
+        thread::spawn(move || {
+            for connection in listener.incoming().flatten() {
+                asked.fetch_add(1, Ordering::SeqCst);
+                let (status, body) = answer.lock().unwrap().clone();
+                let etag = format!("\"{}\"", body.len());
+                let mut lines = BufReader::new(&connection).lines().map_while(Result::ok);
+                let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
+                let knows = head.iter().any(|line| line.to_ascii_lowercase() == format!("if-none-match: {etag}"));
+                unchanged.fetch_add(usize::from(knows), Ordering::SeqCst);
+                let (status, body) = if knows && status == 200 { (304, String::new()) } else { (status, body) };
+                let length = body.len();
+                let _ = (&connection).write_all(
+                    format!(
+                        "HTTP/1.1 {status} X\r\netag: {etag}\r\ncontent-length: {length}\r\nconnection: close\r\n\r\n{body}"
+                    )
+                    .as_bytes(),
+                );
+            }
+        });
+        server
+    }
+
+    fn says(&self, status: u16, body: &str) {
+        *self.answer.lock().unwrap() = (status, body.to_owned());
+    }
+
+    fn asked(&self) -> usize {
+        self.asked.load(Ordering::SeqCst)
+    }
+}
+
+async fn with_feed(service: &TestService, url: &str) -> Organization {
+    let feed = json!({"enabled": true, "feed": {"url": url, "everyMinutes": 60}});
+    OrganizationDocument::new().agent("shop", json!({"ecommerce": feed})).apply(service).await
+}
+
+#[tokio::test]
+async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
+        ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
+    ])
+    .await;
+    let server = FeedServer::start();
+    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port)).await;
+    let (admin, path) = (service.admin(), products_of(&organization));
+    let status = async |what: &str, expected: &dyn Fn(&Value) -> bool| {
+        eventually(what, PATIENCE, async || Some(admin.get(&path).await.json()).filter(expected)).await
+    };
+    let first = status("the feed is fetched", &|shown| shown["kept"]["count"] == 1).await;
+    assert_eq!(first["kept"]["source"]["kind"], "feed");
+    assert_eq!(first["feed"]["error"], Value::Null);
+    assert_eq!(upload(&admin, &path, "text/csv", CSV).await.0, 409);
+
+    let refresh = async || {
+        let asked = server.asked();
+        assert_eq!(admin.post(&format!("{path}/refresh"), &json!({})).await.status, 202);
+        eventually("the feed is fetched again", PATIENCE, async || (server.asked() > asked).then_some(())).await;
+    };
+    refresh().await;
+    eventually("an unchanged feed is not sent", PATIENCE, async || {
+        (server.unchanged.load(Ordering::SeqCst) == 1).then_some(())
+    })
+    .await;
+    server.says(500, "");
+    refresh().await;
+    let failed = status("the failure is told", &|shown| shown["feed"]["error"] != Value::Null).await;
+    assert!(failed["feed"]["error"].as_str().unwrap().contains("500"), "{failed}");
+    assert_eq!(failed["kept"], first["kept"]);
+    server.says(200, "title,price\nTea,5 EUR\nCup,7 EUR\n");
+    refresh().await;
+    let third = status("the new products are there", &|shown| shown["kept"]["count"] == 2).await;
+    assert_eq!(third["feed"]["error"], Value::Null);
+    assert_ne!(third["kept"]["version"], first["kept"]["version"]);
+}
+
+#[tokio::test]
+async fn a_feed_leads_nowhere_inside() {
+    let service = TestService::start_with(&[("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200")]).await;
+    let server = FeedServer::start();
+    let port = server.port;
+    for (url, reason) in [
+        (format!("http://127.0.0.1:{port}/feed.csv"), "not public"),
+        (format!("http://localhost:{port}/feed.csv"), "only https"),
+        (format!("https://2130706433:{port}/feed.csv"), "not public"),
+        ("https://localhost/feed.csv".to_owned(), "not public"),
+        ("https://169.254.169.254/latest/meta-data".to_owned(), "not public"),
+        ("https://[::ffff:127.0.0.1]/feed.csv".to_owned(), "not public"),
+    ] {
+        let organization = with_feed(&service, &url).await;
+        let (admin, path) = (service.admin(), products_of(&organization));
+        let error = eventually("the refusal is told", PATIENCE, async || {
+            admin.get(&path).await.json()["feed"]["error"].as_str().map(str::to_owned)
+        })
+        .await;
+        assert!(error.contains(reason), "{url}: {error}");
+        assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
+    }
+    assert_eq!(server.asked(), 0);
+}

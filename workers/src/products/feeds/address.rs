@@ -1,0 +1,250 @@
+//! Where a feed may be fetched from. An administrator of one shop chooses the address; what stands behind it must be the
+//! public web and nothing that only this machine can reach.
+
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
+
+use reqwest::Url;
+use switchboard_schemas::network::Network;
+
+const HTTPS_PORT: u16 = 443;
+
+/// Networks of IPv4 that are not the public internet: first address and number of leading bits.
+const SPECIAL_V4: [(Ipv4Addr, u32); 15] = [
+    (Ipv4Addr::new(0, 0, 0, 0), 8),
+    (Ipv4Addr::new(10, 0, 0, 0), 8),
+    (Ipv4Addr::new(100, 64, 0, 0), 10),
+    (Ipv4Addr::new(127, 0, 0, 0), 8),
+    (Ipv4Addr::new(169, 254, 0, 0), 16),
+    (Ipv4Addr::new(172, 16, 0, 0), 12),
+    (Ipv4Addr::new(192, 0, 0, 0), 24),
+    (Ipv4Addr::new(192, 0, 2, 0), 24),
+    (Ipv4Addr::new(192, 88, 99, 0), 24),
+    (Ipv4Addr::new(192, 168, 0, 0), 16),
+    (Ipv4Addr::new(198, 18, 0, 0), 15),
+    (Ipv4Addr::new(198, 51, 100, 0), 24),
+    (Ipv4Addr::new(203, 0, 113, 0), 24),
+    (Ipv4Addr::new(224, 0, 0, 0), 4),
+    (Ipv4Addr::new(240, 0, 0, 0), 4),
+];
+/// The part of IPv6 that is given out to the public internet; everything else is special, IPv4 in any disguise included.
+const GLOBAL_V6: (Ipv6Addr, u32) = (Ipv6Addr::new(0x2000, 0, 0, 0, 0, 0, 0, 0), 3);
+/// Networks inside it that lead elsewhere: tunnels that end at an IPv4 address, protocols, and examples.
+const SPECIAL_V6: [(Ipv6Addr, u32); 4] = [
+    (Ipv6Addr::new(0x2001, 0, 0, 0, 0, 0, 0, 0), 23),
+    (Ipv6Addr::new(0x2001, 0xdb8, 0, 0, 0, 0, 0, 0), 32),
+    (Ipv6Addr::new(0x2002, 0, 0, 0, 0, 0, 0, 0), 16),
+    (Ipv6Addr::new(0x3fff, 0, 0, 0, 0, 0, 0, 0), 20),
+];
+
+/// Which addresses a URL may lead to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+pub(super) enum Reach {
+    /// Public ones, and those that the operator allows.
+    Public,
+    /// Only those that the operator allows: it is not https on its usual port.
+    Allowed,
+}
+
+/// Why a URL is not fetched.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+pub(super) enum Refused {
+    #[error("the address is not a URL")]
+    Malformed,
+    #[error("only https is fetched")]
+    Scheme,
+    #[error("the address holds a user or a password")]
+    Credentials,
+    #[error("the address leads to a network that is not public")]
+    Network,
+}
+
+/// Reads a URL and says where it may lead. A host that is an address is judged here, because no resolver will see it.
+pub(super) fn check_url(text: &str, allowed: &[Network]) -> Result<(Url, Reach), Refused> {
+    let url = Url::parse(text).map_err(|_| Refused::Malformed)?;
+    if !matches!(url.scheme(), "https" | "http") {
+        return Err(Refused::Scheme);
+    }
+    if !url.username().is_empty() || url.password().is_some() {
+        return Err(Refused::Credentials);
+    }
+    let usual = url.scheme() == "https" && url.port_or_known_default() == Some(HTTPS_PORT);
+    let reach = if usual { Reach::Public } else { Reach::Allowed };
+    let literal = literal(&url)?;
+    match literal {
+        Some(address) if !may_reach(address, reach, allowed) => Err(Refused::Network),
+        None if reach == Reach::Allowed && allowed.is_empty() => {
+            Err(if url.scheme() == "http" { Refused::Scheme } else { Refused::Network })
+        }
+        _ => Ok((url, reach)),
+    }
+}
+
+/// Whether a connection to `address` may be made.
+pub(super) fn may_reach(address: IpAddr, reach: Reach, allowed: &[Network]) -> bool {
+    allowed.iter().any(|network| network.contains(address)) || (reach == Reach::Public && is_public(address))
+}
+
+fn is_public(address: IpAddr) -> bool {
+    match address {
+        IpAddr::V4(address) => !SPECIAL_V4.iter().any(|(network, bits)| {
+            let mask = u32::MAX << (32 - bits);
+            address.to_bits() & mask == network.to_bits()
+        }),
+        IpAddr::V6(address) => is_in_v6(address, GLOBAL_V6) && !SPECIAL_V6.iter().any(|net| is_in_v6(address, *net)),
+    }
+}
+
+fn is_in_v6(address: Ipv6Addr, (network, bits): (Ipv6Addr, u32)) -> bool {
+    let mask = u128::MAX << (128 - bits);
+    address.to_bits() & mask == network.to_bits()
+}
+
+/// The host as an address. The URL's reader has turned all spellings of one (octal, hexadecimal, one number) into the
+/// usual one.
+fn literal(url: &Url) -> Result<Option<IpAddr>, Refused> {
+    let host = url.host_str().filter(|host| !host.is_empty()).ok_or(Refused::Malformed)?;
+    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    // A resolver would take `127.0.0.1.` for the address too.
+    let bare = bare.strip_suffix('.').unwrap_or(bare);
+    Ok(bare.parse().ok())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn outcome(url: &str) -> Result<Reach, Refused> {
+        check_url(url, &[]).map(|(_, reach)| reach)
+    }
+
+    #[test]
+    fn every_spelling_of_an_inner_address_is_refused() {
+        let hosts = [
+            "127.0.0.1",
+            "127.1",
+            "127.0.1",
+            "2130706433",
+            "0x7f000001",
+            "0x7f.1",
+            "0177.0.0.1",
+            "017700000001",
+            "127.0.0.1.",
+            "１２７.０.０.１",
+            "127。0。0。1",
+            "%31%32%37.0.0.1",
+            "0",
+            "0.0.0.0",
+            "10.0.0.1",
+            "10.255.255.255",
+            "100.64.0.1",
+            "100.127.255.255",
+            "169.254.169.254",
+            "0xa9fea9fe",
+            "2852039166",
+            "0251.0376.0251.0376",
+            "172.16.0.1",
+            "172.31.255.255",
+            "192.0.0.1",
+            "192.0.2.1",
+            "192.88.99.1",
+            "192.168.0.1",
+            "198.18.0.1",
+            "198.19.255.255",
+            "198.51.100.1",
+            "203.0.113.1",
+            "224.0.0.1",
+            "239.255.255.255",
+            "240.0.0.1",
+            "255.255.255.255",
+            "[::]",
+            "[::1]",
+            "[0:0:0:0:0:0:0:1]",
+            "[::ffff:127.0.0.1]",
+            "[::ffff:7f00:1]",
+            "[::ffff:10.0.0.1]",
+            "[::ffff:8.8.8.8]",
+            "[::127.0.0.1]",
+            "[64:ff9b::7f00:1]",
+            "[64:ff9b::a9fe:a9fe]",
+            "[64:ff9b:1::1]",
+            "[100::1]",
+            "[2001::1]",
+            "[2001:2::1]",
+            "[2001:10::1]",
+            "[2001:20::1]",
+            "[2001:db8::1]",
+            "[2002:7f00:1::]",
+            "[3fff::1]",
+            "[5f00::1]",
+            "[fc00::1]",
+            "[fd12:3456::1]",
+            "[fe80::1]",
+            "[fec0::1]",
+            "[ff02::1]",
+        ];
+        for host in hosts {
+            for url in [format!("https://{host}/feed"), format!("https://{host}:443/feed")] {
+                assert_eq!(outcome(&url), Err(Refused::Network), "{url}");
+            }
+            assert!(outcome(&format!("http://{host}/feed")).is_err(), "{host}");
+        }
+    }
+
+    #[test]
+    fn public_addresses_and_names_are_fetched_over_https_on_its_port() {
+        for host in
+            ["8.8.8.8", "134744072", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[2a00:1450::1]", "shop.example"]
+        {
+            assert_eq!(outcome(&format!("https://{host}/feed.csv")), Ok(Reach::Public), "{host}");
+        }
+    }
+
+    #[test]
+    fn other_schemes_ports_and_credentials_are_refused() {
+        for url in [
+            "http://shop.example/feed",
+            "http://8.8.8.8/feed",
+            "https://shop.example:8443/",
+            "https://shop.example:22/",
+            "https://8.8.8.8:6379/",
+            "ftp://shop.example/feed",
+            "file:///etc/passwd",
+            "gopher://shop.example/",
+            "data:text/csv,title",
+            "javascript:alert(1)",
+            "dict://shop.example:11211/",
+            "https://user@shop.example/",
+            "https://user:pass@shop.example/",
+            "https://127.0.0.1@shop.example/",
+            "https://shop.example@127.0.0.1/",
+            "https://",
+            "//shop.example/feed",
+            "shop.example/feed",
+            "",
+            "https://[::1",
+            "https://exa mple/",
+            "https://[fe80::1%25eth0]/",
+            "https://shop.example:99999/",
+            "https://127.0.0.1\\@shop.example/",
+        ] {
+            assert!(outcome(url).is_err(), "{url}: {:?}", outcome(url));
+        }
+    }
+
+    #[test]
+    fn an_operator_allows_networks_of_his_own_and_nothing_beside_them() {
+        let allowed: [Network; 2] = ["10.1.0.0/16".parse().unwrap(), "::1".parse().unwrap()];
+        let outcome = |url: &str| check_url(url, &allowed).map(|(_, reach)| reach);
+        assert_eq!(outcome("http://10.1.2.3:8080/feed"), Ok(Reach::Allowed));
+        assert_eq!(outcome("https://10.1.2.3/feed"), Ok(Reach::Public));
+        assert_eq!(outcome("http://[::1]:8080/feed"), Ok(Reach::Allowed));
+        // The name is judged by what it leads to.
+        assert_eq!(outcome("http://feeds.internal/feed"), Ok(Reach::Allowed));
+        for url in ["http://10.2.0.1/feed", "https://127.0.0.1/feed", "http://8.8.8.8/", "http://[::ffff:10.1.2.3]/"] {
+            assert_eq!(outcome(url), Err(Refused::Network), "{url}");
+        }
+        assert!(may_reach("10.1.0.1".parse().unwrap(), Reach::Allowed, &allowed));
+        assert!(!may_reach("8.8.8.8".parse().unwrap(), Reach::Allowed, &allowed));
+        assert!(may_reach("8.8.8.8".parse().unwrap(), Reach::Public, &allowed));
+    }
+}

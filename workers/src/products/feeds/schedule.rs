@@ -1,0 +1,161 @@
+//! When a feed is due, and who fetches it: each fetch has a name that follows from the one before it, and one process
+//! notes it first.
+
+use std::{
+    hash::{DefaultHasher, Hash, Hasher},
+    time::Duration,
+};
+
+use switchboard_backends::{
+    products::{ProductsStatus, Refresh},
+    relay::{Relay, RelayError},
+};
+use switchboard_schemas::{
+    agent::ProductFeed,
+    ids::{AgentId, RequestId},
+    time::Timestamp,
+};
+
+/// A fetch that failed is tried again after this, or sooner where the feed is fetched more often.
+const RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
+const SECONDS_PER_MINUTE: u64 = 60;
+const SEPARATOR: char = ' ';
+
+/// Since when a feed is due; none when it is not yet.
+pub(super) fn due_since(status: &ProductsStatus, feed: &ProductFeed, now: Timestamp) -> Option<Timestamp> {
+    let Some(last) = last_of(status, feed) else { return Some(Timestamp::default()) };
+    if let Some(asked_at) = status.asked_at.filter(|asked_at| *asked_at > last.attempted_at) {
+        return Some(asked_at);
+    }
+    let every = Duration::from_secs(u64::from(feed.every_minutes) * SECONDS_PER_MINUTE);
+    let pause = if last.error.is_some() { every.min(RETRY_AFTER) } else { every };
+    Some(last.attempted_at.after(pause)).filter(|due| *due <= now)
+}
+
+/// The last fetch of this feed's address.
+pub(super) fn last_of<'a>(status: &'a ProductsStatus, feed: &ProductFeed) -> Option<&'a Refresh> {
+    status.refresh.as_ref().filter(|refresh| refresh.url == feed.url)
+}
+
+/// The fetch that is to be made.
+pub(super) struct Attempt<'a> {
+    pub(super) agent: &'a AgentId,
+    pub(super) feed: &'a ProductFeed,
+    pub(super) status: &'a ProductsStatus,
+    pub(super) due_since: Timestamp,
+    /// Longest that a fetch takes.
+    pub(super) time_max: Duration,
+}
+
+impl Attempt<'_> {
+    /// Whether this process is to make it. A process that noted it and died keeps the others from it for at most twice
+    /// `time_max`.
+    pub(super) async fn is_ours(&self, relay: &dyn Relay, process: &RequestId) -> Result<bool, RelayError> {
+        let now = Timestamp::now();
+        let current = self.slot(now);
+        // Whoever noted the slot before this one at its end may still be at it.
+        for slot in [current.checked_sub(1), Some(current)].into_iter().flatten() {
+            let own = format!("{}{SEPARATOR}{process}", now.micros());
+            let noted = relay.remember(&self.name(slot), &own).await?;
+            if noted != own && (is_recent(&noted, now, self.time_max) || slot == current) {
+                return Ok(false);
+            }
+        }
+        Ok(true)
+    }
+
+    fn slot(&self, now: Timestamp) -> u64 {
+        now.millis_since(self.due_since) / millis(self.time_max * 2).max(1)
+    }
+
+    fn name(&self, slot: u64) -> String {
+        let mut hasher = DefaultHasher::new();
+        self.feed.url.hash(&mut hasher);
+        let last = last_of(self.status, self.feed).map_or(0, |last| last.attempted_at.micros());
+        let asked = self.status.asked_at.map_or(0, Timestamp::micros);
+        format!("product-feed:{}:{:x}:{last}:{asked}:{slot}", self.agent, hasher.finish())
+    }
+}
+
+fn is_recent(noted: &str, now: Timestamp, time_max: Duration) -> bool {
+    let at = noted.split(SEPARATOR).next().and_then(|at| at.parse().ok()).unwrap_or_default();
+    now.millis_since(Timestamp::from_micros(at)) < millis(time_max)
+}
+
+fn millis(duration: Duration) -> u64 {
+    u64::try_from(duration.as_millis()).unwrap_or(u64::MAX)
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_backends::relay::embedded::EmbeddedRelay;
+    use switchboard_schemas::{agent::FeedFormat, ids::OrgId, secret::InstallationSecret};
+
+    use super::*;
+
+    const MINUTE: i64 = 60_000_000;
+
+    fn feed(url: &str) -> ProductFeed {
+        ProductFeed { url: url.into(), every_minutes: 10, format: FeedFormat::Auto }
+    }
+
+    fn fetched(at: i64, error: Option<&str>) -> ProductsStatus {
+        let refresh = Refresh {
+            url: "https://a.example".into(),
+            attempted_at: Timestamp::from_micros(at),
+            succeeded_at: None,
+            error: error.map(Into::into),
+            etag: None,
+            last_modified: None,
+        };
+        ProductsStatus { kept: None, refresh: Some(refresh), asked_at: None }
+    }
+
+    #[test]
+    fn a_feed_is_due_when_it_is_new_old_failed_or_asked_for() {
+        let is_due = |status: &ProductsStatus, url: &str, minutes: i64| {
+            due_since(status, &feed(url), Timestamp::from_micros(minutes * MINUTE)).is_some()
+        };
+        let (fine, failed) = (fetched(100 * MINUTE, None), fetched(100 * MINUTE, Some("away")));
+        let asked = ProductsStatus { asked_at: Some(Timestamp::from_micros(101 * MINUTE)), ..fine.clone() };
+        let asked_before = ProductsStatus { asked_at: Some(Timestamp::from_micros(99 * MINUTE)), ..fine.clone() };
+        for (status, url, minutes, expected) in [
+            (&ProductsStatus::default(), "https://a.example", 101, true),
+            (&fine, "https://a.example", 109, false),
+            (&fine, "https://a.example", 110, true),
+            (&fine, "https://b.example", 101, true),
+            (&failed, "https://a.example", 104, false),
+            (&failed, "https://a.example", 105, true),
+            (&asked, "https://a.example", 101, true),
+            (&asked_before, "https://a.example", 101, false),
+        ] {
+            assert_eq!(is_due(status, url, minutes), expected, "{status:?} {url} {minutes}");
+        }
+    }
+
+    #[tokio::test]
+    async fn one_of_many_processes_makes_an_attempt_and_another_one_after_its_death() {
+        let relay = EmbeddedRelay::open(None).unwrap();
+        let secret = InstallationSecret::from_bytes([1; 32]);
+        let agent = AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), "shop");
+        let (feed, status) = (feed("https://a.example"), ProductsStatus::default());
+        let attempt =
+            |time_max, due_since| Attempt { agent: &agent, feed: &feed, status: &status, due_since, time_max };
+        let long = attempt(Duration::from_secs(60), Timestamp::now());
+        let mut takers = 0;
+        for _ in 0..10 {
+            takers += usize::from(long.is_ours(&relay, &RequestId::random()).await.unwrap());
+        }
+        assert_eq!(takers, 1);
+
+        // One that takes no time has died by the next slot.
+        let relay = EmbeddedRelay::open(None).unwrap();
+        let short = attempt(Duration::from_millis(5), Timestamp::now());
+        assert!(short.is_ours(&relay, &RequestId::random()).await.unwrap());
+        let deadline = std::time::Instant::now() + Duration::from_secs(5);
+        while !short.is_ours(&relay, &RequestId::random()).await.unwrap() {
+            assert!(std::time::Instant::now() < deadline, "nobody takes it over");
+            tokio::time::sleep(Duration::from_millis(1)).await;
+        }
+    }
+}

@@ -1,0 +1,239 @@
+//! The products of one agent in an SQLite full-text table in memory. We cut the words ourselves, the same way for products
+//! and for queries; SQLite keeps the lists of who has which word, joins them and puts products in order.
+
+use std::{
+    collections::HashSet,
+    sync::{Mutex, PoisonError},
+};
+
+use rusqlite::{Connection, params};
+use switchboard_backends::{products::reader::products_of, store::StoreError};
+use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
+
+use super::{
+    PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
+    query::{Request, attribute_name},
+    vocabulary::Vocabulary,
+    words::{Part, index_words, pairs, parts, stem},
+};
+
+/// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text.
+const TABLES: &str = "
+    PRAGMA journal_mode = OFF;
+    CREATE VIRTUAL TABLE words USING fts5 (
+        title, labels, description, filters, content = '', detail = column, tokenize = 'ascii'
+    );
+    CREATE TABLE products (id INTEGER PRIMARY KEY, amount REAL, body TEXT NOT NULL);";
+const ADD_WORDS: &str = "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
+const ADD_PRODUCT: &str = "INSERT INTO products (id, amount, body) VALUES (?1, ?2, ?3)";
+const MERGE: &str = "INSERT INTO words (words) VALUES ('optimize')";
+const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
+const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
+    WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
+/// A title says more of a product than its labels, and these more than a description.
+const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
+    WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
+    ORDER BY bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
+const FIRST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
+    WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3) ORDER BY words.rowid LIMIT ?4";
+const COUNT_ALL: &str = "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
+const ALL: &str = "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
+/// Between the name of an attribute and a word of it; no word has it, and the tokenizer takes it for a letter.
+const NAME_END: char = '\u{e000}';
+/// Above so many, a word distinguishes nothing that would be worth the time to put products in order.
+const RANKED_MAX: u64 = 10_000;
+/// Longest value of an attribute that is searched, in characters; longer ones are texts and addresses.
+const LABEL_CHARS_MAX: usize = 120;
+
+/// An index, complete and never changed.
+pub(super) struct Index {
+    connection: Mutex<Connection>,
+    vocabulary: Vocabulary,
+    attributes: HashSet<String>,
+    bytes: usize,
+}
+
+/// A price filter; none of both is no filter.
+type PriceRange = Option<(f64, f64)>;
+
+impl Index {
+    /// An index of these products and of those in these chunks. Takes about a second for 50,000.
+    pub(super) fn build(products: &[Product], chunks: &[Vec<u8>]) -> Result<Self, ProductSearchError> {
+        let mut builder = Builder::new()?;
+        for product in products {
+            builder.add(product.clone().into())?;
+        }
+        for product in chunks.iter().flat_map(|chunk| products_of(chunk)) {
+            builder.add(product.map_err(|error: StoreError| ProductSearchError::Store(error))?)?;
+        }
+        builder.finish()
+    }
+
+    /// About how much memory it takes.
+    pub(super) const fn bytes(&self) -> usize {
+        self.bytes
+    }
+
+    /// What is found; never an error because of what is asked.
+    pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+        let request = Request::read(query, &self.vocabulary, |name| self.attributes.contains(name));
+        if request.is_hopeless {
+            return Ok(ProductsFound::default());
+        }
+        let (range, limit) = (price_range(query), limit_of(query));
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        if request.is_empty() {
+            return all(&connection, range, limit);
+        }
+        for expression in request.expressions() {
+            let total = count(&connection, &expression, range)?;
+            if total > 0 {
+                let products = found(&connection, &expression, range, (total, limit))?;
+                return Ok(ProductsFound { products, total });
+            }
+        }
+        Ok(ProductsFound::default())
+    }
+}
+
+/// The word under which a product with this word in this attribute is found.
+pub(super) fn filter_word(name: &str, stem: &str) -> String {
+    format!("{name}{NAME_END}{stem}")
+}
+
+fn limit_of(query: &ProductQuery) -> u32 {
+    u32::try_from(query.limit.clamp(1, PRODUCTS_FOUND_MAX)).unwrap_or(1)
+}
+
+fn price_range(query: &ProductQuery) -> PriceRange {
+    let usable = |bound: Option<f64>| bound.filter(|bound| !bound.is_nan());
+    match (usable(query.price_min), usable(query.price_max)) {
+        (None, None) => None,
+        (min, max) => Some((min.unwrap_or(0.0), max.unwrap_or(f64::MAX))),
+    }
+}
+
+fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqlite::Result<u64> {
+    let counted: i64 = match range {
+        None => connection.prepare_cached(COUNT)?.query_row([expression], |row| row.get(0))?,
+        Some((min, max)) => {
+            connection.prepare_cached(COUNT_PRICED)?.query_row(params![expression, min, max], |row| row.get(0))?
+        }
+    };
+    Ok(u64::try_from(counted).unwrap_or_default())
+}
+
+fn found(
+    connection: &Connection,
+    expression: &str,
+    range: PriceRange,
+    (total, limit): (u64, u32),
+) -> Result<Vec<Product>, ProductSearchError> {
+    let sql = if total > RANKED_MAX { FIRST } else { BEST };
+    let (min, max) = range.unzip();
+    bodies(connection, sql, params![expression, min, max, limit])
+}
+
+fn all(connection: &Connection, range: PriceRange, limit: u32) -> Result<ProductsFound, ProductSearchError> {
+    let (min, max) = range.unzip();
+    let total: i64 = connection.prepare_cached(COUNT_ALL)?.query_row(params![min, max], |row| row.get(0))?;
+    let total = u64::try_from(total).unwrap_or_default();
+    Ok(ProductsFound { products: bodies(connection, ALL, params![min, max, limit])?, total })
+}
+
+fn bodies(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Vec<Product>, ProductSearchError> {
+    let mut statement = connection.prepare_cached(sql)?;
+    let bodies = statement.query_map(values, |row| row.get::<_, String>(0))?;
+    bodies
+        .map(|body| serde_json::from_str(&body?).map_err(|error| ProductSearchError::Index(error.to_string())))
+        .collect()
+}
+
+/// An index that is being made.
+struct Builder {
+    connection: Connection,
+    vocabulary: Vocabulary,
+    attributes: HashSet<String>,
+    products: i64,
+}
+
+impl Builder {
+    fn new() -> Result<Self, ProductSearchError> {
+        let connection = Connection::open_in_memory()?;
+        connection.execute_batch(TABLES)?;
+        connection.execute_batch("BEGIN")?;
+        Ok(Self { connection, vocabulary: Vocabulary::default(), attributes: HashSet::new(), products: 0 })
+    }
+
+    fn add(&mut self, product: CatalogProduct) -> Result<(), ProductSearchError> {
+        let mut seen = HashSet::new();
+        let title = Self::words(&product.product.title, &mut seen);
+        let description = Self::words(&product.description, &mut seen);
+        let (mut labels, mut filters) = (String::new(), String::new());
+        for (name, value) in &product.attributes {
+            if value.chars().count() > LABEL_CHARS_MAX || value.contains("://") {
+                continue;
+            }
+            labels.push_str(&Self::words(value, &mut seen));
+            let name = attribute_name(name);
+            push_filters(&name, value, &mut filters);
+            self.attributes.insert(name);
+        }
+        for word in seen {
+            self.vocabulary.add(&word);
+        }
+        let body =
+            serde_json::to_string(&product.product).map_err(|error| ProductSearchError::Index(error.to_string()))?;
+        let id = self.products;
+        self.products += 1;
+        let words = params![id, title, labels, description, filters];
+        self.connection.prepare_cached(ADD_WORDS)?.execute(words)?;
+        self.connection.prepare_cached(ADD_PRODUCT)?.execute(params![id, product.amount, body])?;
+        Ok(())
+    }
+
+    /// The words of a text, with a blank behind each.
+    fn words(text: &str, seen: &mut HashSet<String>) -> String {
+        let mut words = String::with_capacity(text.len() + 8);
+        index_words(text, |word| {
+            words.push_str(word);
+            words.push(' ');
+            if !seen.contains(word) {
+                seen.insert(word.to_owned());
+            }
+        });
+        words
+    }
+
+    fn finish(self) -> Result<Index, ProductSearchError> {
+        self.connection.execute_batch("COMMIT")?;
+        self.connection.execute(MERGE, [])?;
+        let pragma = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
+        let database = usize::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(usize::MAX);
+        let bytes = database.saturating_add(self.vocabulary.bytes());
+        self.connection.pragma_update(None, "query_only", true)?;
+        Ok(Index {
+            connection: Mutex::new(self.connection),
+            vocabulary: self.vocabulary,
+            attributes: self.attributes,
+            bytes,
+        })
+    }
+}
+
+fn push_filters(name: &str, value: &str, filters: &mut String) {
+    for part in parts(value) {
+        let words = match part {
+            Part::Word { text, .. } => vec![text],
+            Part::Dense(run) => pairs(&run),
+        };
+        for word in words {
+            filters.push_str(&filter_word(name, stem(&word)));
+            filters.push(' ');
+        }
+    }
+}

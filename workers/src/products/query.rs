@@ -1,0 +1,251 @@
+//! From what somebody asked for to what the index is asked: each word becomes a group of words that are in the shop, and
+//! only such words reach the index, so that no text can have a meaning in its language.
+
+use super::{
+    ProductQuery,
+    index::filter_word,
+    stop_words::is_stop_word,
+    vocabulary::Vocabulary,
+    words::{Part, fold, pairs, parts, pieces, stem},
+};
+
+/// Characters of a query that are read.
+const QUERY_CHARS_MAX: usize = 400;
+/// Groups that are asked for; the most common ones are left out first.
+const GROUPS_MAX: usize = 6;
+
+/// Words of which a product must have one.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) struct Group {
+    /// As it was written, if the shop has it so; counts twice.
+    exact: Option<String>,
+    /// The word in other forms, or what it was taken for.
+    others: Vec<String>,
+    /// Longer words that contain it.
+    compounds: Vec<String>,
+    /// Products that have the most frequent of them.
+    products: u32,
+}
+
+/// A query in words of the index.
+#[derive(Debug, Default, PartialEq, Eq)]
+pub(super) struct Request {
+    groups: Vec<Group>,
+    /// Groups and filter words that every product found must have.
+    required: Vec<String>,
+    /// Whether there were words, and the shop has none of them.
+    pub(super) is_hopeless: bool,
+}
+
+impl Request {
+    /// Reads a query; `has_attribute` knows the names of attributes in the shop.
+    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) -> Self {
+        let mut request = Self::default();
+        for (name, value) in &query.attributes {
+            request.require(&attribute_name(name), value, vocabulary, &has_attribute);
+        }
+        let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
+        let words = query_words(&text);
+        let mut groups = groups_of(&words, vocabulary);
+        request.is_hopeless |= !words.is_empty() && groups.is_empty();
+        groups.sort_by_key(|group| group.products);
+        groups.truncate(GROUPS_MAX);
+        request.groups = groups;
+        request
+    }
+
+    /// Whether every product that passes the price is found.
+    pub(super) const fn is_empty(&self) -> bool {
+        self.groups.is_empty() && self.required.is_empty()
+    }
+
+    /// What the index is asked, the strictest first: all words, then also inside longer words, then fewer of them, but
+    /// never fewer than half.
+    pub(super) fn expressions(&self) -> impl Iterator<Item = String> {
+        let all = self.groups.len();
+        let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
+        let strict = std::iter::once(self.expression(all, false));
+        let compounds = wider.then(|| self.expression(all, true));
+        let fewer = (all.div_ceil(2).max(1)..all).rev().map(|count| self.expression(count, false));
+        strict.chain(compounds).chain(fewer)
+    }
+
+    /// Products that have at least `count` of the groups, and everything that is required.
+    fn expression(&self, count: usize, with_compounds: bool) -> String {
+        let groups: Vec<String> = self.groups.iter().map(|group| group.expression(with_compounds)).collect();
+        let chosen = subsets(groups.len(), count).map(|subset| {
+            let chosen = groups.iter().enumerate().filter(|(index, _)| subset & (1 << index) != 0);
+            let chosen: Vec<&str> = chosen.map(|(_, group)| group.as_str()).collect();
+            format!("({})", chosen.join(" AND "))
+        });
+        let mut clauses = self.required.clone();
+        if !groups.is_empty() {
+            clauses.push(format!("({})", chosen.collect::<Vec<_>>().join(" OR ")));
+        }
+        clauses.join(" AND ")
+    }
+
+    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) {
+        let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
+        if has_attribute(name) {
+            // All of them: `in stock` and `out of stock` differ in nothing else.
+            let words = all_words(&value);
+            let meant = words.iter().map(|word| quoted(&filter_word(name, stem(word))));
+            self.required.extend(meant);
+            return;
+        }
+        for word in &query_words(&value) {
+            match group_of(word, vocabulary) {
+                Some(group) => self.required.push(group.expression(true)),
+                None => self.is_hopeless = true,
+            }
+        }
+    }
+}
+
+/// The name of an attribute as the index knows it.
+pub(super) fn attribute_name(name: &str) -> String {
+    let folded = fold(name);
+    let words = folded.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    words.collect::<Vec<_>>().join("_")
+}
+
+impl Group {
+    fn expression(&self, with_compounds: bool) -> String {
+        // A word that stands twice counts twice where products are put in order.
+        let exact = self.exact.iter().flat_map(|exact| [exact, exact]);
+        let compounds = self.compounds.iter().filter(|_| with_compounds);
+        let words: Vec<String> = exact.chain(&self.others).chain(compounds).map(|word| quoted(word)).collect();
+        // A group of compounds alone says nothing where they are not asked for.
+        if words.is_empty() { self.expression(true) } else { format!("({})", words.join(" OR ")) }
+    }
+}
+
+/// The words of a text without those that say nothing, unless there are no others.
+fn query_words(text: &str) -> Vec<String> {
+    let words = all_words(text);
+    let telling: Vec<String> = words.iter().filter(|word| !is_stop_word(word)).cloned().collect();
+    let mut words = if telling.is_empty() { words } else { telling };
+    let mut seen = std::collections::HashSet::new();
+    words.retain(|word| seen.insert(word.clone()));
+    words
+}
+
+fn all_words(text: &str) -> Vec<String> {
+    let words = parts(text).into_iter().flat_map(|part| match part {
+        Part::Word { text, .. } => vec![text],
+        Part::Dense(run) => pairs(&run),
+    });
+    words.collect()
+}
+
+/// Groups of words that the shop has; a word that it knows only together with the next one is one with it.
+fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
+    let mut groups = Vec::new();
+    let mut index = 0;
+    while let Some(word) = words.get(index) {
+        index += 1;
+        let next = words.get(index);
+        let joined = next.map(|next| format!("{word}{next}"));
+        let is_known = |word: &str| !vocabulary.forms(word).is_empty();
+        match joined.filter(|joined| is_known(joined) && !(is_known(word) && next.is_some_and(|next| is_known(next)))) {
+            Some(joined) => {
+                groups.extend(known(&joined, vocabulary));
+                index += 1;
+            }
+            None if is_known(word) || pieces(word).is_empty() => groups.extend(group_of(word, vocabulary)),
+            // A part of a model's number is another model.
+            None if pieces(word).iter().any(|piece| !is_known(piece)) => {}
+            None => groups.extend(pieces(word).into_iter().filter_map(|piece| group_of(piece, vocabulary))),
+        }
+    }
+    groups
+}
+
+fn group_of(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
+    known(word, vocabulary).or_else(|| {
+        let meant = vocabulary.misspelt(word);
+        if meant.is_empty() { inside(word, vocabulary) } else { Some(group(None, &meant, Vec::new(), vocabulary)) }
+    })
+}
+
+fn known(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
+    let forms = vocabulary.forms(word);
+    if forms.is_empty() {
+        return None;
+    }
+    let exact = (vocabulary.products_with(word) > 0).then(|| word.to_owned());
+    let others: Vec<&str> = forms.into_iter().filter(|form| *form != word).collect();
+    Some(group(exact, &others, owned(&vocabulary.compounds(word)), vocabulary))
+}
+
+fn inside(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
+    let compounds = vocabulary.compounds(word);
+    if compounds.is_empty() { None } else { Some(group(None, &[], owned(&compounds), vocabulary)) }
+}
+
+fn group(exact: Option<String>, others: &[&str], compounds: Vec<String>, vocabulary: &Vocabulary) -> Group {
+    let words = exact.iter().map(String::as_str).chain(others.iter().copied());
+    let products = words.map(|word| vocabulary.products_with(word)).max().unwrap_or_default();
+    Group { exact, others: owned(others), compounds, products }
+}
+
+fn owned(words: &[&str]) -> Vec<String> {
+    words.iter().map(|word| (*word).to_owned()).collect()
+}
+
+fn quoted(word: &str) -> String {
+    format!("\"{word}\"")
+}
+
+/// The sets of `count` of so many things, as bits.
+fn subsets(all: usize, count: usize) -> impl Iterator<Item = u32> {
+    (0..1_u32 << all).filter(move |set| set.count_ones() as usize == count)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocabulary() -> Vocabulary {
+        let mut vocabulary = Vocabulary::default();
+        for word in ["red", "shoe", "shoes", "running", "headphones", "500", "ml", "laufschuhe", "for"] {
+            vocabulary.add(word);
+        }
+        vocabulary
+    }
+
+    fn expressions(text: &str) -> Vec<String> {
+        let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
+        Request::read(&query, &vocabulary(), |_| false).expressions().collect()
+    }
+
+    #[test]
+    fn words_become_groups_and_fewer_of_them_are_asked_for_later() {
+        assert_eq!(expressions("show me a red sofa"), [r#"((("red" OR "red")))"#]);
+        let asked = expressions("red shoe running");
+        assert_eq!(asked.len(), 2);
+        assert_eq!(asked[0].matches("AND").count(), 2);
+        assert_eq!(asked[1].matches(" AND ").count(), 3);
+    }
+
+    #[test]
+    fn mixed_joined_and_misspelt_words_are_taken_for_what_the_shop_has() {
+        assert_eq!(expressions("head phones"), [r#"((("headphones" OR "headphones")))"#]);
+        assert_eq!(expressions("hedphones"), [r#"((("headphones")))"#]);
+        assert!(expressions("500ml")[0].contains(r#""500""#));
+        assert!(expressions("schuhe").last().unwrap().contains("laufschuhe"));
+    }
+
+    #[test]
+    fn words_that_the_shop_does_not_have_are_hopeless_and_no_words_are_everything() {
+        let read = |text: &str| {
+            let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
+            let request = Request::read(&query, &vocabulary(), |_| false);
+            (request.is_hopeless, request.is_empty())
+        };
+        assert_eq!(read("quantum spaceship"), (true, true));
+        assert_eq!(read("  ?! "), (false, true));
+        assert_eq!(read("for"), (false, false));
+    }
+}

@@ -1,0 +1,196 @@
+//! The words of a shop: which of them a searcher can have meant by a word.
+
+use std::collections::HashMap;
+
+use super::{
+    spelling::{Signature, distance},
+    words::{WORD_CHARS_MAX, stem},
+};
+
+/// Words that one word of a query can stand for, but for its own endings.
+const CANDIDATES_MAX: usize = 5;
+/// Shortest word that may have a wrong letter, and that may have two.
+const ONE_TYPO_CHARS_MIN: usize = 4;
+const TWO_TYPOS_CHARS_MIN: usize = 8;
+/// Up to this length a replaced letter makes another word: a boat is no boot.
+const NO_REPLACEMENT_CHARS_MAX: usize = 4;
+/// Shortest word that is looked for inside others.
+const INSIDE_CHARS_MIN: usize = 4;
+/// Longer words that contain a searched one.
+const COMPOUNDS_MAX: usize = 24;
+/// Spellings of umlauts without them.
+const UMLAUTS: [(&str, &str); 3] = [("ae", "a"), ("oe", "o"), ("ue", "u")];
+
+/// The words of an index.
+#[derive(Default)]
+pub(super) struct Vocabulary {
+    words: Vec<Word>,
+    by_text: HashMap<Box<str>, u32>,
+    by_stem: HashMap<Box<str>, Vec<u32>>,
+    /// Words of letters alone, by their number of characters; the others have no spelling mistakes that could be told.
+    by_length: Vec<Vec<u32>>,
+}
+
+struct Word {
+    text: Box<str>,
+    products: u32,
+    signature: Signature,
+}
+
+impl Vocabulary {
+    /// Notes that one more product has this word.
+    pub(super) fn add(&mut self, text: &str) {
+        if let Some(id) = self.by_text.get(text) {
+            self.words[*id as usize].products += 1;
+            return;
+        }
+        let Ok(id) = u32::try_from(self.words.len()) else { return };
+        self.words.push(Word { text: text.into(), products: 1, signature: Signature::of(text) });
+        self.by_text.insert(text.into(), id);
+        self.by_stem.entry(stem(text).into()).or_default().push(id);
+        let length = text.chars().count();
+        if length <= WORD_CHARS_MAX && text.chars().all(char::is_alphabetic) {
+            if self.by_length.len() <= length {
+                self.by_length.resize_with(length + 1, Vec::new);
+            }
+            self.by_length[length].push(id);
+        }
+    }
+
+    /// Products that have this word.
+    pub(super) fn products_with(&self, text: &str) -> u32 {
+        self.by_text.get(text).map_or(0, |id| self.words[*id as usize].products)
+    }
+
+    /// About how much memory it takes.
+    pub(super) fn bytes(&self) -> usize {
+        /// Of a word, its keys, and its places in three tables.
+        const BYTES_PER_WORD: usize = 160;
+        self.words.len() * BYTES_PER_WORD
+    }
+
+    /// The word itself, its plurals and other genders, and the same with umlauts.
+    pub(super) fn forms(&self, word: &str) -> Vec<&str> {
+        let mut forms = self.of_stem(word);
+        for (written, meant) in UMLAUTS {
+            if word.contains(written) {
+                let others = self.of_stem(&word.replace(written, meant));
+                forms.extend(others.into_iter().filter(|other| stem(other) != stem(word)));
+            }
+        }
+        forms
+    }
+
+    /// Words from which `word` differs by spelling mistakes, the nearest ones, with their forms.
+    pub(super) fn misspelt(&self, word: &str) -> Vec<&str> {
+        let letters: Vec<char> = word.chars().collect();
+        let mistakes_max = match letters.len() {
+            TWO_TYPOS_CHARS_MIN.. => 2,
+            ONE_TYPO_CHARS_MIN.. => 1,
+            _ => return Vec::new(),
+        };
+        if !letters.iter().all(|letter| letter.is_alphabetic()) {
+            return Vec::new();
+        }
+        let mut near = self.near(word, &letters, mistakes_max);
+        let least = near.iter().map(|(distance, _)| *distance).min().unwrap_or_default();
+        near.retain(|(distance, _)| *distance == least);
+        // Few get the first letter wrong.
+        let begins_alike = |id: &u32| self.words[*id as usize].text.chars().next() == letters.first().copied();
+        if near.iter().any(|(_, id)| begins_alike(id)) {
+            near.retain(|(_, id)| begins_alike(id));
+        }
+        near.sort_by_key(|(_, id)| std::cmp::Reverse(self.words[*id as usize].products));
+        near.truncate(CANDIDATES_MAX);
+        let mut meant: Vec<&str> =
+            near.iter().flat_map(|(_, id)| self.of_stem(&self.words[*id as usize].text)).collect();
+        meant.sort_unstable();
+        meant.dedup();
+        meant
+    }
+
+    /// Longer words that contain `word`, the most frequent ones: many languages write `running shoe` as one.
+    pub(super) fn compounds(&self, word: &str) -> Vec<&str> {
+        let part = stem(word);
+        if part.chars().count() < INSIDE_CHARS_MIN {
+            return Vec::new();
+        }
+        let contains = |entry: &&Word| entry.text.contains(part) && stem(&entry.text) != part;
+        let mut found: Vec<&Word> = self.words.iter().filter(contains).collect();
+        found.sort_by_key(|entry| std::cmp::Reverse(entry.products));
+        found.iter().take(COMPOUNDS_MAX).map(|entry| entry.text.as_ref()).collect()
+    }
+
+    fn near(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {
+        let signature = Signature::of(word);
+        let lengths = letters.len().saturating_sub(mistakes_max)..=letters.len() + mistakes_max;
+        let ids = lengths.filter_map(|length| self.by_length.get(length)).flatten();
+        let may_be = |id: &&u32| self.words[**id as usize].signature.may_be_within(signature, mistakes_max);
+        let measured = ids.filter(may_be).filter_map(|id| {
+            let other: Vec<char> = self.words[*id as usize].text.chars().collect();
+            let distance = distance(letters, &other, mistakes_max)?;
+            let replaced = other.len() == letters.len() && !is_rearranged(letters, &other);
+            (letters.len() > NO_REPLACEMENT_CHARS_MAX || !replaced).then_some((distance, *id))
+        });
+        measured.collect()
+    }
+
+    fn of_stem(&self, word: &str) -> Vec<&str> {
+        let ids = self.by_stem.get(stem(word)).into_iter().flatten();
+        ids.map(|id| self.words[*id as usize].text.as_ref()).collect()
+    }
+}
+
+fn is_rearranged(left: &[char], right: &[char]) -> bool {
+    let sorted = |letters: &[char]| {
+        let mut letters = letters.to_vec();
+        letters.sort_unstable();
+        letters
+    };
+    sorted(left) == sorted(right)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn vocabulary(words: &[&str]) -> Vocabulary {
+        let mut vocabulary = Vocabulary::default();
+        for word in words {
+            vocabulary.add(word);
+        }
+        vocabulary
+    }
+
+    #[test]
+    fn a_word_is_found_in_its_other_forms() {
+        let vocabulary = vocabulary(&["shoe", "shoes", "shirt", "grosse"]);
+        assert_eq!(vocabulary.forms("shoes"), ["shoe", "shoes"]);
+        assert_eq!(vocabulary.forms("groesse"), ["grosse"]);
+        assert!(vocabulary.forms("sofa").is_empty());
+    }
+
+    #[test]
+    fn the_nearest_words_are_meant_by_a_misspelt_one() {
+        let vocabulary = vocabulary(&["headphones", "headphone", "microphones", "shoes", "boots", "coat", "boot"]);
+        for (misspelt, meant) in [
+            ("hedphones", &["headphone", "headphones"][..]),
+            ("haedfones", &[]),
+            ("headfones", &["headphone", "headphones"]),
+            ("sheos", &["shoes"]),
+            ("shos", &["shoes"]),
+            ("boat", &[]),
+            ("bot", &[]),
+            ("xyz123", &[]),
+        ] {
+            assert_eq!(vocabulary.misspelt(misspelt), meant, "{misspelt}");
+        }
+    }
+
+    #[test]
+    fn a_word_is_found_inside_longer_ones() {
+        let vocabulary = vocabulary(&["laufschuhe", "handschuh", "hose"]);
+        assert_eq!(vocabulary.compounds("schuhe"), ["laufschuhe", "handschuh"]);
+        assert!(vocabulary.compounds("hos").is_empty());
+    }
+}
