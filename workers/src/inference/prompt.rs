@@ -86,6 +86,7 @@ mod tests {
                 response_time_ms: 1,
                 model: "m".into(),
                 routing_reason: None,
+                routing: None,
                 ui_spec: None,
                 generation: 1,
             }))

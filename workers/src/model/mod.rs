@@ -1,6 +1,6 @@
 //! The boundary to model providers: one protocol, OpenAI's chat completions, for every provider and the demo model.
 //!
-//! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call;
+//! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call to what [`providers`] finds;
 //! [`chunk`] and [`assembler`] read what comes back, whatever it is.
 
 pub(crate) mod assembler;
@@ -8,6 +8,7 @@ pub(crate) mod chunk;
 pub(crate) mod generation;
 pub(crate) mod openai;
 pub(crate) mod policy;
+pub(crate) mod providers;
 #[cfg(test)]
 mod tests;
 
