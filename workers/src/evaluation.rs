@@ -151,8 +151,6 @@ pub struct Means {
     pub embedding_model_dir: Option<String>,
     /// Base URL and name of a model.
     pub model: Option<(String, String)>,
-    /// How long a decision may take; the product's own when absent.
-    pub budget: Option<Duration>,
 }
 
 /// A router and its sets.
@@ -164,13 +162,13 @@ pub struct Evaluation {
 impl Evaluation {
     /// Errors: the embedding model cannot be loaded.
     pub fn new(means: &Means) -> anyhow::Result<Self> {
-        let mut config = WorkersConfig::default();
-        config.embedding_model_dir = means.embedding_model_dir.clone().unwrap_or_default();
         // Embeddings of a team are computed once and then kept; a cold start is no figure of this evaluation.
-        config.embedding_timeout_ms = 60_000;
-        config.routing_budget_ms = 60_000;
-        let mut intent = Intent::new(ModelClient::new(&config)?, &config)?;
-        intent.model_budget(means.budget.unwrap_or(Duration::from_millis(WorkersConfig::default().routing_budget_ms)));
+        let config = WorkersConfig {
+            embedding_model_dir: means.embedding_model_dir.clone().unwrap_or_default(),
+            embedding_timeout_ms: 60_000,
+            ..WorkersConfig::default()
+        };
+        let intent = Intent::new(ModelClient::new(&config)?, &config)?;
         let model = means.model.clone().map(|(base_url, model)| Endpoint {
             base_url,
             api_key: None,

@@ -8,7 +8,7 @@ use super::language;
 use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
-pub(super) const CHANGED_MIN: f32 = 0.4;
+pub(super) const CHANGED_MIN: f32 = 0.45;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -18,13 +18,13 @@ const LEAD_MAX: f32 = 3.0;
 /// Share below which a member is no candidate at all; keeps the logarithm finite.
 const SHARE_MIN: f32 = 1e-6;
 
-const CONSTANT: f32 = -4.67;
-const PER_LEAD: f32 = 0.52;
-const PER_WORD: f32 = 0.64;
-const ANNOUNCED: f32 = 0.95;
-const ANSWERS: f32 = -0.82;
-const ASKS: f32 = 0.78;
-const WITH_NOBODY: f32 = 0.84;
+const CONSTANT: f32 = -7.09;
+const PER_LEAD: f32 = 0.63;
+const PER_WORD: f32 = 1.11;
+const ANNOUNCED: f32 = 1.88;
+const ANSWERS: f32 = -1.08;
+const ASKS: f32 = 1.38;
+const WITH_NOBODY: f32 = 2.04;
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {

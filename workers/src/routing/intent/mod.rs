@@ -116,12 +116,6 @@ impl Intent {
         })
     }
 
-    /// For an evaluation that waits longer for vectors than the product does.
-    #[cfg(feature = "evaluation")]
-    pub(crate) const fn model_budget(&mut self, budget: Duration) {
-        self.budget = budget;
-    }
-
     /// Decides.
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Decided {
         let began = Instant::now();

@@ -23,37 +23,37 @@ struct Weights {
 }
 
 const WORDS: Weights = Weights {
-    words: 0.71,
-    concepts: 1.38,
+    words: 0.6,
+    concepts: 1.12,
     piece: 0.0,
     whole: 0.0,
     english_piece: 0.0,
     english_whole: 0.0,
-    nobody: -0.04,
-    asides: 1.58,
+    nobody: 0.02,
+    asides: 1.55,
     nobodys: 0.0,
 };
 const VECTORS: Weights = Weights {
-    words: 0.21,
-    concepts: 0.1,
-    piece: 9.64,
-    whole: 8.1,
-    english_piece: 2.09,
-    english_whole: 1.96,
-    nobody: 0.98,
+    words: 0.23,
+    concepts: -0.18,
+    piece: 9.76,
+    whole: 7.95,
+    english_piece: 2.73,
+    english_whole: 2.19,
+    nobody: 1.31,
     asides: 0.61,
     nobodys: 10.75,
 };
 const ENGLISH_ONLY: Weights = Weights {
-    words: 0.32,
-    concepts: 1.01,
+    words: 0.1,
+    concepts: 0.86,
     piece: 0.0,
-    whole: 3.32,
-    english_piece: 0.91,
-    english_whole: 3.18,
-    nobody: -0.39,
-    asides: 1.36,
-    nobodys: 5.85,
+    whole: 2.11,
+    english_piece: 0.73,
+    english_whole: 4.36,
+    nobody: 0.51,
+    asides: 1.16,
+    nobodys: 5.36,
 };
 
 /// How likely each member is meant, in their order, and last how likely nobody is; together 1.

@@ -11,6 +11,8 @@ pub(crate) use switchboard_schemas::routing::RoutingStage as Stage;
 
 /// Share from which the local stage needs no second opinion.
 const SURE_MIN: f32 = 0.6;
+/// The same where there are only words: they mislead more often than their share says.
+const SURE_WORDS_MIN: f32 = 0.8;
 
 /// Everything that the verdict stands on.
 pub(super) struct Situation<'a> {
@@ -44,7 +46,7 @@ impl Situation<'_> {
         match self.question.current {
             Current::Nobody => match best {
                 Some(best) if self.shares[best] >= self.nobody() && self.has_ground(best) => self.first(best),
-                _ => self.default("no member matches", self.local_stage(), self.nobody() < SURE_MIN),
+                _ => self.default("no member matches", self.local_stage(), self.nobody() < self.sure_min()),
             },
             Current::Member(current) => self.going_on(Some(current), self.best(Some(current))),
             Current::Default => self.going_on(None, best),
@@ -71,7 +73,7 @@ impl Situation<'_> {
     }
 
     fn first(&self, best: usize) -> Verdict {
-        let sure = self.shares[best] >= SURE_MIN;
+        let sure = self.shares[best] >= self.sure_min();
         self.to(best, self.local_stage(), &self.why(best), !sure)
     }
 
@@ -90,10 +92,16 @@ impl Situation<'_> {
             other: self.shares[other],
         });
         let is_better = self.shares[other] > present && self.has_ground(other);
-        if chance >= CHANGED_MIN && is_better {
-            return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < SURE_MIN);
+        // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
+        let leaves_default = current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
+        if (chance >= CHANGED_MIN && is_better) || leaves_default {
+            return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < self.sure_min());
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
+    }
+
+    fn sure_min(&self) -> f32 {
+        if self.findings.ground == Ground::Words { SURE_WORDS_MIN } else { SURE_MIN }
     }
 
     /// Without vectors, what shares nothing with a member is not its matter, however the shares fall.
