@@ -216,7 +216,7 @@ async fn a_model_that_finds_nobody_means_the_default_agent_first_and_later_whoev
     let members = desk();
     for (current, member) in [(Current::Nobody, None), (Current::Member(BILLING), Some(BILLING))] {
         let model = Some(endpoint.clone());
-        let message = "by the way, is the thing from last week that again did not go yours?";
+        let message = "by the way, the strange noise of last week came again, is that yours?";
         let decided = router().decide(&Question { model, ..question(&members, current, message) }).await;
         assert_eq!((decided.member, decided.stage), (member, Stage::Model), "{current:?}");
     }
