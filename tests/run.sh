@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
-# run.sh test|check|lint|bench|bench-products|fuzz
+# run.sh test|check|lint|bench|bench-products|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -36,7 +36,7 @@ use_mold() {
 clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 # The feature holds code of its own; linting it apart keeps the usual run free of it.
 clippy_real() { cargo clippy --workspace --all-targets --locked --features "$REAL" -- -D warnings; }
-unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden; }
+unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden --test routing_sets; }
 
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
@@ -48,6 +48,13 @@ integration() {
 on_embedded() { integration "$LOGS/embedded.log"; }
 on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features "$REAL" -- --skip real::; }
 real_only() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features "$REAL" -- real::; }
+# Embeddings of the real model, and what only the evaluation compiles.
+embeddings() {
+  SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
+  export SWITCHBOARD_TEST_EMBEDDINGS
+  cargo clippy --workspace --all-targets --locked --features switchboard/evaluation -- -D warnings
+  cargo test --locked --workspace --lib --features switchboard/evaluation embedding::
+}
 production_twins() { cargo test --locked --workspace --lib --features "$REAL"; }
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
@@ -91,6 +98,7 @@ test_all() {
   use_mold
   stage "what this machine lacks (proxy and browser)" tests/services/install.sh edge
   embedded_part
+  stage "embeddings against a real model" embeddings
   stage "the API against its document (Schemathesis)" tests/contract/run.sh
   stage "deployment files" deploy/check.sh
   if [ "${SERVICES:-}" = none ]; then
@@ -111,6 +119,13 @@ bench() {
 bench_products() {
   use_mold
   cargo bench --locked --workspace --bench products -- "$@"
+}
+
+eval_routing() {
+  use_mold
+  SWITCHBOARD_TEST_EMBEDDINGS=${SWITCHBOARD_TEST_EMBEDDINGS:-$(tests/routing/embedding_model.sh)}
+  export SWITCHBOARD_TEST_EMBEDDINGS
+  cargo bench --locked --workspace --features switchboard/evaluation --bench routing
 }
 
 # Our crates forbid unsafe code, so that a sanitizer would look at libraries only; without one the stable compiler will do.
@@ -140,6 +155,7 @@ case ${1:-} in
   lint) use_mold; lint; print_summary ;;
   bench) shift; bench "$@" ;;
   bench-products) shift; bench_products "$@" ;;
+  eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, bench, bench-products or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, check, lint, bench, bench-products, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

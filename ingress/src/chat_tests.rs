@@ -48,6 +48,7 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         response_time_ms: 9,
         model: "demo".into(),
         routing_reason: None,
+        routing: None,
         ui_spec: None,
         generation: 1,
         left_out: None,

@@ -8,6 +8,7 @@ use utoipa::ToSchema;
 use crate::{
     client_text::SessionId,
     ids::{AgentId, ConversationId, MessageId, OrgId, TeamId},
+    routing::RoutingFacts,
     time::Timestamp,
 };
 
@@ -92,6 +93,9 @@ pub struct ReplyFacts {
     pub model: String,
     /// Why this agent, for a team's message.
     pub routing_reason: Option<String>,
+    /// What that decision stood on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<RoutingFacts>,
     /// Structured data to show.
     pub ui_spec: Option<Value>,
     /// The generation of the text.

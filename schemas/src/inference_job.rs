@@ -6,6 +6,7 @@ use serde_json::{Map, Value};
 
 use crate::{
     ids::{AgentId, ConversationId, EventId, IngressId, OrgId, RequestId, TeamId},
+    routing::RoutingFacts,
     time::Timestamp,
     turn::Turn,
     versioned::Record,
@@ -64,6 +65,9 @@ pub struct Routed {
     pub team_id: TeamId,
     /// Why this agent, in words a customer can read.
     pub reason: String,
+    /// What the decision stood on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<RoutingFacts>,
 }
 
 /// A change of a conversation's metadata, applied by the worker that owns the conversation.

@@ -26,6 +26,7 @@ pub mod provider;
 #[cfg(test)]
 mod record_properties;
 pub mod reply_event;
+pub mod routing;
 pub mod secret;
 pub mod team;
 pub mod time;

@@ -9,6 +9,7 @@ use crate::{
     client_text::{SessionId, VisitorId},
     conversation::{FinishReason, ReplyStatus},
     ids::{AgentId, ConversationId, EventId, KeyId, MessageId, OrgId, RequestId, TeamId},
+    routing::RoutingFacts,
     time::Timestamp,
     turn::Source,
     versioned::Record,
@@ -126,6 +127,9 @@ pub struct AssistantMessageFact {
     pub attempt: u32,
     /// Why this agent, for a team's message.
     pub routing_reason: Option<String>,
+    /// What that decision stood on: the stage that made it, its time, and a score for each member.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routing: Option<RoutingFacts>,
     /// Structured data that was shown.
     pub ui_spec: Option<Value>,
 }

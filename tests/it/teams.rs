@@ -3,7 +3,9 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, SharedService, send};
+use crate::support::{
+    FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, send,
+};
 
 async fn desk(service: &SharedService, routing: &str) -> Organization {
     let billing = "Invoices, refunds, payments and billing questions";
@@ -232,4 +234,54 @@ async fn a_failing_model_has_its_code_on_the_team_route_too() {
         let reply = organization.client().team_chat(organization.team("front"), &format!("s{status}"), "hi").await;
         reply.into_answer().assert_problem(answered, Some(code));
     }
+}
+
+/// A message in which no word is a member's.
+const PUZZLING: &str = "the thing from last week does it again, what now?";
+
+#[tokio::test]
+async fn a_model_decides_where_words_do_not_and_the_reason_says_so() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    organization.script(Script::says(r#"{"member": "2-technical"}"#));
+    let reply = organization.client().team_chat(organization.team("front"), "s", PUZZLING).await;
+    reply.complete();
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
+    let reason = reply.required_header("x-routing-reason");
+    assert!(reason.contains("model") && reason.contains("Technik"), "{reason}");
+    let requests = ScriptedModel::get().requests(&organization.model);
+    assert!(requests[0].body["response_format"]["json_schema"]["schema"].is_object(), "{}", requests[0].body);
+}
+
+#[tokio::test]
+async fn a_model_that_answers_anything_but_a_member_is_no_error_and_the_local_stage_decides() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    for (session, said) in [("a", "Technical, I would say."), ("b", r#"{"member": "9-sales"}"#), ("c", "")] {
+        organization.script(Script::says(&format!("{said} ")));
+        let reply = organization.client().team_chat(organization.team("front"), session, PUZZLING).await;
+        assert_eq!(reply.complete(), format!("{said} "));
+        assert_eq!(reply.required_header("x-agent-id"), organization.agent("general"), "{said}");
+    }
+}
+
+#[tokio::test]
+async fn after_a_change_of_topic_the_new_agent_receives_the_whole_conversation() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    let ask = async |message: &str| {
+        let reply = organization.client().team_chat(organization.team("front"), "s", message).await;
+        reply.complete();
+        (reply.required_header("x-agent-id"), reply.required_header("x-routing-reason"))
+    };
+    organization.script(Script::says("Your refund is on its way."));
+    let question = "I want a refund for my last invoice";
+    assert_eq!(ask(question).await.0, organization.agent("billing"));
+    let (agent, reason) = ask("Something else: the installation crashes with an error message").await;
+    assert_eq!(agent, organization.agent("technical"));
+    assert!(reason.starts_with("topic change"), "{reason}");
+    let request = ScriptedModel::get().requests(&organization.model).pop().unwrap();
+    let said: Vec<&str> = request.messages.iter().map(|(_, text)| text.as_str()).collect();
+    let past = said.windows(2).any(|pair| pair == [question, "Your refund is on its way."]);
+    assert!(past, "{said:?}");
 }

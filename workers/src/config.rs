@@ -77,6 +77,15 @@ pub struct WorkersConfig {
     pub store_retry_delay_min_ms: u64,
     /// Longest pause between two tries of the store or the bus.
     pub store_retry_delay_max_ms: u64,
+    /// How long a choice by intent may take in all; what is left of it goes to a model when the choice is unsure.
+    /// 0: neither a model nor embeddings are waited for.
+    pub routing_budget_ms: u64,
+    /// How long a choice by intent waits for embeddings.
+    pub embedding_timeout_ms: u64,
+    /// Directory of a sentence-transformers model that gives embeddings in this process; empty: none.
+    pub embedding_model_dir: String,
+    /// Embeddings that are kept in memory, in bytes.
+    pub embedding_cache_bytes_max: u64,
     /// How long a publish may wait for its acknowledgement.
     pub publish_timeout_ms: u64,
     /// How long the end of a reply waits for its event before it is told without.
@@ -129,6 +138,10 @@ impl Default for WorkersConfig {
             store_grace_ms: 300_000,
             store_retry_delay_min_ms: 100,
             store_retry_delay_max_ms: 5_000,
+            routing_budget_ms: 1_500,
+            embedding_timeout_ms: 800,
+            embedding_model_dir: String::new(),
+            embedding_cache_bytes_max: 64 << 20,
             publish_timeout_ms: 3_000,
             event_ack_wait_ms: 100,
             parked_delay_ms: 5_000,

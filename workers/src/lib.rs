@@ -8,6 +8,9 @@
 pub mod config;
 mod dead_letter;
 pub mod demo_model;
+mod embedding;
+#[cfg(feature = "evaluation")]
+pub mod evaluation;
 mod inference;
 mod job_loop;
 pub mod metrics;
@@ -71,10 +74,11 @@ pub async fn run_inference(ctx: WorkerContext, shutdown: CancellationToken) -> a
     Ok(())
 }
 
-/// Chooses agents for teams' messages until `shutdown`, then drains.
+/// Chooses agents for teams' messages until `shutdown`, then drains. Errors: the model client cannot be built, or the
+/// embedding model not be loaded.
 pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
     let parts = (ctx.backends.bus.clone(), ctx.config.clone(), ctx.metrics.clone());
-    let handler = Arc::new(routing::Routing::new(ctx));
+    let handler = Arc::new(routing::Routing::new(ctx)?);
     JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
     Ok(())
 }

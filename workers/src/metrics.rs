@@ -23,6 +23,10 @@ pub struct WorkerMetrics {
     pub first_token: Histogram,
     /// Seconds of the whole model call.
     pub model_call: Histogram,
+    /// Seconds of a choice by intent.
+    pub routing: Histogram,
+    /// Choices of a team's agent, by the stage that made them.
+    pub routed: IntCounterVec,
     /// Jobs by what became of them.
     pub jobs: IntCounterVec,
     /// Replies by final state.
@@ -61,6 +65,8 @@ impl WorkerMetrics {
             queue_wait: add(registry, seconds("queue_wait", "Seconds from the publish of a job to its start")?)?,
             first_token: add(registry, seconds("model_first_token", "Seconds to the first text of a model call")?)?,
             model_call: add(registry, seconds("model_call", "Seconds of a whole model call")?)?,
+            routing: add(registry, seconds("routing", "Seconds of a choice by intent")?)?,
+            routed: add(registry, counters("routed_total", "Choices of a team's agent by stage", &["stage"])?)?,
             jobs: add(registry, counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?)?,
             replies: add(registry, counters("replies_total", "Replies by final state", &["status"])?)?,
             tokens: add(registry, counters("tokens_total", "Tokens of models", &["kind"])?)?,

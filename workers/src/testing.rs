@@ -60,11 +60,11 @@ impl Provider {
         // Two tests may install it at once; either is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
         let (requests, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
-        let router = Router::new().route("/v1/chat/completions", post(answer)).with_state((
-            Arc::new(acts),
-            requests.clone(),
-            open.clone(),
-        ));
+        let script = (Arc::new(acts), requests.clone(), open.clone());
+        let router = Router::new()
+            .route("/v1/chat/completions", post(answer))
+            .route("/v1/embeddings", post(answer))
+            .with_state(script);
         let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let mut server = JoinSet::new();

@@ -152,7 +152,7 @@ mod tests {
         let secret = InstallationSecret::from_bytes([1; 32]);
         let org = OrgId::derive(&secret, "o");
         let (team, agent_id) = (TeamId::derive(&secret, &org, "t"), AgentId::derive(&secret, &org, "a"));
-        let decision = Decision { agent_id, reason: "why".into() };
+        let decision = Decision { agent_id, reason: "why".into(), facts: None };
         let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
         let book = MemoryBook::open(Some(&path)).unwrap();
         book.remember("name", "first").unwrap();

@@ -39,6 +39,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     ids::{AgentId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+    routing::RoutingFacts,
 };
 use tokio::sync::mpsc;
 
@@ -232,6 +233,9 @@ pub struct Decision {
     pub agent_id: AgentId,
     /// Why it, in words a customer can read.
     pub reason: String,
+    /// What the decision stood on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub facts: Option<RoutingFacts>,
 }
 
 /// What is remembered before a team's message is routed.

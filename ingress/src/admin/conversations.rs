@@ -146,6 +146,7 @@ fn message(message: &Message) -> Value {
             shown["responseTime"] = json!(facts.response_time_ms);
             shown["model"] = json!(facts.model);
             shown["routingReason"] = json!(facts.routing_reason);
+            shown["routing"] = json!(facts.routing);
             shown["uiSpec"] = json!(facts.ui_spec);
             shown["leftOut"] = json!(facts.left_out);
             shown["summary"] = json!(facts.summary.as_ref().map(|summary| &summary.text));

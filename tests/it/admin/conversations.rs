@@ -88,3 +88,39 @@ async fn a_transcript_says_who_answered_and_why() {
     let page = admin.get(&format!("{path}?limit=1&offset=1")).await.json();
     assert_eq!(page["messages"]["items"], json!([messages[1]]));
 }
+
+#[tokio::test]
+async fn a_transcript_says_of_each_reply_how_its_agent_was_chosen() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("billing", json!({}))
+        .agent("technical", json!({}))
+        .team(
+            "front",
+            json!({"routing": "intent", "members": [
+                {"agent": "billing", "specialization": "Invoices, refunds and payments"},
+                {"agent": "technical", "specialization": "Crashes, installation and error messages"}
+            ]}),
+        )
+        .apply(&service)
+        .await;
+    let front = organization.team("front");
+    organization.client().team_chat(front, "s", "I want a refund for my last invoice").await.complete();
+    let admin = service.admin();
+    let listed = items(&admin, &organization, &format!("?team={front}")).await;
+    let path = of(&organization, &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()));
+    let transcript = eventually("both messages are there", PATIENCE, async || {
+        let transcript = admin.get(&path).await.json();
+        (transcript["messages"]["total"] == 2).then_some(transcript)
+    })
+    .await;
+    let routing = &transcript["messages"]["items"][1]["routing"];
+    assert_eq!(routing["stage"], "words", "{transcript}");
+    assert!(routing["tookMs"].is_u64(), "{transcript}");
+    let score = |slug: &str| {
+        let scores = routing["scores"].as_array().unwrap();
+        let of_agent = scores.iter().find(|score| score["agentId"] == organization.agent(slug)).unwrap();
+        of_agent["permille"].as_u64().unwrap()
+    };
+    assert!(score("billing") > score("technical"), "{transcript}");
+}

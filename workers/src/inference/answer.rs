@@ -25,7 +25,6 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Inference,
     claim::{self, Claimed},
-    endpoints,
     history::{History, Known},
     outcome::{Outcome, ToldFacts},
     prompt::{self, Material, Told},
@@ -214,7 +213,7 @@ impl<'a> Turn<'a> {
     async fn agent(&self) -> Result<(Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
         let found = self.insist(self.deadline, "read the agent", || async {
             let Some(agent) = self.inference.catalog.agent(&self.job.agent_id).await? else { return Ok(None) };
-            let endpoints = endpoints::of(self.inference, &agent).await?;
+            let endpoints = self.inference.providers.of(&agent).await?;
             Ok::<_, StoreError>(Some((agent, endpoints)))
         });
         let found = found.await.ok_or(ReplyFailure::Internal)?;

@@ -63,6 +63,7 @@ pub(crate) fn assistant_message(job: &AnswerJob, record: &ReplyRecord, text: &st
         first_text_ms: record.first_text_ms,
         attempt: record.attempt,
         routing_reason: job.routed.as_ref().map(|routed| routed.reason.clone()),
+        routing: job.routed.as_ref().and_then(|routed| routed.facts.clone()),
         ui_spec: head.and_then(|head| head.ui_spec.clone()),
     };
     let id = EventId::of(job.turn.reply_id().as_str(), "message.assistant");

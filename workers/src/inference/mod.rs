@@ -1,13 +1,12 @@
 //! Jobs of conversations (steps 7 to 9 of the path): messages become replies, changes of metadata become facts.
 //!
 //! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
-//! stands; [`history`], [`window`], [`summaries`], [`prompt`] and [`endpoints`] what the model is asked, and where; [`reply_writer`] brings the
+//! stands; [`history`], [`window`], [`summaries`], [`prompt`] what the model is asked; [`reply_writer`] brings the
 //! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`patch`] is the rest.
 
 mod answer;
 mod claim;
 mod conclude;
-mod endpoints;
 mod events;
 pub(crate) mod history;
 pub(crate) mod outcome;
@@ -26,9 +25,7 @@ pub(crate) use tests::shop as shop_of_tests;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use async_trait::async_trait;
-use switchboard_backends::{
-    Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken, vault::Vault,
-};
+use switchboard_backends::{Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken};
 use switchboard_schemas::{
     inference_job::ConversationJob,
     time::Timestamp,
@@ -40,14 +37,14 @@ use tracing::Instrument;
 
 use self::{history::Histories, summaries::Summaries};
 use crate::{
-    DefaultProvider, WorkerContext,
+    WorkerContext,
     config::WorkersConfig,
     job_loop::{
         Handler, JobEnd, Source,
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
-    model::openai::ModelClient,
+    model::{openai::ModelClient, providers::Providers},
     products::ProductSearch,
     tools::{registry::ToolRegistry, search_products::ProductTools},
 };
@@ -56,8 +53,7 @@ use crate::{
 pub(crate) struct Inference {
     backends: Backends,
     catalog: CatalogCache,
-    vault: Vault,
-    default_provider: DefaultProvider,
+    providers: Providers,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
@@ -76,9 +72,8 @@ impl Inference {
             model,
             histories: Histories::new(&ctx.config),
             backends: ctx.backends,
+            providers: Providers { catalog: ctx.catalog.clone(), vault: ctx.vault, installed: ctx.default_provider },
             catalog: ctx.catalog,
-            vault: ctx.vault,
-            default_provider: ctx.default_provider,
             config: ctx.config,
             metrics: ctx.metrics,
         })

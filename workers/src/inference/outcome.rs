@@ -116,6 +116,7 @@ impl Ended {
             response_time_ms: self.end.response_time_ms,
             model: head.model.clone(),
             routing_reason: head.routing_reason.clone(),
+            routing: job.routed.as_ref().and_then(|routed| routed.facts.clone()),
             ui_spec: head.ui_spec.clone(),
             generation: self.generation,
             left_out: self.told.left_out,

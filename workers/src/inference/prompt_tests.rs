@@ -27,6 +27,7 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
             response_time_ms: 1,
             model: "m".into(),
             routing_reason: None,
+            routing: None,
             ui_spec: None,
             generation: 1,
             left_out: None,

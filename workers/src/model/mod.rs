@@ -1,7 +1,7 @@
 //! The boundary to model providers: one protocol, OpenAI's chat completions, for every provider and the demo model.
 //!
-//! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call;
-//! [`chunk`], [`assembler`] and [`tool_calls`] read what comes back, whatever it is.
+//! Reading order: [`generation`] makes one reply out of as many calls as [`policy`] allows; [`openai`] makes one call to
+//! what [`providers`] finds; [`chunk`], [`assembler`] and [`tool_calls`] read what comes back, whatever it is.
 
 pub(crate) mod assembler;
 pub(crate) mod chunk;
@@ -9,6 +9,7 @@ pub(crate) mod generation;
 pub(crate) mod openai;
 pub(crate) mod policy;
 pub(crate) mod prompt;
+pub(crate) mod providers;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tool_calls;

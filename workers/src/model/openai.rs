@@ -1,4 +1,4 @@
-//! One streamed call of an OpenAI-compatible endpoint, through async-openai with our own request and chunk types.
+//! Calls of an OpenAI-compatible endpoint, streamed or answered by one document, through async-openai with our own request and chunk types.
 //!
 //! Its own executor is replaced: that one retries (tries would multiply), drops `Retry-After`, and reads bodies of
 //! errors without a bound. Ours answers for the status before any body is read.
@@ -47,6 +47,11 @@ impl ModelClient {
         Ok(Self { http, body_bytes_max: config.provider_body_bytes_max })
     }
 
+    /// For calls whose answer is one JSON document.
+    pub(crate) fn for_documents(&self, endpoint: &Endpoint) -> Result<Client<impl Config>, CallError> {
+        self.client(endpoint, "application/json", is_document)
+    }
+
     /// Begins a call. With a `prefix`, the endpoint is asked to go on with that text. Dropping the stream ends the call.
     pub(crate) async fn stream(
         &self,
@@ -55,20 +60,30 @@ impl ModelClient {
         prefix: &str,
         offer: ToolOffer,
     ) -> Result<Chunks, CallError> {
+        let client = self.client(endpoint, "text/event-stream", is_stream)?;
+        let request = Request::of(endpoint, prompt, prefix, offer);
+        let chunks =
+            client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| CallError::of(&error))?;
+        Ok(chunks.map(|chunk| chunk.map_err(|error| CallError::of(&error))).boxed())
+    }
+
+    fn client(
+        &self,
+        endpoint: &Endpoint,
+        accept: &'static str,
+        is_answer: fn(&HeaderMap) -> bool,
+    ) -> Result<Client<Address>, CallError> {
         let (http, body_bytes_max) = (self.http.clone(), self.body_bytes_max);
         let service = tower::service_fn(move |factory: HttpRequestFactory| {
             let http = http.clone();
             async move {
                 let request = factory.build().await?;
                 let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                judge(&response).map_err(|error| OpenAIError::Boxed(Box::new(error)))?;
+                judge(&response, is_answer).map_err(|error| OpenAIError::Boxed(Box::new(error)))?;
                 Ok::<_, OpenAIError>(bounded(response, body_bytes_max))
             }
         });
-        let client = Client::build(self.http.clone(), Address::of(endpoint)?).with_http_service(service);
-        let request = Request::of(endpoint, prompt, prefix, offer);
-        let chunks = client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| class(&error))?;
-        Ok(chunks.map(|chunk| chunk.map_err(|error| class(&error))).boxed())
+        Ok(Client::build(self.http.clone(), Address::of(endpoint, accept)?).with_http_service(service))
     }
 }
 
@@ -129,7 +144,7 @@ struct Address {
 }
 
 impl Address {
-    fn of(endpoint: &Endpoint) -> Result<Self, CallError> {
+    fn of(endpoint: &Endpoint, accept: &'static str) -> Result<Self, CallError> {
         let mut headers = HeaderMap::new();
         if let Some(key) = &endpoint.api_key {
             let mut value = HeaderValue::from_str(&format!("Bearer {}", key.expose_secret()))
@@ -137,7 +152,7 @@ impl Address {
             value.set_sensitive(true);
             headers.insert(header::AUTHORIZATION, value);
         }
-        headers.insert(header::ACCEPT, HeaderValue::from_static("text/event-stream"));
+        headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         let key = endpoint.api_key.clone().unwrap_or_default();
         Ok(Self { base_url: endpoint.base_url.trim_end_matches('/').to_owned(), headers, key })
     }
@@ -166,10 +181,10 @@ impl Config for Address {
 }
 
 /// Whether a response can be an answer at all.
-fn judge(response: &reqwest::Response) -> Result<(), CallError> {
+fn judge(response: &reqwest::Response, is_answer: fn(&HeaderMap) -> bool) -> Result<(), CallError> {
     let status = response.status().as_u16();
     match status {
-        200..=299 if is_stream(response.headers()) => Ok(()),
+        200..=299 if is_answer(response.headers()) => Ok(()),
         200..=399 => Err(CallError::NotAnAnswer),
         408 | 429 | 500.. => Err(CallError::Overloaded { status, retry_after: retry_after(response.headers()) }),
         _ => Err(CallError::Refused { status }),
@@ -178,8 +193,16 @@ fn judge(response: &reqwest::Response) -> Result<(), CallError> {
 
 /// Some servers name no type, or plain text; a page or one JSON document is no stream.
 fn is_stream(headers: &HeaderMap) -> bool {
-    let kind = headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default();
+    let kind = content_type(headers);
     !["text/html", "application/json", "application/problem+json"].iter().any(|other| kind.starts_with(other))
+}
+
+fn is_document(headers: &HeaderMap) -> bool {
+    !["text/html", "text/event-stream"].iter().any(|other| content_type(headers).starts_with(other))
+}
+
+fn content_type(headers: &HeaderMap) -> &str {
+    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
 }
 
 /// Seconds only: a date would need the provider's clock to be ours.
@@ -204,13 +227,15 @@ fn bounded(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
     bounded.into()
 }
 
-/// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
-fn class(error: &OpenAIError) -> CallError {
-    match error {
-        OpenAIError::Boxed(error) => error.downcast_ref::<CallError>().cloned().unwrap_or(CallError::BrokenOff),
-        OpenAIError::Reqwest(error) if error.is_builder() => CallError::Refused { status: 400 },
-        OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => CallError::Unreachable,
-        OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => CallError::NotAnAnswer,
-        _ => CallError::BrokenOff,
+impl CallError {
+    /// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
+    pub(crate) fn of(error: &OpenAIError) -> Self {
+        match error {
+            OpenAIError::Boxed(error) => error.downcast_ref::<Self>().cloned().unwrap_or(Self::BrokenOff),
+            OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
+            OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => Self::Unreachable,
+            OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => Self::NotAnAnswer,
+            _ => Self::BrokenOff,
+        }
     }
 }

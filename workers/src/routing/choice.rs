@@ -1,44 +1,27 @@
-//! Who of a team answers: continuity first, then the team's strategy, then its default agent. Pure.
+//! Who of a team answers when the strategy asks for no comparison: the members in turn, or any of them. Pure.
 
 use switchboard_backends::relay::Decision;
-use switchboard_schemas::{ids::AgentId, team::RoutingStrategy};
+use switchboard_schemas::{
+    ids::AgentId,
+    routing::{MemberScore, RoutingFacts, RoutingStage},
+    team::RoutingStrategy,
+};
 
-use super::lexical::{self, Fit, Profile};
+use super::{
+    candidates::Candidates,
+    intent::{Current, Decided},
+};
 
-/// Fit from which a member matches: one telling word, or two that are half sure.
-const MATCH_MIN: f64 = 0.9;
-/// Fit from which a running conversation goes to another member: more than one word can mean by chance.
-const CHANGE_MIN: f64 = 1.5;
-/// How much better than its present member the other one must be.
-const CHANGE_FACTOR: f64 = 2.0;
-
-/// A member that can answer.
-#[derive(Clone, Debug)]
-pub(super) struct Candidate {
-    /// Agent.
-    pub(super) agent_id: AgentId,
-    /// Its name.
-    pub(super) name: String,
-    /// What it is.
-    pub(super) description: String,
-    /// What the team says of it.
-    pub(super) specialization: String,
-}
-
-/// Who could answer.
-#[derive(Clone, Debug, Default)]
-pub(super) struct Candidates {
-    /// Members, in the order of the team.
-    pub(super) members: Vec<Candidate>,
-    /// Answers when no member matches.
-    pub(super) default_agent: Option<AgentId>,
-}
+/// Shares are recorded in thousandths.
+const PERMILLE: f32 = 1000.0;
 
 /// What is still to be found out before a decision can be made.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) enum Choice {
     /// It is made.
     Made(Decision),
+    /// The members are compared with the message.
+    ByIntent(Current),
     /// The members take turns; the number says whose it is.
     NextInTurn,
     /// Any member.
@@ -47,22 +30,20 @@ pub(super) enum Choice {
     Nobody,
 }
 
-/// Chooses for `message`, which follows one that `last` answered.
-pub(super) fn choose(
-    strategy: RoutingStrategy,
-    candidates: &Candidates,
-    last: Option<&AgentId>,
-    message: &str,
-) -> Choice {
-    let current = candidates.members.iter().position(|member| Some(&member.agent_id) == last);
-    match strategy {
-        _ if candidates.members.is_empty() => fallback(candidates),
-        RoutingStrategy::Intent => by_intent(candidates, current, message),
-        RoutingStrategy::RoundRobin | RoutingStrategy::Random if current.is_some() => {
-            current.map_or(Choice::Nobody, |current| stay(&candidates.members[current]))
+/// How the agent is chosen for a message that follows one that `last` answered.
+pub(super) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: Option<&AgentId>) -> Choice {
+    let current = current(candidates, last);
+    match (strategy, current) {
+        _ if candidates.members.is_empty() => {
+            fallback(candidates, "no member can answer").map_or(Choice::Nobody, Choice::Made)
         }
-        RoutingStrategy::RoundRobin => Choice::NextInTurn,
-        RoutingStrategy::Random => Choice::Any,
+        (RoutingStrategy::Intent, current) => Choice::ByIntent(current),
+        (RoutingStrategy::RoundRobin | RoutingStrategy::Random, Current::Member(member)) => {
+            let member = &candidates.members[member];
+            Choice::Made(by_strategy(&member.agent_id, format!("continues the conversation with {}", member.name)))
+        }
+        (RoutingStrategy::RoundRobin, _) => Choice::NextInTurn,
+        (RoutingStrategy::Random, _) => Choice::Any,
     }
 }
 
@@ -70,139 +51,94 @@ pub(super) fn choose(
 pub(super) fn by_number(candidates: &Candidates, number: u64, reason: &str) -> Option<Decision> {
     let count = u64::try_from(candidates.members.len()).ok()?;
     let index = usize::try_from(number.checked_rem(count)?).ok()?;
-    Some(decision(&candidates.members[index].agent_id, reason.to_owned()))
+    Some(by_strategy(&candidates.members[index].agent_id, reason.to_owned()))
 }
 
-fn by_intent(candidates: &Candidates, current: Option<usize>, message: &str) -> Choice {
-    let members = &candidates.members;
-    let fits = lexical::fits(message, &members.iter().map(Candidate::profile).collect::<Vec<_>>());
-    // Of equal fits the first member's, so that a repeat decides alike.
-    let better = |best: usize, index: usize| if fits[index].score > fits[best].score { index } else { best };
-    let best = (0..members.len()).fold(0, better);
-    match current {
-        Some(current) if !is_clear_change(&fits[current], &fits[best]) => stay(&members[current]),
-        Some(_) => made(&members[best].agent_id, format!("topic change: {}", topics(&fits[best]))),
-        None if fits[best].score >= MATCH_MIN => made(&members[best].agent_id, topics(&fits[best])),
-        None => fallback(candidates),
+/// The record of what was decided by intent.
+#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares lie between 0 and 1")]
+pub(super) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Decision> {
+    let score = |(member, share): (&super::candidates::Candidate, &f32)| MemberScore {
+        agent_id: member.agent_id.clone(),
+        permille: (share.clamp(0.0, 1.0) * PERMILLE).round() as u16,
+    };
+    let scores = candidates.members.iter().zip(&decided.scores).map(score).collect();
+    let took_ms = u64::try_from(decided.took.as_millis()).unwrap_or(u64::MAX);
+    let facts = RoutingFacts { stage: decided.stage, took_ms, scores };
+    let made = match decided.member {
+        Some(member) => by_strategy(&candidates.members[member].agent_id, decided.reason),
+        None => fallback_saying(candidates, decided.reason)?,
+    };
+    Some(Decision { facts: Some(facts), ..made })
+}
+
+fn current(candidates: &Candidates, last: Option<&AgentId>) -> Current {
+    let member = candidates.members.iter().position(|member| Some(&member.agent_id) == last);
+    let is_default = last.is_some() && candidates.default_agent.as_ref() == last;
+    match member {
+        Some(member) => Current::Member(member),
+        None if is_default => Current::Default,
+        None => Current::Nobody,
     }
 }
 
-/// Short answers, names of places and thanks share a word with a member at most by chance; they change nothing.
-fn is_clear_change(current: &Fit, best: &Fit) -> bool {
-    best.score >= CHANGE_MIN && best.score >= CHANGE_FACTOR * current.score
+fn fallback(candidates: &Candidates, why: &str) -> Option<Decision> {
+    fallback_saying(candidates, format!("{why}: the default agent answers"))
 }
 
-fn fallback(candidates: &Candidates) -> Choice {
+fn fallback_saying(candidates: &Candidates, reason: String) -> Option<Decision> {
     match (&candidates.default_agent, candidates.members.first()) {
-        (Some(agent_id), _) => made(agent_id, "no member matches: the default agent answers".to_owned()),
-        (None, Some(first)) => made(&first.agent_id, "no member matches: the first member answers".to_owned()),
-        (None, None) => Choice::Nobody,
+        (Some(agent_id), _) => Some(by_strategy(agent_id, reason)),
+        (None, Some(first)) => {
+            Some(by_strategy(&first.agent_id, reason.replace("the default agent", "the first member")))
+        }
+        (None, None) => None,
     }
 }
 
-fn stay(member: &Candidate) -> Choice {
-    made(&member.agent_id, format!("continues the conversation with {}", member.name))
-}
-
-fn topics(fit: &Fit) -> String {
-    format!("asks about {}", fit.topics.join(", "))
-}
-
-fn made(agent_id: &AgentId, reason: String) -> Choice {
-    Choice::Made(decision(agent_id, reason))
-}
-
-fn decision(agent_id: &AgentId, reason: String) -> Decision {
-    Decision { agent_id: agent_id.clone(), reason }
-}
-
-impl Candidate {
-    fn profile(&self) -> Profile<'_> {
-        Profile { name: &self.name, description: &self.description, specialization: &self.specialization }
-    }
+fn by_strategy(agent_id: &AgentId, reason: String) -> Decision {
+    let facts = RoutingFacts { stage: RoutingStage::Strategy, took_ms: 0, scores: Vec::new() };
+    Decision { agent_id: agent_id.clone(), reason, facts: Some(facts) }
 }
 
 #[cfg(test)]
 mod tests {
+    use std::time::Duration;
+
     use switchboard_schemas::{ids::OrgId, secret::InstallationSecret};
 
     use super::*;
+    use crate::routing::candidates::Candidate;
 
     fn agent(slug: &str) -> AgentId {
         let secret = InstallationSecret::from_bytes([1; 32]);
         AgentId::derive(&secret, &OrgId::derive(&secret, "o"), slug)
     }
 
-    fn member(slug: &str, specialization: &str) -> Candidate {
+    fn member(slug: &str) -> Candidate {
         Candidate {
             agent_id: agent(slug),
+            slug: slug.to_owned(),
             name: slug.to_owned(),
             description: String::new(),
-            specialization: specialization.to_owned(),
+            specialization: String::new(),
         }
     }
 
     fn desk() -> Candidates {
         Candidates {
-            members: vec![
-                member("billing", "Invoices, refunds, payments and billing questions"),
-                member("technical", "Technical problems, crashes, installation and error messages"),
-            ],
+            members: vec![member("billing"), member("technical")],
             default_agent: Some(agent("general")),
+            agents: Vec::new(),
         }
-    }
-
-    fn intent(last: Option<&str>, message: &str) -> Decision {
-        let last = last.map(agent);
-        match choose(RoutingStrategy::Intent, &desk(), last.as_ref(), message) {
-            Choice::Made(decision) => decision,
-            other => panic!("{other:?}"),
-        }
-    }
-
-    #[test]
-    fn a_first_message_goes_to_the_member_that_matches_and_says_by_what() {
-        let decision = intent(None, "I want a refund for my last invoice");
-        assert_eq!(decision.agent_id, agent("billing"));
-        assert!(
-            decision.reason.starts_with("asks about ") && decision.reason.contains("refunds"),
-            "{}",
-            decision.reason
-        );
-    }
-
-    #[test]
-    fn short_answers_numbers_thanks_and_places_stay() {
-        for message in
-            ["thanks", "42", "yes please", "Berlin", "and how long does it take?", "my order 1234-X", "error"]
-        {
-            assert_eq!(intent(Some("billing"), message).agent_id, agent("billing"), "{message}");
-        }
-    }
-
-    #[test]
-    fn a_clear_change_of_topic_moves_and_says_so() {
-        let decision = intent(Some("billing"), "Something else: the installation crashes with an error message");
-        assert_eq!(decision.agent_id, agent("technical"));
-        assert!(decision.reason.starts_with("topic change: "), "{}", decision.reason);
-        let both = "the refund of my invoice crashes with an error";
-        assert_eq!(intent(Some("billing"), both).agent_id, agent("billing"), "both topics are no clear change");
-    }
-
-    #[test]
-    fn what_matches_nobody_goes_to_the_default_agent_and_a_later_match_to_its_member() {
-        assert_eq!(intent(None, "xylophone zebra quartz").agent_id, agent("general"));
-        assert_eq!(intent(Some("general"), "I want a refund").agent_id, agent("billing"));
-        assert_eq!(intent(Some("somebody who left"), "thanks").agent_id, agent("general"));
     }
 
     #[test]
     fn without_members_the_default_agent_answers_whatever_the_strategy_and_without_it_nobody() {
         for strategy in [RoutingStrategy::Intent, RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
             let mut candidates = Candidates { members: Vec::new(), ..desk() };
-            assert!(matches!(choose(strategy, &candidates, None, "hi"), Choice::Made(_)));
+            assert!(matches!(choose(strategy, &candidates, None), Choice::Made(_)));
             candidates.default_agent = None;
-            assert_eq!(choose(strategy, &candidates, None, "hi"), Choice::Nobody);
+            assert_eq!(choose(strategy, &candidates, None), Choice::Nobody);
         }
     }
 
@@ -210,9 +146,21 @@ mod tests {
     fn turns_and_chance_are_for_new_conversations_only() {
         let last = agent("technical");
         for strategy in [RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
-            assert!(!matches!(choose(strategy, &desk(), None, "hi"), Choice::Made(_)));
-            let Choice::Made(decision) = choose(strategy, &desk(), Some(&last), "a refund") else { panic!("no stay") };
+            assert!(!matches!(choose(strategy, &desk(), None), Choice::Made(_)));
+            let Choice::Made(decision) = choose(strategy, &desk(), Some(&last)) else { panic!("no stay") };
             assert_eq!(decision.agent_id, last);
+        }
+    }
+
+    #[test]
+    fn intent_knows_who_has_the_conversation_and_that_one_who_left_has_it_no_more() {
+        for (last, current) in [
+            (None, Current::Nobody),
+            (Some(agent("technical")), Current::Member(1)),
+            (Some(agent("general")), Current::Default),
+            (Some(agent("somebody who left")), Current::Nobody),
+        ] {
+            assert_eq!(choose(RoutingStrategy::Intent, &desk(), last.as_ref()), Choice::ByIntent(current));
         }
     }
 
@@ -222,5 +170,23 @@ mod tests {
         let billing = chosen.iter().filter(|id| **id == agent("billing")).count();
         assert_eq!(billing, 4);
         assert_eq!(by_number(&Candidates::default(), 1, "turn"), None);
+    }
+
+    #[test]
+    fn a_decision_is_recorded_with_a_score_for_each_member_and_without_a_default_agent_the_first_member_answers() {
+        let decided = Decided {
+            member: None,
+            stage: RoutingStage::Words,
+            scores: vec![0.25, 0.5],
+            reason: "no member matches: the default agent answers".into(),
+            took: Duration::from_millis(3),
+        };
+        let candidates = Candidates { default_agent: None, ..desk() };
+        let decision = recorded(&candidates, decided).unwrap();
+        assert_eq!(decision.agent_id, agent("billing"));
+        assert_eq!(decision.reason, "no member matches: the first member answers");
+        let facts = decision.facts.unwrap();
+        let scores: Vec<_> = facts.scores.iter().map(|score| (score.agent_id.clone(), score.permille)).collect();
+        assert_eq!((scores, facts.took_ms), (vec![(agent("billing"), 250), (agent("technical"), 500)], 3));
     }
 }

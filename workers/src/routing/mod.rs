@@ -1,14 +1,16 @@
 //! Messages to teams (step 6 of the path): chooses the agent and hands the turn on to it.
 //!
 //! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
-//! continue. A decision is recorded before it is acted upon; [`choice`] makes it, from [`lexical`] scores of [`words`].
+//! continue. A decision is recorded before it is acted upon: [`candidates`] says who can answer, [`past`] who did, and
+//! [`choice`] makes it, or [`intent`] where members are compared with the message.
 
+pub(crate) mod candidates;
 mod choice;
-mod lexical;
+pub(crate) mod intent;
 mod no_route;
+mod past;
 #[cfg(test)]
 mod tests;
-mod words;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -25,19 +27,22 @@ use switchboard_backends::{
     store::StoreError,
 };
 use switchboard_schemas::{
-    agent::{Agent, Status},
     chat_job::ChatJob,
-    conversation::Author,
-    ids::AgentId,
     inference_job::{AnswerJob, ConversationJob, Routed},
-    team::Team,
+    routing::RoutingStage,
+    team::RoutingStrategy,
     topics::Topic,
     versioned::{self, DecodeError},
 };
 use tokio_util::sync::CancellationToken;
 use tracing::Instrument;
 
-use self::choice::{Candidate, Candidates, Choice};
+use self::{
+    candidates::Candidates,
+    choice::Choice,
+    intent::{Current, Intent, Question},
+    past::{Past, SWITCHES_MAX},
+};
 use crate::{
     WorkerContext,
     config::WorkersConfig,
@@ -46,19 +51,22 @@ use crate::{
         Handler, JobEnd, Source,
         dispatcher::{LaneKey, LaneKind},
     },
+    metrics::WorkerMetrics,
+    model::{Endpoint, openai::ModelClient, providers::Providers},
     trace,
 };
 
 /// Pause before a decision is tried again.
 const RETRY_DELAY: Duration = Duration::from_secs(1);
-/// Messages in which the last answer is looked for; turns that failed have none.
-const LOOK_BACK_MESSAGES: u32 = 20;
 
 /// The routing role.
 pub(crate) struct Routing {
     backends: Backends,
     catalog: CatalogCache,
+    providers: Providers,
+    intent: Intent,
     config: WorkersConfig,
+    metrics: Arc<WorkerMetrics>,
 }
 
 #[derive(Debug, thiserror::Error)]
@@ -72,8 +80,16 @@ enum RoutingError {
 }
 
 impl Routing {
-    pub(crate) fn new(ctx: WorkerContext) -> Self {
-        Self { backends: ctx.backends, catalog: ctx.catalog, config: ctx.config }
+    /// Errors: the model client cannot be built, or the embedding model not be loaded.
+    pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
+        Ok(Self {
+            intent: Intent::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
+            providers: Providers { catalog: ctx.catalog.clone(), vault: ctx.vault, installed: ctx.default_provider },
+            backends: ctx.backends,
+            catalog: ctx.catalog,
+            config: ctx.config,
+            metrics: ctx.metrics,
+        })
     }
 
     async fn route(&self, job: &ChatJob) -> Result<JobEnd, RoutingError> {
@@ -101,32 +117,80 @@ impl Routing {
     async fn decide(&self, job: &ChatJob, last: Option<Decision>) -> Result<Option<Decision>, RoutingError> {
         let team = self.catalog.team(&job.team_id).await?.filter(|team| team.org_id == job.turn.org_id);
         let Some(team) = team else { return Ok(None) };
-        let candidates = self.candidates(&team).await?;
-        let last = match last {
-            Some(decision) => Some(decision.agent_id),
-            None => self.last_agent(job).await?,
-        };
-        let made = match choice::choose(team.routing, &candidates, last.as_ref(), &job.turn.content) {
+        let candidates = Candidates::of(&self.catalog, &team).await?;
+        let last = last.map(|decision| decision.agent_id);
+        let past = self.past(job, team.routing, last.is_some()).await?;
+        let last = last.or_else(|| past.last.clone());
+        let made = match choice::choose(team.routing, &candidates, last.as_ref()) {
             Choice::Made(decision) => Some(decision),
+            Choice::ByIntent(current) => self.by_intent(job, &candidates, current, &past).await?,
             Choice::NextInTurn => choice::by_number(&candidates, self.turn_number(job).await, "next in turn"),
             Choice::Any => choice::by_number(&candidates, chance(job), "any member"),
             Choice::Nobody => None,
         };
         let Some(made) = made else { return Ok(None) };
+        self.measure(&made);
         Ok(Some(self.backends.relay.decide(&job.turn.message_id, &made).await.unwrap_or(made)))
     }
 
-    /// Who answered last, where the relay does not remember it any more.
-    async fn last_agent(&self, job: &ChatJob) -> Result<Option<AgentId>, StoreError> {
-        let (store, turn) = (&self.backends.store, &job.turn);
-        let conversation = store.conversation(&turn.org_id, &turn.conversation_id).await?;
-        let count = conversation.map_or(0, |conversation| conversation.message_count);
-        let from = count.saturating_sub(u64::from(LOOK_BACK_MESSAGES));
-        let messages = store.messages(&turn.org_id, &turn.conversation_id, from, LOOK_BACK_MESSAGES).await?;
-        Ok(messages.into_iter().rev().find_map(|message| match message.author {
-            Author::Assistant(facts) => Some(facts.agent_id),
-            Author::User => None,
-        }))
+    /// The end of the conversation. Only who answered last must be known; the relay remembers it mostly.
+    async fn past(&self, job: &ChatJob, strategy: RoutingStrategy, knows_last: bool) -> Result<Past, StoreError> {
+        if knows_last && strategy != RoutingStrategy::Intent {
+            return Ok(Past::default());
+        }
+        match Past::read(&*self.backends.store, &job.turn).await {
+            Err(error) if knows_last => {
+                tracing::warn!(%error, "routing does not know what was said before");
+                Ok(Past::default())
+            }
+            read => read,
+        }
+    }
+
+    fn measure(&self, made: &Decision) {
+        let Some(facts) = &made.facts else { return };
+        self.metrics.routed.with_label_values(&[facts.stage.name()]).inc();
+        if facts.stage != RoutingStage::Strategy {
+            self.metrics.routing.observe(Duration::from_millis(facts.took_ms).as_secs_f64());
+        }
+    }
+
+    async fn by_intent(
+        &self,
+        job: &ChatJob,
+        candidates: &Candidates,
+        current: Current,
+        past: &Past,
+    ) -> Result<Option<Decision>, StoreError> {
+        let question = Question {
+            message: &job.turn.content,
+            members: &candidates.members,
+            current,
+            recent: &past.recent,
+            agent_said: past.agent_said(),
+            may_change: past.switches < SWITCHES_MAX,
+            embedding: self.embedding(candidates).await?,
+            model: self.model(candidates).await?,
+        };
+        Ok(choice::recorded(candidates, self.intent.decide(&question).await))
+    }
+
+    /// The first embedding model that an agent of the team brings along; the default agent is asked first.
+    async fn embedding(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
+        for agent in &candidates.agents {
+            if let Some(endpoint) = self.providers.embedding(agent).await? {
+                return Ok(Some(endpoint));
+            }
+        }
+        Ok(None)
+    }
+
+    /// The default agent's model, else the first member's.
+    async fn model(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
+        let Some(agent) = candidates.agents.first() else { return Ok(None) };
+        let endpoints = self.providers.of(agent).await?;
+        // A process that only routes has no endpoint where the demo model would answer.
+        Ok(endpoints.into_iter().find(|endpoint| !endpoint.base_url.is_empty()))
     }
 
     async fn turn_number(&self, job: &ChatJob) -> u64 {
@@ -137,31 +201,8 @@ impl Routing {
         })
     }
 
-    /// Members and default agent as far as they can answer. The default agent need not be public: the team is.
-    async fn candidates(&self, team: &Team) -> Result<Candidates, StoreError> {
-        let mut candidates = Candidates::default();
-        for member in &team.members {
-            let agent = self.active_agent(team, &member.agent).await?.filter(|agent| agent.settings.public);
-            candidates.members.extend(agent.map(|agent| Candidate {
-                agent_id: agent.id.clone(),
-                name: agent.name.clone(),
-                description: agent.settings.description.clone(),
-                specialization: member.specialization.clone(),
-            }));
-        }
-        if let Some(id) = &team.default_agent {
-            candidates.default_agent = self.active_agent(team, id).await?.map(|agent| agent.id.clone());
-        }
-        Ok(candidates)
-    }
-
-    async fn active_agent(&self, team: &Team, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
-        let agent = self.catalog.agent(id).await?;
-        Ok(agent.filter(|agent| agent.org_id == team.org_id && agent.settings.status == Status::Active))
-    }
-
     async fn hand_on(&self, job: &ChatJob, decision: Decision) -> Result<(), BusError> {
-        let routed = Routed { team_id: job.team_id.clone(), reason: decision.reason };
+        let routed = Routed { team_id: job.team_id.clone(), reason: decision.reason, facts: decision.facts };
         let answer =
             AnswerJob { agent_id: decision.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
         let answer = ConversationJob::Answer(Box::new(answer));

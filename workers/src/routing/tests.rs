@@ -11,11 +11,11 @@ use switchboard_backends::{
     vault::Vault,
 };
 use switchboard_schemas::{
-    agent::{AgentSettings, Status},
+    agent::{Agent, AgentSettings, Status},
     ids::{AgentId, ConversationId, IngressId, MessageId, OrgId, RequestId, TeamId},
     reply_event::{Envelope, FrameBody, ReplyFailure},
     secret::InstallationSecret,
-    team::{Member, RoutingStrategy},
+    team::{Member, Team},
     time::Timestamp,
     turn::{Source as TurnSource, Turn, Visitor},
 };
@@ -140,7 +140,7 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (bus, job) = (context.backends.bus.clone(), job("front", None));
-    let end = Routing::new(context).run(job.clone().into(), &CancellationToken::new()).await;
+    let end = Routing::new(context).unwrap().run(job.clone().into(), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Finished));
 
     let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
@@ -166,7 +166,7 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     let ingress = IngressId::random();
     let mut listener = relay.listen(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
-    let routing = Routing::new(context);
+    let routing = Routing::new(context).unwrap();
     let end = routing.run(job.clone().into(), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
 
@@ -189,7 +189,7 @@ async fn decided(routing: &Routing, job: &ChatJob) -> Decision {
 async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_with_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
-    let workers = [Routing::new(context.clone()), Routing::new(context)];
+    let workers = [Routing::new(context.clone()).unwrap(), Routing::new(context).unwrap()];
     let mut counts = std::collections::HashMap::new();
     for number in 0..9 {
         let job = job_in(&format!("session {number}"), "turns", None);
@@ -204,7 +204,7 @@ async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_
 #[tokio::test]
 async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_its_own() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await);
+    let routing = Routing::new(context(dir.path()).await).unwrap();
     let mut seen = std::collections::HashSet::new();
     for number in 0..40 {
         let session = format!("session {number}");
@@ -219,7 +219,7 @@ async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_
 #[tokio::test]
 async fn a_team_whose_agents_cannot_answer_has_no_route() {
     let dir = tempfile::tempdir().unwrap();
-    let routing = Routing::new(context(dir.path()).await);
+    let routing = Routing::new(context(dir.path()).await).unwrap();
     let end = routing.run(job("absent", None).into(), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
 }

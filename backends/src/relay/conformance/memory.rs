@@ -5,6 +5,7 @@ use std::sync::Arc;
 use futures::future::join_all;
 use switchboard_schemas::{
     ids::{AgentId, MessageId, OrgId, TeamId},
+    routing::{MemberScore, RoutingFacts, RoutingStage},
     secret::InstallationSecret,
 };
 
@@ -26,7 +27,10 @@ fn any_team() -> TeamId {
 
 fn decision(slug: &str) -> Decision {
     let (secret, org) = org();
-    Decision { agent_id: AgentId::derive(&secret, &org, slug), reason: format!("asks about “{slug}”") }
+    let agent_id = AgentId::derive(&secret, &org, slug);
+    let scores = vec![MemberScore { agent_id: agent_id.clone(), permille: 731 }];
+    let facts = RoutingFacts { stage: RoutingStage::Words, took_ms: 2, scores };
+    Decision { agent_id, reason: format!("asks about “{slug}”"), facts: Some(facts) }
 }
 
 async fn enqueue(world: &World, reply: &MessageId) -> bool {

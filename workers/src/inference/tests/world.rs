@@ -307,6 +307,6 @@ pub(super) fn lamp_shop() -> Agent {
         url: "https://shop.example/a".into(),
     };
     let products = vec![lamp("Desk Lamp", "$39"), lamp("Floor Lamp", "$89"), lamp("Mirror", "$10")];
-    agent.settings.ecommerce = Ecommerce { enabled: true, products };
+    agent.settings.ecommerce = Ecommerce { enabled: true, products, ..Ecommerce::default() };
     agent
 }

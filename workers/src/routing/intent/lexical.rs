@@ -1,27 +1,14 @@
 //! How well a message fits each member, by the words that they share: the local stage of intent, which needs no model.
 //!
-//! A member is what its name, description and specialization say. A word that fewer members have says more; of a phrase
+//! A word that fewer members have says more; of a phrase
 //! of the specialization that is met whole, more is sure than of its words alone.
 
 use super::words::{Word, likeness, words};
 
 /// What a phrase adds that is met whole and has more than one word.
 const WHOLE_PHRASE: f64 = 0.5;
-/// Words between two phrases of a list.
-const JOINING_WORDS: [&str; 4] = [" and ", " or ", " & ", " und "];
 /// Words of a reason, so that it stays a line.
 const REASON_WORDS_MAX: usize = 3;
-
-/// What a member says of itself.
-#[derive(Clone, Copy, Debug)]
-pub(super) struct Profile<'a> {
-    /// Its name.
-    pub(super) name: &'a str,
-    /// What it is.
-    pub(super) description: &'a str,
-    /// What it is good at, in phrases.
-    pub(super) specialization: &'a str,
-}
 
 /// How well a message fits one member.
 #[derive(Clone, Debug, Default, PartialEq)]
@@ -32,27 +19,23 @@ pub(super) struct Fit {
     pub(super) topics: Vec<String>,
 }
 
-struct Member {
+/// A member's words.
+pub(super) struct Member {
     words: Vec<Word>,
     phrases: Vec<Vec<String>>,
 }
 
 /// The fit of each member, in their order.
-pub(super) fn fits(message: &str, profiles: &[Profile<'_>]) -> Vec<Fit> {
-    let members: Vec<Member> = profiles.iter().map(Member::of).collect();
+pub(super) fn fits(message: &str, members: &[&Member]) -> Vec<Fit> {
     let asked = words(message);
-    members.iter().map(|member| fit(&asked, member, &members)).collect()
+    members.iter().map(|member| fit(&asked, member, members)).collect()
 }
 
 impl Member {
-    fn of(profile: &Profile<'_>) -> Self {
-        let list = JOINING_WORDS.iter().fold(profile.specialization.to_owned(), |list, word| list.replace(word, ","));
-        let phrases = list.split([',', ';', '.', '\n', '/']);
-        let all = [profile.specialization, profile.description, profile.name].join("\n");
-        Self {
-            words: words(&all),
-            phrases: phrases.map(|phrase| words(phrase).into_iter().map(|word| word.stem).collect()).collect(),
-        }
+    /// The words of all its texts, and the phrases of its specialization.
+    pub(super) fn of(text: &str, phrases: &[String]) -> Self {
+        let stems = |phrase: &String| words(phrase).into_iter().map(|word| word.stem).collect();
+        Self { words: words(text), phrases: phrases.iter().map(stems).collect() }
     }
 
     /// The member's word that is most like `stem`.
@@ -62,7 +45,7 @@ impl Member {
     }
 }
 
-fn fit(asked: &[Word], member: &Member, members: &[Member]) -> Fit {
+fn fit(asked: &[Word], member: &Member, members: &[&Member]) -> Fit {
     let mut met: Vec<(f64, &Word)> = Vec::new();
     for word in asked {
         if let Some((own, alike)) = member.nearest(&word.stem) {
@@ -82,7 +65,7 @@ fn fit(asked: &[Word], member: &Member, members: &[Member]) -> Fit {
 
 /// How much a word says: 1 when one member has it, ever less the more have it.
 #[expect(clippy::cast_precision_loss, reason = "teams have few members")]
-fn telling(stem: &str, members: &[Member]) -> f64 {
+fn telling(stem: &str, members: &[&Member]) -> f64 {
     let having = members.iter().filter(|member| member.words.iter().any(|word| word.stem == stem)).count();
     1.0 - having.saturating_sub(1) as f64 / members.len().max(1) as f64
 }
@@ -91,19 +74,15 @@ fn telling(stem: &str, members: &[Member]) -> f64 {
 mod tests {
     use super::*;
 
-    const BILLING: Profile<'_> = Profile {
-        name: "Billing",
-        description: "Support for invoices",
-        specialization: "Invoices, refunds, payments and billing questions",
-    };
-    const TECHNICAL: Profile<'_> = Profile {
-        name: "Technik",
-        description: "Support",
-        specialization: "Technical problems, crashes, installation and error messages",
-    };
+    const BILLING: [&str; 2] = ["Billing. Support for invoices", "Invoices, refunds, payments, billing questions"];
+    const TECHNICAL: [&str; 2] = ["Technik. Support", "Technical problems, crashes, installation, error messages"];
 
     fn scores(message: &str) -> [f64; 2] {
-        let fits = fits(message, &[BILLING, TECHNICAL]);
+        let [billing, technical] = [BILLING, TECHNICAL].map(|[text, list]| {
+            let phrases: Vec<String> = list.split(", ").map(Into::into).collect();
+            Member::of(&[text, list].join("\n"), &phrases)
+        });
+        let fits = fits(message, &[&billing, &technical]);
         [fits[0].score, fits[1].score]
     }
 
@@ -136,7 +115,8 @@ mod tests {
 
     #[test]
     fn the_topics_are_the_members_own_words() {
-        let fits = fits("my INVOICE!!", &[BILLING, TECHNICAL]);
+        let phrases = ["Invoices".to_owned()];
+        let fits = fits("my INVOICE!!", &[&Member::of("Invoices", &phrases), &Member::of("Crashes", &[])]);
         assert_eq!(fits[0].topics, ["invoices"]);
         assert!(fits[1].topics.is_empty());
     }

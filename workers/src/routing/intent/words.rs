@@ -3,16 +3,8 @@
 
 use std::collections::HashSet;
 
-/// Words that say nothing of a topic, in the languages that most visitors write.
-const COMMON_WORDS: &str = "a about an and another any anything are as at be been but by can could different did do does \
-    else everything for from get give got had has have hello help hey hi how i if in into is issue it its just know last like long \
-    many may me more much my need next no not now of off ok okay on one or other our out please problem question so some \
-    something sorry sure take tell than thank thanks that the their them then there these they thing this those to too up \
-    us very want was we were what when where which who why will with would yes you your \
-    aber als auch auf aus bei bin bitte danke das dass dem den der die ein eine einen er es etwas für hallo haben hat ich ihr \
-    im ist ja kann mein mit nein nicht noch oder sich sie sind und uns von war was wie wir zu zum zur \
-    au aux avec bonjour ce des du elle en est et il je la le les ma merci mes mon ne nous oui ou pas pour que qui sur un une \
-    vous con de el gracias hola las los más mi no para por que se su un una y";
+use super::language;
+
 /// Shortest word that is compared, in characters; shorter ones are kept only if they are all of the word's script.
 const WORD_CHARS_MIN: usize = 3;
 /// Shortest word that loses an ending.
@@ -36,12 +28,12 @@ pub(super) struct Word {
 
 /// The words that say something, each stem once, in their order.
 pub(super) fn words(text: &str) -> Vec<Word> {
-    let common: HashSet<&str> = COMMON_WORDS.split_whitespace().collect();
     let mut seen = HashSet::new();
     let mut words = Vec::new();
     for text in text.split(|character: char| !character.is_alphanumeric()).filter(|text| !text.is_empty()) {
         let lower = text.to_lowercase();
-        if lower.chars().all(char::is_numeric) || common.contains(lower.as_str()) || is_too_short(&lower) {
+        let says_nothing = language::is_small(&language::fold(text));
+        if lower.chars().all(char::is_numeric) || says_nothing || is_too_short(&lower) {
             continue;
         }
         let stem = stem(&lower);
@@ -61,6 +53,10 @@ pub(super) fn likeness(left: &str, right: &str) -> f64 {
     let longest = left.chars().count().max(right.chars().count());
     if start >= COMMON_START_CHARS && start * 3 >= longest * 2 {
         return ALIKE_MIN.max(share(start, longest));
+    }
+    // A slip in the first letter is rare, and comparing every pair of words by trigrams takes most of a decision's time.
+    if start == 0 {
+        return 0.0;
     }
     let dice = common_trigrams(left, right);
     if dice >= ALIKE_MIN { dice } else { 0.0 }

@@ -1,0 +1,112 @@
+//! `make eval-routing`: how well the router by intent chooses, on labelled sets, as figures.
+
+#![expect(
+    clippy::print_stdout,
+    clippy::unwrap_used,
+    clippy::expect_used,
+    reason = "it prints its figures, and stops where it cannot"
+)]
+
+use std::{collections::BTreeMap, fs, path::Path, time::Duration};
+
+use switchboard_workers::evaluation::{Evaluation, Kind, Means, Outcome, Set};
+
+/// The parts, and what each is for.
+const PARTS: [(&str, &str); 2] = [("tuning", "weights were fitted on it"), ("held_out", "never tuned on")];
+/// Of a hundred decisions, so many are faster than the time that is printed.
+const PERCENTILE: usize = 95;
+
+fn main() {
+    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let _ = rustls::crypto::ring::default_provider().install_default();
+    let directory = std::env::var("SWITCHBOARD_TEST_EMBEDDINGS").ok().filter(|text| !text.is_empty());
+    let directory = directory
+        .expect("SWITCHBOARD_TEST_EMBEDDINGS names no sentence-transformers directory: make eval-routing fetches one");
+    let model = std::env::var("SWITCHBOARD_TEST_MODEL").ok().filter(|text| !text.is_empty());
+    let local = Means { embedding_model_dir: Some(directory), ..Means::default() };
+    let mut ways = vec![("words only", Means::default()), ("words and vectors", local.clone())];
+    if let Some(base_url) = model {
+        ways.push(("with a model", Means { model: Some((base_url, "test".into())), ..local }));
+    }
+    for (part, note) in PARTS {
+        let sets = sets(part);
+        for (way, means) in &ways {
+            println!("\n=== {part} ({note}), {way}");
+            let outcomes = runtime.block_on(async {
+                let evaluation = Evaluation::new(means).unwrap();
+                let mut outcomes = Vec::new();
+                for set in &sets {
+                    outcomes.extend(evaluation.run(set).await);
+                }
+                outcomes
+            });
+            print(&outcomes);
+        }
+    }
+}
+
+fn sets(part: &str) -> Vec<Set> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/routing").join(part);
+    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    files.sort();
+    files.iter().map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
+}
+
+fn print(outcomes: &[Outcome]) {
+    println!(
+        "{:24}{:>9} {:>14} {:>10} {:>11} {:>12} {:>9}",
+        "", "messages", "right", "nobody", "slots moved", "others moved", "changes"
+    );
+    row("all", &outcomes.iter().collect::<Vec<_>>());
+    for (name, of) in grouped(outcomes, |outcome| outcome.language.clone()) {
+        row(&name, &of);
+    }
+    for (name, of) in grouped(outcomes, |outcome| outcome.team.clone()) {
+        row(&name, &of);
+    }
+    let mut stages = BTreeMap::new();
+    for outcome in outcomes {
+        *stages.entry(outcome.stage).or_insert(0) += 1;
+    }
+    let mut took: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
+    took.sort();
+    println!("decided by {stages:?}; p95 {:.1} ms", took[took.len() * PERCENTILE / 100].as_secs_f64() * 1000.0);
+}
+
+fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<String, Vec<&Outcome>> {
+    let mut groups: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
+    for outcome in outcomes {
+        groups.entry(by(outcome)).or_default().push(outcome);
+    }
+    groups
+}
+
+/// Of messages that open a conversation: how many were right, and of those for nobody how many. Of turns: how many slot
+/// answers, and other turns, were wrongly moved; how many changes were seen, and brought to the right member.
+fn row(name: &str, outcomes: &[&Outcome]) {
+    let opening = |outcome: &&&Outcome| matches!(outcome.kind, None | Some(Kind::Opening));
+    let of = |kinds: &[Kind]| -> Vec<&&Outcome> {
+        outcomes.iter().filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind))).collect()
+    };
+    let messages: Vec<_> = outcomes.iter().filter(opening).collect();
+    let nobody: Vec<_> = messages.iter().filter(|outcome| outcome.expects_nobody).copied().collect();
+    let (slots, others, changes) = (of(&[Kind::Slot]), of(&[Kind::FollowUp, Kind::Digression]), of(&[Kind::Change]));
+    println!(
+        "{name:24}{:>9} {:>14} {:>10} {:>11} {:>12} {:>9}, {} right",
+        messages.len(),
+        share(&messages, |outcome| outcome.is_right),
+        share(&nobody, |outcome| outcome.is_right),
+        share(&slots, |outcome| outcome.moved),
+        share(&others, |outcome| outcome.moved),
+        share(&changes, |outcome| outcome.moved),
+        share(&changes, |outcome| outcome.is_right),
+    );
+}
+
+fn share(outcomes: &[&&Outcome], holds: impl Fn(&Outcome) -> bool) -> String {
+    let count = outcomes.iter().filter(|outcome| holds(outcome)).count();
+    match outcomes.len() {
+        0 => "-".into(),
+        all => format!("{:.1} %", 100.0 * count as f64 / all as f64),
+    }
+}

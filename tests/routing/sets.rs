@@ -1,0 +1,96 @@
+//! The labelled sets of `make eval-routing` are what the evaluation takes them for.
+
+#![expect(clippy::unwrap_used, reason = "a set that cannot be read fails")]
+
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    fs,
+    path::Path,
+};
+
+use serde_json::Value;
+
+const MESSAGES_MIN: usize = 400;
+const TEAMS_MIN: usize = 8;
+const LANGUAGES_MIN: usize = 6;
+const DIALOGUES_MIN: usize = 80;
+/// Shorter messages, greetings and thanks, may stand in both parts by nature.
+const TELLING_WORDS_MIN: usize = 6;
+
+fn part(name: &str) -> Vec<Value> {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/routing").join(name);
+    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
+    files.map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
+}
+
+fn both() -> Vec<Value> {
+    [part("tuning"), part("held_out")].concat()
+}
+
+fn rows<'a>(set: &'a Value, field: &str) -> &'a [Value] {
+    set[field].as_array().unwrap()
+}
+
+fn visitor_turns(set: &Value) -> impl Iterator<Item = &Value> {
+    let turns = rows(set, "dialogues").iter().flat_map(|dialogue| rows(dialogue, "turns"));
+    turns.filter(|turn| turn.get("visitor").is_some())
+}
+
+#[test]
+fn together_they_are_large_and_varied_enough() {
+    let sets = both();
+    let count = |field: &str| sets.iter().map(|set| rows(set, field).len()).sum::<usize>();
+    let languages: BTreeSet<&str> = sets
+        .iter()
+        .flat_map(|set| rows(set, "messages"))
+        .map(|message| message["language"].as_str().unwrap())
+        .collect();
+    assert!(count("messages") >= MESSAGES_MIN && count("dialogues") >= DIALOGUES_MIN);
+    assert!(sets.len() >= TEAMS_MIN && languages.len() >= LANGUAGES_MIN, "{languages:?}");
+    let mut kinds = BTreeMap::new();
+    for turn in sets.iter().flat_map(visitor_turns) {
+        *kinds.entry(turn["kind"].as_str().unwrap()).or_insert(0) += 1;
+    }
+    let known: Vec<&str> = kinds.keys().copied().collect();
+    assert_eq!(known, ["change", "digression", "follow-up", "opening", "slot"], "{kinds:?}");
+}
+
+#[test]
+fn every_label_names_a_member_or_the_default_agent_who_is_no_member() {
+    for set in both() {
+        let members: BTreeSet<&str> =
+            rows(&set["team"], "members").iter().map(|member| member["slug"].as_str().unwrap()).collect();
+        let default = set["team"]["defaultAgent"].as_str().unwrap();
+        assert!(!members.contains(default), "{default}");
+        for labelled in rows(&set, "messages").iter().chain(visitor_turns(&set)) {
+            let expect = labelled["expect"].as_str().unwrap();
+            assert!(expect == default || members.contains(expect), "{labelled}");
+        }
+    }
+}
+
+/// The part that is never tuned on says something only as long as the other part does not hold its messages.
+#[test]
+fn the_two_parts_share_no_message() {
+    let texts = |name: &str| -> BTreeSet<String> {
+        let sets = part(name);
+        let messages = sets.iter().flat_map(|set| rows(set, "messages")).map(|message| &message["text"]);
+        let turns = sets.iter().flat_map(visitor_turns).map(|turn| &turn["visitor"]);
+        let words = |text: &Value| -> Vec<String> {
+            let text = text.as_str().unwrap().to_lowercase();
+            text.split(|character: char| !character.is_alphanumeric())
+                .filter(|word| !word.is_empty())
+                .map(Into::into)
+                .collect()
+        };
+        messages
+            .chain(turns)
+            .map(words)
+            .filter(|words| words.len() >= TELLING_WORDS_MIN)
+            .map(|words| words.join(" "))
+            .collect()
+    };
+    let (tuning, held_out) = (texts("tuning"), texts("held_out"));
+    let shared: Vec<_> = tuning.intersection(&held_out).collect();
+    assert!(shared.is_empty(), "{shared:?}");
+}

@@ -1,0 +1,87 @@
+//! Whether a message leaves the matter of a running conversation. Pure.
+//!
+//! Most messages of a conversation are answers, thanks and further questions, which name other members' words at most by
+//! chance. A change of topic shows in how a message is made as much as in what it names: it is longer, asks, announces
+//! itself, and rarely follows an agent's question. The weights were fitted on `tests/routing/tuning` (logistic regression).
+
+use super::language;
+use super::words::words;
+
+/// From this chance on the matter is changed, as far as can be told without a model.
+pub(super) const CHANGED_MIN: f32 = 0.45;
+/// From this chance on a model is worth asking.
+pub(super) const UNSURE_MIN: f32 = 0.2;
+/// More words say no more.
+const WORDS_MAX: usize = 8;
+/// A larger lead, in powers of e, says no more.
+const LEAD_MAX: f32 = 3.0;
+/// Share below which a member is no candidate at all; keeps the logarithm finite.
+const SHARE_MIN: f32 = 1e-6;
+
+const CONSTANT: f32 = -7.09;
+const PER_LEAD: f32 = 0.63;
+const PER_WORD: f32 = 1.11;
+const ANNOUNCED: f32 = 1.88;
+const ANSWERS: f32 = -1.08;
+const ASKS: f32 = 1.38;
+const WITH_NOBODY: f32 = 2.04;
+
+/// What is known of a message in a running conversation.
+pub(super) struct Turn<'a> {
+    /// The message.
+    pub(super) message: &'a str,
+    /// What the agent said last.
+    pub(super) agent_said: Option<&'a str>,
+    /// Whether the default agent has the conversation, whose matter is what is nobody's.
+    pub(super) with_default: bool,
+    /// Share of whoever has the conversation.
+    pub(super) present: f32,
+    /// Share of the best of the others.
+    pub(super) other: f32,
+}
+
+/// How likely the message is another member's matter.
+#[expect(clippy::cast_precision_loss, reason = "a handful of words")]
+pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
+    let count = words(turn.message).len();
+    // What names nothing names no other matter either: numbers, thanks, a yes.
+    if count == 0 {
+        return 0.0;
+    }
+    let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN)).ln().clamp(-LEAD_MAX, LEAD_MAX);
+    let agent_asked = turn.agent_said.is_some_and(|said| said.trim_end().ends_with('?'));
+    let signs = [
+        (language::announces_change(turn.message), ANNOUNCED),
+        (agent_asked, ANSWERS),
+        (turn.message.contains('?'), ASKS),
+        (turn.with_default, WITH_NOBODY),
+    ];
+    let signs: f32 = signs.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
+    let score = CONSTANT + PER_LEAD * lead + PER_WORD * count.min(WORDS_MAX) as f32 + signs;
+    1.0 / (1.0 + (-score).exp())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn chance(message: &str, agent_said: Option<&str>, other: f32) -> f32 {
+        chance_of_change(&Turn { message, agent_said, with_default: false, present: 0.2, other })
+    }
+
+    #[test]
+    fn short_answers_never_change_the_matter_whatever_their_words() {
+        for message in ["Billing", "42", "thanks!", "yes please", "Berlin", "OG-44871", "jo@mailbox.example"] {
+            let chance = chance(message, Some("Which department are you in?"), 0.79);
+            assert!(chance < UNSURE_MIN, "{message}: {chance}");
+        }
+    }
+
+    #[test]
+    fn a_long_question_that_announces_itself_and_fits_another_member_does() {
+        let message = "great. By the way, could you repair the zip of my old leather jacket before winter?";
+        assert!(chance(message, None, 0.6) >= CHANGED_MIN);
+        assert!(chance(message, None, 0.6) > chance(message, Some("Which size?"), 0.6), "less after a question");
+        assert!(chance(message, None, 0.6) > chance(message, None, 0.1), "less if it fits the present member");
+    }
+}

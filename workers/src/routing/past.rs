@@ -1,0 +1,81 @@
+//! What routing knows of a running conversation: who has it, what was said last, and how often it changed hands.
+
+use std::time::Duration;
+
+use switchboard_backends::store::{Store, StoreError};
+use switchboard_schemas::{
+    conversation::{Author, Message},
+    ids::AgentId,
+    time::Timestamp,
+    turn::Turn,
+};
+
+use crate::model::{PromptMessage, Role};
+
+/// Messages that are looked back at; turns that failed have no answer.
+const LOOK_BACK_MESSAGES: u32 = 20;
+/// Messages that a model is shown.
+const RECENT_MESSAGES: usize = 6;
+/// Time in which changes of the agent are counted.
+pub(crate) const SWITCH_WINDOW: Duration = Duration::from_secs(600);
+/// Changes of the agent in that time after which a conversation stays where it is: two members whose matters
+/// overlap must not hand a visitor to and fro.
+pub(crate) const SWITCHES_MAX: usize = 5;
+
+/// The end of a conversation.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Past {
+    /// Who answered last.
+    pub(crate) last: Option<AgentId>,
+    /// What was said last, oldest first.
+    pub(crate) recent: Vec<PromptMessage>,
+    /// How often it changed hands lately.
+    pub(crate) switches: usize,
+}
+
+impl Past {
+    /// Reads it.
+    pub(super) async fn read(store: &dyn Store, turn: &Turn) -> Result<Self, StoreError> {
+        let conversation = store.conversation(&turn.org_id, &turn.conversation_id).await?;
+        let count = conversation.map_or(0, |conversation| conversation.message_count);
+        if count == 0 {
+            return Ok(Self::default());
+        }
+        let from = count.saturating_sub(u64::from(LOOK_BACK_MESSAGES));
+        let mut messages = store.messages(&turn.org_id, &turn.conversation_id, from, LOOK_BACK_MESSAGES).await?;
+        // A repeat may find its own message.
+        messages.retain(|message| message.id != turn.message_id);
+        Ok(Self::of(&messages, Timestamp::now()))
+    }
+
+    fn of(messages: &[Message], now: Timestamp) -> Self {
+        let answered: Vec<(&AgentId, Timestamp)> = messages.iter().filter_map(answer).collect();
+        let window_ms = u64::try_from(SWITCH_WINDOW.as_millis()).unwrap_or(u64::MAX);
+        let is_switch =
+            |pair: &&[(&AgentId, Timestamp)]| pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms;
+        let recent = &messages[messages.len().saturating_sub(RECENT_MESSAGES)..];
+        Self {
+            last: answered.last().map(|(agent, _)| (*agent).clone()),
+            recent: recent.iter().map(said).collect(),
+            switches: answered.windows(2).filter(is_switch).count(),
+        }
+    }
+
+    /// What the agent said last, if nothing was said since.
+    pub(crate) fn agent_said(&self) -> Option<&str> {
+        let last = self.recent.last().filter(|message| message.role == Role::Assistant)?;
+        Some(&last.content)
+    }
+}
+
+fn answer(message: &Message) -> Option<(&AgentId, Timestamp)> {
+    match &message.author {
+        Author::Assistant(facts) => Some((&facts.agent_id, message.created_at)),
+        Author::User => None,
+    }
+}
+
+fn said(message: &Message) -> PromptMessage {
+    let role = if answer(message).is_some() { Role::Assistant } else { Role::User };
+    PromptMessage::text(role, message.content.clone())
+}
