@@ -2,6 +2,8 @@
 
 use std::{fmt::Display, io::Write};
 
+use switchboard_schemas::ids::AgentId;
+
 /// Facts that the first screen shows.
 pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
@@ -18,10 +20,12 @@ pub(crate) struct Welcome<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// What the `curl` line needs.
+/// What can be tried without configuring anything.
 pub(crate) struct DemoLine {
     /// The demo agent.
     pub(crate) agent_id: String,
+    /// The agent of the demo page.
+    pub(crate) shop_id: AgentId,
     /// Its key.
     pub(crate) key: String,
 }
@@ -48,6 +52,7 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     }
     match &facts.demo {
         Some(demo) => {
+            text.push_str(&format!("  Demo page    {}/demo\n", facts.public_url));
             text.push_str("\nTalk to the demo organization's guide:\n\n");
             text.push_str(&curl_line(facts.public_url, demo));
         }

@@ -13,6 +13,8 @@ use crate::{banner::DemoLine, config::Config, open::Opened};
 const DOCUMENT: &str = include_str!("demo.json");
 const ORGANIZATION: &str = "demo";
 const AGENT: &str = "guide";
+/// The agent of the demo page, which is a shop's.
+const SHOP: &str = "shop";
 const KEY: &str = "demo";
 
 /// Makes the demo organization if the catalogue is empty, and tells how to talk to it as long as it is there.
@@ -36,7 +38,8 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
         }
     };
     let agent_id = AgentId::derive(&opened.secret, &org, AGENT).as_str().to_owned();
-    Ok(Some(DemoLine { agent_id, key }))
+    let shop_id = AgentId::derive(&opened.secret, &org, SHOP);
+    Ok(Some(DemoLine { agent_id, shop_id, key }))
 }
 
 async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
