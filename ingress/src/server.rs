@@ -17,7 +17,9 @@ use hyper_util::{
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{
-    ids::{AgentId, IngressId}, secret::InstallationSecret};
+    ids::{AgentId, IngressId},
+    secret::InstallationSecret,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Notify, Semaphore},

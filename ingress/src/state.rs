@@ -8,7 +8,9 @@ use std::{
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
 use switchboard_schemas::{
-    ids::{AgentId, IngressId}, secret::InstallationSecret};
+    ids::{AgentId, IngressId},
+    secret::InstallationSecret,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{

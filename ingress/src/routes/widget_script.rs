@@ -95,7 +95,9 @@ async fn part(Path(file): Path<String>) -> Response {
             (OF_ANY_PAGE, caching, asset.text).into_response()
         }
         // Of another version of this program: a cache must not take it for this one's.
-        None => (OF_ANY_PAGE, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], unknown()).into_response(),
+        None => {
+            (OF_ANY_PAGE, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], unknown()).into_response()
+        }
     }
 }
 
