@@ -30,6 +30,7 @@ export class Log {
   private greeting: HTMLElement | null = null;
   private draw: Draw | null = null;
   private isAtEnd = true;
+  private readonly sizes = new ResizeObserver(() => this.follow());
 
   constructor(
     private readonly language: Language,
@@ -44,12 +45,14 @@ export class Log {
     scroller.onscroll = () => this.look();
     this.element = h("div", { class: "log-frame" }, scroller, this.latest);
     // The window grows and shrinks with the keyboard of a phone.
-    new ResizeObserver(() => this.follow()).observe(scroller);
+    this.sizes.observe(scroller);
   }
 
   /** What stands below the last message. */
   append(...footers: HTMLElement[]): void {
     this.scroller.append(...footers);
+    // They grow when they are answered.
+    for (const footer of footers) this.sizes.observe(footer);
   }
 
   configure(settings: Settings, draw: Draw | null): void {

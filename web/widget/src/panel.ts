@@ -40,6 +40,7 @@ export class Panel {
   private readonly away: HTMLElement;
   private readonly awayText = h("p", { dir: "auto" });
   private readonly badge: HTMLElement;
+  private readonly anew: HTMLElement;
 
   constructor(
     private readonly language: Language,
@@ -54,6 +55,7 @@ export class Panel {
     const anew = h("button", { type: "button", class: "plain", "aria-label": texts.anew, title: texts.anew }, icon(icons.anew));
     const close = h("button", { type: "button", class: "plain", "aria-label": texts.close, title: texts.close }, icon(icons.close));
     anew.onclick = actions.anew;
+    this.anew = anew;
     close.onclick = actions.close;
     this.log.earlier.onclick = () => void actions.earlier().catch(() => undefined);
     const revive = h("button", { type: "button", class: "filled" }, texts.retry);
@@ -73,6 +75,7 @@ export class Panel {
     this.face.hidden = !settings.showAvatar;
     this.badge.hidden = !settings.showPoweredBy;
     this.away.hidden = settings.active;
+    this.anew.hidden = !settings.active;
     this.awayText.textContent = settings.offlineMessage || this.language.texts.away;
     this.log.configure(settings, draw);
     this.composer.configure(settings);

@@ -233,6 +233,7 @@ export class Widget {
     this.memory.set("open", isOpen ? "yes" : "no", "tab");
     this.launcher.open(isOpen);
     this.root.classList.toggle("open", isOpen);
+    set(this.host, { open: isOpen });
     if (isOpen) void this.reveal(moveFocus);
     else this.panel?.show(false, false);
     if (moveFocus && !isOpen) this.launcher.element.focus();

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use super::{
     canary::Canary,
-    page::{Visitor, document, served, tag},
+    page::{Visitor, document, served},
     stub_service::{Stub, event, reply},
 };
 use crate::support::{Browser, Client, OrganizationDocument, Script, SharedService};

@@ -7,12 +7,13 @@ use std::sync::{
 
 use axum::{
     Json, Router,
-    body::{Body, Bytes},
-    http::{HeaderMap, Response, header},
+    extract::Request,
+    http::{HeaderMap, Method, StatusCode, header},
+    middleware::{Next, from_fn},
+    response::{IntoResponse, Response},
     routing::{get, post},
 };
 use serde_json::{Value, json};
-use tower::ServiceBuilder;
 
 use super::page::{Visitor, document, served, tag};
 use crate::support::{Browser, Page, SharedService};
@@ -80,25 +81,19 @@ impl Stub {
                     stream(again)
                 }),
             )
-            .fallback(|| async { (axum::http::StatusCode::NOT_FOUND, "") })
-            .layer(ServiceBuilder::new().map_response(allow_every_page))
-            .layer(axum::middleware::from_fn(async |request: axum::extract::Request, next: axum::middleware::Next| {
-                if request.method() == "OPTIONS" {
-                    allow_every_page(Response::new(Body::empty()))
-                } else {
-                    next.run(request).await
-                }
+            .fallback(async || StatusCode::NOT_FOUND)
+            .layer(from_fn(async |request: Request, next: Next| {
+                let is_preflight = request.method() == Method::OPTIONS;
+                allow_every_page(if is_preflight { Response::default() } else { next.run(request).await })
             }))
     }
 }
 
-fn stream(events: String) -> Response<Body> {
-    let mut response = Response::new(Body::from(Bytes::from(events)));
-    response.headers_mut().insert(header::CONTENT_TYPE, "text/event-stream".parse().unwrap());
-    response
+fn stream(events: String) -> Response {
+    ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()
 }
 
-fn allow_every_page(mut response: Response<Body>) -> Response<Body> {
+fn allow_every_page(mut response: Response) -> Response {
     for name in ["access-control-allow-origin", "access-control-allow-headers", "access-control-allow-methods"] {
         let value = if name.ends_with("headers") {
             "authorization, content-type, idempotency-key, last-event-id, accept"
