@@ -3,6 +3,7 @@
 mod accessibility;
 mod canary;
 mod conversation;
+mod demo_page;
 mod hostile_text;
 mod page;
 mod settings;
