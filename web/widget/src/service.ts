@@ -109,9 +109,14 @@ export class Service {
 
   /** Or two tabs that open together would be two visitors, of whom the storage keeps one. */
   private async oneTabAtATime<T>(work: () => Promise<T>): Promise<T> {
-    // Absent on pages without TLS.
-    if (!navigator.locks) return work();
-    return navigator.locks.request(`switchboard:${this.agent}`, work) as Promise<T>;
+    let begun: Promise<T> | null = null;
+    const begin = () => (begun ??= work());
+    try {
+      // Absent on pages without TLS, and refused where storage is blocked.
+      return (await navigator.locks.request(`switchboard:${this.agent}`, begin)) as T;
+    } catch {
+      return begin();
+    }
   }
 }
 

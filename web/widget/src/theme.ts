@@ -6,7 +6,7 @@ import type { Theme } from "./settings.ts";
 type Rgb = [red: number, green: number, blue: number];
 
 const COLOR = /^(#[0-9a-f]{3,8}|[a-z]{1,32}|(rgb|hsl)a?\([0-9 ,.%/deg-]{1,64}\))$/i;
-const LENGTH = /^\d{1,6}(\.\d{1,6})?(px|em|rem|%|pt|vh|vw)?$/;
+const LENGTH = /^\d{1,6}(\.\d{1,6})?(px|em|rem|%|pt|vh|vw)$/;
 const FONTS = /^[\p{L}\p{N} ,\-_'"]{1,200}$/u;
 
 /** Contrast that WCAG 2.2 AA asks of texts. */
@@ -55,7 +55,7 @@ export function applyTheme(root: HTMLElement, theme: Theme): void {
     soft: mix(background, text, 0.06),
   };
   for (const [name, value] of Object.entries(variables)) root.style.setProperty(`--${name}`, `rgb(${value.join(" ")})`);
-  root.style.setProperty("--radius", LENGTH.test(theme.borderRadius) ? theme.borderRadius : "12px");
+  root.style.setProperty("--radius", theme.borderRadius === "0" ? "0px" : LENGTH.test(theme.borderRadius) ? theme.borderRadius : "12px");
   root.style.setProperty("--font", FONTS.test(theme.fontFamily) ? theme.fontFamily : "system-ui, sans-serif");
   root.style.setProperty("color-scheme", luminance(background) < 0.2 ? "dark" : "light");
 }
