@@ -99,7 +99,7 @@ export class Panel {
 
   focus(): void {
     // A field that takes the focus on a phone would cover half of the conversation with a keyboard.
-    const hasKeyboard = matchMedia("(pointer: fine)").matches;
+    const hasKeyboard = !matchMedia("(pointer: coarse)").matches;
     if (hasKeyboard && !this.composer.element.hidden) this.composer.input.focus();
     else this.title.focus();
   }
