@@ -75,11 +75,7 @@ impl Visitor {
 
     /// Waits until an expression has this value.
     pub(super) async fn reads(&self, expression: &str, expected: Value) {
-        let mut last = Value::Null;
-        let look = async || {
-            last = self.read(expression).await;
-            (last == expected).then_some(())
-        };
+        let look = async || (self.read(expression).await == expected).then_some(());
         let what = format!("{expression} is {expected}");
         eventually(&what, PATIENCE, look).await;
     }
