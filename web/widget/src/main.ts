@@ -30,6 +30,11 @@ class SwitchboardWidgets {
     return this.widgets.find((widget) => agentId === undefined || widget.options.agentId === agentId);
   }
 
+  /** Makes a call at once: what pages write before the script is there works afterwards too. */
+  push(call: (widgets: SwitchboardWidgets) => void): void {
+    call(this);
+  }
+
   open(agentId?: string): void {
     this.get(agentId)?.open();
   }
