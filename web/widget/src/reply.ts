@@ -109,7 +109,7 @@ export class Following {
       case "done":
         return data.status === "cancelled" ? "cancelled" : "completed";
       case "error":
-        throw new Refusal(Number(data.status), String(data.code), String(data.detail));
+        throw new Refusal(Number(data.status), String(data.code), String(data.detail), 0, fields(data.details));
     }
     return null;
   }

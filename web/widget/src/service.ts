@@ -24,6 +24,8 @@ export class Refusal extends Error {
 
   /** Whether the same request may succeed later without anybody's doing. */
   get isPassing(): boolean {
+    // A reply that has come to an end will not come to another one.
+    if (this.details.status !== undefined) return false;
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }
 }

@@ -43,7 +43,7 @@ async fn a_strict_policy_and_trusted_types_are_kept() {
 async fn a_page_keeps_its_layout_and_its_style() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
-    let hostile = "<style>* { position: relative !important; color: red; font-size: 40px; display: block; } \
+    let hostile = "<style>body, body * { position: relative !important; color: red; font-size: 40px; } \
         switchboard-widget { display: none; opacity: .1; width: 500px; margin: 90px; }</style>";
     let tags = format!("{hostile}{}", tag(&service.public_urls()[0], organization.shop(), ""));
     let visitor = Visitor::at(served(document(&tags), None), Browser::open().await).await;
