@@ -41,7 +41,6 @@ const IDLE_MAX_MS = 4_000;
 
 export class Widget {
   readonly host = document.createElement("switchboard-widget");
-  /** Its place among the widgets in the same corner. */
   private readonly root = h("div", { class: "root" });
   private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
   private readonly emitter = new Emitter();
