@@ -32,6 +32,8 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
     visitor.reads(ROWS, json!(["question", "first"])).await;
     gate.open(10);
     visitor.reads(ROWS, json!(["question", "first last"])).await;
+    // The text is there before its end is: until then the button stops.
+    visitor.is_answered("first last").await;
     // What is said in the second tab goes on in the same conversation, and the first one shows it.
     organization.script(Script::says("indeed"));
     visitor.says("really?").await;
