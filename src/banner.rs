@@ -2,6 +2,8 @@
 
 use std::{fmt::Display, io::Write};
 
+use switchboard_schemas::ids::AgentId;
+
 /// Facts that the first screen shows.
 pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
@@ -18,12 +20,12 @@ pub(crate) struct Welcome<'a> {
     pub(crate) model: Option<&'a str>,
 }
 
-/// What the `curl` lines need.
+/// What can be tried without configuring anything.
 pub(crate) struct DemoLine {
     /// The demo agent.
     pub(crate) agent_id: String,
-    /// The demo agent that sells.
-    pub(crate) shop_id: String,
+    /// The agent of the demo page.
+    pub(crate) shop_id: AgentId,
     /// Its key.
     pub(crate) key: String,
 }
@@ -50,10 +52,11 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     }
     match &facts.demo {
         Some(demo) => {
+            text.push_str(&format!("  Demo page    {}/demo\n", facts.public_url));
             text.push_str("\nTalk to the demo organization's guide:\n\n");
             text.push_str(&curl_line("-N", facts.public_url, &demo.agent_id, &demo.key, "Hello! What can you do?"));
             text.push_str("\nor to its shop, which shows products (header X-UI-Spec):\n\n");
-            text.push_str(&curl_line("-iN", facts.public_url, &demo.shop_id, &demo.key, "Do you have tea?"));
+            text.push_str(&curl_line("-iN", facts.public_url, demo.shop_id.as_str(), &demo.key, "Do you have tea?"));
         }
         None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }

@@ -13,6 +13,7 @@ use crate::{banner::DemoLine, config::Config, open::Opened};
 const DOCUMENT: &str = include_str!("demo.json");
 const ORGANIZATION: &str = "demo";
 const AGENT: &str = "guide";
+/// The agent of the demo page, which is a shop's.
 const SHOP: &str = "shop";
 const KEY: &str = "demo";
 
@@ -36,8 +37,9 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
             key
         }
     };
-    let id = |slug| AgentId::derive(&opened.secret, &org, slug).as_str().to_owned();
-    Ok(Some(DemoLine { agent_id: id(AGENT), shop_id: id(SHOP), key }))
+    let agent_id = AgentId::derive(&opened.secret, &org, AGENT).as_str().to_owned();
+    let shop_id = AgentId::derive(&opened.secret, &org, SHOP);
+    Ok(Some(DemoLine { agent_id, shop_id, key }))
 }
 
 async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {

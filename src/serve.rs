@@ -16,7 +16,7 @@ use switchboard_workers::{
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
-    banner::{self, Welcome},
+    banner::{self, DemoLine, Welcome},
     config::Config,
     demo,
     lifecycle::Lifecycle,
@@ -99,7 +99,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     }
     let demo = demo::prepare(&parts.config, &parts.opened).await?;
     if let Some(ports) = ports {
-        parts.start_ingress(ports).await?;
+        parts.start_ingress(ports, demo.as_ref()).await?;
     }
     parts.start_workers(role).await?;
     parts.start_ops(ops, role, readiness.clone());
@@ -156,7 +156,7 @@ impl Parts {
         bound.with_context(|| format!("cannot listen on {address}, the {what} ({variable} chooses another address)"))
     }
 
-    async fn start_ingress(&mut self, ports: ClientPorts) -> anyhow::Result<()> {
+    async fn start_ingress(&mut self, ports: ClientPorts, demo: Option<&DemoLine>) -> anyhow::Result<()> {
         let ingress = Ingress::new(
             self.opened.backends.clone(),
             self.cache.clone(),
@@ -168,6 +168,10 @@ impl Parts {
         .await?;
         let ingress = match ports.admin {
             Some(listener) => ingress.with_admin_listener(listener),
+            None => ingress,
+        };
+        let ingress = match demo {
+            Some(demo) => ingress.with_demo_page(demo.shop_id.clone()),
             None => ingress,
         };
         let budget = Duration::from_millis(self.config.ingress.drain_ms);

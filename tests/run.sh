@@ -38,6 +38,17 @@ clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 clippy_real() { cargo clippy --workspace --all-targets --locked --features "$REAL" -- -D warnings; }
 unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden --test routing_sets; }
 
+# What pages embed is committed as it is built, so that cargo alone builds the product: here it is built again and compared.
+widget() {
+  if ! command -v npm >/dev/null 2>&1; then
+    echo "!!! no Node here: NOT checked whether ingress/src/assets/widget is what web/widget builds (tests/services/install.sh edge)"
+    return 0
+  fi
+  cd web/widget
+  cmp -s package-lock.json node_modules/.installed || { npm ci --ignore-scripts --silent && cp package-lock.json node_modules/.installed; }
+  npm run --silent check
+}
+
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
   local log=$1; shift
@@ -75,6 +86,7 @@ lint() {
 embedded_part() {
   lint
   stage "unit and conformance tests, embedded twins" unit_tests
+  stage "the widget: types, tests, size, and the build that is committed" widget
   stage "integration suite, embedded" on_embedded
 }
 

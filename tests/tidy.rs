@@ -56,6 +56,18 @@ fn no_source_file_has_more_than_500_lines() {
 }
 
 #[test]
+fn no_source_file_of_the_web_has_more_than_500_lines() {
+    let mut found = Vec::new();
+    for extension in ["ts", "css", "mjs"] {
+        files(&root().join("web/widget"), extension, &mut found);
+    }
+    assert!(found.len() > 20, "the walk found only {} files", found.len());
+    let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
+    let long: Vec<_> = found.iter().filter(|path| lines(path) > FILE_LINES_MAX).collect();
+    assert!(long.is_empty(), "{long:#?}");
+}
+
+#[test]
 fn every_source_file_opens_by_saying_why_it_exists() {
     let silent = complaints(|_, text| (!text.starts_with("//! ")).then(|| "does not begin with //!".into()));
     assert!(silent.is_empty(), "{silent:#?}");

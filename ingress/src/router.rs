@@ -16,7 +16,9 @@ use crate::{
     error::{ApiError, ErrorCode},
     limits::tell_limits,
     observe::observe,
-    routes::{agent, agent_chat, conversation, docs, message, openapi, team_chat, visitor_token, widget},
+    routes::{
+        agent, agent_chat, conversation, demo, docs, message, openapi, team_chat, visitor_token, widget, widget_script,
+    },
     security_headers::security_headers,
     state::AppState,
 };
@@ -37,7 +39,11 @@ pub(crate) fn admin_router(state: AppState) -> Router {
 }
 
 fn public_part() -> Router<AppState> {
-    Router::from(public_routes()).merge(routes_with_empty_ids()).merge(docs::routes())
+    Router::from(public_routes())
+        .merge(routes_with_empty_ids())
+        .merge(docs::routes())
+        .merge(widget_script::routes())
+        .merge(demo::routes())
 }
 
 /// What every route has, an unknown one included.

@@ -1,6 +1,11 @@
 //! The accept loop: axum's own has no header timeout, leaves Nagle's algorithm on and waits for streams for ever.
 
-use std::{net::SocketAddr, pin::pin, sync::Arc, time::Duration};
+use std::{
+    net::SocketAddr,
+    pin::pin,
+    sync::{Arc, OnceLock},
+    time::Duration,
+};
 
 use axum::{Router, body::Body};
 use http::{Request, Version};
@@ -11,7 +16,10 @@ use hyper_util::{
 };
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
-use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
+use switchboard_schemas::{
+    ids::{AgentId, IngressId},
+    secret::InstallationSecret,
+};
 use tokio::{
     net::{TcpListener, TcpStream},
     sync::{Notify, Semaphore},
@@ -84,6 +92,7 @@ impl Ingress {
             metrics,
             background: listening.clone(),
             aborting: CancellationToken::new(),
+            demo_agent: OnceLock::new(),
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
@@ -94,6 +103,13 @@ impl Ingress {
     #[must_use]
     pub fn with_admin_listener(self, listener: TcpListener) -> Self {
         Self { admin_listener: Some(listener), ..self }
+    }
+
+    /// Shows the demo page, with this agent's widget on it.
+    #[must_use]
+    pub fn with_demo_page(self, agent: AgentId) -> Self {
+        let _ = self.state.demo_agent.set(agent);
+        self
     }
 
     /// All routes, for a server of one's own or a test.

@@ -1,10 +1,16 @@
 //! What every handler can reach.
 
-use std::{ops::Deref, sync::Arc};
+use std::{
+    ops::Deref,
+    sync::{Arc, OnceLock},
+};
 
 use secrecy::SecretString;
 use switchboard_backends::{Backends, catalog::cache::CatalogCache};
-use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
+use switchboard_schemas::{
+    ids::{AgentId, IngressId},
+    secret::InstallationSecret,
+};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
@@ -41,6 +47,8 @@ pub(crate) struct StateFields {
     pub(crate) aborting: CancellationToken,
     /// What it takes to apply a document.
     pub(crate) apply: ApplyContext,
+    /// Whose widget stands on the demo page, where there is one.
+    pub(crate) demo_agent: OnceLock<AgentId>,
 }
 
 impl AppState {

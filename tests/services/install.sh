@@ -46,9 +46,10 @@ build() {
   need_rust
 }
 
-# What the integration suite puts in front of the product: a proxy, and a browser with its driver.
+# What the integration suite puts in front of the product: a proxy, and a browser with its driver; and what builds pages.
 edge() {
   need nginx nginx-light; need chromium chromium; need chromedriver chromium-driver
+  need node nodejs; need npm npm
   install_missing; missing=()
 }
 

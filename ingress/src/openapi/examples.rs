@@ -101,6 +101,7 @@ fn visitor_token() -> Value {
         "visitorId": "vis_77777777777777777777777777",
         "visitorSecret": "svs_…",
         "configuration": widget(),
+        "theme": agent()["theme"],
     })
 }
 

@@ -8,7 +8,7 @@ use axum::{
 };
 use serde::Serialize;
 use switchboard_schemas::{
-    agent::{Agent, Status},
+    agent::{Agent, Status, Theme, WidgetPosition, WidgetSize},
     client_text::VisitorId,
     ids::AgentId,
     time::Timestamp,
@@ -46,18 +46,23 @@ pub(crate) struct VisitorTokenView<'a> {
     /// What the widget starts with; for an agent that is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<WidgetView<'a>>,
+    /// All colours and shapes: those of the configuration are three of them.
+    theme: &'a Theme,
     /// What is shown instead of a chat; for an agent that is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     offline: Option<OfflineView<'a>>,
 }
 
-/// What a refused chat says of an agent that is not active, told before anybody has typed anything.
+/// What a refused chat says of an agent that is not active, told before anybody has typed anything, and where to show it.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Offline)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct OfflineView<'a> {
     name: &'a str,
     offline_message: &'a str,
+    position: WidgetPosition,
+    size: WidgetSize,
+    trigger_text: &'a str,
 }
 
 /// Serves the route. The agent stands in the body, so that the JSON is read before the agent's checks; those and the
@@ -101,6 +106,7 @@ pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, re
         visitor_id: &admission.claims.visitor_id,
         visitor_secret: admission.secret.expose(),
         configuration: is_active.then(|| WidgetView::of(&agent)),
+        theme: &agent.settings.theme,
         offline: (!is_active).then(|| OfflineView::of(&agent)),
     };
     Ok(Json(view).into_response())
@@ -108,6 +114,13 @@ pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, re
 
 impl<'a> OfflineView<'a> {
     fn of(agent: &'a Agent) -> Self {
-        Self { name: &agent.name, offline_message: &agent.settings.widget.offline_message }
+        let widget = &agent.settings.widget;
+        Self {
+            name: &agent.name,
+            offline_message: &widget.offline_message,
+            position: widget.position,
+            size: widget.size,
+            trigger_text: &widget.trigger_text,
+        }
     }
 }

@@ -38,6 +38,8 @@ async fn a_page_gets_a_token_for_a_quarter_of_an_hour_and_what_its_widget_starts
     assert!(text(&answer, "visitorId").starts_with("vis_"));
     let widget = world.send("GET", &World::agent_path("/widget"), "").await.json();
     assert_eq!(answer["configuration"], widget);
+    let agent = world.send("GET", &World::agent_path(""), "").await.json();
+    assert_eq!(answer["theme"], agent["theme"], "all ten fields");
     assert_eq!(answer["offline"], Value::Null);
 }
 
@@ -49,7 +51,11 @@ async fn an_inactive_agent_gives_tokens_and_its_offline_message_and_no_configura
         agent.settings.widget.offline_message = "gone fishing".into();
     });
     let answer = world.new_visitor().await;
-    assert_eq!(answer["offline"], json!({ "name": "Shop", "offlineMessage": "gone fishing" }));
+    let offline = json!({
+        "name": "Shop", "offlineMessage": "gone fishing", "position": "bottom-right", "size": "medium",
+        "triggerText": "Chat with us",
+    });
+    assert_eq!(answer["offline"], offline);
     assert_eq!(answer["configuration"], Value::Null);
     let token = text(&answer, "token");
     let refused = world.send_as(token, "POST", &World::agent_path("/chat"), super::CHAT).await;

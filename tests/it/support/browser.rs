@@ -37,6 +37,11 @@ struct Driver {
 impl Browser {
     /// Opens a window.
     pub(crate) async fn open() -> Self {
+        Self::open_with(json!({})).await
+    }
+
+    /// The same, of a visitor with these preferences.
+    pub(crate) async fn open_with(preferences: Value) -> Self {
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
         // The pipe makes the browser end with its driver, however that ends.
@@ -47,7 +52,7 @@ impl Browser {
             arguments.push("--no-sandbox");
         }
         let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments}, "timeouts": {"script": SCRIPT_TIMEOUT_MS}
+            "goog:chromeOptions": {"args": arguments, "prefs": preferences}, "timeouts": {"script": SCRIPT_TIMEOUT_MS}
         }}});
         let value = value_of(&driver, "/session", &wanted).await;
         let session = value["sessionId"].as_str().unwrap().to_owned();
@@ -79,8 +84,17 @@ impl Browser {
         outcome["value"].clone()
     }
 
-    async fn command(&self, name: &str, body: &Value) -> Value {
+    /// A command of the protocol that has a body.
+    pub(crate) async fn command(&self, name: &str, body: &Value) -> Value {
         value_of(&self.driver, &format!("/session/{}/{name}", self.session), body).await
+    }
+}
+
+impl Browser {
+    /// The name of the tab that commands go to.
+    pub(crate) async fn tab(&self) -> String {
+        let answer = self.driver.get(&format!("/session/{}/window", self.session)).await;
+        answer.json()["value"].as_str().unwrap().to_owned()
     }
 }
 
@@ -98,10 +112,14 @@ impl Drop for Browser {
 impl Page {
     /// Serves this document at every path.
     pub(crate) fn serve(html: &'static str) -> Self {
+        Self::answer(Router::new().fallback(move || async move { Html(html) }))
+    }
+
+    /// Serves what `router` answers.
+    pub(crate) fn answer(router: Router) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        let router = Router::new().fallback(move || async move { Html(html) });
         background()
             .spawn(async move { axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await });
         Self { port }

@@ -1,0 +1,54 @@
+//! `/demo`: a page as a visitor sees one, with the widget of the demo organization's shop on it. It is there as long as
+//! the process says that it has a demo organization.
+//!
+//! Its policy is as strict as a page's can be, which shows that the widget needs no exception from one.
+
+use axum::{
+    Router,
+    extract::State,
+    response::{IntoResponse, Redirect, Response},
+    routing::get,
+};
+use http::{HeaderValue, header};
+
+use crate::{
+    error::{ApiError, ErrorCode},
+    state::AppState,
+};
+
+const POLICY: HeaderValue = HeaderValue::from_static(
+    "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' https:; connect-src 'self'; \
+     base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; \
+     trusted-types 'none'",
+);
+const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
+
+const PAGE: &str = include_str!("../assets/demo.html");
+const STYLE: &str = include_str!("../assets/demo.css");
+/// Stands in the page for the id of the shop's agent.
+const AGENT_MARK: &str = "{agentId}";
+
+/// The page and its style; they need no key.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/demo", get(page))
+        // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
+        .route("/demo/", get(async || Redirect::permanent("../demo")))
+        .route("/demo/demo.css", get(async || asset("text/css; charset=utf-8", STYLE.to_owned())))
+}
+
+async fn page(State(state): State<AppState>) -> Response {
+    match state.demo_agent.get() {
+        Some(agent) => asset("text/html; charset=utf-8", PAGE.replace(AGENT_MARK, agent.as_str())),
+        None => ApiError::new(ErrorCode::NotFound, "this installation has no demo organization").into_response(),
+    }
+}
+
+fn asset(media_type: &'static str, text: String) -> Response {
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::CONTENT_SECURITY_POLICY, POLICY),
+        (header::CACHE_CONTROL, CACHE_CONTROL),
+    ];
+    (headers, text).into_response()
+}

@@ -1,0 +1,140 @@
+//! `/v1/widget.js` and its parts: the chat widget that pages embed, as `web/widget` builds it.
+//!
+//! Any cache may stand in front of it. A part's name holds the hash of its bytes and never changes its content; the script
+//! itself keeps its name and is asked for again.
+
+use std::sync::LazyLock;
+
+use axum::{
+    Json, Router,
+    extract::Path,
+    response::{IntoResponse, Response},
+    routing::get,
+};
+use http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use serde_json::json;
+use sha2::{Digest, Sha256, Sha384};
+
+use crate::{
+    error::{ApiError, ErrorCode},
+    state::AppState,
+};
+
+const SCRIPT: &str = "widget";
+/// Every file that `web/widget` builds, by its name without the ending.
+const FILES: [(&str, &str); 4] = [
+    (SCRIPT, include_str!("../assets/widget/widget.js")),
+    ("panel", include_str!("../assets/widget/panel.js")),
+    ("markdown", include_str!("../assets/widget/markdown.js")),
+    ("languages", include_str!("../assets/widget/languages.js")),
+];
+/// As many digits as `web/widget/build.mjs` writes into the names.
+const HASH_DIGITS: usize = 16;
+
+/// Short, because a new script asks for parts that only the new program has.
+const SCRIPT_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=60");
+const PART_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
+const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
+/// The file is public; pages of all origins load its parts as modules, which asks for this, and pages that are isolated
+/// from other origins ask for the second.
+const OF_ANY_PAGE: [(HeaderName, HeaderValue); 2] = [
+    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
+    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
+];
+
+struct Asset {
+    name: &'static str,
+    text: &'static str,
+    /// `panel.0123456789abcdef.js`.
+    file: String,
+}
+
+static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+    let asset = |(name, text): (&'static str, &'static str)| {
+        let hash = hexadecimal(&Sha256::digest(text));
+        Asset { name, text, file: format!("{name}.{}.js", &hash[..HASH_DIGITS]) }
+    };
+    FILES.into_iter().map(asset).collect()
+});
+
+/// The script, its parts, and what a page needs to pin a version; they need no key.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/v1/widget.js", get(script))
+        .route("/v1/widget.json", get(version))
+        .route("/v1/widget/{file}", get(part))
+}
+
+async fn script(headers: HeaderMap) -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else { return unknown() };
+    let tag = format!("\"{}\"", asset.file);
+    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let mut response = if known.is_some_and(|known| known.contains(&tag)) {
+        StatusCode::NOT_MODIFIED.into_response()
+    } else {
+        ([(header::CONTENT_TYPE, SCRIPT_TYPE)], asset.text).into_response()
+    };
+    if let Ok(tag) = HeaderValue::from_str(&tag) {
+        response.headers_mut().insert(header::ETAG, tag);
+    }
+    (OF_ANY_PAGE, [(header::CACHE_CONTROL, SCRIPT_CACHING)], response).into_response()
+}
+
+/// A page that pins a version names this address and this hash in its tag, and renews both when it wants to.
+async fn version() -> Response {
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else { return unknown() };
+    let integrity = format!("sha384-{}", base64(&Sha384::digest(asset.text)));
+    let answer = json!({ "script": format!("/v1/widget/{}", asset.file), "integrity": integrity });
+    (OF_ANY_PAGE, [(header::CACHE_CONTROL, SCRIPT_CACHING)], Json(answer)).into_response()
+}
+
+async fn part(Path(file): Path<String>) -> Response {
+    match ASSETS.iter().find(|asset| asset.file == file) {
+        Some(asset) => {
+            let caching = [(header::CONTENT_TYPE, SCRIPT_TYPE), (header::CACHE_CONTROL, PART_CACHING)];
+            (OF_ANY_PAGE, caching, asset.text).into_response()
+        }
+        // Of another version of this program: a cache must not take it for this one's.
+        None => {
+            (OF_ANY_PAGE, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], unknown()).into_response()
+        }
+    }
+}
+
+fn unknown() -> Response {
+    ApiError::new(ErrorCode::NotFound, "this version of the widget has no such file").into_response()
+}
+
+fn hexadecimal(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
+fn base64(bytes: &[u8]) -> String {
+    const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut text = String::new();
+    // 48 bytes of SHA-384 need no padding.
+    for chunk in bytes.chunks_exact(3) {
+        let number = chunk.iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
+        text.extend([18, 12, 6, 0].map(|shift| char::from(DIGITS[number >> shift & 63])));
+    }
+    text
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn the_script_names_each_of_its_parts_as_they_are_served() {
+        let script = FILES[0].1;
+        for asset in ASSETS.iter().filter(|asset| asset.name != SCRIPT) {
+            assert!(script.contains(&asset.file), "widget.js does not load {}: build web/widget again", asset.file);
+        }
+    }
+
+    #[test]
+    fn digits_of_a_hash_are_those_that_browsers_compare() {
+        assert_eq!(base64(b"abc"), "YWJj");
+        assert_eq!(base64(&[0xff, 0xfe, 0xfd, 0, 0, 0]), "//79AAAA");
+    }
+}

@@ -1,0 +1,137 @@
+//! WCAG 2.2 AA as far as a machine can tell: axe's rules, the keyboard, the focus, and what a screen reader hears.
+
+use std::path::Path;
+
+use serde_json::{Value, json};
+
+use super::page::Visitor;
+use crate::support::{OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+
+/// Codes of the protocol.
+const ESCAPE: &str = "\u{e00c}";
+const TAB: &str = "\u{e004}";
+
+const REPLY: &str = "# Title\n\nText with [a link](https://x.example) and `code`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\ncode\n```\n";
+
+/// The rules, from the widget's development packages.
+fn axe() -> String {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/widget/node_modules/axe-core/axe.min.js");
+    std::fs::read_to_string(&path)
+        .unwrap_or_else(|error| panic!("{error}: {}: run `npm ci` in web/widget", path.display()))
+}
+
+async fn findings(visitor: &Visitor) -> Value {
+    let check = "
+        if (!window.axe) (0, eval)(input);
+        const found = await axe.run(document, {resultTypes: ['violations']});
+        return found.violations.map(({id, nodes}) => [id, ...nodes.map(node => node.target.flat().join(' ') + ': ' + node.failureSummary)]);";
+    visitor.run(check, json!(axe())).await
+}
+
+async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor {
+    let settings = json!({
+        "name": "Ada", "theme": theme,
+        "features": {"enableMarkdown": true, "enableEmailCapture": true, "enableRating": true},
+        "widget": {"showTimestamp": true}
+    });
+    let organization = OrganizationDocument::new().agent("shop", settings).apply(service).await;
+    organization.script(Script::says(REPLY));
+    Visitor::of_shop(service, &organization).await
+}
+
+#[tokio::test]
+async fn axe_finds_nothing_on_a_desktop_and_on_a_phone_in_any_theme() {
+    let service = SharedService::get().await;
+    let dark = json!({"backgroundColor": "#15161a", "textColor": "#eeeeee", "botMessageColor": "#24262c", "inputBackgroundColor": "#1c1d22"});
+    // Nobody could read these colours on each other: the widget chooses its own for the texts.
+    let careless = json!({"primaryColor": "#ffee00", "textColor": "#dddddd", "chatHeaderColor": "#fafafa", "userMessageColor": "#cccccc", "sendButtonColor": "white"});
+    for (theme, phone) in [(json!({}), false), (json!({}), true), (dark, false), (careless, true)] {
+        let visitor = visitor_of_everything(&service, theme.clone()).await;
+        if phone {
+            visitor.takes_a_phone().await;
+        }
+        assert_eq!(findings(&visitor).await, json!([]), "closed, {theme}");
+        visitor.opens().await;
+        visitor.says("hello").await;
+        visitor.sees("the reply", "!$('.send.stop') && $('.rating') && shown($('.rating'))").await;
+        visitor.sees("no movement", "host.shadowRoot.getAnimations().length === 0").await;
+        assert_eq!(findings(&visitor).await, json!([]), "open, phone: {phone}, {theme}");
+    }
+}
+
+#[tokio::test]
+async fn the_window_is_used_and_left_with_the_keyboard_alone() {
+    let service = SharedService::get().await;
+    let visitor = visitor_of_everything(&service, json!({})).await;
+    visitor.sees("the window's part", "$('.panel')").await;
+    let focused = "host.shadowRoot.activeElement?.className || host.shadowRoot.activeElement?.tagName || ''";
+    visitor.presses(TAB).await;
+    visitor.reads(focused, json!("launcher")).await;
+    visitor.presses("\u{e006}").await;
+    visitor.sees("the field", "host.shadowRoot.activeElement === $('.field textarea')").await;
+    for key in ["h", "i", "\u{e006}"] {
+        visitor.presses(key).await;
+    }
+    visitor.reads("all('.row.user .bubble').at(-1)?.innerText", json!("hi")).await;
+    visitor.sees("the reply", "!$('.send.stop') && all('.row.assistant').length === 2").await;
+    visitor.presses(ESCAPE).await;
+    visitor.sees("the button again", "!shown($('.panel')) && host.shadowRoot.activeElement === $('.launcher')").await;
+    assert_eq!(visitor.read("$('.launcher').getAttribute('aria-expanded')").await, "false");
+}
+
+#[tokio::test]
+async fn only_the_finished_reply_is_spoken() {
+    let service = SharedService::get().await;
+    let (script, gate) = Script::says("one   **two**").chunk_chars(6).gated();
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    organization.script(script);
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    assert_eq!(visitor.read("all('[aria-live], [role=status], [role=log]').length").await, 1, "one live region");
+    visitor.run("window.spoken = []; new MutationObserver(() => spoken.push($('[aria-live]').textContent)).observe($('[aria-live]'), {childList: true, characterData: true, subtree: true});", Value::Null).await;
+    gate.open(1);
+    visitor.says("count").await;
+    visitor.sees("the first word", "all('.row.assistant .bubble').at(-1).innerText.includes('one')").await;
+    assert_eq!(visitor.read("window.spoken").await, json!([]));
+    gate.open(10);
+    visitor.reads("window.spoken", json!(["one two"])).await;
+}
+
+#[tokio::test]
+async fn on_a_phone_the_window_covers_the_page_and_keeps_the_focus() {
+    let service = SharedService::get().await;
+    let visitor = visitor_of_everything(&service, json!({})).await;
+    visitor.takes_a_phone().await;
+    visitor.opens().await;
+    let covers = "(() => { const box = $('.panel').getBoundingClientRect(); return [box.left, box.top, box.width === innerWidth, box.height === innerHeight]; })()";
+    visitor.reads(covers, json!([0, 0, true, true])).await;
+    assert_eq!(visitor.read("$('.panel').getAttribute('aria-modal')").await, "true");
+    assert_eq!(visitor.read("shown($('.launcher'))").await, false);
+    for _ in 0..25 {
+        visitor.presses(TAB).await;
+        let inside = visitor.read("$('.panel').contains(host.shadowRoot.activeElement)").await;
+        assert_eq!(inside, true, "the focus stays in the window");
+    }
+    let small = "all('.panel button, .panel input').filter(shown).map(element => element.getBoundingClientRect())
+        .filter(box => box.width < 24 || box.height < 24).length";
+    assert_eq!(visitor.read(small).await, 0, "everything is large enough for a finger");
+    visitor.presses(ESCAPE).await;
+    visitor.sees("the button", "shown($('.launcher')) && host.shadowRoot.activeElement === $('.launcher')").await;
+}
+
+#[tokio::test]
+async fn who_wants_less_motion_gets_none() {
+    let service = SharedService::get().await;
+    let visitor = visitor_of_everything(&service, json!({})).await;
+    let moves = "getComputedStyle($('.launcher')).transitionDuration";
+    assert_ne!(visitor.read(moves).await, "0s");
+    let features = json!([{"name": "prefers-reduced-motion", "value": "reduce"}]);
+    let command = json!({"cmd": "Emulation.setEmulatedMedia", "params": { "features": features }});
+    visitor.browser.command("goog/cdp/execute", &command).await;
+    visitor.reads(moves, json!("0s")).await;
+    let moving = async || {
+        visitor.opens().await;
+        Some(visitor.read("host.shadowRoot.getAnimations().length").await)
+    };
+    assert_eq!(eventually("an open window", PATIENCE, moving).await, 0);
+}

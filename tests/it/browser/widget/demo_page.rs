@@ -1,0 +1,30 @@
+//! What the first start shows to somebody who has configured nothing.
+
+use serde_json::json;
+
+use super::page::Visitor;
+use crate::support::{Browser, PATIENCE, Profile, SharedService, TestService, eventually};
+
+#[tokio::test]
+async fn a_first_start_has_a_page_whose_widget_answers() {
+    let service = TestService::start_as(Profile::Embedded, &[("SWITCHBOARD__DEMO", "true")]).await;
+    let url = service.public_urls()[0].clone();
+    let shown = async || service.logs().contains(&format!("{url}/demo")).then_some(());
+    eventually("the first screen names the page", PATIENCE, shown).await;
+    let browser = Browser::at(&format!("{url}/demo")).await;
+    let visitor = Visitor { browser, page: super::page::served(String::new(), None) };
+    visitor.sees("the button", "shown($('.launcher'))").await;
+    assert_eq!(visitor.read("document.querySelector('h1').innerText.startsWith('Slow mornings')").await, true);
+    visitor.opens().await;
+    visitor.says("hello").await;
+    visitor.sees("an answer", "!$('.send.stop') && all('.row.assistant').length === 2 && all('.row.assistant .bubble').at(-1).innerText.length > 20").await;
+}
+
+#[tokio::test]
+async fn an_installation_without_a_demo_has_no_such_page() {
+    let service = SharedService::get().await;
+    for url in service.public_urls() {
+        let answer = crate::support::Client::new(&url).get("/demo").await;
+        assert_eq!(answer.assert_problem(404, Some("NOT_FOUND"))["status"], json!(404));
+    }
+}

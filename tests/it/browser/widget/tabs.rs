@@ -1,0 +1,88 @@
+//! Several tabs and several widgets.
+
+use serde_json::{Value, json};
+
+use super::page::{Visitor, document, served, tag};
+use crate::support::{Browser, Organization, OrganizationDocument, Script, SharedService};
+
+const ROWS: &str = "all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())";
+
+#[tokio::test]
+async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
+    let service = SharedService::get().await;
+    let (script, gate) = Script::says("first last").chunk_chars(6).gated();
+    let organization = Organization::with_agent(&service, script).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    let switch = async |tab: &str| {
+        visitor.browser.command("window", &json!({ "handle": tab })).await;
+    };
+    let one = visitor.browser.tab().await;
+    visitor.opens().await;
+    let other = visitor.browser.command("window/new", &json!({"type": "tab"})).await["handle"].clone();
+    let other = other.as_str().unwrap();
+    switch(other).await;
+    visitor.browser.visit(&visitor.page.origin()).await;
+    visitor.sees("the button", "shown($('.launcher'))").await;
+    visitor.opens().await;
+    switch(&one).await;
+    gate.open(1);
+    visitor.says("question").await;
+    visitor.reads(ROWS, json!(["question", "first"])).await;
+    switch(other).await;
+    visitor.reads(ROWS, json!(["question", "first"])).await;
+    gate.open(10);
+    visitor.reads(ROWS, json!(["question", "first last"])).await;
+    // The text is there before its end is: until then the button stops.
+    visitor.is_answered("first last").await;
+    // What is said in the second tab goes on in the same conversation, and the first one shows it.
+    organization.script(Script::says("indeed"));
+    visitor.says("really?").await;
+    visitor.is_answered("indeed").await;
+    switch(&one).await;
+    visitor.reads(ROWS, json!(["question", "first last", "really?", "indeed"])).await;
+    visitor.clicks("header .plain").await;
+    visitor.reads(ROWS, json!([])).await;
+    switch(other).await;
+    visitor.reads(ROWS, json!([])).await;
+}
+
+#[tokio::test]
+async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"name": "Shop"}))
+        .agent("help", json!({"name": "Help"}))
+        .apply(&service)
+        .await;
+    organization.script(Script::says("done"));
+    let url = &service.public_urls()[0];
+    let queued = "<script>
+        window.SwitchboardWidget = [api => window.queued = typeof api.open];
+        window.heard = [];
+    </script>";
+    let tags = format!("{queued}{}{}", tag(url, organization.shop(), ""), tag(url, organization.agent("help"), ""));
+    let visitor = Visitor::at(served(document(&tags), None), Browser::open().await).await;
+    visitor.reads("document.querySelectorAll('switchboard-widget').length", json!(2)).await;
+    let apart = "
+        const [one, other] = [...document.querySelectorAll('switchboard-widget')]
+            .map(host => host.shadowRoot.querySelector('.launcher').getBoundingClientRect());
+        return Math.abs(one.top - other.top) >= one.height;";
+    visitor
+        .sees("two buttons", "document.querySelectorAll('switchboard-widget')[1].shadowRoot.querySelector('.launcher')")
+        .await;
+    assert_eq!(visitor.run(apart, Value::Null).await, true, "buttons do not cover each other");
+    assert_eq!(visitor.read("window.queued").await, "function", "calls from before the script are made");
+    let drive = "
+        const api = window.SwitchboardWidget, widget = api.get(input);
+        widget.on('open', () => heard.push('open'));
+        widget.on('close', () => heard.push('close'));
+        widget.on('destroy', () => heard.push('destroy'));
+        const answered = new Promise(resolve => widget.on('message', event => event.role === 'assistant' && resolve(event.text)));
+        api.send('from the page', input);
+        heard.push(await answered);
+        api.toggle(input);
+        api.destroy(input);
+        return {heard, left: document.querySelectorAll('switchboard-widget').length};";
+    let outcome = visitor.run(drive, json!(organization.agent("help"))).await;
+    assert_eq!(outcome, json!({"heard": ["open", "done", "close", "destroy"], "left": 1}));
+}

@@ -1,0 +1,50 @@
+// Products as cards. What the specification of rich content holds is checked field by field: it came over the network.
+
+import { h } from "./dom.ts";
+import { fields } from "./settings.ts";
+
+const PRODUCTS_MAX = 24;
+
+/** The grid of a specification that is one; nothing otherwise. */
+export function productGrid(spec: unknown, label: string): HTMLElement | null {
+  const { type, data } = fields(spec);
+  if (type !== "product-grid" || !Array.isArray(data) || data.length === 0) return null;
+  const cards = data.slice(0, PRODUCTS_MAX).map((product) => h("li", {}, card(fields(product))));
+  // A list without marks is none for some screen readers unless it says so.
+  return h("ul", { class: "cards", role: "list", "aria-label": label }, ...cards);
+}
+
+function card(product: Record<string, unknown>): HTMLElement {
+  const [title, price] = [textOf(product.title), textOf(product.price)];
+  const [image, url] = [webAddress(product.image), webAddress(product.url)];
+  const picture = h("span", { class: "picture", "aria-hidden": "true" }, initial(title));
+  if (image) picture.append(imageElement(image));
+  const content = [picture, h("span", { class: "title", dir: "auto" }, title), price && h("span", { class: "price" }, price)];
+  if (!url) return h("div", { class: "card" }, ...content);
+  return h("a", { class: "card", href: url, target: "_blank", rel: "noopener noreferrer" }, ...content);
+}
+
+/** Pictures come from the organization's own catalogue; one that does not load leaves the initial behind it. */
+function imageElement(address: string): HTMLImageElement {
+  const image = h("img", { alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer" });
+  image.onerror = () => image.remove();
+  image.src = address;
+  return image;
+}
+
+export function initial(name: string): string {
+  return Array.from(name.trim())[0]?.toUpperCase() ?? "?";
+}
+
+function textOf(value: unknown): string {
+  return typeof value === "string" ? value : "";
+}
+
+function webAddress(value: unknown): string | null {
+  try {
+    const url = new URL(textOf(value));
+    return url.protocol === "https:" || url.protocol === "http:" ? url.href : null;
+  } catch {
+    return null;
+  }
+}

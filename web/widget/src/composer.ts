@@ -1,0 +1,121 @@
+// Where a visitor writes: one field that grows, one button that sends or stops.
+
+import { h, icon, icons, set } from "./dom.ts";
+import type { Settings } from "./settings.ts";
+import { fill, type Language } from "./texts.ts";
+
+export interface ComposerActions {
+  send(text: string): void;
+  stop(): void;
+  /** Seconds until the next message may be sent. */
+  wait(): number;
+  draft(text: string): void;
+}
+
+/** From this share of the longest message on, what is left is shown. */
+const COUNTED_SHARE = 0.8;
+const HEIGHT_MAX_PX = 132;
+
+export class Composer {
+  readonly element: HTMLFormElement;
+  readonly input: HTMLTextAreaElement;
+  private readonly button = h("button", { type: "submit", class: "send" });
+  private readonly note = h("p", { class: "note", id: "note" });
+  private isBusy = false;
+  private slowTimer = 0;
+
+  constructor(
+    private readonly language: Language,
+    private settings: Settings,
+    private readonly actions: ComposerActions,
+  ) {
+    const { texts } = language;
+    this.input = h("textarea", { rows: 1, "aria-label": texts.label, "aria-describedby": "note", dir: "auto", enterkeyhint: "send" });
+    this.element = h("form", { class: "composer", novalidate: true }, h("div", { class: "field" }, this.input, this.button), this.note);
+    this.input.oninput = () => {
+      actions.draft(this.input.value);
+      this.update();
+    };
+    this.input.onkeydown = (event) => {
+      // Enter that ends a word of an input method is no wish to send.
+      if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+      event.preventDefault();
+      if (!this.isBusy) this.submit();
+    };
+    this.element.onsubmit = (event) => {
+      event.preventDefault();
+      if (this.isBusy) actions.stop();
+      else this.submit();
+    };
+    this.update();
+  }
+
+  configure(settings: Settings): void {
+    this.settings = settings;
+    set(this.input, { placeholder: settings.placeholderText || this.language.texts.placeholder });
+    this.element.hidden = !settings.active;
+    this.update();
+  }
+
+  write(text: string): void {
+    this.input.value = text;
+    this.update();
+  }
+
+  busy(isBusy: boolean): void {
+    this.isBusy = isBusy;
+    this.update();
+  }
+
+  /** Adjusts the height, once the field is shown. */
+  fit(): void {
+    this.input.style.height = "auto";
+    this.input.style.height = `${Math.min(this.input.scrollHeight, HEIGHT_MAX_PX)}px`;
+  }
+
+  private submit(): void {
+    const text = this.input.value.trim();
+    if (!text || length(text) > this.settings.maxMessageLength) return;
+    const wait = this.actions.wait();
+    if (wait > 0) return this.slow(wait);
+    this.write("");
+    this.actions.draft("");
+    this.actions.send(text);
+  }
+
+  private slow(seconds: number): void {
+    clearTimeout(this.slowTimer);
+    this.tell(fill(this.language.texts.slow, { n: seconds }), true);
+    this.slowTimer = window.setTimeout(() => {
+      const left = this.actions.wait();
+      if (left > 0) this.slow(left);
+      else this.update();
+    }, 1000);
+  }
+
+  private update(): void {
+    clearTimeout(this.slowTimer);
+    const { texts } = this.language;
+    const used = length(this.input.value.trim());
+    const left = this.settings.maxMessageLength - used;
+    const isOver = left < 0;
+    const label = this.isBusy ? texts.stop : texts.send;
+    set(this.button, { "aria-label": label, title: label, "aria-disabled": !this.isBusy && (used === 0 || isOver) ? "true" : null });
+    this.button.classList.toggle("stop", this.isBusy);
+    this.button.replaceChildren(icon(this.isBusy ? icons.stop : icons.send));
+    set(this.input, { "aria-invalid": isOver ? "true" : null });
+    const isNear = used > this.settings.maxMessageLength * COUNTED_SHARE;
+    this.tell(isOver ? fill(texts.over, { n: -left }) : isNear ? fill(texts.left, { n: left }) : "", isOver);
+    this.fit();
+  }
+
+  private tell(note: string, isBad: boolean): void {
+    this.note.textContent = note;
+    this.note.classList.toggle("bad", isBad);
+  }
+}
+
+/** Characters as the service counts them: Unicode scalar values. */
+function length(text: string): number {
+  return Array.from(text).length;
+}

@@ -1,0 +1,309 @@
+// One visitor's conversation with an agent: what was said, what is being said, and what other tabs do to it. It knows
+// nothing of how it looks.
+
+import { type Memory, randomId } from "./memory.ts";
+import { Following, type Outcome } from "./reply.ts";
+import { Refusal, type Service } from "./service.ts";
+import { fields } from "./settings.ts";
+import type { News, Tabs } from "./tabs.ts";
+
+export type State = "sending" | "waiting" | "running" | "final" | "stopped" | "broken" | "unsent";
+
+export interface Entry {
+  role: "user" | "assistant";
+  id: string | null;
+  text: string;
+  at: number;
+  state: State;
+  /** A specification of rich content, as the service sent it. */
+  cards: unknown;
+  isWorking: boolean;
+  isLost: boolean;
+  /** Seconds after which it may be sent again, when it came too fast. */
+  waitS: number;
+}
+
+export interface ConversationView {
+  added(entry: Entry, first: boolean): void;
+  changed(entry: Entry): void;
+  removed(entry: Entry): void;
+  /** A reply that was followed has come to its end. */
+  finished(entry: Entry): void;
+  busy(isBusy: boolean): void;
+  /** Whether there are messages before the first one that is shown. */
+  earlier(exist: boolean): void;
+  /** What the service has noted of the visitor. */
+  known(facts: { rating: number | null; email: string | null }): void;
+  /** The agent is not active (with its message), or the service does not answer. */
+  offline(message: string | null): void;
+}
+
+const PAGE = 50;
+const MINUTE_MS = 60_000;
+
+export class Conversation {
+  readonly entries: Entry[] = [];
+  private running: { stop: AbortController; following: Following | null; isStopWanted: boolean } | null = null;
+  private readonly queue: string[] = [];
+  private firstOffset = 0;
+  private loading: Promise<void> | null = null;
+  private isLoaded = false;
+
+  constructor(
+    private readonly service: Service,
+    private readonly memory: Memory,
+    private readonly tabs: Tabs,
+    private readonly view: ConversationView,
+  ) {}
+
+  get isBusy(): boolean {
+    return this.running !== null;
+  }
+
+  /** Shows what was said before, once, and goes on with a reply that is being made. */
+  load(): Promise<void> {
+    if (this.isLoaded) return Promise.resolve();
+    this.loading ??= this.read()
+      .then(() => {
+        this.isLoaded = true;
+      })
+      .catch((error: unknown) => {
+        if (error instanceof Refusal && error.isPassing) this.view.offline(null);
+      })
+      .finally(() => {
+        this.loading = null;
+      });
+    return this.loading;
+  }
+
+  /** Seconds until the next message may be sent, by the agent's own limit. */
+  waitFor(perMinute: number): number {
+    const now = Date.now();
+    const sent = this.sentTimes().filter((at) => now - at < MINUTE_MS);
+    const oldest = sent[sent.length - perMinute];
+    return oldest === undefined ? 0 : Math.ceil((oldest + MINUTE_MS - now) / 1000);
+  }
+
+  send(text: string): void {
+    if (this.running) {
+      this.queue.push(text);
+      return;
+    }
+    this.memory.set("sent", JSON.stringify([...this.sentTimes(), Date.now()].slice(-200)));
+    const question = this.add({ role: "user", text, state: "sending" });
+    const path = `/api/public/agents/${this.service.agent}/chat`;
+    const email = this.memory.get("emailToSend");
+    const body = { message: text, sessionId: this.session(), ...(email ? { visitorEmail: email } : {}) };
+    // A request that is repeated because its answer was lost joins the reply that it began.
+    const headers = { "Idempotency-Key": randomId() };
+    void this.follow({ path, asking: { method: "POST", body, headers } }, question);
+  }
+
+  /** Sends a message again that was not sent, or whose reply broke off. */
+  again(entry: Entry): void {
+    const at = this.entries.indexOf(entry);
+    const question = entry.role === "user" ? entry : this.entries[at - 1];
+    if (this.running || question?.role !== "user") return;
+    if (entry.role === "user") this.remove(entry);
+    this.send(question.text);
+  }
+
+  async stop(): Promise<void> {
+    const running = this.running;
+    if (!running) return;
+    running.isStopWanted = true;
+    const id = running.following?.id;
+    // Without an id yet, it is stopped as soon as it has one.
+    if (id) await this.service.ask(`/api/public/messages/${id}/cancel`, { method: "POST" }).catch(() => undefined);
+  }
+
+  /** Begins a conversation that remembers nothing of this one. */
+  reset(): void {
+    this.memory.set("session", null);
+    this.clear();
+    this.isLoaded = true;
+    this.tabs.tell({ kind: "changed" });
+  }
+
+  async earlier(): Promise<void> {
+    const offset = Math.max(0, this.firstOffset - PAGE);
+    const answer = await this.page(offset, this.firstOffset - offset);
+    this.firstOffset = offset;
+    for (const message of messagesOf(answer).reverse()) this.add(message, true);
+    this.view.earlier(offset > 0);
+  }
+
+  /** Changes what is known of the conversation; before its first message an address waits for that. */
+  async patch(change: { rating?: number; feedback?: string; visitorEmail?: string }): Promise<void> {
+    try {
+      if (!this.memory.get("session")) throw new Refusal(404, "CONVERSATION_NOT_FOUND", "nothing was said yet");
+      const body: Record<string, unknown> = { ...change };
+      await this.service.ask(this.service.conversation(this.session()), { method: "PATCH", body });
+      this.tabs.tell({ kind: "changed" });
+    } catch (error) {
+      if (!(error instanceof Refusal) || error.status !== 404 || !change.visitorEmail) throw error;
+      this.memory.set("emailToSend", change.visitorEmail);
+    }
+  }
+
+  hear(news: News): void {
+    if (!this.isLoaded) return;
+    if (news.kind === "turn" && news.session === this.memory.get("session")) {
+      if (this.running || this.entries.some((entry) => entry.id === news.reply)) return;
+      this.add({ role: "user", text: news.text, at: news.at, state: "final" });
+      void this.follow({ id: news.reply }, null);
+    } else if (!this.running) {
+      this.isLoaded = false;
+      void this.load();
+    }
+  }
+
+  end(): void {
+    this.running?.stop.abort();
+  }
+
+  private async read(): Promise<void> {
+    if (!this.memory.get("session")) return this.clear();
+    let answer: Record<string, unknown>;
+    try {
+      answer = await this.page(0, PAGE);
+      const total = Number(answer.totalMessages);
+      this.firstOffset = Math.max(0, total - PAGE);
+      if (this.firstOffset > 0) answer = await this.page(this.firstOffset, PAGE);
+    } catch (error) {
+      // A session whose first message was never accepted, or was somebody else's.
+      if (error instanceof Refusal && error.status === 404) return;
+      throw error;
+    }
+    if (this.running) return;
+    this.clear();
+    for (const message of messagesOf(answer)) this.add(message);
+    this.view.earlier(this.firstOffset > 0);
+    const metadata = fields(answer.metadata);
+    const [rating, email] = [metadata.rating, metadata.visitorEmail];
+    this.view.known({
+      rating: typeof rating === "number" ? rating : null,
+      email: typeof email === "string" ? email : null,
+    });
+    if (typeof answer.activeMessageId === "string") void this.follow({ id: answer.activeMessageId }, null);
+  }
+
+  private async page(offset: number, limit: number): Promise<Record<string, unknown>> {
+    const path = `${this.service.conversation(this.session())}?limit=${limit}&offset=${offset}`;
+    return fields(await (await this.service.ask(path)).json());
+  }
+
+  private async follow(begin: ConstructorParameters<typeof Following>[3], question: Entry | null): Promise<void> {
+    const stop = new AbortController();
+    const running = { stop, following: null as Following | null, isStopWanted: false };
+    this.running = running;
+    this.view.busy(true);
+    const id = "id" in begin ? begin.id : null;
+    const reply = this.add({ role: "assistant", id, text: "", state: "waiting" });
+    const change = (changes: Partial<Entry>) => this.change(reply, changes);
+    const sink = {
+      begun: (id: string) => {
+        change({ id });
+        if (question) this.sent(question, id);
+        if (running.isStopWanted) void this.stop();
+      },
+      text: (text: string) => change({ text, state: text ? "running" : "waiting" }),
+      cards: (cards: unknown) => change({ cards }),
+      tool: (isWorking: boolean) => reply.isWorking !== isWorking && change({ isWorking }),
+      connection: (isLost: boolean) => reply.isLost !== isLost && change({ isLost }),
+    };
+    running.following = new Following(this.service, sink, stop.signal, begin);
+    try {
+      const outcome: Outcome = await running.following.run();
+      change({ state: outcome === "cancelled" ? "stopped" : "final", isWorking: false, isLost: false });
+    } catch (error) {
+      if (stop.signal.aborted) return;
+      this.failed(reply, question, error);
+    }
+    this.running = null;
+    this.view.busy(false);
+    if (this.entries.includes(reply)) this.view.finished(reply);
+    const next = this.queue.shift();
+    if (next !== undefined) this.send(next);
+  }
+
+  private sent(question: Entry, reply: string): void {
+    this.change(question, { state: "final" });
+    this.memory.set("emailToSend", null);
+    this.tabs.tell({ kind: "turn", session: this.session(), text: question.text, at: question.at, reply });
+  }
+
+  private failed(reply: Entry, question: Entry | null, error: unknown): void {
+    const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
+    this.queue.length = 0;
+    if (reply.id) {
+      this.change(reply, { state: "broken", isWorking: false, isLost: false });
+      return;
+    }
+    this.remove(reply);
+    if (question) this.change(question, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
+    if (refusal.code === "AGENT_INACTIVE") this.view.offline(String(refusal.details.offlineMessage ?? ""));
+    else if (refusal.isPassing) this.view.offline(null);
+  }
+
+  private session(): string {
+    const known = this.memory.get("session");
+    if (known) return known;
+    const made = randomId();
+    this.memory.set("session", made);
+    return made;
+  }
+
+  private sentTimes(): number[] {
+    try {
+      const times: unknown = JSON.parse(this.memory.get("sent") ?? "[]");
+      return Array.isArray(times) ? times.filter((time) => typeof time === "number") : [];
+    } catch {
+      return [];
+    }
+  }
+
+  private add(known: Partial<Entry> & Pick<Entry, "role" | "text" | "state">, first = false): Entry {
+    const entry: Entry = { id: null, at: Date.now(), cards: null, isWorking: false, isLost: false, waitS: 0, ...known };
+    if (first) this.entries.unshift(entry);
+    else this.entries.push(entry);
+    this.view.added(entry, first);
+    return entry;
+  }
+
+  private change(entry: Entry, changes: Partial<Entry>): void {
+    Object.assign(entry, changes);
+    this.view.changed(entry);
+  }
+
+  private remove(entry: Entry): void {
+    const at = this.entries.indexOf(entry);
+    if (at >= 0) this.entries.splice(at, 1);
+    this.view.removed(entry);
+  }
+
+  private clear(): void {
+    this.running?.stop.abort();
+    if (this.running) this.view.busy(false);
+    this.running = null;
+    this.queue.length = 0;
+    for (const entry of [...this.entries]) this.remove(entry);
+    this.view.earlier(false);
+    this.view.known({ rating: null, email: null });
+  }
+}
+
+function messagesOf(answer: Record<string, unknown>): (Pick<Entry, "role" | "text" | "state"> & Partial<Entry>)[] {
+  const messages = Array.isArray(answer.messages) ? answer.messages.map(fields) : [];
+  return messages.map((message) => {
+    const state = message.status === "cancelled" ? "stopped" : message.status === "incomplete" ? "broken" : "final";
+    return {
+      role: message.role === "user" ? "user" : "assistant",
+      id: String(message.id),
+      text: String(message.content),
+      at: Date.parse(String(message.timestamp)) || Date.now(),
+      state,
+      cards: message.uiSpec ?? null,
+    };
+  });
+}

@@ -1,0 +1,86 @@
+// What a widget asks a visitor for, once and without insisting: an address, and a rating.
+
+import { h, icon, icons, set } from "./dom.ts";
+import { fill, type Language } from "./texts.ts";
+
+const STARS = 5;
+
+/** Asks for an e-mail address; `save` fails when the service does not take it. */
+export class EmailForm {
+  readonly element: HTMLFormElement;
+
+  constructor({ texts }: Language, save: (email: string) => Promise<void>, skip: () => void) {
+    const input = h("input", {
+      type: "email", autocomplete: "email", "aria-label": texts.emailLabel, placeholder: texts.emailLabel,
+      "aria-describedby": "email-note", maxlength: 254, dir: "ltr",
+    });
+    const note = h("p", { class: "bad", id: "email-note", role: "alert" });
+    const skipButton = h("button", { type: "button", class: "link" }, texts.emailSkip);
+    const saveButton = h("button", { type: "submit", class: "filled" }, texts.emailSave);
+    this.element = h("form", { class: "ask", novalidate: true }, h("p", {}, texts.emailAsk), input, note, h("div", { class: "choices" }, saveButton, skipButton));
+    skipButton.onclick = skip;
+    this.element.onsubmit = async (event) => {
+      event.preventDefault();
+      const refuse = () => {
+        note.textContent = texts.emailBad;
+        set(input, { "aria-invalid": "true" });
+        input.focus();
+      };
+      // The service decides what an address is; the browser only spares it the obvious.
+      if (!input.value.trim() || !input.checkValidity()) return refuse();
+      await save(input.value.trim()).then(() => this.thank(texts.emailThanks), refuse);
+    };
+  }
+
+  private thank(text: string): void {
+    this.element.replaceChildren(h("p", { tabindex: -1 }, text));
+    (this.element.firstElementChild as HTMLElement).focus();
+  }
+}
+
+/** Asks how it was: five stars, and then a word if the visitor likes. */
+export class RatingForm {
+  readonly element = h("form", { class: "ask rating", novalidate: true });
+  private readonly stars: HTMLButtonElement[] = [];
+  private readonly more: HTMLElement;
+  private readonly question: HTMLElement;
+
+  constructor(
+    private readonly language: Language,
+    rate: (rating: number) => Promise<void>,
+    say: (feedback: string) => Promise<void>,
+  ) {
+    const { texts } = language;
+    this.question = h("p", { id: "rate", tabindex: -1 }, texts.rateAsk);
+    for (let number = 1; number <= STARS; number += 1) {
+      const label = fill(texts.stars, { n: number });
+      const star = h("button", { type: "button", class: "star", "aria-label": label, title: label, "aria-pressed": "false" }, icon(icons.star));
+      star.onclick = () => void rate(number).then(() => this.show(number), () => undefined);
+      this.stars.push(star);
+    }
+    const words = h("textarea", { rows: 2, "aria-label": texts.feedbackLabel, placeholder: texts.feedbackLabel, maxlength: 2000, dir: "auto" });
+    const send = h("button", { type: "submit", class: "filled" }, texts.feedbackSend);
+    this.more = h("div", { class: "more", hidden: true }, words, send);
+    this.element.append(this.question, h("div", { class: "stars", role: "group", "aria-labelledby": "rate" }, ...this.stars), this.more);
+    this.element.onsubmit = async (event) => {
+      event.preventDefault();
+      const text = words.value.trim();
+      if (text) await say(text).then(() => this.thank(), () => undefined);
+    };
+  }
+
+  /** Shows a rating that was given, here or elsewhere. */
+  show(rating: number | null): void {
+    this.stars.forEach((star, at) => {
+      star.classList.toggle("lit", at < (rating ?? 0));
+      set(star, { "aria-pressed": at + 1 === rating ? "true" : "false" });
+    });
+    this.more.hidden = rating === null;
+    this.question.textContent = rating === null ? this.language.texts.rateAsk : this.language.texts.rateThanks;
+  }
+
+  private thank(): void {
+    this.more.hidden = true;
+    this.question.focus();
+  }
+}

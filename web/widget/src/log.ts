@@ -1,0 +1,210 @@
+// Shows the entries of a conversation, and keeps the latest one in sight as long as the visitor reads there.
+
+import { initial, productGrid } from "./cards.ts";
+import type { Entry } from "./conversation.ts";
+import { h, icon, icons } from "./dom.ts";
+import type { Settings } from "./settings.ts";
+import { fill, type Language } from "./texts.ts";
+
+/** Draws markdown; it is loaded when it is needed. */
+export type Draw = (container: Element, text: string) => void;
+
+interface Row {
+  element: HTMLElement;
+  bubble: HTMLElement;
+  meta: HTMLElement;
+  shownCards: unknown;
+  cards: HTMLElement | null;
+}
+
+/** Nearer to the end than this, the visitor follows what comes. */
+const END_PX = 80;
+
+export class Log {
+  readonly element: HTMLElement;
+  readonly earlier: HTMLButtonElement;
+  private readonly list = h("div", { class: "rows" });
+  private readonly latest: HTMLButtonElement;
+  private readonly rows = new Map<Entry, Row>();
+  private readonly dirty = new Set<Entry>();
+  private greeting: HTMLElement | null = null;
+  private draw: Draw | null = null;
+  private isAtEnd = true;
+  private readonly sizes = new ResizeObserver(() => this.follow());
+
+  constructor(
+    private readonly language: Language,
+    private settings: Settings,
+    private readonly again: (entry: Entry) => void,
+  ) {
+    const { texts } = language;
+    this.earlier = h("button", { type: "button", class: "quiet", hidden: true }, texts.earlier);
+    this.latest = h("button", { type: "button", class: "latest", "aria-label": texts.latest, hidden: true }, icon(icons.down));
+    this.latest.onclick = () => this.toEnd();
+    const scroller = h("div", { class: "log", role: "region", "aria-label": texts.conversation, tabindex: 0 }, this.earlier, this.list);
+    scroller.onscroll = () => this.look();
+    this.element = h("div", { class: "log-frame" }, scroller, this.latest);
+    // The window grows and shrinks with the keyboard of a phone.
+    this.sizes.observe(scroller);
+  }
+
+  /** What stands below the last message. */
+  append(...footers: HTMLElement[]): void {
+    this.scroller.append(...footers);
+    // They grow when they are answered.
+    for (const footer of footers) this.sizes.observe(footer);
+  }
+
+  configure(settings: Settings, draw: Draw | null): void {
+    this.settings = settings;
+    this.draw = settings.enableMarkdown ? draw : null;
+    this.greet();
+    for (const entry of this.rows.keys()) this.paint(entry);
+  }
+
+  add(entry: Entry, first: boolean): void {
+    const bubble = h("div", { class: "bubble", dir: "auto" });
+    const meta = h("div", { class: "meta" });
+    const element = this.rowElement(entry.role, bubble, meta);
+    this.rows.set(entry, { element, bubble, meta, shownCards: null, cards: null });
+    const before = this.scroller.scrollHeight;
+    if (first) this.list.insertBefore(element, this.greeting?.nextSibling ?? this.list.firstChild);
+    else this.list.append(element);
+    this.paint(entry);
+    if (first) this.scroller.scrollTop += this.scroller.scrollHeight - before;
+    else if (entry.role === "user") this.toEnd();
+    else this.follow();
+  }
+
+  /** Shows a change with the next frame: text may come faster than a screen shows it. */
+  change(entry: Entry): void {
+    if (this.dirty.size === 0) {
+      const paint = () => {
+        const entries = [...this.dirty];
+        this.dirty.clear();
+        for (const entry of entries) this.paint(entry);
+        this.follow();
+      };
+      // A tab that is not seen draws no frames.
+      if (document.hidden) setTimeout(paint, 50);
+      else requestAnimationFrame(paint);
+    }
+    this.dirty.add(entry);
+  }
+
+  remove(entry: Entry): void {
+    this.rows.get(entry)?.element.remove();
+    this.rows.delete(entry);
+  }
+
+  /** What a reply says, without its marks. */
+  spoken(entry: Entry): string {
+    this.paint(entry);
+    return this.rows.get(entry)?.bubble.innerText ?? entry.text;
+  }
+
+  toEnd(): void {
+    this.isAtEnd = true;
+    this.follow();
+  }
+
+  private get scroller(): HTMLElement {
+    return this.element.firstElementChild as HTMLElement;
+  }
+
+  private follow(): void {
+    if (this.isAtEnd) this.scroller.scrollTop = this.scroller.scrollHeight;
+    this.look();
+  }
+
+  private look(): void {
+    const { scrollHeight, scrollTop, clientHeight } = this.scroller;
+    this.isAtEnd = scrollHeight - scrollTop - clientHeight < END_PX;
+    this.latest.hidden = this.isAtEnd;
+  }
+
+  private greet(): void {
+    this.greeting?.remove();
+    this.greeting = null;
+    if (!this.settings.welcomeMessage) return;
+    const bubble = h("div", { class: "bubble", dir: "auto" });
+    this.write(bubble, this.settings.welcomeMessage, true);
+    this.greeting = this.rowElement("assistant", bubble, h("div", { class: "meta" }));
+    this.list.prepend(this.greeting);
+  }
+
+  private rowElement(role: Entry["role"], bubble: HTMLElement, meta: HTMLElement): HTMLElement {
+    const { texts } = this.language;
+    const speaker = role === "user" ? texts.you : fill(texts.says, { name: this.settings.name });
+    const body = h("div", { class: "body" }, h("span", { class: "unseen" }, speaker), bubble, meta);
+    return h("div", { class: `row ${role}` }, role === "assistant" && this.avatar(), body);
+  }
+
+  private avatar(): HTMLElement {
+    return h("span", { class: "avatar", "aria-hidden": "true" }, initial(this.settings.name));
+  }
+
+  private paint(entry: Entry): void {
+    const row = this.rows.get(entry);
+    if (!row) return;
+    const isWaiting = entry.role === "assistant" && entry.state === "waiting";
+    row.element.classList.toggle("waiting", isWaiting);
+    if (isWaiting) row.bubble.replaceChildren(this.dots(entry));
+    else this.write(row.bubble, entry.text, entry.role === "assistant");
+    row.bubble.hidden = !isWaiting && entry.text === "";
+    if (entry.cards !== row.shownCards) {
+      row.cards?.remove();
+      row.cards = productGrid(entry.cards, this.language.texts.products);
+      if (row.cards) row.meta.before(row.cards);
+      row.shownCards = entry.cards;
+    }
+    row.meta.replaceChildren(...this.meta(entry));
+  }
+
+  private write(bubble: HTMLElement, text: string, isAgents: boolean): void {
+    const draw = isAgents ? this.draw : null;
+    if (draw) {
+      if (!bubble.classList.contains("drawn")) bubble.replaceChildren();
+      draw(bubble, text);
+    } else if (bubble.textContent !== text || bubble.classList.contains("drawn")) {
+      bubble.textContent = text;
+    }
+    bubble.classList.toggle("drawn", draw !== null);
+  }
+
+  private dots(entry: Entry): HTMLElement {
+    const { texts } = this.language;
+    const label = entry.isWorking ? texts.working : fill(texts.typing, { name: this.settings.name });
+    const dots = h("span", { class: "dots", "aria-hidden": "true" }, h("i"), h("i"), h("i"));
+    return h("span", { class: "typing" }, dots, h("span", { class: entry.isWorking ? "" : "unseen" }, label));
+  }
+
+  private meta(entry: Entry): HTMLElement[] {
+    const { texts, code } = this.language;
+    const parts: HTMLElement[] = [];
+    const isFinal = entry.state !== "waiting" && entry.state !== "running";
+    if (this.settings.showTimestamp && isFinal) {
+      const at = new Date(entry.at);
+      const time = new Intl.DateTimeFormat(code, { hour: "2-digit", minute: "2-digit" }).format(at);
+      parts.push(h("time", { datetime: at.toISOString() }, time));
+    }
+    const note = entry.isLost
+      ? texts.reconnecting
+      : entry.state === "stopped"
+        ? texts.stopped
+        : entry.state === "broken"
+          ? texts.broken
+          : entry.state !== "unsent"
+            ? ""
+            : entry.waitS > 0
+              ? fill(texts.slow, { n: entry.waitS })
+              : texts.unsent;
+    if (note) parts.push(h("span", { class: entry.state === "unsent" || entry.state === "broken" ? "bad" : "" }, note));
+    if (entry.state === "unsent" || (entry.state === "broken" && entry.role === "assistant")) {
+      const retry = h("button", { type: "button", class: "link" }, texts.retry);
+      retry.onclick = () => this.again(entry);
+      parts.push(retry);
+    }
+    return parts;
+  }
+}

@@ -1,0 +1,128 @@
+// The window of a widget: header, log, what is asked, and the field to write in. It is a part of its own, because most
+// visitors of a page never open it.
+
+import { initial } from "./cards.ts";
+import { Composer, type ComposerActions } from "./composer.ts";
+import type { Entry } from "./conversation.ts";
+import { h, icon, icons } from "./dom.ts";
+import { EmailForm, RatingForm } from "./forms.ts";
+import { type Draw, Log } from "./log.ts";
+import style from "./panel.css";
+import type { Settings } from "./settings.ts";
+import { fill, type Language } from "./texts.ts";
+
+/** As the service names itself to visitors. */
+const PROVIDER = "Switchboard";
+
+export { style };
+
+export interface PanelActions extends ComposerActions {
+  close(): void;
+  anew(): void;
+  again(entry: Entry): void;
+  earlier(): Promise<void>;
+  /** Asks the service again whether it is there. */
+  revive(): void;
+  saveEmail(email: string): Promise<void>;
+  skipEmail(): void;
+  rate(rating: number): Promise<void>;
+  say(feedback: string): Promise<void>;
+}
+
+export class Panel {
+  readonly element: HTMLElement;
+  readonly log: Log;
+  readonly composer: Composer;
+  readonly rating: RatingForm;
+  private email: EmailForm;
+  private readonly title = h("h2", { id: "title", tabindex: -1, dir: "auto" });
+  private readonly face = h("span", { class: "avatar", "aria-hidden": "true" });
+  private readonly away: HTMLElement;
+  private readonly awayText = h("p", { dir: "auto" });
+  private readonly badge: HTMLElement;
+  private readonly anew: HTMLElement;
+
+  constructor(
+    private readonly language: Language,
+    settings: Settings,
+    private readonly actions: PanelActions,
+  ) {
+    const { texts } = language;
+    this.log = new Log(language, settings, actions.again);
+    this.composer = new Composer(language, settings, actions);
+    this.rating = new RatingForm(language, actions.rate, actions.say);
+    this.email = new EmailForm(language, actions.saveEmail, actions.skipEmail);
+    const anew = h("button", { type: "button", class: "plain", "aria-label": texts.anew, title: texts.anew }, icon(icons.anew));
+    const close = h("button", { type: "button", class: "plain", "aria-label": texts.close, title: texts.close }, icon(icons.close));
+    anew.onclick = actions.anew;
+    this.anew = anew;
+    close.onclick = actions.close;
+    this.log.earlier.onclick = () => void actions.earlier().catch(() => undefined);
+    const revive = h("button", { type: "button", class: "filled" }, texts.retry);
+    revive.onclick = actions.revive;
+    this.away = h("div", { class: "away", hidden: true }, this.awayText, revive);
+    this.badge = h("p", { class: "powered", hidden: true }, fill(texts.powered, { name: PROVIDER }));
+    const header = h("header", {}, this.face, this.title, anew, close);
+    this.element = h("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true }, header, this.log.element, this.away, this.composer.element, this.badge);
+    this.log.append(this.email.element, this.rating.element);
+    this.email.element.hidden = this.rating.element.hidden = true;
+    this.element.onkeydown = (event) => this.key(event);
+  }
+
+  configure(settings: Settings, draw: Draw | null): void {
+    this.title.textContent = settings.name;
+    this.face.textContent = initial(settings.name);
+    this.face.hidden = !settings.showAvatar;
+    this.badge.hidden = !settings.showPoweredBy;
+    this.away.hidden = settings.active;
+    this.anew.hidden = !settings.active;
+    this.awayText.textContent = settings.offlineMessage || this.language.texts.away;
+    this.log.configure(settings, draw);
+    this.composer.configure(settings);
+  }
+
+  /** Whether an address is asked for, and whether a rating is. */
+  ask(forEmail: boolean, forRating: boolean): void {
+    this.email.element.hidden = !forEmail;
+    this.rating.element.hidden = !forRating;
+    this.log.toEnd();
+  }
+
+  show(isShown: boolean, isModal: boolean): void {
+    this.element.hidden = !isShown;
+    if (isModal) this.element.setAttribute("aria-modal", "true");
+    else this.element.removeAttribute("aria-modal");
+    if (!isShown) return;
+    this.composer.fit();
+    this.log.toEnd();
+  }
+
+  focus(): void {
+    // A field that takes the focus on a phone would cover half of the conversation with a keyboard.
+    const hasKeyboard = !matchMedia("(pointer: coarse)").matches;
+    if (hasKeyboard && !this.composer.element.hidden) this.composer.input.focus();
+    else this.title.focus();
+  }
+
+  private key(event: KeyboardEvent): void {
+    if (event.isComposing) return;
+    if (event.key === "Escape") {
+      event.stopPropagation();
+      this.actions.close();
+    } else if (event.key === "Tab" && this.element.hasAttribute("aria-modal")) {
+      this.turnAround(event);
+    }
+  }
+
+  /** In a window that covers the page, the focus goes round. */
+  private turnAround(event: KeyboardEvent): void {
+    const all = this.element.querySelectorAll<HTMLElement>("button, textarea, input, a[href], [tabindex='0']");
+    const reachable = [...all].filter((element) => element.getClientRects().length > 0);
+    const [first, last] = [reachable[0], reachable[reachable.length - 1]];
+    const focused = (this.element.getRootNode() as ShadowRoot).activeElement;
+    const edge = event.shiftKey ? first : last;
+    if (focused !== edge && !(event.shiftKey && focused === this.title)) return;
+    event.preventDefault();
+    (event.shiftKey ? last : first)?.focus();
+  }
+}

@@ -1,0 +1,156 @@
+// Follows one reply to its end, over as many connections as that takes. Bytes of two generations of a reply are never
+// joined: when the service begins it anew, so does the text.
+
+import { type Asking, Refusal, type Service } from "./service.ts";
+import { fields } from "./settings.ts";
+import { readEvents, type ServerEvent } from "./sse.ts";
+
+export interface ReplySink {
+  /** The reply has a name; a refreshed page, or another tab, can follow it. */
+  begun(id: string): void;
+  /** All of the text so far. */
+  text(text: string): void;
+  cards(spec: unknown): void;
+  /** A tool is at work, or no longer. */
+  tool(isRunning: boolean): void;
+  /** The connection is lost and being made anew, or there again. */
+  connection(isLost: boolean): void;
+}
+
+export type Outcome = "completed" | "cancelled";
+
+const RETRIES_MAX = 8;
+const RETRY_FIRST_MS = 400;
+const RETRY_MAX_MS = 10_000;
+const RESTARTED = "REPLY_RESTARTED";
+
+/** A reply that is followed from `asking` on, or from its first byte when its id is known. */
+export class Following {
+  id: string;
+  private position = "";
+  private text = "";
+  private offset = 0;
+
+  constructor(
+    private readonly service: Service,
+    private readonly sink: ReplySink,
+    private readonly signal: AbortSignal,
+    private readonly begin: { id: string } | { path: string; asking: Asking },
+  ) {
+    this.id = "id" in begin ? begin.id : "";
+  }
+
+  /** Reads to the end; throws a `Refusal` when there is none. */
+  async run(): Promise<Outcome> {
+    for (let failures = 0; ; failures += 1) {
+      const before = this.offset;
+      try {
+        const outcome = await this.connection();
+        if (outcome) return outcome;
+      } catch (error) {
+        if (this.signal.aborted) throw error;
+        if (error instanceof Refusal && error.code === RESTARTED) this.restart();
+        else if (error instanceof Refusal && !error.isPassing) throw error;
+        else if (failures >= RETRIES_MAX) throw error;
+      }
+      // Text that came is a sign that trying helps.
+      if (this.offset !== before) failures = 0;
+      this.sink.connection(true);
+      await pause(Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS), this.signal);
+    }
+  }
+
+  /** One connection: the reply's end, or nothing when it broke off before. */
+  private async connection(): Promise<Outcome | null> {
+    const response = await this.open();
+    this.sink.connection(false);
+    if (!this.id) this.name(response.headers.get("X-Message-Id") ?? "");
+    for await (const event of readEvents(response)) {
+      const outcome = this.take(event);
+      if (outcome) return outcome;
+    }
+    return null;
+  }
+
+  private open(): Promise<Response> {
+    const headers: Record<string, string> = { Accept: "text/event-stream" };
+    if (!this.id && "path" in this.begin) {
+      const { path, asking } = this.begin;
+      return this.service.ask(path, { ...asking, headers: { ...headers, ...asking.headers }, signal: this.signal });
+    }
+    if (this.position) headers["Last-Event-ID"] = this.position;
+    return this.service.ask(`/api/public/messages/${this.id}/stream`, { headers, signal: this.signal });
+  }
+
+  private name(id: string): void {
+    if (!id || id === this.id) return;
+    this.id = id;
+    this.sink.begun(id);
+  }
+
+  private take(event: ServerEvent): Outcome | null {
+    const data = fields(JSON.parse(event.data));
+    switch (event.name) {
+      case "start":
+        this.name(String(data.messageId));
+        this.keepGeneration(event.id);
+        break;
+      case "delta":
+        this.keepGeneration(event.id);
+        this.append(String(data.text), Number(data.offset));
+        this.position = event.id;
+        break;
+      case "ui":
+        this.sink.cards(data);
+        break;
+      case "tool":
+        this.sink.tool(data.status === "started");
+        break;
+      case "done":
+        return data.status === "cancelled" ? "cancelled" : "completed";
+      case "error":
+        throw new Refusal(Number(data.status), String(data.code), String(data.detail), 0, fields(data.details));
+    }
+    return null;
+  }
+
+  private keepGeneration(id: string): void {
+    const generation = (position: string) => position.split(".")[0];
+    if (this.position && generation(id) !== generation(this.position)) this.restart();
+  }
+
+  private append(text: string, offset: number): void {
+    // What was read already is not read again: the service may begin at the character before.
+    const known = offset < this.offset ? cut(this.text, offset) : this.text;
+    this.text = known + text;
+    this.offset = offset + new TextEncoder().encode(text).length;
+    this.sink.tool(false);
+    this.sink.text(this.text);
+  }
+
+  private restart(): void {
+    this.position = "";
+    this.text = "";
+    this.offset = 0;
+    this.sink.text("");
+  }
+}
+
+function cut(text: string, bytes: number): string {
+  return new TextDecoder().decode(new TextEncoder().encode(text).slice(0, bytes));
+}
+
+/** Waits so long, and at most until the network is back. */
+function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+  return new Promise((resolve) => {
+    const over = () => {
+      clearTimeout(timer);
+      removeEventListener("online", over);
+      signal.removeEventListener("abort", over);
+      resolve();
+    };
+    const timer = setTimeout(over, milliseconds * (0.75 + Math.random() / 2));
+    addEventListener("online", over);
+    signal.addEventListener("abort", over);
+  });
+}

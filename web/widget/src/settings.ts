@@ -1,0 +1,101 @@
+// What the service answers when a widget starts, read with care: a field that is missing or of another type gets its
+// usual value, so that an older or newer service does not break a page.
+
+export interface Theme {
+  primaryColor: string;
+  backgroundColor: string;
+  textColor: string;
+  borderRadius: string;
+  fontFamily: string;
+  chatHeaderColor: string;
+  userMessageColor: string;
+  botMessageColor: string;
+  inputBackgroundColor: string;
+  sendButtonColor: string;
+}
+
+export interface Settings {
+  name: string;
+  description: string;
+  welcomeMessage: string;
+  placeholderText: string;
+  position: string;
+  size: string;
+  showAvatar: boolean;
+  showTimestamp: boolean;
+  enableMarkdown: boolean;
+  enableEmailCapture: boolean;
+  enableRating: boolean;
+  showPoweredBy: boolean;
+  maxMessageLength: number;
+  rateLimitPerMinute: number;
+  autoOpen: boolean;
+  autoOpenDelay: number;
+  triggerText: string;
+  offlineMessage: string;
+  /** Whether the agent answers. */
+  active: boolean;
+  theme: Theme;
+}
+
+type Fields = Record<string, unknown>;
+
+const THEME: Theme = {
+  primaryColor: "#2563eb",
+  backgroundColor: "#ffffff",
+  textColor: "#111827",
+  borderRadius: "12px",
+  fontFamily: "system-ui, sans-serif",
+  chatHeaderColor: "#2563eb",
+  userMessageColor: "#2563eb",
+  botMessageColor: "#f3f4f6",
+  inputBackgroundColor: "#ffffff",
+  sendButtonColor: "#2563eb",
+};
+
+export const USUAL: Settings = {
+  name: "",
+  description: "",
+  welcomeMessage: "",
+  placeholderText: "",
+  position: "bottom-right",
+  size: "medium",
+  showAvatar: true,
+  showTimestamp: false,
+  enableMarkdown: true,
+  enableEmailCapture: false,
+  enableRating: false,
+  showPoweredBy: false,
+  maxMessageLength: 4000,
+  rateLimitPerMinute: 30,
+  autoOpen: false,
+  autoOpenDelay: 0,
+  triggerText: "",
+  offlineMessage: "",
+  active: true,
+  theme: THEME,
+};
+
+/** The settings in the answer to a request for a token. */
+export function readSettings(answer: Fields): Settings {
+  const offline = fields(answer.offline);
+  const configuration = fields(answer.configuration);
+  const named = { ...USUAL, ...alike(USUAL, { ...fields(configuration.widget), ...configuration, ...offline }) };
+  return {
+    ...named,
+    position: /^(bottom|top)-(right|left)$/.test(named.position) ? named.position : USUAL.position,
+    size: /^(small|medium|large)$/.test(named.size) ? named.size : USUAL.size,
+    active: answer.offline === undefined,
+    theme: { ...THEME, ...alike(THEME, { ...fields(configuration.theme), ...fields(answer.theme) }) },
+  };
+}
+
+export function fields(value: unknown): Fields {
+  return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
+}
+
+/** The fields of `values` that `model` has, of the same type. */
+function alike<T extends object>(model: T, values: Fields): Partial<T> {
+  const fitting = Object.entries(model).filter(([name, usual]) => typeof values[name] === typeof usual && name !== "theme");
+  return Object.fromEntries(fitting.map(([name]) => [name, values[name]])) as Partial<T>;
+}

@@ -1,0 +1,81 @@
+// What the widget says by itself. English is part of the script; other languages come when a page is in one of them.
+
+export const english = {
+  open: "Open chat",
+  close: "Close chat",
+  conversation: "Conversation",
+  anew: "New conversation",
+  earlier: "Show earlier messages",
+  latest: "Go to the latest message",
+  label: "Your message",
+  placeholder: "Type your message…",
+  send: "Send message",
+  stop: "Stop the reply",
+  says: "{name} says",
+  you: "You say",
+  typing: "{name} is typing",
+  working: "Looking something up…",
+  reconnecting: "Connection lost. Trying again…",
+  stopped: "Stopped",
+  broken: "The reply broke off.",
+  unsent: "Your message was not sent.",
+  retry: "Try again",
+  away: "We are away at the moment. Please try again later.",
+  left: "{n} characters left",
+  over: "{n} characters too many",
+  slow: "You are writing very fast. You can go on in {n} s.",
+  products: "Products",
+  emailAsk: "Leave your e-mail address, so that we can get back to you.",
+  emailLabel: "E-mail address",
+  emailSave: "Save",
+  emailSkip: "No, thank you",
+  emailBad: "Please check this e-mail address.",
+  emailThanks: "Thank you, we have your address.",
+  rateAsk: "How was this conversation?",
+  stars: "{n} of 5 stars",
+  feedbackLabel: "What could be better? (optional)",
+  feedbackSend: "Send",
+  rateThanks: "Thank you for your rating!",
+  unread: "{n} unread",
+  powered: "Powered by {name}",
+};
+
+export type Texts = Record<keyof typeof english, string>;
+
+/** Languages whose lines run from right to left. */
+const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur"]);
+
+export interface Language {
+  code: string;
+  direction: "ltr" | "rtl";
+  texts: Texts;
+}
+
+/** Puts values where a text has their names. */
+export function fill(text: string, values: Record<string, string | number>): string {
+  return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(values[name] ?? mark));
+}
+
+/** The first of the wished languages that is spoken here. */
+export async function chooseLanguage(
+  wishes: readonly string[],
+  load: () => Promise<typeof import("./languages.ts")>,
+): Promise<Language> {
+  const codes = wishes.map((wish) => wish.toLowerCase().split(/[-_]/)[0] ?? "").filter(Boolean);
+  const language = (code: string, texts: Texts): Language => {
+    return { code, texts, direction: RIGHT_TO_LEFT.has(code) ? "rtl" : "ltr" };
+  };
+  if (codes[0] && codes[0] !== "en") {
+    try {
+      const spoken = (await load()).languages(Object.keys(english) as (keyof Texts)[]);
+      for (const code of codes) {
+        if (code === "en") break;
+        const texts = spoken[code];
+        if (texts) return language(code, texts);
+      }
+    } catch {
+      // English is better than nothing.
+    }
+  }
+  return language("en", english);
+}

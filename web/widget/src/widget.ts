@@ -1,0 +1,375 @@
+// One widget on a page: puts the parts together and decides what happens when.
+
+import { Conversation, type Entry } from "./conversation.ts";
+import { h, set } from "./dom.ts";
+import { Emitter, type EventName, type Events } from "./emitter.ts";
+import { Launcher } from "./launcher.ts";
+import type { Draw } from "./log.ts";
+import { Memory } from "./memory.ts";
+import type { Panel } from "./panel.ts";
+import { Refusal, Service } from "./service.ts";
+import { type Settings, USUAL } from "./settings.ts";
+import style from "./style.css";
+import { Tabs } from "./tabs.ts";
+import { chooseLanguage, english, type Language } from "./texts.ts";
+import { applyTheme } from "./theme.ts";
+
+export interface Options {
+  agentId: string;
+  /** A key with the scope `chat`; none is needed where the agent may be reached from this page. */
+  apiKey?: string | null;
+  /** Where the service is; where the script came from, if absent. */
+  baseUrl?: string | null;
+  /** Code of the language; the page's, if absent. */
+  language?: string | null;
+}
+
+/** The parts that are loaded when they are needed. */
+export interface Parts {
+  base: string;
+  panel(): Promise<typeof import("./panel.ts")>;
+  markdown(): Promise<{ render: Draw }>;
+  languages(): Promise<typeof import("./languages.ts")>;
+}
+
+const PHONE = "(max-width: 480px)";
+const REVIVE_FIRST_MS = 5_000;
+const REVIVE_MAX_MS = 120_000;
+
+/** How long a page may take to be at rest before the window is loaded all the same. */
+const IDLE_MAX_MS = 4_000;
+
+export class Widget {
+  readonly host = document.createElement("switchboard-widget");
+  private readonly root = h("div", { class: "root" });
+  private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
+  private readonly emitter = new Emitter();
+  private readonly memory: Memory;
+  private readonly service: Service;
+  private readonly tabs: Tabs;
+  private readonly conversation: Conversation;
+  private language: Language = { code: "en", direction: "ltr", texts: english };
+  private settings: Settings = USUAL;
+  private launcher: Launcher | null = null;
+  private panel: Panel | null = null;
+  private building: Promise<void> | null = null;
+  private draw: Draw | null = null;
+  private isOpen = false;
+  private isDestroyed = false;
+  private isReady = false;
+  private readonly waiting: string[] = [];
+  private autoOpenTimer = 0;
+  private reviveTimer = 0;
+  private reviveAfterMs = REVIVE_FIRST_MS;
+
+  constructor(
+    readonly options: Options,
+    private readonly parts: Parts,
+    private readonly onChange: (widget: Widget) => void,
+  ) {
+    const base = (options.baseUrl ?? parts.base).replace(/\/+$/, "");
+    this.memory = new Memory(options.agentId);
+    this.tabs = new Tabs(options.agentId, (news) => this.conversation.hear(news));
+    this.service = new Service(base, options.agentId, options.apiKey ?? null, this.memory, (settings) => this.apply(settings));
+    this.conversation = new Conversation(this.service, this.memory, this.tabs, {
+      added: (entry, first) => this.panel?.log.add(entry, first),
+      changed: (entry) => this.panel?.log.change(entry),
+      removed: (entry) => this.panel?.log.remove(entry),
+      finished: (entry) => this.finished(entry),
+      busy: (isBusy) => this.panel?.composer.busy(isBusy),
+      earlier: (exist) => {
+        if (this.panel) this.panel.log.earlier.hidden = !exist;
+      },
+      known: ({ rating, email }) => {
+        this.panel?.rating.show(rating);
+        if (email) this.memory.set("email", "given");
+        this.ask();
+      },
+      offline: (message) => this.away(message),
+    });
+  }
+
+  /** Where it stands, for others in the same corner. */
+  get corner(): string {
+    return this.settings.position;
+  }
+
+  get isShown(): boolean {
+    return this.isOpen;
+  }
+
+  async start(): Promise<void> {
+    const wished = this.options.language || document.documentElement.lang || navigator.language;
+    const speaking = chooseLanguage([wished, ...navigator.languages], this.parts.languages);
+    try {
+      this.settings = await this.service.start();
+    } catch (error) {
+      if (!this.survive(error)) return;
+    }
+    this.language = await speaking;
+    if (this.isDestroyed) return;
+    this.show();
+    this.isReady = true;
+    this.emitter.emit("ready", { agentId: this.options.agentId, name: this.settings.name });
+    const wasOpen = this.memory.get("open", "tab");
+    if (wasOpen === "yes") this.setOpen(true, "page", false);
+    else if (this.settings.autoOpen && wasOpen === null) {
+      this.autoOpenTimer = window.setTimeout(() => this.setOpen(true, "timer", false), this.settings.autoOpenDelay);
+    }
+    for (const text of this.waiting.splice(0)) this.send(text);
+  }
+
+  open(): void {
+    this.setOpen(true, "page", true);
+  }
+
+  close(): void {
+    this.setOpen(false, "page", true);
+  }
+
+  toggle(): void {
+    this.setOpen(!this.isOpen, "page", true);
+  }
+
+  /** Sends a message for the visitor, and shows the conversation. */
+  send(text: string): void {
+    const message = String(text).trim();
+    if (!message) return;
+    if (!this.isReady) {
+      this.waiting.push(message);
+      return;
+    }
+    this.setOpen(true, "page", false);
+    void this.conversation.load().then(() => this.say(message));
+  }
+
+  on<N extends EventName>(name: N, listener: (event: Events[N]) => void): () => void {
+    return this.emitter.on(name, listener);
+  }
+
+  destroy(): void {
+    if (this.isDestroyed) return;
+    this.isDestroyed = true;
+    clearTimeout(this.autoOpenTimer);
+    clearTimeout(this.reviveTimer);
+    this.conversation.end();
+    this.tabs.close();
+    this.host.remove();
+    this.emitter.emit("destroy", {});
+    this.onChange(this);
+  }
+
+  /** Moves the button out of the way of others in its corner. */
+  stack(place: number): void {
+    this.root.style.setProperty("--place", String(place));
+  }
+
+  /** Whether the widget can be shown although the service refused. */
+  private survive(error: unknown): boolean {
+    const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
+    this.emitter.emit("error", { code: refusal.code, message: refusal.message });
+    if (!refusal.isPassing && refusal.status !== 429) {
+      console.error(`Switchboard widget ${this.options.agentId}: ${refusal.code} ${refusal.message}`);
+      this.destroy();
+      return false;
+    }
+    this.settings = { ...this.remembered(), active: false };
+    this.reviveLater();
+    return true;
+  }
+
+  private remembered(): Settings {
+    try {
+      return { ...USUAL, ...(JSON.parse(this.memory.get("settings") ?? "{}") as Partial<Settings>) };
+    } catch {
+      return USUAL;
+    }
+  }
+
+  private show(): void {
+    const shadow = this.host.attachShadow({ mode: "open" });
+    shadow.adoptedStyleSheets = [sheetOf(style)];
+    set(this.root, { lang: this.language.code, dir: this.language.direction });
+    this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
+    this.root.append(this.launcher.element, this.spoken);
+    shadow.append(this.root);
+    document.body.append(this.host);
+    this.configure();
+    if (!this.settings.active) this.emitter.emit("offline", { message: this.settings.offlineMessage });
+    matchMedia(PHONE).addEventListener("change", ({ matches }) => this.panel?.show(this.isOpen, matches));
+    // The page comes first; by the time somebody clicks, the window is there.
+    const load = () => void this.build().catch(() => undefined);
+    if ("requestIdleCallback" in window) requestIdleCallback(load, { timeout: IDLE_MAX_MS });
+    else setTimeout(load, IDLE_MAX_MS);
+  }
+
+  /** The service said what the widget looks like, at the start or with a new token. */
+  private apply(settings: Settings): void {
+    const old = this.settings;
+    this.memory.set("settings", JSON.stringify(settings));
+    clearTimeout(this.reviveTimer);
+    this.reviveAfterMs = REVIVE_FIRST_MS;
+    // An agent that is not active tells less of itself than was known.
+    this.settings = settings.active ? settings : { ...old, ...pick(settings), active: false };
+    if (this.launcher) this.configure();
+  }
+
+  private configure(): void {
+    const { position, size, showAvatar } = this.settings;
+    const [side, edge] = position.split("-");
+    this.root.className = `root at-${side} at-${edge} ${size} ${showAvatar ? "" : "faceless"} ${this.isOpen ? "open" : ""} ${this.panel ? "built" : ""}`;
+    applyTheme(this.root, this.settings.theme);
+    this.launcher?.configure(this.settings.triggerText);
+    this.panel?.configure(this.settings, this.draw);
+    this.ask();
+    this.onChange(this);
+  }
+
+  private setOpen(isOpen: boolean, by: Events["open"]["by"], moveFocus: boolean): void {
+    clearTimeout(this.autoOpenTimer);
+    if (!this.launcher || this.isOpen === isOpen || this.isDestroyed) return;
+    this.isOpen = isOpen;
+    this.memory.set("open", isOpen ? "yes" : "no", "tab");
+    this.launcher.open(isOpen);
+    this.root.classList.toggle("open", isOpen);
+    set(this.host, { open: isOpen });
+    if (isOpen) void this.reveal(moveFocus);
+    else this.panel?.show(false, false);
+    if (moveFocus && !isOpen) this.launcher.element.focus();
+    if (isOpen) this.emitter.emit("open", { by });
+    else this.emitter.emit("close", { by: by === "visitor" ? by : "page" });
+    this.onChange(this);
+  }
+
+  private async reveal(moveFocus: boolean): Promise<void> {
+    try {
+      await this.build();
+    } catch (error) {
+      this.emitter.emit("error", { code: "", message: String(error) });
+      this.setOpen(false, "page", false);
+      return;
+    }
+    if (!this.isOpen) return;
+    this.panel?.show(true, matchMedia(PHONE).matches);
+    if (moveFocus) this.panel?.focus();
+    void this.conversation.load();
+  }
+
+  /** Makes the window, hidden; several calls make one. */
+  private build(): Promise<void> {
+    this.building ??= this.parts.panel().then(
+      (part) => this.install(part),
+      (error: unknown) => {
+        this.building = null;
+        throw error;
+      },
+    );
+    return this.building;
+  }
+
+  private install({ Panel, style }: typeof import("./panel.ts")): void {
+    if (this.isDestroyed) return;
+    this.host.shadowRoot?.adoptedStyleSheets.push(sheetOf(style));
+    const { conversation, memory } = this;
+    this.panel = new Panel(this.language, this.settings, {
+      close: () => this.setOpen(false, "visitor", true),
+      anew: () => {
+        conversation.reset();
+        this.panel?.focus();
+      },
+      again: (entry) => conversation.again(entry),
+      earlier: () => conversation.earlier(),
+      revive: () => void this.revive(),
+      send: (text) => this.say(text),
+      stop: () => void conversation.stop(),
+      wait: () => conversation.waitFor(this.settings.rateLimitPerMinute),
+      draft: (text) => memory.set("draft", text || null, "tab"),
+      saveEmail: async (email) => {
+        await conversation.patch({ visitorEmail: email });
+        memory.set("email", "given");
+        this.emitter.emit("email", { email });
+      },
+      skipEmail: () => {
+        memory.set("email", "declined");
+        this.ask();
+        this.panel?.focus();
+      },
+      rate: async (rating) => {
+        await conversation.patch({ rating });
+        this.emitter.emit("rating", { rating });
+      },
+      say: (feedback) => conversation.patch({ feedback }),
+    });
+    this.root.append(this.panel.element);
+    this.root.classList.add("built");
+    this.panel.configure(this.settings, this.draw);
+    this.panel.composer.write(memory.get("draft", "tab") ?? "");
+    for (const entry of conversation.entries) this.panel.log.add(entry, false);
+    this.panel.composer.busy(conversation.isBusy);
+    this.ask();
+    if (this.settings.enableMarkdown) void this.loadMarkdown();
+  }
+
+  private async loadMarkdown(): Promise<void> {
+    try {
+      this.draw = (await this.parts.markdown()).render;
+    } catch {
+      // The marks stay visible, and the text is all there.
+      return;
+    }
+    this.panel?.log.configure(this.settings, this.draw);
+  }
+
+  private say(text: string): void {
+    if (!this.settings.active) return;
+    this.emitter.emit("message", { role: "user", text, id: null });
+    this.conversation.send(text);
+  }
+
+  private finished(entry: Entry): void {
+    this.emitter.emit("message", { role: "assistant", text: entry.text, id: entry.id });
+    if (this.isOpen) this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
+    else this.launcher?.missed();
+    this.ask();
+  }
+
+  /** Shows what a visitor may be asked for at this point. */
+  private ask(): void {
+    const { enableEmailCapture, enableRating, active } = this.settings;
+    const hasReply = this.conversation?.entries.some(({ role, state }) => role === "assistant" && state === "final");
+    this.panel?.ask(active && enableEmailCapture && !this.memory.get("email"), active && enableRating && hasReply);
+  }
+
+  private away(message: string | null): void {
+    this.settings = { ...this.settings, active: false, ...(message ? { offlineMessage: message } : {}) };
+    this.configure();
+    this.emitter.emit("offline", { message: this.settings.offlineMessage });
+    if (message === null) this.reviveLater();
+  }
+
+  private reviveLater(): void {
+    clearTimeout(this.reviveTimer);
+    this.reviveTimer = window.setTimeout(() => void this.revive(), this.reviveAfterMs);
+    this.reviveAfterMs = Math.min(this.reviveAfterMs * 2, REVIVE_MAX_MS);
+  }
+
+  private async revive(): Promise<void> {
+    try {
+      await this.service.start();
+      if (this.isOpen && this.settings.active) void this.conversation.load();
+    } catch {
+      this.reviveLater();
+    }
+  }
+}
+
+function sheetOf(text: string): CSSStyleSheet {
+  const sheet = new CSSStyleSheet();
+  sheet.replaceSync(text);
+  return sheet;
+}
+
+/** What an agent that is not active tells of itself. */
+function pick({ name, offlineMessage, theme, position, size, triggerText }: Settings): Partial<Settings> {
+  return { name, offlineMessage, theme, position, size, triggerText };
+}

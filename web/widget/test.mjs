@@ -1,0 +1,116 @@
+// Tests of what needs no browser: how markdown is read, and that no language lacks a text.
+
+import assert from "node:assert/strict";
+import { test } from "node:test";
+import { fileURLToPath } from "node:url";
+import { build } from "esbuild";
+
+/** A module of the sources, as it runs in a browser. */
+async function load(entry) {
+  const path = fileURLToPath(new URL(`src/${entry}`, import.meta.url));
+  const { outputFiles } = await build({ entryPoints: [path], bundle: true, write: false, format: "esm", charset: "utf8" });
+  return import(`data:text/javascript;base64,${Buffer.from(outputFiles[0].text).toString("base64")}`);
+}
+
+const { parse } = await load("markdown/blocks.ts");
+const { languages } = await load("languages.ts");
+const { english, fill, chooseLanguage } = await load("texts.ts");
+
+/** A tree as a short text: names of blocks and marks around their texts. */
+function outline(nodes) {
+  return nodes.map((node) => {
+    const inner = node.content ?? node.blocks ?? [];
+    switch (node.kind) {
+      case "text": return node.text;
+      case "break": return "/";
+      case "code": return `code(${node.text})`;
+      case "list": return `${node.start === null ? "ul" : `ol${node.start}`}(${node.items.map(outline).join("|")})`;
+      case "table": return `table(${[node.head, ...node.rows].map((row) => row.map(outline).join(",")).join("|")})`;
+      case "link": return `link[${node.address}](${outline(inner)})`;
+      case "heading": return `h${node.level}(${outline(inner)})`;
+      default: return `${node.kind}(${outline(inner)})`;
+    }
+  }).join("");
+}
+
+const read = (text) => outline(parse(text).map(({ block }) => block));
+
+test("blocks are what they look like", () => {
+  for (const [text, expected] of [
+    ["one\ntwo\n\nthree", "paragraph(one/two)paragraph(three)"],
+    ["# A #\n## B", "h1(A)h2(B)"],
+    ["```js\na *b*\n```\nc", "code(a *b*)paragraph(c)"],
+    ["```\nstill open", "code(still open)"],
+    ["- a\n- b\n  - c", "ul(paragraph(a)|paragraph(b)ul(paragraph(c)))"],
+    ["3. a\n4. b", "ol3(paragraph(a)|paragraph(b))"],
+    ["- a\n\n  more\n- b", "ul(paragraph(a)paragraph(more)|paragraph(b))"],
+    ["> a\n> - b", "quote(paragraph(a)ul(paragraph(b)))"],
+    ["a | b\n--- | ---\n1 | 2", "table(a,b|1,2)"],
+    ["---", "rule()"],
+    ["#no heading", "paragraph(#no heading)"],
+    ["a\n***\nb", "paragraph(a)rule()paragraph(b)"],
+  ]) assert.equal(read(text), expected, text);
+});
+
+test("marks are what they look like", () => {
+  for (const [text, expected] of [
+    ["**a** *b* ~~c~~", "strong(a) emphasis(b) struck(c)"],
+    ["***a***", "emphasis(strong(a))"],
+    ["snake_case_name and 2*3*4", "snake_case_name and 2emphasis(3)4"],
+    ["**open", "**open"],
+    ["`a*b*` ``c`d``", "code(a*b*) code(c`d)"],
+    ["[a](https://x.example)", "link[https://x.example](a)"],
+    ["[**a**](https://x.example 'title')", "link[https://x.example](strong(a))"],
+    ["![cat](https://x.example/c.png)", "link[https://x.example/c.png](cat)"],
+    ["see https://x.example/a_(b).", "see link[https://x.example/a_(b)](https://x.example/a_(b))."],
+    ["<https://x.example>", "link[https://x.example](https://x.example)"],
+    ["[a] (b)", "[a] (b)"],
+    ["\\*a\\*", "*a*"],
+    ["[[a](https://x.example)](https://y.example)", "link[https://y.example](a)"],
+    ["<b>a</b>", "<b>a</b>"],
+  ]) assert.equal(read(text), `paragraph(${expected})`, text);
+});
+
+test("the time that a text takes grows with its length and no faster", () => {
+  const long = 64 * 1024;
+  for (const piece of ["*", "**a ", "_a_ ", "[", "[](", "](", "`", "`a``", "> ", "- ", "- \n\n", "|", "a|b\n", "<", "https://", "\\", "![", "~~", "1. a\n", "#", "[a](b \"", "***a"]) {
+    const text = piece.repeat(Math.ceil(long / piece.length));
+    const began = performance.now();
+    parse(text);
+    const took = performance.now() - began;
+    assert.ok(took < 1500, `${JSON.stringify(piece)} took ${Math.round(took)} ms`);
+  }
+});
+
+test("no text nests deeper than a browser can draw", () => {
+  const depth = (value) => (value && typeof value === "object" ? 1 + Math.max(0, ...Object.values(value).map(depth)) : 0);
+  for (const piece of ["> ", "- ", "*a ", "**a *b ", "[", "1. "]) {
+    const closing = piece.includes("*") ? "a** a* ".repeat(5000) : "";
+    assert.ok(depth(parse(piece.repeat(5000) + closing)) < 100, piece);
+  }
+});
+
+test("every language has every text, with the same blanks", () => {
+  const names = Object.keys(english);
+  const spoken = languages(names);
+  assert.equal(Object.keys(spoken).length, 11);
+  const blanks = (text) => (text.match(/\{\w+\}/g) ?? []).sort().join();
+  for (const [code, texts] of Object.entries(spoken)) {
+    for (const name of names) {
+      assert.ok(texts[name]?.trim(), `${code}: ${name}`);
+      assert.equal(blanks(texts[name]), blanks(english[name]), `${code}: ${name}`);
+    }
+  }
+  assert.equal(fill("{n} of {m}", { n: 1 }), "1 of {m}");
+});
+
+test("the first language that is spoken is taken, and English is never far", async () => {
+  const load = async () => ({ languages });
+  const chosen = async (...wishes) => (await chooseLanguage(wishes, load)).code;
+  assert.equal(await chosen("de-CH"), "de");
+  assert.equal(await chosen("xx", "pt_BR"), "pt");
+  assert.equal(await chosen("xx", "en", "de"), "en");
+  assert.equal(await chosen("xx"), "en");
+  const failing = await chooseLanguage(["de"], () => Promise.reject(new Error("away")));
+  assert.equal(failing.code, "en");
+});
