@@ -6,6 +6,8 @@ use std::{fmt::Display, io::Write};
 pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
     pub(crate) public_url: &'a str,
+    /// Where a browser reaches the dashboard.
+    pub(crate) dashboard_url: &'a str,
     /// Base URL of the admin API.
     pub(crate) admin_url: &'a str,
     /// Address of the private port.
@@ -24,13 +26,16 @@ pub(crate) struct DemoLine {
     pub(crate) agent_id: String,
     /// Its key.
     pub(crate) key: String,
+    /// Signs in to its first account, once.
+    pub(crate) sign_in: Option<String>,
 }
 
 /// Prints the first screen; a closed standard output is not a fault of the service.
 pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
-        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Admin API    {}/api/admin\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Dashboard    {}/dashboard\n  Admin API    {}/api/admin\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
         facts.public_url,
+        facts.dashboard_url,
         facts.admin_url,
         facts.ops,
         facts.data_dir.display(),
@@ -48,9 +53,17 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
         }
         None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }
+    text.push_str(&sign_in_lines(facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref())));
     text.push('\n');
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn sign_in_lines(link: Option<&str>) -> String {
+    match link {
+        Some(link) => format!("\nSign in to the dashboard (works once):\n\n  {link}\n"),
+        None => "\nSign in with a link that is made by: switchboard admin link --organization SLUG\n".to_owned(),
+    }
 }
 
 fn curl_line(public_url: &str, demo: &DemoLine) -> String {

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
-use switchboard_ingress::Ingress;
+use switchboard_ingress::{Ingress, IngressConfig};
 use switchboard_workers::{
     DefaultProvider, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
@@ -108,6 +108,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     if role == Role::All {
         banner::welcome(&Welcome {
             public_url: &parts.config.public_url(),
+            dashboard_url: &parts.config.dashboard_url(),
             admin_url: &parts.config.admin_url(),
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
@@ -160,7 +161,7 @@ impl Parts {
             self.cache.clone(),
             self.opened.secret.clone(),
             self.config.admin.token.clone(),
-            self.config.ingress.clone(),
+            IngressConfig { dashboard_url: self.config.dashboard_url(), ..self.config.ingress.clone() },
             &self.registry,
         )
         .await?;

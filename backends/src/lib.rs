@@ -1,9 +1,10 @@
-//! The outside world: five traits, each with an embedded and a production twin that keep the same contract.
+//! The outside world: six traits, each with an embedded and a production twin that keep the same contract.
 //!
 //! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
 //! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`limiter`]
-//! counts requests. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
+//! counts requests; [`accounts`] keeps who is signed in and what they changed. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
 
+pub mod accounts;
 pub mod bus;
 pub mod catalog;
 pub mod config;
@@ -30,4 +31,6 @@ pub struct Backends {
     pub catalog: Arc<dyn catalog::Catalog>,
     /// Request budgets.
     pub limiter: Arc<dyn limiter::Limiter>,
+    /// Sessions and the audit log.
+    pub accounts: Arc<dyn accounts::Accounts>,
 }

@@ -23,6 +23,7 @@ use tokio_util::{
 use tower::ServiceExt;
 
 use crate::{
+    accounts::Passwords,
     admin::apply::ApplyContext,
     client_address::PeerAddress,
     config::IngressConfig,
@@ -84,6 +85,7 @@ impl Ingress {
             metrics,
             background: listening.clone(),
             aborting: CancellationToken::new(),
+            passwords: Passwords::default(),
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());

@@ -8,7 +8,7 @@ use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
+    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
 };
 
 /// Shared by all requests of a process.
@@ -39,6 +39,8 @@ pub(crate) struct StateFields {
     pub(crate) background: TaskTracker,
     /// Cancelled when open replies are broken off because the process ends.
     pub(crate) aborting: CancellationToken,
+    /// Where passwords are hashed.
+    pub(crate) passwords: Passwords,
     /// What it takes to apply a document.
     pub(crate) apply: ApplyContext,
 }

@@ -1,13 +1,15 @@
 //! The contract between Switchboard's processes, and with the readers of its topics: plain data, no I/O.
 //!
 //! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
-//! [`api_key`] are what an organization configures, and [`visitor_token`] is what a page holds instead of a key; [`turn`] is an accepted message on its way; [`chat_job`] and
+//! [`api_key`] are what an organization configures, and [`visitor_token`] is what a page holds instead of a key;
+//! [`user`] is who configures, [`random_token`] what they hold, and [`audit`] what they changed; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
 //! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
 //! table of where each of them travels.
 
 pub mod agent;
 pub mod api_key;
+pub mod audit;
 pub mod base32;
 pub mod chat_job;
 pub mod client_text;
@@ -19,6 +21,7 @@ pub mod inference_job;
 pub mod message_event;
 pub mod organization;
 pub mod provider;
+pub mod random_token;
 #[cfg(test)]
 mod record_properties;
 pub mod reply_event;
@@ -27,5 +30,6 @@ pub mod team;
 pub mod time;
 pub mod topics;
 pub mod turn;
+pub mod user;
 pub mod versioned;
 pub mod visitor_token;

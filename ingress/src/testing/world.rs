@@ -28,7 +28,7 @@ use switchboard_schemas::{
 };
 use tower::ServiceExt;
 
-use super::{FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret};
+use super::{FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret};
 use crate::{
     Ingress, IngressConfig,
     admin::{
@@ -52,6 +52,7 @@ pub(crate) struct World {
     pub(crate) store: Arc<FakeStore>,
     pub(crate) catalog: Arc<FakeCatalog>,
     pub(crate) limiter: Arc<FakeLimiter>,
+    pub(crate) accounts: Arc<FakeAccounts>,
     ingress: Option<Ingress>,
     state: AppState,
     router: Router,
@@ -69,6 +70,7 @@ struct Outside {
     store: Arc<FakeStore>,
     catalog: Arc<FakeCatalog>,
     limiter: Arc<FakeLimiter>,
+    accounts: Arc<FakeAccounts>,
 }
 
 /// A response, read to its end.
@@ -106,6 +108,7 @@ impl World {
             store: Arc::new(FakeStore::default()),
             catalog: Arc::new(FakeCatalog::default()),
             limiter: Arc::new(FakeLimiter::default()),
+            accounts: Arc::new(FakeAccounts::default()),
         };
         let mut world = Self::around(outside, config).await;
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
@@ -122,18 +125,20 @@ impl World {
             store: Arc::clone(&self.store),
             catalog: Arc::clone(&self.catalog),
             limiter: Arc::clone(&self.limiter),
+            accounts: Arc::clone(&self.accounts),
         };
         Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside { bus, relay, store, catalog, limiter } = outside;
+        let Outside { bus, relay, store, catalog, limiter, accounts } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
             catalog: Arc::clone(&catalog) as _,
             limiter: Arc::clone(&limiter) as _,
+            accounts: Arc::clone(&accounts) as _,
         };
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
@@ -146,6 +151,7 @@ impl World {
             store,
             catalog,
             limiter,
+            accounts,
             ingress: Some(ingress),
             state,
             router,

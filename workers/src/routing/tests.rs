@@ -4,6 +4,7 @@ use prometheus::Registry;
 use switchboard_backends::{
     bus::{BusEvent, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
+    accounts::embedded::EmbeddedAccounts,
     limiter::embedded::EmbeddedLimiter,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
@@ -88,6 +89,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         store: std::sync::Arc::new(EmbeddedStore::open(&dir.join("store.db")).unwrap()),
         catalog: catalog.clone(),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
+        accounts: std::sync::Arc::new(EmbeddedAccounts::open(&dir.join("accounts.db")).unwrap()),
     };
     let default_provider = DefaultProvider {
         base_url: String::new(),
