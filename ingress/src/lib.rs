@@ -61,11 +61,15 @@ pub use server::Ingress;
 #[cfg(test)]
 mod accept_tests;
 #[cfg(test)]
+mod account_tests;
+#[cfg(test)]
 mod admin_conversation_tests;
 #[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
 mod apply_tests;
+#[cfg(test)]
+mod audit_tests;
 #[cfg(test)]
 mod chat_tests;
 #[cfg(test)]

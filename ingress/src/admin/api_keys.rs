@@ -53,7 +53,7 @@ pub(super) async fn create(
     let text = ApiKeyText::generate();
     let key = new_key(&state.apply, &organization.id, document, &text);
     let entry = put(&state, key, &text).await?;
-    publish_changes(&state.apply, [&entry]).await;
+    publish_changes(&state.apply, &[&entry]).await;
     record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
     shown_once(&state, &entry, &text, json!({})).await
 }
@@ -85,7 +85,7 @@ pub(super) async fn rotate(
         let _ = state.apply.catalog.remove(EntryKind::Key, &organization.id, entry.id()).await;
         return Err(error.into());
     }
-    publish_changes(&state.apply, [&entry, &ended]).await;
+    publish_changes(&state.apply, &[&entry, &ended]).await;
     record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
     let old = Entry::Key { key: old, hash };
     record_entry(&administrator, &state, AuditAction::Rotate, Some(&old), Some(&ended)).await;

@@ -115,7 +115,7 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
         organizations.push(applied);
         written.extend(keys);
     }
-    publish_changes(context, written.iter().map(|written| &written.after)).await;
+    publish_changes(context, &written.iter().map(|written| &written.after).collect::<Vec<_>>()).await;
     Ok(Applied { organizations, written })
 }
 

@@ -69,7 +69,7 @@ pub(super) async fn change(
             match right_to(state, &note, &nonce).await {
                 Right::Ours | Right::Anybodys => {
                     state.apply.catalog.put(&entry).await?;
-                    publish_changes(&state.apply, [&entry]).await;
+                    publish_changes(&state.apply, &[&entry]).await;
                     record_entry(administrator, state, AuditAction::Update, Some(&found.entry), Some(&entry)).await;
                     return find(state, &organization.id, kind, id).await;
                 }

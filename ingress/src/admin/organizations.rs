@@ -116,7 +116,7 @@ pub(super) async fn remove(
     refuse_if_used(&held(&state, &organization.id).await?)?;
     state.apply.catalog.remove(EntryKind::Organization, &organization.id, &org).await?;
     users::remove_all(&administrator, &state, &organization.id).await?;
-    publish_changes(&state.apply, [&found.entry]).await;
+    publish_changes(&state.apply, &[&found.entry]).await;
     record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -152,7 +152,7 @@ pub(super) async fn make(state: &AppState, administrator: &Administrator, entry:
         return Err(ApiError::new(ErrorCode::Conflict, detail).param("slug").details(json!({ "id": entry.id() })));
     }
     state.apply.catalog.put(&entry).await?;
-    publish_changes(&state.apply, [&entry]).await;
+    publish_changes(&state.apply, &[&entry]).await;
     record_entry(administrator, state, AuditAction::Create, None, Some(&entry)).await;
     Ok(entry)
 }
@@ -212,7 +212,7 @@ pub(super) async fn remove<K: Kind>(
     }
     refuse_if_used(&users)?;
     state.apply.catalog.remove(K::KIND, &organization.id, &id).await?;
-    publish_changes(&state.apply, [&found.entry]).await;
+    publish_changes(&state.apply, &[&found.entry]).await;
     record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
     Ok(StatusCode::NO_CONTENT)
 }
