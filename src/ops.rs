@@ -91,12 +91,13 @@ async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
 }
 
 async fn dependencies(backends: &Backends) -> Value {
-    let (bus, relay, store, catalog, limiter) = tokio::join!(
+    let (bus, relay, store, catalog, limiter, accounts) = tokio::join!(
         timeout(CHECK_TIMEOUT, backends.bus.check()),
         timeout(CHECK_TIMEOUT, backends.relay.check()),
         timeout(CHECK_TIMEOUT, backends.store.check()),
         timeout(CHECK_TIMEOUT, backends.catalog.check()),
         timeout(CHECK_TIMEOUT, backends.limiter.check()),
+        timeout(CHECK_TIMEOUT, backends.accounts.check()),
     );
     json!({
         "bus": state(matches!(bus, Ok(Ok(())))),
@@ -104,6 +105,7 @@ async fn dependencies(backends: &Backends) -> Value {
         "store": state(matches!(store, Ok(Ok(())))),
         "catalog": state(matches!(catalog, Ok(Ok(())))),
         "limiter": state(matches!(limiter, Ok(Ok(())))),
+        "accounts": state(matches!(accounts, Ok(Ok(())))),
     })
 }
 

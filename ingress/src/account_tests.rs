@@ -513,7 +513,7 @@ async fn users_are_made_read_changed_and_removed_with_the_usual_care() {
     assert_eq!(again.problem(), (409, "CONFLICT".into()));
     let read = admin(&world, "GET", &path, Value::Null).await.json();
     assert_eq!((read.get("link"), &read["hasPassword"]), (None, &json!(false)), "a link is shown once");
-    let stale = json!({ "name": "Ada", "version": "1" });
+    let stale = json!({ "name": "Ada", "version": "0" });
     assert_eq!(admin(&world, "PATCH", &path, stale).await.problem(), (409, "CONFLICT".into()));
     assert_eq!(admin(&world, "PATCH", &path, json!({ "state": "active" })).await.status, 400, "only the link does that");
     let changed = admin(&world, "PATCH", &path, json!({ "name": "Ada", "version": read["version"] })).await.json();
