@@ -55,9 +55,7 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
 async fn sign_in_link(config: &Config, opened: &Opened, org: &OrgId) -> anyhow::Result<Option<String>> {
     let email: EmailAddress = OWNER.parse()?;
     let people = opened.backends.catalog.list(EntryKind::User, Some(org)).await?;
-    let may_sign_in = |entry: &Entry| {
-        matches!(entry, Entry::User(account) if account.user.email == email && account.user.state != UserState::Disabled)
-    };
+    let may_sign_in = |entry: &Entry| matches!(entry, Entry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
     if !people.is_empty() && !people.iter().any(may_sign_in) {
         return Ok(None);
     }

@@ -35,7 +35,7 @@ const CATALOG_FILE: &str = "catalog.db";
 const CLAIMS_FILE: &str = "claims.db";
 const ACCOUNTS_FILE: &str = "accounts.db";
 
-/// Opens all five.
+/// Opens all of it.
 pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     match config.backends.profile {
         Profile::Embedded => open_embedded(config),

@@ -183,7 +183,8 @@ async fn attempts_are_counted_by_account_whether_it_exists_or_not_and_by_address
 #[tokio::test]
 async fn attempts_at_once_do_not_slip_past_the_limit() {
     let world = World::with(IngressConfig { sign_ins_per_account: 2, ..unthrottled() }).await;
-    let attempts = (0..12).map(async |_| Browser::new(&world).sign_in("ada@example.org", "wrong password").await.status);
+    let attempts =
+        (0..12).map(async |_| Browser::new(&world).sign_in("ada@example.org", "wrong password").await.status);
     let answers = futures::future::join_all(attempts).await;
     assert_eq!(answers.iter().filter(|status| **status == 401).count(), 2, "{answers:?}");
 }
@@ -440,7 +441,8 @@ async fn another_organization_is_not_there_for_anybody_of_this_one() {
         ("GET", "/conversations", Value::Null),
     ] {
         let answers = [other.as_str(), unknown.as_str()].map(|org| {
-            let (browser, path, body) = (browser.clone(), format!("/api/admin/organizations/{org}{rest}"), body.clone());
+            let (browser, path, body) =
+                (browser.clone(), format!("/api/admin/organizations/{org}{rest}"), body.clone());
             async move { browser.send(method, &path, body).await }
         });
         let [foreign, absent] = answers;
@@ -515,7 +517,11 @@ async fn users_are_made_read_changed_and_removed_with_the_usual_care() {
     assert_eq!((read.get("link"), &read["hasPassword"]), (None, &json!(false)), "a link is shown once");
     let stale = json!({ "name": "Ada", "version": "0" });
     assert_eq!(admin(&world, "PATCH", &path, stale).await.problem(), (409, "CONFLICT".into()));
-    assert_eq!(admin(&world, "PATCH", &path, json!({ "state": "active" })).await.status, 400, "only the link does that");
+    assert_eq!(
+        admin(&world, "PATCH", &path, json!({ "state": "active" })).await.status,
+        400,
+        "only the link does that"
+    );
     let changed = admin(&world, "PATCH", &path, json!({ "name": "Ada", "version": read["version"] })).await.json();
     assert_eq!((&changed["name"], &changed["role"]), (&json!("Ada"), &json!("viewer")));
     let listed = admin(&world, "GET", "/users", Value::Null).await.json();

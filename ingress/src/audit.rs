@@ -134,7 +134,12 @@ async fn record_later(accounts: &dyn Accounts, entry: &AuditEntry) {
             return;
         }
     }
-    tracing::error!(org.id = entry.org_id.as_str(), audit.id = entry.id.as_str(), kind = entry.kind, "entry of the audit log is lost");
+    tracing::error!(
+        org.id = entry.org_id.as_str(),
+        audit.id = entry.id.as_str(),
+        kind = entry.kind,
+        "entry of the audit log is lost"
+    );
 }
 
 fn entry(actor: Actor, Change { org, kind, subject, action, fields }: Change<'_>) -> AuditEntry {
@@ -191,8 +196,10 @@ mod tests {
 
     #[test]
     fn changed_fields_are_named_and_only_harmless_ones_are_shown() {
-        let before = map(json!({ "name": "A", "instructions": "old", "theme": { "textColor": "red", "x": 1 }, "same": 1 }));
-        let after = map(json!({ "name": "B", "instructions": "new", "theme": { "textColor": "blue", "x": 1 }, "same": 1 }));
+        let before =
+            map(json!({ "name": "A", "instructions": "old", "theme": { "textColor": "red", "x": 1 }, "same": 1 }));
+        let after =
+            map(json!({ "name": "B", "instructions": "new", "theme": { "textColor": "blue", "x": 1 }, "same": 1 }));
         let told = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
         let mut told = told.as_array().unwrap().clone();
         told.sort_by_key(|change| change["field"].to_string());

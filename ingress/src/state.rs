@@ -8,7 +8,8 @@ use switchboard_schemas::{ids::IngressId, secret::InstallationSecret};
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
+    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics,
+    reply::registry::Registry,
 };
 
 /// Shared by all requests of a process.

@@ -68,7 +68,8 @@ impl FromStr for RandomToken {
     fn from_str(text: &str) -> Result<Self, NotAToken> {
         let well_formed = text.is_ascii()
             && text.len() == TOKEN_CHARS
-            && (0..PARTS).all(|part| base32::is_encoded(&text[part * base32::ENCODED_CHARS..][..base32::ENCODED_CHARS]));
+            && (0..PARTS)
+                .all(|part| base32::is_encoded(&text[part * base32::ENCODED_CHARS..][..base32::ENCODED_CHARS]));
         if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAToken) }
     }
 }

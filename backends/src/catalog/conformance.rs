@@ -180,7 +180,8 @@ async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
     let org = organization.org_id().clone();
     let hash = rand::random();
     let person = account(&org, &unique_address(), "Ada \0🦀");
-    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash), person] {
+    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash), person]
+    {
         assert_eq!(subject.agreed(&entry).await, None);
         subject.put(&entry).await;
         assert_eq!(subject.agreed(&entry).await, Some(entry));

@@ -44,7 +44,8 @@ pub(crate) async fn change_account(
             let _turn = state.apply.turn.lock().await;
             let (note, mut all) = accounts(state, what.org).await?;
             let place = all.iter().position(|account| account.user.id.as_str() == what.id);
-            let before = all.swap_remove(place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?);
+            let before =
+                all.swap_remove(place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?);
             let found = state.backends.catalog.versioned(EntryKind::User, what.id).await?;
             let version = found.map(|found| found.version).unwrap_or_default();
             let after = edit(before.clone(), version, &all)?;
@@ -53,7 +54,9 @@ pub(crate) async fn change_account(
             }
             match right_to(state, &note, &nonce).await {
                 Right::Another => {}
-                Right::Anybodys if what.once => return Err(ApiError::unavailable("what happens once cannot be promised now")),
+                Right::Anybodys if what.once => {
+                    return Err(ApiError::unavailable("what happens once cannot be promised now"));
+                }
                 Right::Ours | Right::Anybodys => {
                     write(state, what, after.as_ref()).await?;
                     return Ok((before, after));
@@ -115,7 +118,8 @@ async fn write(state: &AppState, what: AccountEdit<'_>, after: Option<&Account>)
         Some(account) => state.backends.catalog.put(&Entry::User(Box::new(account.clone()))).await?,
         None => {
             // An id that is none names nothing, and was not found before.
-            let id: UserId = what.id.parse().map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
+            let id: UserId =
+                what.id.parse().map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
             state.backends.catalog.remove(EntryKind::User, what.org, id.as_str()).await?;
         }
     }

@@ -20,7 +20,8 @@ const HTTPS: &str = "https://";
 /// The tokens in a request's cookies, at most one for each name that counts.
 pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec<RandomToken> {
     let names = if is_https_only(config) { &[SECURE_NAME][..] } else { &[SECURE_NAME, PLAIN_NAME] };
-    let value = |name: &str| cookies(headers).find(|(found, _)| *found == name).and_then(|(_, value)| value.parse().ok());
+    let value =
+        |name: &str| cookies(headers).find(|(found, _)| *found == name).and_then(|(_, value)| value.parse().ok());
     names.iter().filter_map(|name| value(name)).collect()
 }
 
@@ -87,14 +88,20 @@ mod tests {
 
     #[test]
     fn over_https_the_name_is_bound_to_the_host_and_over_http_it_is_plain() {
-        for (origin, url) in [("https://x.example", "http://localhost:8080"), ("http://x", "https://x.example"), ("", "https://x.example")] {
+        for (origin, url) in [
+            ("https://x.example", "http://localhost:8080"),
+            ("http://x", "https://x.example"),
+            ("", "https://x.example"),
+        ] {
             let text = kept_text(origin, url);
             assert!(text.starts_with("__Host-switchboard=") && text.ends_with("; Secure"), "{text}");
             assert!(text.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"), "{text}");
             assert!(!text.contains("Domain"), "{text}");
         }
         let text = kept_text("http://localhost:8080", "http://localhost:8080");
-        assert!(text.starts_with("switchboard=") && !text.contains("Secure") && text.contains("; HttpOnly; SameSite=Lax"));
+        assert!(
+            text.starts_with("switchboard=") && !text.contains("Secure") && text.contains("; HttpOnly; SameSite=Lax")
+        );
     }
 
     #[test]

@@ -13,8 +13,8 @@ pub(crate) mod session;
 mod sign_in;
 
 pub(crate) use self::{
-    cookie::has_session_cookie,
     change::{AccountEdit, change_account, last_owner, make_account},
+    cookie::has_session_cookie,
     password::Passwords,
     same_site::check_same_site,
     session::SignedIn,

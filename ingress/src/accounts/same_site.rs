@@ -23,7 +23,10 @@ pub(crate) fn check_same_site(
         return Ok(());
     }
     if !is_of_our_page(uri, headers, config) {
-        return Err(ApiError::new(ErrorCode::DomainNotAllowed, "the request does not come from a page of this service"));
+        return Err(ApiError::new(
+            ErrorCode::DomainNotAllowed,
+            "the request does not come from a page of this service",
+        ));
     }
     // A form can send three media types, and none of them is this one. A DELETE is nothing that a form can send.
     if *method != Method::DELETE && !is_json(headers) {
@@ -95,7 +98,12 @@ mod tests {
         ] {
             assert_eq!(refusal(Method::POST, &[pairs, &[JSON]].concat()), None, "{pairs:?}");
             assert_eq!(refusal(Method::DELETE, pairs), None, "{pairs:?}");
-            for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", "text/plain; application/json"] {
+            for media_type in [
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "multipart/form-data",
+                "text/plain; application/json",
+            ] {
                 assert_eq!(refusal(Method::POST, &[pairs, &[("content-type", media_type)]].concat()), Some(415));
             }
             assert_eq!(refusal(Method::PUT, pairs), Some(415), "without a media type");

@@ -66,9 +66,8 @@ impl SignedIn {
             return Ok(None);
         }
         let account = account(state, &session.user).await?;
-        let account = account.filter(|account| {
-            account.session_epoch == session.epoch && account.user.state == UserState::Active
-        });
+        let account =
+            account.filter(|account| account.session_epoch == session.epoch && account.user.state == UserState::Active);
         let Some(account) = account else { return Ok(None) };
         if unused_ms >= NOTED_EVERY_MS.min(state.config.session_idle_ms / NOTES_PER_IDLE_TIME) {
             session.seen_at = now;

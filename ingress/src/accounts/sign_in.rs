@@ -85,7 +85,8 @@ async fn sign_in(
 async fn sign_out(State(state): State<AppState>, trail: Trail, request: Request) -> ApiResult<Response> {
     let (mut parts, _) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
-    let signed_in = <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(&mut parts, &state).await;
+    let signed_in =
+        <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(&mut parts, &state).await;
     end_held(&state, &parts.headers).await?;
     if let Ok(SignedIn { account, .. }) = signed_in {
         trail.record(&state, actor(&account), change(&account, AuditAction::SignOut, &[])).await;
@@ -245,4 +246,3 @@ fn password_wanted(account: &Account, purpose: LinkPurpose) -> ApiError {
     let details = json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
     ApiError::field(PASSWORD, "is missing").details(details)
 }
-

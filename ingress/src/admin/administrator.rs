@@ -4,7 +4,11 @@ use axum::extract::FromRequestParts;
 use http::{header, request::Parts};
 use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
-use switchboard_schemas::{audit::Actor, ids::OrgId, user::{Role, User}};
+use switchboard_schemas::{
+    audit::Actor,
+    ids::OrgId,
+    user::{Role, User},
+};
 
 use super::things::not_found;
 use crate::{

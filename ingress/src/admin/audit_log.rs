@@ -47,8 +47,7 @@ pub(super) async fn list(
 ) -> ApiResult<Response> {
     let org = reachable(&state, &administrator, &org).await?;
     let cursor = wanted.cursor.as_deref().map(str::parse::<AuditId>).transpose();
-    let cursor =
-        cursor.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
+    let cursor = cursor.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
     let page = limit(wanted.limit.as_deref());
     let entries = state.backends.accounts.log(&org, cursor.as_ref(), LOOKED_AT_MAX).await?;
     let (mut items, mut last) = (Vec::new(), None);

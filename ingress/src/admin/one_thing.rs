@@ -6,7 +6,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind};
-use switchboard_schemas::{agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, user::User};
+use switchboard_schemas::{
+    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, user::User,
+};
 
 use super::{
     apply::{ApplyContext, ApplyError, planned_entry},
@@ -32,7 +34,9 @@ impl Slugs {
         let named = match kind {
             EntryKind::Agent => EntryKind::Provider,
             EntryKind::Team => EntryKind::Agent,
-            EntryKind::Organization | EntryKind::Provider | EntryKind::Key | EntryKind::User => return Ok(Self::default()),
+            EntryKind::Organization | EntryKind::Provider | EntryKind::Key | EntryKind::User => {
+                return Ok(Self::default());
+            }
         };
         let entries = context.catalog.list(named, Some(&organization.id)).await?;
         Ok(Self(entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect()))

@@ -37,10 +37,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/keys/{id}", one_of::<Keys>())
         .route("/api/admin/organizations/{org}/keys/{id}/rotate", post(api_keys::rotate))
         .route("/api/admin/organizations/{org}/users", get(users::list).post(users::create))
-        .route(
-            "/api/admin/organizations/{org}/users/{id}",
-            get(users::get).patch(users::patch).delete(users::remove),
-        )
+        .route("/api/admin/organizations/{org}/users/{id}", get(users::get).patch(users::patch).delete(users::remove))
         .route("/api/admin/organizations/{org}/users/{id}/link", post(users::link))
         .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
         .route("/api/admin/organizations/{org}/conversations", get(conversations::list))

@@ -71,7 +71,8 @@ pub(super) async fn create(
 ) -> ApiResult<Response> {
     let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
     let (_, mut fields) = read_fields(&state, request).await?;
-    let email: EmailAddress = taken(&mut fields, "email", "must be an e-mail address")?.ok_or_else(|| missing("email"))?;
+    let email: EmailAddress =
+        taken(&mut fields, "email", "must be an e-mail address")?.ok_or_else(|| missing("email"))?;
     let role = taken(&mut fields, "role", "must be owner, editor, operator or viewer")?;
     let name = name(&mut fields)?.unwrap_or_else(|| email.as_str().to_owned());
     refuse_unknown(&fields)?;

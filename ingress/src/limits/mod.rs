@@ -256,8 +256,11 @@ impl Limits {
 
 fn too_many(bucket: &str, quota: Quota, retry_after: Duration) -> ApiError {
     let details = json!({ "bucket": bucket, "limit": quota.limit });
-    let detail =
-        if quota.window == SIGN_IN_WINDOW { "too many attempts to sign in" } else { "too many requests within a minute" };
+    let detail = if quota.window == SIGN_IN_WINDOW {
+        "too many attempts to sign in"
+    } else {
+        "too many requests within a minute"
+    };
     ApiError::new(ErrorCode::RateLimited, detail).details(details).retry_after(retry_after)
 }
 

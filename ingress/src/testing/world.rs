@@ -28,7 +28,9 @@ use switchboard_schemas::{
 };
 use tower::ServiceExt;
 
-use super::{FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret};
+use super::{
+    FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret,
+};
 use crate::{
     Ingress, IngressConfig,
     admin::{

@@ -16,11 +16,15 @@ async fn what_people_and_the_token_change_is_told_latest_first() {
     assert_eq!(owner.browser.send(Method::PATCH, &agent, Some(&change)).await.status, 200);
     let key = owner.browser.send(Method::POST, &of(&organization, "/keys"), Some(&json!({"name": "made"}))).await;
     assert_eq!(key.status, 201, "{}", key.text);
-    assert_eq!(service.admin().post("/api/admin/apply", &organization.changed_agent("shop", json!({}))).await.status, 200);
+    assert_eq!(
+        service.admin().post("/api/admin/apply", &organization.changed_agent("shop", json!({}))).await.status,
+        200
+    );
     let log = owner.browser.get(&of(&organization, "/audit?limit=200")).await;
     assert_eq!(log.status, 200, "{}", log.text);
     let items = log.json()["items"].as_array().unwrap().clone();
-    let told: Vec<_> = items.iter().map(|item| (item["kind"].as_str().unwrap(), item["action"].as_str().unwrap())).collect();
+    let told: Vec<_> =
+        items.iter().map(|item| (item["kind"].as_str().unwrap(), item["action"].as_str().unwrap())).collect();
     let expected = [("agent", "update"), ("key", "create"), ("agent", "update"), ("user", "sign-in")];
     assert_eq!(told[..4], expected, "{told:?}");
     assert_eq!((&items[0]["actor"]["type"], &items[2]["actor"]["email"]), (&json!("token"), &json!(owner.email)));
@@ -32,7 +36,8 @@ async fn what_people_and_the_token_change_is_told_latest_first() {
     for secret in ["canary", PASS, value.as_str(), "sk-test", "argon2"] {
         assert!(!log.text.contains(secret), "{secret}");
     }
-    for query in [format!("?id={}", organization.shop()), "?kind=agent".into(), format!("?user={}&kind=key", owner.id)] {
+    for query in [format!("?id={}", organization.shop()), "?kind=agent".into(), format!("?user={}&kind=key", owner.id)]
+    {
         let found = owner.browser.get(&of(&organization, &format!("/audit{query}"))).await.json();
         assert!(!found["items"].as_array().unwrap().is_empty(), "{query}");
         assert!(found["items"].as_array().unwrap().len() < items.len(), "{query}");

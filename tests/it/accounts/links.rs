@@ -32,7 +32,8 @@ async fn a_reset_link_sets_another_password_and_replaces_the_one_before() {
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "viewer").await;
     let path = of(&organization, &format!("/users/{}/link", person.id));
-    let (first, second) = (service.admin().post(&path, &json!({})).await, service.admin().post(&path, &json!({})).await);
+    let (first, second) =
+        (service.admin().post(&path, &json!({})).await, service.admin().post(&path, &json!({})).await);
     assert_eq!((first.status, second.status), (201, 201), "{}", second.text);
     assert!(person.browser.is_signed_in().await, "a link changes nothing before it is used");
     let mut browser = Browser::at(&service.public_urls()[0]);
@@ -93,7 +94,8 @@ async fn every_start_of_a_fresh_installation_shows_a_link_that_signs_in() {
     for start in 0..2 {
         let shown = eventually("a link is shown", PATIENCE, async || {
             let logs = service.logs();
-            let links = logs.lines().filter_map(|line| line.split_once("/dashboard/link#").map(|(_, text)| text.trim()));
+            let links =
+                logs.lines().filter_map(|line| line.split_once("/dashboard/link#").map(|(_, text)| text.trim()));
             let links: Vec<String> = links.map(str::to_owned).collect();
             (links.len() > start).then(|| links.last().unwrap().clone())
         })

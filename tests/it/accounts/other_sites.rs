@@ -30,7 +30,11 @@ async fn nothing_changes_that_does_not_come_from_our_own_page() {
             (Method::PUT, agent.clone(), Some(json!({"slug": "shop", "name": "Evil"}))),
             (Method::DELETE, agent.clone(), None),
             (Method::POST, of(&organization, "/users"), Some(json!({"email": "e@evil.example", "role": "owner"}))),
-            (Method::POST, PASSWORD.to_owned(), Some(json!({"currentPassword": PASS, "newPassword": "evil evil evil"}))),
+            (
+                Method::POST,
+                PASSWORD.to_owned(),
+                Some(json!({"currentPassword": PASS, "newPassword": "evil evil evil"})),
+            ),
             (Method::POST, SESSION.to_owned(), Some(json!({"email": person.email, "password": PASS}))),
             (Method::DELETE, SESSION.to_owned(), None),
         ] {

@@ -57,8 +57,7 @@ async fn people_of_one_organization_find_nothing_of_another() {
     let service = SharedService::get().await;
     let document = || OrganizationDocument::new().agent("shop", json!({"instructions": "canary"}));
     let (ours, other) = (document().apply(&service).await, document().apply(&service).await);
-    let (owner, foreign) =
-        (Person::new(&service, &ours, "owner").await, Person::new(&service, &other, "viewer").await);
+    let (owner, foreign) = (Person::new(&service, &ours, "owner").await, Person::new(&service, &other, "viewer").await);
     let agent = format!("/agents/{}", other.shop());
     let user = format!("/users/{}", foreign.id);
     for (method, rest, body) in [

@@ -20,7 +20,8 @@ async fn refused_everywhere(service: &TestService, browser: &Browser) {
 
 #[tokio::test]
 async fn a_session_ends_unused_and_ends_in_use() {
-    let times = [("SWITCHBOARD__INGRESS__SESSION_IDLE_MS", "4000"), ("SWITCHBOARD__INGRESS__SESSION_LIFETIME_MS", "12000")];
+    let times =
+        [("SWITCHBOARD__INGRESS__SESSION_IDLE_MS", "4000"), ("SWITCHBOARD__INGRESS__SESSION_LIFETIME_MS", "12000")];
     let service = TestService::start_with(&times).await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let (unused, used) =
@@ -34,7 +35,8 @@ async fn a_session_ends_unused_and_ends_in_use() {
     }
     refused_everywhere(&service, &unused.browser).await;
     assert!(used.browser.is_signed_in().await);
-    eventually("a session in use ends too", PATIENCE, async || (!used.browser.is_signed_in().await).then_some(())).await;
+    eventually("a session in use ends too", PATIENCE, async || (!used.browser.is_signed_in().await).then_some(()))
+        .await;
     assert!(began.elapsed() > Duration::from_millis(9_000), "{:?}", began.elapsed());
     refused_everywhere(&service, &used.browser).await;
 }
@@ -92,7 +94,8 @@ async fn a_session_is_no_key_and_a_key_is_no_session() {
     with_token.get(SESSION).await.assert_problem(401, Some("MISSING_API_KEY"));
     person.browser.get(&config).await.assert_problem(401, Some("MISSING_API_KEY"));
     let key = organization.key_text("all");
-    let as_cookie = Browser { cookie: format!("switchboard={key}; __Host-switchboard={key}"), ..person.browser.clone() };
+    let as_cookie =
+        Browser { cookie: format!("switchboard={key}; __Host-switchboard={key}"), ..person.browser.clone() };
     as_cookie.get(SESSION).await.assert_problem(401, None);
     as_cookie.get(&of(&organization, "/agents")).await.assert_problem(401, None);
     organization.client().get(SESSION).await.assert_problem(401, Some("MISSING_API_KEY"));

@@ -2,9 +2,9 @@
 
 use prometheus::Registry;
 use switchboard_backends::{
+    accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
-    accounts::embedded::EmbeddedAccounts,
     limiter::embedded::EmbeddedLimiter,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,

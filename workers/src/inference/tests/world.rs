@@ -6,9 +6,9 @@ use prometheus::Registry;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
     Backends,
+    accounts::embedded::EmbeddedAccounts,
     bus::{Bus, BusEvent, OutgoingRecord, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, cache::CatalogCache, embedded::EmbeddedCatalog},
-    accounts::embedded::EmbeddedAccounts,
     limiter::embedded::EmbeddedLimiter,
     relay::{Relay, embedded::EmbeddedRelay},
     store::{ReplyRecord, Store, embedded::EmbeddedStore},
