@@ -41,6 +41,8 @@ const BEHIND_ALL: &str = "aud_~";
 /// Changes of so long a time share a partition: at a change a minute about 20 MB.
 const PERIOD_MICROS: i64 = 30 * 24 * 3_600_000_000;
 const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Longest life of a cell that the database takes: 20 years.
+const TTL_SECONDS_MAX: i32 = 630_720_000;
 
 /// Sessions and the audit log in a cluster.
 pub struct ScyllaAccounts {
@@ -165,6 +167,6 @@ fn period_of(id: &AuditId) -> i64 {
 
 /// What is left of a session; at least a second, because 0 means for ever.
 fn ttl_seconds(session: &Session) -> i32 {
-    let left = (session.expires_at.micros() - Timestamp::now().micros()) / MICROS_PER_SECOND + 1;
-    i32::try_from(left.max(1)).unwrap_or(i32::MAX)
+    let left = session.expires_at.micros().saturating_sub(Timestamp::now().micros()) / MICROS_PER_SECOND + 1;
+    i32::try_from(left).map_or(TTL_SECONDS_MAX, |left| left.clamp(1, TTL_SECONDS_MAX))
 }

@@ -155,6 +155,8 @@ pub(crate) fn new_account(
 
 #[cfg(test)]
 mod tests {
+    use proptest::prelude::*;
+
     use super::*;
     use crate::testing::{org_id, secret};
 
@@ -185,6 +187,15 @@ mod tests {
         let link = LinkText::give(&secret(), &mut account, LinkPurpose::SignIn, Duration::from_secs(60));
         account.user.state = UserState::Disabled;
         assert!(link.working(&secret(), &account).is_none());
+    }
+
+    proptest! {
+        #[test]
+        fn whatever_is_taken_for_a_link_is_exactly_one(text in "[0-9a-z]{78}|\\PC{0,90}") {
+            if let Some(link) = LinkText::parse(&text) {
+                prop_assert_eq!(link.url("x"), format!("x/dashboard/link#{text}"));
+            }
+        }
     }
 
     #[test]

@@ -6,7 +6,7 @@ use axum::{
     response::{IntoResponse, Response},
     routing::{get, post},
 };
-use http::{HeaderMap, HeaderValue, StatusCode, header};
+use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
     accounts::Session,
@@ -16,7 +16,6 @@ use switchboard_schemas::{
     audit::{Actor, AuditAction, FieldChange},
     email::EmailAddress,
     ids::UserId,
-    random_token::RandomToken,
     user::{Account, LinkPurpose, UserState},
 };
 
@@ -73,8 +72,8 @@ async fn sign_in(
         Err(_) => None,
     };
     let known = known.filter(|account| account.user.state == UserState::Active);
-    let kept = known.as_ref().and_then(|account| account.password.clone());
-    let is_right = state.passwords.verify(password, kept).await?;
+    let hash = known.as_ref().and_then(|account| account.password.clone());
+    let is_right = state.passwords.verify(password, hash).await?;
     let Some(account) = known.filter(|_| is_right) else {
         return Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "wrong e-mail address or password"));
     };
@@ -178,12 +177,8 @@ async fn welcome(state: &AppState, headers: &HeaderMap, trail: &Trail, account: 
     let (token, session) = begin(state, account).await?;
     trail.record(state, actor(account), change(account, AuditAction::SignIn, &[])).await;
     let mut response = Json(shown(state, account, &session).await?).into_response();
-    response.headers_mut().append(header::SET_COOKIE, cookie_of(&token, headers, state)?);
+    response.headers_mut().append(header::SET_COOKIE, kept(&token, headers, &state.config)?);
     Ok(response)
-}
-
-fn cookie_of(token: &RandomToken, headers: &HeaderMap, state: &AppState) -> ApiResult<HeaderValue> {
-    kept(token, headers, &state.config)
 }
 
 async fn shown(state: &AppState, Account { user, password, .. }: &Account, session: &Session) -> ApiResult<Value> {
