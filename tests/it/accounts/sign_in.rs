@@ -22,7 +22,7 @@ async fn who_signs_in_at_one_ingress_is_signed_in_at_all() {
         let who = who.json();
         assert_eq!((&who["user"]["email"], &who["user"]["role"]), (&json!(person.email), &json!("editor")));
         assert_eq!(who["organization"]["id"], organization.id.as_str());
-        assert_eq!(who["rights"].as_array().unwrap().contains(&json!("configure")), true);
+        assert!(who["rights"].as_array().unwrap().contains(&json!("configure")), "{who}");
     }
 }
 
