@@ -8,8 +8,8 @@ pub(crate) struct Welcome<'a> {
     pub(crate) public_url: &'a str,
     /// Where a browser reaches the dashboard.
     pub(crate) dashboard_url: &'a str,
-    /// Base URL of the admin API.
-    pub(crate) admin_url: &'a str,
+    /// Base URL of the admin API; none where no token opens it.
+    pub(crate) admin_url: Option<&'a str>,
     /// Address of the private port.
     pub(crate) ops: std::net::SocketAddr,
     /// Where the data lie.
@@ -33,13 +33,17 @@ pub(crate) struct DemoLine {
 /// Prints the first screen; a closed standard output is not a fault of the service.
 pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
-        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Dashboard    {}/dashboard\n  Admin API    {}/api/admin\n  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
-        facts.public_url,
-        facts.dashboard_url,
-        facts.admin_url,
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Its manual   {}/docs\n  Dashboard    {}/dashboard\n",
+        facts.public_url, facts.public_url, facts.dashboard_url,
+    );
+    if let Some(url) = facts.admin_url {
+        text.push_str(&format!("  Admin API    {url}/api/admin\n"));
+    }
+    text.push_str(&format!(
+        "  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
         facts.ops,
         facts.data_dir.display(),
-    );
+    ));
     match facts.model {
         Some(model) => text.push_str(&format!("  Model        {model}\n")),
         None => text.push_str(

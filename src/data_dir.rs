@@ -10,6 +10,8 @@ use std::{
 use anyhow::{Context, bail};
 use switchboard_schemas::secret::InstallationSecret;
 
+/// Says where the directory is.
+const VARIABLE: &str = "SWITCHBOARD__DATA_DIR";
 const LOCK_FILE: &str = "lock";
 const SECRET_FILE: &str = "secret";
 const DEMO_KEY_FILE: &str = "demo-key";
@@ -27,14 +29,13 @@ pub(crate) struct DataDir {
 impl DataDir {
     /// Makes the directory if it is missing and takes it for this process.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
-        DirBuilder::new()
-            .recursive(true)
-            .mode(PRIVATE_DIRECTORY_MODE)
-            .create(path)
-            .with_context(|| format!("cannot make the data directory {}", path.display()))?;
-        let lock = File::create(path.join(LOCK_FILE)).context("cannot make the lock file of the data directory")?;
+        let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
+        let unusable =
+            || format!("cannot write to the data directory {} ({VARIABLE} chooses another)", whole.display());
+        let make = DirBuilder::new().recursive(true).mode(PRIVATE_DIRECTORY_MODE).create(path);
+        let lock = make.and_then(|()| File::create(path.join(LOCK_FILE))).with_context(unusable)?;
         if lock.try_lock().is_err() {
-            bail!("another process uses the data directory {}: stop it, or set SWITCHBOARD__DATA_DIR", path.display());
+            bail!("another process uses the data directory {}: stop it, or set {VARIABLE}", whole.display());
         }
         Ok(Self { path: path.to_owned(), _lock: lock })
     }

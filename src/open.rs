@@ -82,7 +82,7 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
         Profile::Embedded => {
             let path = &config.backends.data_dir;
             anyhow::ensure!(path.join(BUS_FILE).exists(), "there are no data of a service in {}", path.display());
-            let _free = DataDir::open(path).context("stop the service first")?;
+            let _free = DataDir::open(path)?;
             embedded_bus(config)
         }
         Profile::Cluster => {

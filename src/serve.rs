@@ -92,7 +92,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
         config,
         opened,
     };
-    let ops = parts.listen(parts.config.ops.listen, "private port (ops.listen)").await?;
+    let ops = parts.listen(parts.config.ops.listen, "private port", "SWITCHBOARD__OPS__LISTEN").await?;
     let ports = if role.includes(Role::Ingress) { Some(parts.listen_for_clients().await?) } else { None };
     if parts.config.backends.profile == Profile::Embedded {
         parts.opened.backends.bus.migrate().await?;
@@ -106,10 +106,11 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     readiness.ready();
     tracing::info!(role = role.name(), "ready");
     if role == Role::All {
+        let admin_url = parts.config.admin_url();
         banner::welcome(&Welcome {
             public_url: &parts.config.public_url(),
             dashboard_url: &parts.config.dashboard_url(),
-            admin_url: &parts.config.admin_url(),
+            admin_url: parts.config.admin.token.as_ref().map(|_| admin_url.as_str()),
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
             demo,
@@ -143,16 +144,17 @@ struct ClientPorts {
 impl Parts {
     /// All ports are taken before anything starts, so that one that is taken is told at once.
     async fn listen_for_clients(&self) -> anyhow::Result<ClientPorts> {
-        let public = self.listen(self.config.ingress.listen, "public port (ingress.listen)").await?;
+        let public = self.listen(self.config.ingress.listen, "public port", "SWITCHBOARD__INGRESS__LISTEN").await?;
         let admin = match self.config.admin.listen {
-            Some(address) => Some(self.listen(address, "administrators' port (admin.listen)").await?),
+            Some(address) => Some(self.listen(address, "administrators' port", "SWITCHBOARD__ADMIN__LISTEN").await?),
             None => None,
         };
         Ok(ClientPorts { public, admin })
     }
 
-    async fn listen(&self, address: SocketAddr, what: &str) -> anyhow::Result<TcpListener> {
-        TcpListener::bind(address).await.with_context(|| format!("cannot listen on {address}, the {what}"))
+    async fn listen(&self, address: SocketAddr, what: &str, variable: &str) -> anyhow::Result<TcpListener> {
+        let bound = TcpListener::bind(address).await;
+        bound.with_context(|| format!("cannot listen on {address}, the {what} ({variable} chooses another address)"))
     }
 
     async fn start_ingress(&mut self, ports: ClientPorts) -> anyhow::Result<()> {

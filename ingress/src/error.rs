@@ -108,9 +108,10 @@ impl ApiError {
         Self::of(status, None, detail.into())
     }
 
-    /// A field of the request that is missing or wrong.
-    pub(crate) fn field(param: impl Into<String>, detail: impl Into<Cow<'static, str>>) -> Self {
-        Self::new(ErrorCode::InvalidRequestData, detail).param(param)
+    /// A field of the request that is missing or wrong; `fault` goes on with the sentence that its name begins.
+    pub(crate) fn field(param: impl Into<String>, fault: impl fmt::Display) -> Self {
+        let param = param.into();
+        Self::new(ErrorCode::InvalidRequestData, format!("{param} {fault}")).param(param)
     }
 
     /// Something of ours is away; trying again is safe.

@@ -46,6 +46,27 @@ pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<Stri
         Some(Value::Object(metadata)) => metadata,
         Some(_) => return Err(ApiError::field("metadata", "must be an object")),
     };
+    check_size(metadata)?;
+    Ok(Some(metadata.iter().filter(|(key, _)| is_free(key)).map(|(key, value)| (key.clone(), value.clone())).collect()))
+}
+
+/// Refuses `changes` that would make more of `kept` than one request may bring: a conversation is read whole.
+pub(crate) fn check_merged(kept: &Map<String, Value>, changes: &Map<String, Value>) -> ApiResult<()> {
+    let mut merged = kept.clone();
+    merged.extend(changes.iter().map(|(key, value)| (key.clone(), value.clone())));
+    merged.retain(|key, value| is_free(key) && !value.is_null());
+    check_size(&merged)
+}
+
+/// A text of at most so many bytes.
+pub(crate) fn check_bytes(name: &'static str, text: &str, bytes_max: usize) -> ApiResult<()> {
+    if text.len() <= bytes_max {
+        return Ok(());
+    }
+    Err(ApiError::field(name, "is too long").details(json!({ "max": bytes_max, "actual": text.len() })))
+}
+
+fn check_size(metadata: &Map<String, Value>) -> ApiResult<()> {
     let too_much = |detail, max: usize| Err(ApiError::field("metadata", detail).details(json!({ "max": max })));
     if metadata.len() > METADATA_KEYS_MAX {
         return too_much("has too many keys", METADATA_KEYS_MAX);
@@ -53,8 +74,12 @@ pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<Stri
     if serde_json::to_vec(metadata).map_or(usize::MAX, |text| text.len()) > METADATA_BYTES_MAX {
         return too_much("is too large", METADATA_BYTES_MAX);
     }
-    let is_free = |key: &str| !RESERVED_KEYS.contains(&key) && !RULED_KEYS.contains(&key);
-    Ok(Some(metadata.iter().filter(|(key, _)| is_free(key)).map(|(key, value)| (key.clone(), value.clone())).collect()))
+    Ok(())
+}
+
+/// Whether a client's metadata may have this key.
+fn is_free(key: &str) -> bool {
+    !RESERVED_KEYS.contains(&key) && !RULED_KEYS.contains(&key)
 }
 
 #[cfg(test)]
@@ -63,6 +88,21 @@ mod tests {
 
     fn fields(value: Value) -> Map<String, Value> {
         value.as_object().unwrap().clone()
+    }
+
+    #[test]
+    fn changes_do_not_make_metadata_larger_than_one_request_could() {
+        let kept: Map<String, Value> = (0..40).map(|key| (format!("k{key}"), json!(1))).collect();
+        let more = |keys: std::ops::Range<u32>| (keys.map(|key| (format!("k{key}"), json!(2)))).collect();
+        assert!(check_merged(&kept, &more(0..50)).is_ok(), "the same keys again, and ten more");
+        assert!(check_merged(&kept, &more(40..51)).is_err());
+        let mut exchanged: Map<String, Value> = more(40..51);
+        exchanged.insert("k0".into(), Value::Null);
+        assert!(check_merged(&kept, &exchanged).is_ok(), "what goes makes room");
+        let long = fields(json!({ "long": "x".repeat(METADATA_BYTES_MAX) }));
+        assert!(check_merged(&kept, &long).is_err());
+        let own = fields(json!({ "feedback": "x".repeat(METADATA_BYTES_MAX) }));
+        assert!(check_merged(&own, &more(0..50)).is_ok(), "feedback has a bound of its own");
     }
 
     #[test]

@@ -53,7 +53,8 @@ impl Repeat {
 
     /// The one message that all repeats are.
     pub(crate) fn name_message(&self, turn: &mut Turn) {
-        turn.message_id = MessageId::idempotent(&turn.conversation_id, &self.sender, &self.route, &self.key);
+        let Self { sender, route, key, fingerprint } = self;
+        turn.message_id = MessageId::idempotent(&turn.conversation_id, sender, route, key, fingerprint);
     }
 
     /// Remembers the request, before anything is published. Without the relay no repeat could be told from a first one,

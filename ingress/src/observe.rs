@@ -13,6 +13,7 @@ use tracing::Instrument;
 use crate::{problem::with_problem_body, state::AppState, trace_context::continue_trace};
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
+const MESSAGE_ID_HEADER: &str = "x-message-id";
 /// The label of whatever has no route.
 const UNMATCHED: &str = "unmatched";
 
@@ -47,7 +48,9 @@ pub(crate) async fn observe(State(state): State<AppState>, mut request: Request,
     }
     let (status, elapsed) = (response.status().as_u16(), arrived.elapsed());
     state.metrics.request(&route, method, status, elapsed);
-    span.in_scope(|| tracing::info!(http.status = status, elapsed_ms = elapsed.as_millis() as u64, "response begins"));
+    let message = response.headers().get(MESSAGE_ID_HEADER).and_then(|id| id.to_str().ok());
+    let elapsed_ms = elapsed.as_millis() as u64;
+    span.in_scope(|| tracing::info!(http.status = status, elapsed_ms, message.id = message, "response begins"));
     response
 }
 

@@ -25,7 +25,7 @@ use crate::{
 };
 
 /// Longest name of a visitor, in bytes.
-const VISITOR_NAME_BYTES_MAX: usize = 1024;
+pub(crate) const VISITOR_NAME_BYTES_MAX: usize = 1024;
 
 /// The body of a chat request, checked.
 #[derive(Debug)]

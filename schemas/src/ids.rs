@@ -241,8 +241,16 @@ impl MessageId {
     }
 
     /// The user message that the `Idempotency-Key` of a client, named by `sender`, means: the same on every ingress.
-    pub fn idempotent(conversation: &ConversationId, sender: &str, route: &str, idempotency_key: &str) -> Self {
-        let bits = digest_bits("idempotent", &[sender, route, idempotency_key]);
+    /// `payload` stands for what the message says, so that a key that is used again for something else, once nobody
+    /// remembers its first use, never means the old message.
+    pub fn idempotent(
+        conversation: &ConversationId,
+        sender: &str,
+        route: &str,
+        idempotency_key: &str,
+        payload: &str,
+    ) -> Self {
+        let bits = digest_bits("idempotent", &[sender, route, idempotency_key, payload]);
         Self::within(conversation, Uuid::new_v8(bits.to_be_bytes()).as_u128())
     }
 
@@ -333,6 +341,13 @@ mod tests {
     }
 
     #[test]
+    fn a_key_that_is_used_again_for_something_else_means_another_message() {
+        let named = |payload| MessageId::idempotent(&conversation(), "sender", "chat", "order-1", payload);
+        assert_eq!(named("first"), named("first"));
+        assert_ne!(named("first"), named("second"));
+    }
+
+    #[test]
     fn a_message_id_names_its_conversation_and_fits_64_characters() {
         let message = MessageId::new_in(&conversation());
         assert_eq!(message.conversation(), conversation());
@@ -346,7 +361,7 @@ mod tests {
         let secret = InstallationSecret::from_bytes([7; 32]);
         let key = KeyId::derive(&secret, &OrgId::derive(&secret, "acme"), "site", 0);
         for number in 0..200 {
-            let id = MessageId::idempotent(&conversation(), key.as_str(), "chat", &number.to_string());
+            let id = MessageId::idempotent(&conversation(), key.as_str(), "chat", &number.to_string(), "says");
             assert!(!id.is_time_ordered());
         }
     }

@@ -111,7 +111,7 @@ pub(crate) enum LogFormat {
 
 /// All mistakes of a configuration.
 #[derive(Debug, thiserror::Error)]
-#[error("the configuration has {} mistake(s):\n  {}", .0.len(), .0.join("\n  "))]
+#[error("mistakes in the configuration:\n  {}", .0.join("\n  "))]
 pub(crate) struct ConfigMistakes(Vec<String>);
 
 impl Config {
@@ -315,8 +315,13 @@ fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &m
     match T::deserialize(table.clone()) {
         Ok(section) => Some(section),
         Err(error) => {
-            let reason: Vec<String> = error.to_string().lines().map(|line| line.trim().to_owned()).collect();
-            mistakes.push(format!("{name}: {}", reason.join(" ").trim()));
+            // The standard library's words for it show nobody how to write one.
+            let error =
+                error.to_string().replace("invalid socket address syntax", "not an address such as 127.0.0.1:8080");
+            let reason: Vec<String> = error.lines().map(|line| line.trim().to_owned()).collect();
+            // Keys outside all sections have no name before them.
+            let at = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            mistakes.push(format!("{at}{}", reason.join(" ").trim()));
             None
         }
     }

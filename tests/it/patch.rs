@@ -45,6 +45,25 @@ async fn metadata_merges_key_by_key() {
 }
 
 #[tokio::test]
+async fn what_is_kept_never_grows_beyond_what_one_request_may_bring() {
+    let service = SharedService::get().await;
+    let (organization, path) = conversation(&service).await;
+    let client = organization.client();
+    let keys = |from: u32, to: u32| {
+        let metadata: serde_json::Map<String, Value> = (from..to).map(|key| (format!("k{key}"), key.into())).collect();
+        json!({"metadata": metadata})
+    };
+    assert_eq!(client.patch(&path, &keys(0, 40)).await.status, 200);
+    let refused = client.patch(&path, &keys(40, 60)).await;
+    assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "metadata");
+    assert_eq!(client.patch(&path, &keys(30, 50)).await.status, 200, "ten of them are there already");
+    for name in ["visitorName", "feedback"] {
+        let refused = client.patch(&path, &json!({name: "x".repeat(100_000)})).await;
+        assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], name);
+    }
+}
+
+#[tokio::test]
 async fn reserved_keys_inside_metadata_are_dropped() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;

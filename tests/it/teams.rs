@@ -109,6 +109,24 @@ async fn a_message_to_a_team_is_as_long_as_its_strictest_agent_takes() {
 }
 
 #[tokio::test]
+async fn a_visitor_of_a_team_has_the_limit_of_its_strictest_agent() {
+    let service = SharedService::get().await;
+    let strict = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
+    let organization = OrganizationDocument::new()
+        .agent("billing", json!({}))
+        .agent("general", strict)
+        .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
+        .apply(&service)
+        .await;
+    let message = |visitor: &str| json!({"message": "hi", "sessionId": visitor, "visitorId": visitor});
+    for _ in 0..2 {
+        chat_in(&organization, message("ada")).await.complete();
+    }
+    chat_in(&organization, message("ada")).await.into_answer().assert_problem(429, Some("RATE_LIMITED"));
+    chat_in(&organization, message("bob")).await.complete();
+}
+
+#[tokio::test]
 async fn a_repeated_message_to_a_team_is_one_message_and_one_turn_of_its_rotation() {
     let service = SharedService::get().await;
     let organization = desk(&service, "round-robin").await;

@@ -152,16 +152,19 @@ async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
         Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(()),
         _ => {
             state.limits.failed_authentications.miss(guesser.as_deref()).await?;
-            Err(refusal(token))
+            Err(refusal(token, expected.is_some_and(|expected| !expected.is_empty())))
         }
     }
 }
 
-fn refusal(token: &[u8]) -> ApiError {
-    if token.is_empty() {
-        ApiError::new(ErrorCode::MissingApiKey, "the administrator's token is needed")
-    } else {
-        ApiError::new(ErrorCode::InvalidApiKey, "this is not the administrator's token")
+fn refusal(token: &[u8], one_is_set: bool) -> ApiError {
+    match (token.is_empty(), one_is_set) {
+        (true, _) => ApiError::new(ErrorCode::MissingApiKey, "the administrator's token is needed"),
+        (false, true) => ApiError::new(ErrorCode::InvalidApiKey, "this is not the administrator's token"),
+        (false, false) => {
+            let detail = "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs";
+            ApiError::new(ErrorCode::InvalidApiKey, detail)
+        }
     }
 }
 

@@ -150,7 +150,7 @@ impl Rotation {
             ),
         };
         match fields.keys().next() {
-            Some(unknown) => Err(ApiError::field(unknown, "unknown field")),
+            Some(unknown) => Err(ApiError::field(unknown, "is unknown")),
             None => Ok(Self { overlap, expires_at }),
         }
     }

@@ -185,7 +185,7 @@ impl Wanted {
                 let team = team.parse().map_err(|_| ApiError::field("team", "must be the id of a team"))?;
                 Ok(Some(ConversationOwner::Team(team)))
             }
-            (Some(_), Some(_)) => Err(ApiError::field("team", "a conversation is with an agent or with a team")),
+            (Some(_), Some(_)) => Err(ApiError::field("team", "excludes agent: a conversation is with one of them")),
         }
     }
 

@@ -16,7 +16,6 @@ use std::{fmt::Write, sync::Arc, time::Duration};
 use serde_json::json;
 use switchboard_backends::limiter::{Limiter, Quota, Verdict};
 use switchboard_schemas::{
-    agent::Agent,
     api_key::{ApiKey, KeyLimits},
     ids::OrgId,
     secret::InstallationSecret,
@@ -170,13 +169,19 @@ impl Limits {
         told.policy(bucket.name(), bucket.quota(&key.limits));
     }
 
-    /// Counts a message to an agent against the agent's own limit for each visitor.
+    /// Counts a message to an agent or a team, `addressed`, against the limit for each of its visitors.
     ///
     /// # Errors
     /// The visitor's quota is used up.
-    pub(crate) async fn admit_visitor(&self, agent: &Agent, sender: Sender<'_>, told: &LimitsTold) -> ApiResult<()> {
-        let quota = Quota { limit: agent.settings.limits.rate_limit_per_minute, window: WINDOW };
-        let key = format!("visitor:{}:{}", agent.id.as_str(), self.pseudonym(sender));
+    pub(crate) async fn admit_visitor(
+        &self,
+        addressed: &str,
+        per_minute: u32,
+        sender: Sender<'_>,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
+        let quota = Quota { limit: per_minute, window: WINDOW };
+        let key = format!("visitor:{addressed}:{}", self.pseudonym(sender));
         let verdict = self.limiter.take(&key, quota).await;
         if !verdict.admitted {
             told.verdict(VISITOR, quota, verdict);

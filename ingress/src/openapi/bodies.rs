@@ -88,12 +88,14 @@ pub(crate) struct ConversationChanges {
     /// The visitor's address.
     #[schema(format = Email, max_length = 254)]
     visitor_email: Option<String>,
-    /// The visitor's name.
+    /// The visitor's name, at most 1024 bytes.
+    #[schema(max_length = 1024)]
     visitor_name: Option<String>,
     /// From 1 to 5.
     #[schema(minimum = 1, maximum = 5, nullable = false)]
     rating: Option<f64>,
-    /// What the visitor thinks of it.
+    /// What the visitor thinks of it, at most 16 KiB.
+    #[schema(max_length = 16384)]
     feedback: Option<String>,
     #[schema(schema_with = metadata, required = false)]
     metadata: Option<Map<String, Value>>,

@@ -36,7 +36,9 @@ pub(crate) fn of_loss(loss: Loss, reply: &MessageId) -> ApiError {
 
 fn of_failure(failure: ReplyFailure) -> ApiError {
     match failure {
-        ReplyFailure::ModelError => ApiError::new(ErrorCode::ModelError, "the model provider refused the request"),
+        ReplyFailure::ModelError => {
+            ApiError::new(ErrorCode::ModelError, "the model provider refused the request, or sent no usable answer")
+        }
         ReplyFailure::ModelUnavailable => ApiError::unavailable("the model provider cannot be reached"),
         ReplyFailure::ModelTimeout => ApiError::new(ErrorCode::ModelTimeout, "the model did not answer in time"),
         ReplyFailure::DeadlineExceeded => ApiError::new(ErrorCode::ModelTimeout, "the reply did not begin in its time"),

@@ -318,7 +318,9 @@ impl Follower {
         if self.backlog_is_known() {
             self.backlog.clear();
         }
-        let store_may_know = if self.is_reader() { thorough } else { self.patience.is_last_hope() };
+        // Without a word of it the relay may be refusing what workers write, though it answers what we ask.
+        let unheard = thorough && self.patience.is_unheard();
+        let store_may_know = if self.is_reader() { thorough } else { unheard || self.patience.is_last_hope() };
         if self.gap_open || self.patience.relay_is_away() || store_may_know {
             self.read_store().await;
         }

@@ -48,6 +48,9 @@ pub(crate) async fn respond(follower: Follower, shape: ReplyShape, asked: Asked)
     }
 }
 
+/// Counts how a transfer ended, and says so: what began with 200 may still have been broken.
 fn count(follower: &Follower, outcome: &str) {
     follower.state().metrics.replies.with_label_values(&[outcome]).inc();
+    let (message, conversation) = (follower.reply(), follower.reply().conversation());
+    tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply ends");
 }

@@ -111,6 +111,11 @@ impl Patience {
         self.heard && self.takeovers_left == 0
     }
 
+    /// Whether no worker has given a sign of it yet.
+    pub(crate) const fn is_unheard(&self) -> bool {
+        !self.heard
+    }
+
     /// What to do after a look that found nothing new.
     pub(crate) fn judge(&self, now: Instant) -> Verdict {
         let waited = now - self.began;

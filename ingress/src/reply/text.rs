@@ -86,7 +86,6 @@ async fn more(mut follower: Follower) -> Option<(Result<Bytes, BrokenOff>, Rest)
         }
         Next::Ended(_) | Next::Lost(_) | Next::Note(_) => {
             count(&follower, "broken");
-            tracing::info!(message.id = %follower.reply(), "reply broken off");
             // Hyper flushes when a body has nothing to give; an error right behind bytes would take them back.
             tokio::task::yield_now().await;
             Some((Err(BrokenOff), Rest::Over))

@@ -60,7 +60,8 @@ pub(crate) async fn post(
     let body = body::parse_object(&body)?;
     let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?.sent_by(&caller)?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
-    state.limits.admit_visitor(&agent, chat.sender(), caller.limits_told()).await?;
+    let per_minute = agent.settings.limits.rate_limit_per_minute;
+    state.limits.admit_visitor(agent.id.as_str(), per_minute, chat.sender(), caller.limits_told()).await?;
     if caller.visitor_id().is_some() {
         state.limits.pages.admit_chat(&agent.id, &address, caller.limits_told()).await?;
     }

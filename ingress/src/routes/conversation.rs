@@ -86,6 +86,7 @@ pub(crate) async fn patch(
     let changes = Changes::parse(&body::parse_object(&body)?)?;
     let named = named(query.as_deref().unwrap_or_default());
     let conversation = find(&state, &address, &reached, &named).await?;
+    changes.check_together(&conversation.metadata)?;
     if !changes.is_empty() {
         let job = PatchJob {
             event_id: EventId::of(request_id.as_str(), "conversation.updated"),

@@ -18,10 +18,13 @@ use crate::{
     publish::publish,
     reachable::conversation_not_found,
     state::AppState,
+    turn::VISITOR_NAME_BYTES_MAX,
 };
 
 const RATING_MIN: f64 = 1.0;
 const RATING_MAX: f64 = 5.0;
+/// Longest feedback.
+const FEEDBACK_BYTES_MAX: usize = 16 << 10;
 const METADATA: &str = "metadata";
 
 /// The fields of a body that change something, checked.
@@ -36,10 +39,12 @@ impl Changes {
         let mut supplied = Map::new();
         for name in ["visitorEmail", "visitorName", "feedback"] {
             let text = fields::optional_text(body, name)?;
-            if name == "visitorEmail"
-                && let Some(text) = text
-            {
-                fields::email(name, text)?;
+            if let Some(text) = text {
+                match name {
+                    "visitorEmail" => drop(fields::email(name, text)?),
+                    "visitorName" => fields::check_bytes(name, text, VISITOR_NAME_BYTES_MAX)?,
+                    _ => fields::check_bytes(name, text, FEEDBACK_BYTES_MAX)?,
+                }
             }
             // `null` is kept: it clears the field.
             supplied.extend(body.get(name).map(|value| (name.to_owned(), value.clone())));
@@ -55,6 +60,14 @@ impl Changes {
     /// What the client is told: the fields with the values that it supplied.
     pub(super) const fn supplied(&self) -> &Map<String, Value> {
         &self.supplied
+    }
+
+    /// Refuses what would make the conversation's metadata too large together with what it has.
+    pub(super) fn check_together(&self, kept: &Map<String, Value>) -> ApiResult<()> {
+        match self.supplied.get(METADATA) {
+            Some(Value::Object(metadata)) => fields::check_merged(kept, metadata),
+            _ => Ok(()),
+        }
     }
 
     /// Whether there is nothing to store.

@@ -8,7 +8,7 @@ use axum::{
     response::Response,
 };
 use http::StatusCode;
-use switchboard_schemas::{ids::RequestId, team::Team};
+use switchboard_schemas::{agent::AgentLimits, ids::RequestId, team::Team};
 use tokio::time::Instant;
 
 use crate::{
@@ -69,25 +69,29 @@ async fn chat(
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let chars_max = message_chars_max(&state, &team).await?;
+    let limits = smallest_limits(&state, &team).await?;
     let body = body::parse_object(&body)?;
-    let chat = ChatBody::parse_for_team(&body, chars_max)?;
+    let chat = ChatBody::parse_for_team(&body, limits.max_message_length)?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
+    let per_minute = limits.rate_limit_per_minute;
+    state.limits.admit_visitor(team.id.as_str(), per_minute, chat.sender(), caller.limits_told()).await?;
     let repeat = Repeat::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
     respond(accept(state, shape, job, repeat).await?, shape, Asked { request_id, arrived }).await
 }
 
-/// The smallest limit of all who may have to read the message: who it will be is not known yet.
-async fn message_chars_max(state: &AppState, team: &Team) -> ApiResult<u32> {
-    let mut chars_max = u32::MAX;
+/// The smallest limits of all who may have to answer: who it will be is not known yet.
+async fn smallest_limits(state: &AppState, team: &Team) -> ApiResult<AgentLimits> {
+    let mut smallest = AgentLimits { max_message_length: u32::MAX, rate_limit_per_minute: u32::MAX };
     for id in team.members.iter().map(|member| &member.agent).chain(&team.default_agent) {
         if let Some(agent) = state.catalog.agent(id).await? {
-            chars_max = chars_max.min(agent.settings.limits.max_message_length);
+            let limits = &agent.settings.limits;
+            smallest.max_message_length = smallest.max_message_length.min(limits.max_message_length);
+            smallest.rate_limit_per_minute = smallest.rate_limit_per_minute.min(limits.rate_limit_per_minute);
         }
     }
-    Ok(chars_max)
+    Ok(smallest)
 }
 
 fn without_code(error: ApiError) -> ApiError {

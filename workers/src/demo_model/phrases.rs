@@ -105,7 +105,7 @@ fn setup() -> String {
     "Any endpoint that speaks the OpenAI protocol will do, hosted or on your own machine:\n\n```sh\n\
      export OPENAI_BASE_URL=https://api.example.com/v1\nexport OPENAI_API_KEY=your-key\n\
      export OPENAI_MODEL=the-model-you-like\n```\n\nStart the service again and your agents answer with it. An \
-     organization can also bring its own provider, in the dashboard or with `switchboard apply`."
+     organization can also bring its own provider with `switchboard apply`."
         .into()
 }
 

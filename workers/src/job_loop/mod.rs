@@ -45,6 +45,8 @@ use crate::{
 const OBSERVE_INTERVAL: Duration = Duration::from_secs(5);
 /// How often it is said of jobs that they wait; an ingress gives up a message of which it hears nothing for some 20 s.
 const WAITING_SIGN_INTERVAL: Duration = Duration::from_secs(5);
+/// Records of newer programs that wait in a process; far below what stops it from reading on.
+const PARKED_NEWER_MAX: usize = 256;
 /// What jobs get to hand over their claims once the budget of the drain is spent.
 const HANDOVER_GRACE: Duration = Duration::from_secs(3);
 
@@ -197,12 +199,24 @@ impl<H: Handler> JobLoop<H> {
             Err(DecodeError::Malformed(reason)) => {
                 (lane_of(&record), Work::Bury(Cause { class: "malformed", reason, attempts: 0 }))
             }
-            Err(error @ DecodeError::UnknownVersion(_)) => {
-                tracing::warn!(%partition, offset = record.offset, %error, "parked until a newer program reads it");
-                (lane_of(&record), Work::Park)
-            }
+            Err(error @ DecodeError::UnknownVersion(_)) => (lane_of(&record), self.park(&record, &error)),
         };
         self.dispatcher.push(lane, Queued { ticket, record: Arc::new(record), work, started: false });
+    }
+
+    /// What a newer program wrote waits for one, but for what exceeds a bound: it would keep everybody else from working,
+    /// and an operator can bring it back.
+    fn park<J>(&self, record: &IncomingRecord, error: &DecodeError) -> Work<J> {
+        let waiting = self.dispatcher.jobs_waiting().chain(self.parked.iter().map(|(_, _, queued)| queued));
+        let parked = waiting.filter(|queued| matches!(queued.work, Work::Park)).count();
+        if parked >= PARKED_NEWER_MAX {
+            return Work::Bury(Cause { class: "unknown-version", reason: error.to_string(), attempts: 0 });
+        }
+        // Powers of two: a whole topic of them must not fill the log.
+        if (parked + 1).is_power_of_two() {
+            tracing::warn!(partition = %record.partition, %error, parked, "parked until a newer program reads it");
+        }
+        Work::Park
     }
 
     /// Running jobs finish under their claims, and settle nothing here any more.
