@@ -8,6 +8,8 @@ use switchboard_schemas::ids::AgentId;
 pub(crate) struct Welcome<'a> {
     /// Base URL of the public API.
     pub(crate) public_url: &'a str,
+    /// Where a browser reaches the dashboard.
+    pub(crate) dashboard_url: &'a str,
     /// Base URL of the admin API; none where no token opens it.
     pub(crate) admin_url: Option<&'a str>,
     /// Address of the private port.
@@ -28,13 +30,15 @@ pub(crate) struct DemoLine {
     pub(crate) shop_id: AgentId,
     /// Its key.
     pub(crate) key: String,
+    /// Signs in to its first account, once.
+    pub(crate) sign_in: Option<String>,
 }
 
 /// Prints the first screen; a closed standard output is not a fault of the service.
 pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
-        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Its manual   {}/docs\n",
-        facts.public_url, facts.public_url,
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Its manual   {}/docs\n  Dashboard    {}/dashboard\n",
+        facts.public_url, facts.public_url, facts.dashboard_url,
     );
     if let Some(url) = facts.admin_url {
         text.push_str(&format!("  Admin API    {url}/api/admin\n"));
@@ -60,9 +64,17 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
         }
         None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }
+    text.push_str(&sign_in_lines(facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref())));
     text.push('\n');
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
+}
+
+fn sign_in_lines(link: Option<&str>) -> String {
+    match link {
+        Some(link) => format!("\nSign in to the dashboard (works once):\n\n  {link}\n"),
+        None => "\nSign in with a link that is made by: switchboard admin link --organization SLUG\n".to_owned(),
+    }
 }
 
 fn curl_line(options: &str, public_url: &str, agent_id: &str, key: &str, message: &str) -> String {

@@ -60,6 +60,12 @@ impl DataDir {
         InstallationSecret::parse(&text).with_context(|| format!("{} is damaged", path.display()))
     }
 
+    /// The installation secret of a directory that another process may use.
+    pub(crate) fn kept_secret(path: &Path) -> anyhow::Result<InstallationSecret> {
+        let text = fs::read_to_string(path.join(SECRET_FILE)).context("cannot read the installation secret")?;
+        Ok(InstallationSecret::parse(&text)?)
+    }
+
     /// The key of the demo organization, if one is kept.
     pub(crate) fn demo_key(&self) -> Option<String> {
         fs::read_to_string(self.join(DEMO_KEY_FILE)).ok().map(|text| text.trim().to_owned())

@@ -1,12 +1,21 @@
 //! The demo organization of a first start: something to talk to before anything is configured.
 
+use std::time::Duration;
+
 use anyhow::Context;
 use switchboard_backends::catalog::{Entry, EntryKind};
-use switchboard_ingress::admin::{
-    apply::{ApplyContext, apply},
-    document::Document,
+use switchboard_ingress::{
+    accounts::link::LinkMaker,
+    admin::{
+        apply::{ApplyContext, apply},
+        document::Document,
+    },
 };
-use switchboard_schemas::ids::{AgentId, OrgId};
+use switchboard_schemas::{
+    email::EmailAddress,
+    ids::{AgentId, OrgId},
+    user::UserState,
+};
 
 use crate::{banner::DemoLine, config::Config, open::Opened};
 
@@ -16,6 +25,8 @@ const AGENT: &str = "guide";
 /// The agent of the demo page, which is a shop's.
 const SHOP: &str = "shop";
 const KEY: &str = "demo";
+/// The account of the first start; the domain is one that nobody can have.
+const OWNER: &str = "owner@demo.example";
 
 /// Makes the demo organization if the catalogue is empty, and tells how to talk to it as long as it is there.
 ///
@@ -39,7 +50,26 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
     };
     let agent_id = AgentId::derive(&opened.secret, &org, AGENT).as_str().to_owned();
     let shop_id = AgentId::derive(&opened.secret, &org, SHOP);
-    Ok(Some(DemoLine { agent_id, shop_id, key }))
+    Ok(Some(DemoLine { agent_id, shop_id, key, sign_in: sign_in_link(config, opened, &org).await? }))
+}
+
+/// A link to the account of the first start, as long as there is one: somebody who removed or disabled it, and let others
+/// in, does not find it again.
+async fn sign_in_link(config: &Config, opened: &Opened, org: &OrgId) -> anyhow::Result<Option<String>> {
+    let email: EmailAddress = OWNER.parse()?;
+    let people = opened.backends.catalog.list(EntryKind::User, Some(org)).await?;
+    let may_sign_in = |entry: &Entry| matches!(entry, Entry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
+    if !people.is_empty() && !people.iter().any(may_sign_in) {
+        return Ok(None);
+    }
+    let maker = LinkMaker {
+        catalog: opened.backends.catalog.clone(),
+        accounts: opened.backends.accounts.clone(),
+        secret: opened.secret.clone(),
+        dashboard_url: config.dashboard_url(),
+        lifetime: Duration::from_millis(config.ingress.sign_in_link_lifetime_ms),
+    };
+    Ok(Some(maker.sign_in_link(org, &email).await?))
 }
 
 async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {

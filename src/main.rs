@@ -16,7 +16,7 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{apply::ApplyArguments, dead_letters::DeadLetterCommand},
+    commands::{admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand},
     config::Config,
     serve::ServeArguments,
 };
@@ -54,6 +54,11 @@ enum Command {
         #[command(subcommand)]
         command: DeadLetterCommand,
     },
+    /// Help for administrators who cannot sign in.
+    Admin {
+        #[command(subcommand)]
+        command: AdminCommand,
+    },
     /// Exit 0 when the local service is ready for traffic.
     Healthcheck,
 }
@@ -88,6 +93,9 @@ fn run(command: Command, config: Config) -> anyhow::Result<()> {
         Command::Migrate => runtime.block_on(commands::migrate::run(&config)),
         Command::Config => banner::print(&config.to_toml()),
         Command::Dlq { command } => runtime.block_on(commands::dead_letters::run(&config, command)),
+        Command::Admin { command: AdminCommand::Link(arguments) } => {
+            runtime.block_on(commands::admin_link::run(&config, &arguments))
+        }
         Command::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
     }
 }

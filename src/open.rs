@@ -6,8 +6,9 @@ use anyhow::Context;
 use secrecy::ExposeSecret;
 use switchboard_backends::{
     Backends,
+    accounts::{Accounts, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
     bus::{Bus, embedded::EmbeddedBus, kafka::KafkaBus},
-    catalog::{embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
+    catalog::{Catalog, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
     config::Profile,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
     products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
@@ -34,8 +35,9 @@ const STORE_FILE: &str = "store.db";
 const CATALOG_FILE: &str = "catalog.db";
 const PRODUCTS_FILE: &str = "products.db";
 const CLAIMS_FILE: &str = "claims.db";
+const ACCOUNTS_FILE: &str = "accounts.db";
 
-/// Opens all six.
+/// Opens all of it.
 pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     match config.backends.profile {
         Profile::Embedded => open_embedded(config),
@@ -56,6 +58,7 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
         products: Arc::new(EmbeddedProducts::open(&data_dir.join(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
+        accounts: Arc::new(EmbeddedAccounts::open(&data_dir.join(ACCOUNTS_FILE))?),
     };
     Ok(Opened { backends, secret, data_dir: Some(data_dir) })
 }
@@ -70,7 +73,8 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
         relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
         store: Arc::new(ScyllaStore::connect(scylla.clone())),
         catalog: Arc::new(ScyllaCatalog::connect(scylla.clone())),
-        products: Arc::new(ScyllaProducts::connect(scylla)),
+        products: Arc::new(ScyllaProducts::connect(scylla.clone())),
+        accounts: Arc::new(ScyllaAccounts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
     Ok(Opened { backends, secret, data_dir: None })
@@ -88,6 +92,41 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
         Profile::Cluster => {
             let parts = &config.backends;
             Ok(Arc::new(KafkaBus::connect(&parts.bus, &parts.namespace, "switchboard-command")?))
+        }
+    }
+}
+
+/// What is known of people and organizations, for a command that runs beside the service: their files are made for
+/// several processes, unlike those of the bus.
+pub(crate) struct Registers {
+    /// Organizations and accounts.
+    pub(crate) catalog: Arc<dyn Catalog>,
+    /// The audit log.
+    pub(crate) accounts: Arc<dyn Accounts>,
+    /// The installation secret.
+    pub(crate) secret: InstallationSecret,
+}
+
+/// Opens the registers alone.
+pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
+    let secret = config.secret.as_ref().map(|secret| InstallationSecret::parse(secret.expose_secret())).transpose()?;
+    match config.backends.profile {
+        Profile::Embedded => {
+            let directory = &config.backends.data_dir;
+            let kept = DataDir::kept_secret(directory).context("no service has been started with this data directory");
+            Ok(Registers {
+                secret: secret.map_or(kept, Ok)?,
+                catalog: Arc::new(EmbeddedCatalog::open(&directory.join(CATALOG_FILE))?),
+                accounts: Arc::new(EmbeddedAccounts::open(&directory.join(ACCOUNTS_FILE))?),
+            })
+        }
+        Profile::Cluster => {
+            let link = ScyllaLink::new(config.backends.scylla.clone(), &config.backends.namespace);
+            Ok(Registers {
+                secret: secret.context("the cluster profile needs SWITCHBOARD__SECRET")?,
+                catalog: Arc::new(ScyllaCatalog::connect(link.clone())),
+                accounts: Arc::new(ScyllaAccounts::connect(link)),
+            })
         }
     }
 }

@@ -91,13 +91,14 @@ async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
 }
 
 async fn dependencies(backends: &Backends) -> Value {
-    let (bus, relay, store, catalog, products, limiter) = tokio::join!(
+    let (bus, relay, store, catalog, products, limiter, accounts) = tokio::join!(
         timeout(CHECK_TIMEOUT, backends.bus.check()),
         timeout(CHECK_TIMEOUT, backends.relay.check()),
         timeout(CHECK_TIMEOUT, backends.store.check()),
         timeout(CHECK_TIMEOUT, backends.catalog.check()),
         timeout(CHECK_TIMEOUT, backends.products.check()),
         timeout(CHECK_TIMEOUT, backends.limiter.check()),
+        timeout(CHECK_TIMEOUT, backends.accounts.check()),
     );
     json!({
         "bus": state(matches!(bus, Ok(Ok(())))),
@@ -106,6 +107,7 @@ async fn dependencies(backends: &Backends) -> Value {
         "catalog": state(matches!(catalog, Ok(Ok(())))),
         "products": state(matches!(products, Ok(Ok(())))),
         "limiter": state(matches!(limiter, Ok(Ok(())))),
+        "accounts": state(matches!(accounts, Ok(Ok(())))),
     })
 }
 

@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
-use switchboard_ingress::Ingress;
+use switchboard_ingress::{Ingress, IngressConfig};
 use switchboard_workers::{
     DefaultProvider, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
@@ -109,6 +109,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
         let admin_url = parts.config.admin_url();
         banner::welcome(&Welcome {
             public_url: &parts.config.public_url(),
+            dashboard_url: &parts.config.dashboard_url(),
             admin_url: parts.config.admin.token.as_ref().map(|_| admin_url.as_str()),
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
@@ -162,7 +163,7 @@ impl Parts {
             self.cache.clone(),
             self.opened.secret.clone(),
             self.config.admin.token.clone(),
-            self.config.ingress.clone(),
+            IngressConfig { dashboard_url: self.config.dashboard_url(), ..self.config.ingress.clone() },
             &self.registry,
         )
         .await?;

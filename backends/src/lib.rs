@@ -2,8 +2,10 @@
 //!
 //! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
 //! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`products`]
-//! keeps what their agents may show; [`limiter`] counts requests. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
+//! keeps what their agents may show; [`limiter`] counts requests; [`accounts`] keeps who is signed in and what they
+//! changed. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
 
+pub mod accounts;
 pub mod bus;
 pub mod catalog;
 pub mod config;
@@ -33,4 +35,6 @@ pub struct Backends {
     pub products: Arc<dyn products::Products>,
     /// Request budgets.
     pub limiter: Arc<dyn limiter::Limiter>,
+    /// Sessions and the audit log.
+    pub accounts: Arc<dyn accounts::Accounts>,
 }

@@ -34,6 +34,21 @@ pub struct IngressConfig {
     pub visitor_chats_per_address_per_minute: u32,
     /// Messages that all visitors of one agent's pages may send in a minute; 0: any number.
     pub visitor_chats_per_site_per_minute: u32,
+    /// Where a browser reaches the dashboard, for the links that are made; never read from a file of its own.
+    #[serde(skip)]
+    pub dashboard_url: String,
+    /// How long a session of the dashboard may stay unused.
+    pub session_idle_ms: u64,
+    /// How long a session of the dashboard lasts, however busy it is.
+    pub session_lifetime_ms: u64,
+    /// How long an invitation works.
+    pub invitation_lifetime_ms: u64,
+    /// How long a link works that signs in or sets another password.
+    pub sign_in_link_lifetime_ms: u64,
+    /// Attempts to prove who one is that an account may see in 15 minutes, right ones included; 0: any number.
+    pub sign_ins_per_account: u32,
+    /// The same for an address.
+    pub sign_ins_per_address: u32,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
     /// How long a connection may bring no further request before it is to end; what is open on it may finish.
@@ -94,6 +109,13 @@ impl Default for IngressConfig {
             new_visitors_per_site_per_minute: 1200,
             visitor_chats_per_address_per_minute: 300,
             visitor_chats_per_site_per_minute: 1200,
+            dashboard_url: String::new(),
+            session_idle_ms: 28_800_000,
+            session_lifetime_ms: 86_400_000,
+            invitation_lifetime_ms: 604_800_000,
+            sign_in_link_lifetime_ms: 86_400_000,
+            sign_ins_per_account: 20,
+            sign_ins_per_address: 100,
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,
@@ -126,6 +148,10 @@ impl IngressConfig {
             ("connections_max", self.connections_max as u64),
             ("visitor_token_lifetime_ms", self.visitor_token_lifetime_ms),
             ("visitor_secret_lifetime_ms", self.visitor_secret_lifetime_ms),
+            ("session_idle_ms", self.session_idle_ms),
+            ("session_lifetime_ms", self.session_lifetime_ms),
+            ("invitation_lifetime_ms", self.invitation_lifetime_ms),
+            ("sign_in_link_lifetime_ms", self.sign_in_link_lifetime_ms),
             ("header_timeout_ms", self.header_timeout_ms),
             ("idle_timeout_ms", self.idle_timeout_ms),
             ("body_timeout_ms", self.body_timeout_ms),

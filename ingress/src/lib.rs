@@ -3,7 +3,8 @@
 //! Reading order: `router` is the list of routes; a request meets `observe` (its id, log line and
 //! metrics), `cors` (may a page read it), `credential` and `caller` (who), `limits` (how often), `reachable` (may they) and then its file below `routes`. A chat message becomes a job in
 //! `turn`; its reply comes back through `reply`. `admin` is what operators configure with, `openapi` what
-//! clients are told. `visitor` gives pages their tokens. `server` is the accept loop.
+//! clients are told. `visitor` gives pages their tokens. `accounts` is how people sign in,
+//! `audit` what they did. `server` is the accept loop.
 
 mod router;
 mod state;
@@ -28,6 +29,7 @@ mod visitor;
 
 mod body;
 mod fields;
+mod first;
 mod turn;
 
 mod accept;
@@ -40,7 +42,9 @@ mod messages;
 mod openapi;
 mod routes;
 
+pub mod accounts;
 pub mod admin;
+mod audit;
 pub mod config;
 mod connection_timer;
 mod metrics;
@@ -57,11 +61,15 @@ pub use server::Ingress;
 #[cfg(test)]
 mod accept_tests;
 #[cfg(test)]
+mod account_tests;
+#[cfg(test)]
 mod admin_conversation_tests;
 #[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
 mod apply_tests;
+#[cfg(test)]
+mod audit_tests;
 #[cfg(test)]
 mod chat_tests;
 #[cfg(test)]

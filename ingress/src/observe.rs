@@ -35,6 +35,7 @@ pub(crate) async fn observe(State(state): State<AppState>, mut request: Request,
         http.route = route,
         org.id = tracing::field::Empty,
         key.id = tracing::field::Empty,
+        user.id = tracing::field::Empty,
     );
     continue_trace(&span, request.headers());
     request.extensions_mut().insert(request_id.clone());

@@ -31,6 +31,7 @@ use tokio_util::{
 use tower::ServiceExt;
 
 use crate::{
+    accounts::Passwords,
     admin::apply::ApplyContext,
     client_address::PeerAddress,
     config::IngressConfig,
@@ -93,6 +94,7 @@ impl Ingress {
             background: listening.clone(),
             aborting: CancellationToken::new(),
             demo_agent: OnceLock::new(),
+            passwords: Passwords::default(),
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());

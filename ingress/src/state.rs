@@ -14,7 +14,8 @@ use switchboard_schemas::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics, reply::registry::Registry,
+    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics,
+    reply::registry::Registry,
 };
 
 /// Shared by all requests of a process.
@@ -45,6 +46,8 @@ pub(crate) struct StateFields {
     pub(crate) background: TaskTracker,
     /// Cancelled when open replies are broken off because the process ends.
     pub(crate) aborting: CancellationToken,
+    /// Where passwords are hashed.
+    pub(crate) passwords: Passwords,
     /// What it takes to apply a document.
     pub(crate) apply: ApplyContext,
     /// Whose widget stands on the demo page, where there is one.

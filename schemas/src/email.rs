@@ -1,7 +1,58 @@
 //! The one check of an e-mail address, shared by the public API and the dashboard.
 
+use std::{fmt, str::FromStr};
+
+use serde::{Deserialize, Serialize};
+
 /// Longest address that mail systems accept, in bytes (RFC 5321, section 4.5.3.1.3).
 pub const EMAIL_BYTES_MAX: usize = 254;
+
+/// The address that names an account: in lower case, because mail systems take one person's spellings for one.
+#[derive(Clone, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[serde(try_from = "String", into = "String")]
+pub struct EmailAddress(String);
+
+/// The text is no e-mail address.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not an e-mail address")]
+pub struct NotAnEmailAddress;
+
+impl EmailAddress {
+    /// The address.
+    pub fn as_str(&self) -> &str {
+        &self.0
+    }
+}
+
+impl FromStr for EmailAddress {
+    type Err = NotAnEmailAddress;
+
+    fn from_str(text: &str) -> Result<Self, NotAnEmailAddress> {
+        let text = text.trim();
+        if is_email(text) { Ok(Self(text.to_ascii_lowercase())) } else { Err(NotAnEmailAddress) }
+    }
+}
+
+impl TryFrom<String> for EmailAddress {
+    type Error = NotAnEmailAddress;
+
+    fn try_from(text: String) -> Result<Self, NotAnEmailAddress> {
+        text.parse()
+    }
+}
+
+impl From<EmailAddress> for String {
+    fn from(address: EmailAddress) -> Self {
+        address.0
+    }
+}
+
+/// Hidden: an address is personal, and what is debugged ends in logs.
+impl fmt::Debug for EmailAddress {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        formatter.write_str("EmailAddress(…)")
+    }
+}
 
 /// Whether `text` has the form of an address, by the rule of HTML's e-mail input plus a dot in the domain.
 pub fn is_email(text: &str) -> bool {

@@ -18,7 +18,9 @@ use uuid::Uuid;
 use crate::{
     base32,
     client_text::{SessionId, VisitorId},
+    email::EmailAddress,
     secret::InstallationSecret,
+    time::Timestamp,
 };
 
 /// Longest id of any kind, in characters.
@@ -139,6 +141,10 @@ ids! {
     RequestId = "req_", 1;
     /// A running ingress process, the address that replies travel to.
     IngressId = "ing_", 1;
+    /// A person's account.
+    UserId = "usr_", 1;
+    /// An entry of the audit log, ordered by time.
+    AuditId = "aud_", 1;
 }
 
 impl OrgId {
@@ -173,6 +179,27 @@ impl KeyId {
     /// The key that `org` knows by `name`, so that two simultaneous applies make one key.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, name: &str, created_at_micros: i64) -> Self {
         Self(encoded(Self::PREFIX, keyed_bits(secret, "key", &[org.as_str(), name, &created_at_micros.to_string()])))
+    }
+}
+
+impl UserId {
+    /// The account that this installation knows by `email`: looking an address up is reading an id, and two
+    /// simultaneous invitations of one address are one account.
+    pub fn derive(secret: &InstallationSecret, email: &EmailAddress) -> Self {
+        Self(encoded(Self::PREFIX, keyed_bits(secret, "user", &[email.as_str()])))
+    }
+}
+
+impl AuditId {
+    /// An entry of this moment.
+    pub fn now() -> Self {
+        Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
+    }
+
+    /// When the entry was made, to the millisecond: what UUIDs of version 7 begin with.
+    pub fn made_at(&self) -> Timestamp {
+        let millis = base32::decode(&self.0[Self::PREFIX.len()..]).unwrap_or_default() >> 80;
+        Timestamp::from_micros(i64::try_from(millis).unwrap_or_default().saturating_mul(1000))
     }
 }
 
@@ -360,6 +387,21 @@ mod tests {
         let ids = [of(&ada, "session"), of(&ada, "other"), of(&bob, "session"), conversation()];
         assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
         assert_eq!(MessageId::new_in(&ids[0]).reply().conversation(), ids[0]);
+    }
+
+    #[test]
+    fn an_audit_id_tells_its_moment_and_a_later_one_is_greater() {
+        let (before, id, after) = (Timestamp::now(), AuditId::now(), Timestamp::now());
+        assert!(id.made_at().micros() / 1000 >= before.micros() / 1000 && id.made_at() <= after);
+        assert!(AuditId::now() > id);
+    }
+
+    #[test]
+    fn one_address_is_one_account_in_any_spelling() {
+        let secret = InstallationSecret::from_bytes([7; 32]);
+        let id = |text: &str| UserId::derive(&secret, &text.parse().unwrap());
+        assert_eq!(id("Ada@Example.org"), id("ada@example.org"));
+        assert_ne!(id("ada@example.org"), id("bob@example.org"));
     }
 
     #[test]

@@ -2,13 +2,15 @@
 //!
 //! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
 //! [`api_key`] are what an organization configures, [`catalog_product`] is what a shop sells, [`price`] reads what it asks, and
-//! [`visitor_token`] is what a page holds instead of a key; [`turn`] is an accepted message on its way; [`chat_job`] and
+//! [`visitor_token`] is what a page holds instead of a key; [`user`] is who configures, [`random_token`] what they hold,
+//! and [`audit`] what they changed; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
 //! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
 //! table of where each of them travels.
 
 pub mod agent;
 pub mod api_key;
+pub mod audit;
 pub mod base32;
 pub mod catalog_product;
 pub mod chat_job;
@@ -23,6 +25,7 @@ pub mod network;
 pub mod organization;
 pub mod price;
 pub mod provider;
+pub mod random_token;
 #[cfg(test)]
 mod record_properties;
 pub mod reply_event;
@@ -32,5 +35,6 @@ pub mod team;
 pub mod time;
 pub mod topics;
 pub mod turn;
+pub mod user;
 pub mod versioned;
 pub mod visitor_token;

@@ -1,5 +1,6 @@
 //! The sub-commands that are not the service itself.
 
+pub(crate) mod admin_link;
 pub(crate) mod apply;
 pub(crate) mod dead_letters;
 pub(crate) mod healthcheck;

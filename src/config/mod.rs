@@ -191,6 +191,11 @@ impl Config {
         local_url(self.admin.listen.unwrap_or(self.ingress.listen))
     }
 
+    /// Where a browser reaches the dashboard.
+    pub(crate) fn dashboard_url(&self) -> String {
+        if self.admin.listen.is_some() { self.admin_url() } else { self.public_url() }
+    }
+
     /// What is in force, as a file; secrets hidden.
     pub(crate) fn to_toml(&self) -> String {
         let mut table = self.table.clone();

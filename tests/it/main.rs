@@ -2,6 +2,8 @@
 //! holds in one place and not in the other is no promise.
 
 #[cfg(test)]
+mod accounts;
+#[cfg(test)]
 mod admin;
 #[cfg(test)]
 mod agent_chat;

@@ -6,11 +6,12 @@ use futures::future::join_all;
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
     api_key::{ApiKey, ApiKeyHash, KeyLimits, Scope},
-    ids::{AgentId, KeyId, OrgId, ProviderId},
+    ids::{AgentId, KeyId, OrgId, ProviderId, UserId},
     organization::Organization,
     provider::Provider,
     secret::InstallationSecret,
     time::Timestamp,
+    user::{Account, LinkPurpose, OneTimeLink, PasswordHash, Role, User, UserState},
 };
 
 use super::{Catalog, Entry, EntryKind, embedded::EmbeddedCatalog};
@@ -54,6 +55,7 @@ claims! {
     entries_are_listed_under_their_organization_by_id,
     organizations_are_listed_without_one,
     a_key_is_found_by_the_hash_it_has_now,
+    an_account_is_found_by_its_address_and_is_one_organizations_at_a_time,
     simultaneous_puts_end_the_same_wherever_they_are_read,
     a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read,
     a_catalogue_answers_its_check,
@@ -145,6 +147,30 @@ pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> Entry {
     Entry::Key { key, hash }
 }
 
+/// An account; its address is as unique as `org`.
+pub(super) fn account(org: &OrgId, email: &str, name: &str) -> Entry {
+    let email = email.parse().unwrap();
+    let user = User {
+        id: UserId::derive(&InstallationSecret::from_bytes([1; 32]), &email),
+        org_id: org.clone(),
+        email,
+        name: name.into(),
+        role: Role::Owner,
+        state: UserState::Active,
+        created_at: Timestamp::from_micros(1),
+    };
+    Entry::User(Box::new(Account {
+        user,
+        password: Some(PasswordHash("$argon2id$".into())),
+        link: Some(OneTimeLink {
+            hash: rand::random(),
+            purpose: LinkPurpose::SignIn,
+            expires_at: Timestamp::from_micros(7),
+        }),
+        session_epoch: u64::MAX,
+    }))
+}
+
 fn org() -> OrgId {
     organization("acme").org_id().clone()
 }
@@ -153,7 +179,9 @@ async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
     let organization = organization("acme");
     let org = organization.org_id().clone();
     let hash = rand::random();
-    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash)] {
+    let person = account(&org, &unique_address(), "Ada \0🦀");
+    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash), person]
+    {
         assert_eq!(subject.agreed(&entry).await, None);
         subject.put(&entry).await;
         assert_eq!(subject.agreed(&entry).await, Some(entry));
@@ -245,6 +273,23 @@ async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
     assert_eq!((subject.key(old).await, subject.key(new).await), (None, None));
     subject.put(&key(&org, new)).await;
     assert_eq!(subject.key(new).await.map(|key| key.org_id), Some(org));
+}
+
+fn unique_address() -> String {
+    format!("{:x}@example.org", rand::random::<u128>())
+}
+
+async fn an_account_is_found_by_its_address_and_is_one_organizations_at_a_time(subject: Subject) {
+    let (one, two, address) = (org(), org(), unique_address());
+    let (first, second) = (account(&one, &address, "Ada"), account(&two, &address.to_uppercase(), "Ada"));
+    assert_eq!(first.id(), second.id(), "an address is an id");
+    subject.put(&first).await;
+    assert_eq!(subject.agreed(&first).await.as_ref(), Some(&first));
+    assert_eq!(subject.catalog.list(EntryKind::User, Some(&two)).await.unwrap(), []);
+    subject.remove(&first).await;
+    subject.put(&second).await;
+    assert_eq!(subject.agreed(&second).await.as_ref(), Some(&second));
+    assert_eq!(subject.catalog.list(EntryKind::User, Some(&one)).await.unwrap(), []);
 }
 
 async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject) {

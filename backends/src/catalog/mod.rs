@@ -9,7 +9,7 @@
 //! - **Versions**: a put gives an entry a version greater than that of what it replaces, and, as far as clocks go
 //!   forward, than that of what was removed before. Editors compare versions; the catalogue does not.
 //! - **Durability**: as in [`crate::store`].
-//! - **Secrets**: provider keys lie here sealed, API keys only as keyed hashes.
+//! - **Secrets**: provider keys lie here sealed, API keys and links only as keyed hashes, passwords as slow ones.
 
 pub mod cache;
 #[cfg(test)]
@@ -27,6 +27,7 @@ use switchboard_schemas::{
     organization::Organization,
     provider::Provider,
     team::Team,
+    user::Account,
 };
 
 use crate::store::StoreError;
@@ -78,6 +79,8 @@ pub enum EntryKind {
     Team,
     /// [`ApiKey`] with its hash.
     Key,
+    /// [`Account`].
+    User,
 }
 
 impl EntryKind {
@@ -89,6 +92,7 @@ impl EntryKind {
             Self::Agent => "agent",
             Self::Team => "team",
             Self::Key => "key",
+            Self::User => "user",
         }
     }
 }
@@ -117,6 +121,8 @@ pub enum Entry {
         /// HMAC-SHA-256 of its text.
         hash: [u8; 32],
     },
+    /// A person's account. Its id is derived from its e-mail address, so that a look-up by the one is a read of the other.
+    User(Box<Account>),
 }
 
 impl Entry {
@@ -128,6 +134,7 @@ impl Entry {
             Self::Agent(_) => EntryKind::Agent,
             Self::Team(_) => EntryKind::Team,
             Self::Key { .. } => EntryKind::Key,
+            Self::User(_) => EntryKind::User,
         }
     }
 
@@ -139,6 +146,7 @@ impl Entry {
             Self::Agent(agent) => agent.id.as_str(),
             Self::Team(team) => team.id.as_str(),
             Self::Key { key, .. } => key.id.as_str(),
+            Self::User(account) => account.user.id.as_str(),
         }
     }
 
@@ -150,6 +158,7 @@ impl Entry {
             Self::Agent(agent) => &agent.org_id,
             Self::Team(team) => &team.org_id,
             Self::Key { key, .. } => &key.org_id,
+            Self::User(account) => &account.user.org_id,
         }
     }
 }

@@ -13,12 +13,14 @@ use serde_json::{Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyText},
+    audit::AuditAction,
     ids::{KeyId, OrgId},
     time::Timestamp,
 };
 
 use super::{
     administrator::{Action, Administrator},
+    audit_fields::record_entry,
     keys::new_key,
     one_thing::{Fields, Slugs, read_one},
     precondition::{Precondition, etag},
@@ -51,7 +53,8 @@ pub(super) async fn create(
     let text = ApiKeyText::generate();
     let key = new_key(&state.apply, &organization.id, document, &text);
     let entry = put(&state, key, &text).await?;
-    publish_changes(&state.apply, std::slice::from_ref(&entry)).await;
+    publish_changes(&state.apply, &[&entry]).await;
+    record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
     shown_once(&state, &entry, &text, json!({})).await
 }
 
@@ -75,14 +78,17 @@ pub(super) async fn rotate(
     };
     let (text, now) = (ApiKeyText::generate(), Timestamp::now());
     let successor = wanted.successor(&state, &old, &text, now);
-    let ended = Entry::Key { key: wanted.ended(old, now), hash };
+    let ended = Entry::Key { key: wanted.ended(old.clone(), now), hash };
     let entry = put(&state, successor, &text).await?;
     if let Err(error) = state.apply.catalog.put(&ended).await {
         // Its text was shown to nobody. Should this fail too, a key lies there that nobody holds.
         let _ = state.apply.catalog.remove(EntryKind::Key, &organization.id, entry.id()).await;
         return Err(error.into());
     }
-    publish_changes(&state.apply, &[entry.clone(), ended.clone()]).await;
+    publish_changes(&state.apply, &[&entry, &ended]).await;
+    record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
+    let old = Entry::Key { key: old, hash };
+    record_entry(&administrator, &state, AuditAction::Rotate, Some(&old), Some(&ended)).await;
     shown_once(&state, &entry, &text, json!({ "replaces": view(&ended, None, &Slugs::default())? })).await
 }
 

@@ -22,6 +22,7 @@ use switchboard_schemas::{
 use tokio::sync::Mutex;
 
 use super::{
+    audit_fields::WrittenEntry,
     check::check,
     document::{AgentDocument, Document, Invalid, OrganizationDocument, ProviderDocument, TeamDocument},
     keys::{AppliedKey, apply_keys},
@@ -35,7 +36,7 @@ pub struct ApplyContext {
     pub(super) secret: InstallationSecret,
     vault: Vault,
     /// One change at a time on a process: otherwise two that name the same new key could both make it.
-    pub(super) turn: Mutex<()>,
+    pub(crate) turn: Mutex<()>,
 }
 
 /// Why a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying it again completes it.
@@ -57,6 +58,9 @@ pub enum ApplyError {
 pub struct Applied {
     /// In the document's order.
     pub organizations: Vec<AppliedOrganization>,
+    /// What was written for it.
+    #[serde(skip)]
+    pub(super) written: Vec<WrittenEntry>,
 }
 
 /// An organization with ids.
@@ -101,20 +105,18 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
         let plan = Plan { context, organization, id: OrgId::derive(&context.secret, &organization.slug) };
         entries.extend(plan.entries(&format!("organizations[{index}]")).await?);
     }
-    let mut changed = Vec::new();
+    let mut written = Vec::new();
     for entry in entries {
-        if write_if_changed(context, &entry).await? {
-            changed.push(entry);
-        }
+        written.extend(write_if_changed(context, entry).await?);
     }
     let mut organizations = Vec::new();
     for organization in document.organizations {
-        let (applied, new_keys) = applied(context, organization).await?;
+        let (applied, keys) = applied(context, organization).await?;
         organizations.push(applied);
-        changed.extend(new_keys);
+        written.extend(keys);
     }
-    publish_changes(context, &changed).await;
-    Ok(Applied { organizations })
+    publish_changes(context, &written.iter().map(|written| &written.after).collect::<Vec<_>>()).await;
+    Ok(Applied { organizations, written })
 }
 
 /// The entry that the one thing of `organization` stands for, as [`apply`] would write it. Writes nothing.
@@ -128,18 +130,19 @@ pub(super) async fn planned_entry(
 }
 
 /// A document that was applied before costs reads only, and tells no one of a change.
-async fn write_if_changed(context: &ApplyContext, entry: &Entry) -> Result<bool, StoreError> {
-    if context.catalog.get(entry.kind(), entry.id()).await?.as_ref() == Some(entry) {
-        return Ok(false);
+async fn write_if_changed(context: &ApplyContext, after: Entry) -> Result<Option<WrittenEntry>, StoreError> {
+    let before = context.catalog.get(after.kind(), after.id()).await?;
+    if before.as_ref() == Some(&after) {
+        return Ok(None);
     }
-    context.catalog.put(entry).await?;
-    Ok(true)
+    context.catalog.put(&after).await?;
+    Ok(Some(WrittenEntry { before, after }))
 }
 
 async fn applied(
     context: &ApplyContext,
     organization: OrganizationDocument,
-) -> Result<(AppliedOrganization, Vec<Entry>), ApplyError> {
+) -> Result<(AppliedOrganization, Vec<WrittenEntry>), ApplyError> {
     let id = OrgId::derive(&context.secret, &organization.slug);
     let (keys, new_keys) = apply_keys(context, &id, organization.keys).await?;
     let secret = &context.secret;

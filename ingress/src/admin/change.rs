@@ -1,17 +1,16 @@
 //! Changes one configured thing, so that of two who change one version at the same time, on whatever processes, one is
 //! told to read again (if they named the version) or changes what the other one left.
 //!
-//! Processes agree on who is first by a note in the relay, because the store has no comparison. A note whose writer died
-//! holds others up for a moment only; without the relay two processes are told apart only by what they read.
-
-use std::time::Duration;
+//! Processes agree on who is first by a note in the relay ([`crate::first`]), because the store has no comparison.
 
 use serde_json::Value;
 use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
-use switchboard_schemas::{api_key::ApiKey, ids::RequestId, organization::Organization, time::Timestamp};
+use switchboard_schemas::{api_key::ApiKey, audit::AuditAction, ids::RequestId, organization::Organization};
 
 use super::{
+    administrator::Administrator,
     api_keys::refuse_taken_name,
+    audit_fields::record_entry,
     document::OrganizationDocument,
     one_thing::{Fields, Slugs, document_fields, plan_one, read_one, set_by_service},
     precondition::{Precondition, changed_meanwhile},
@@ -20,14 +19,9 @@ use super::{
 };
 use crate::{
     error::{ApiError, ApiResult},
+    first::{CHANGE_POLL, Right, right_to},
     state::AppState,
 };
-
-/// Longer than a write may take: a version that still stands after this was not changed by whoever noted it.
-const CHANGE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Between two looks at what another one is changing.
-const CHANGE_POLL: Duration = Duration::from_millis(50);
-const SEPARATOR: char = ' ';
 
 /// How fields become new fields.
 #[derive(Clone, Copy)]
@@ -51,17 +45,10 @@ impl Edit {
     }
 }
 
-/// Who may change a version.
-enum Right {
-    /// This request.
-    Ours,
-    /// Another one, which is at it.
-    Another,
-}
-
 /// Makes the change and gives what lies there then.
 pub(super) async fn change(
     state: &AppState,
+    administrator: &Administrator,
     organization: &Organization,
     (kind, id): (EntryKind, &str),
     precondition: &Precondition,
@@ -78,10 +65,12 @@ pub(super) async fn change(
             if entry == found.entry {
                 return Ok(found);
             }
-            match right_to_change(state, &found, &nonce).await {
-                Right::Ours => {
+            let note = format!("admin-change:{}:{}", found.entry.id(), found.version);
+            match right_to(state, &note, &nonce).await {
+                Right::Ours | Right::Anybodys => {
                     state.apply.catalog.put(&entry).await?;
-                    publish_changes(&state.apply, &[entry]).await;
+                    publish_changes(&state.apply, &[&entry]).await;
+                    record_entry(administrator, state, AuditAction::Update, Some(&found.entry), Some(&entry)).await;
                     return find(state, &organization.id, kind, id).await;
                 }
                 Right::Another if precondition.is_given() => return Err(changed_meanwhile(found.version)),
@@ -172,27 +161,6 @@ fn merge(target: &mut Fields, patch: Fields) {
     }
 }
 
-/// Notes that this request changes this version, unless another one has noted that lately.
-async fn right_to_change(state: &AppState, found: &Versioned, nonce: &RequestId) -> Right {
-    let name = format!("admin-change:{}:{}", found.entry.id(), found.version);
-    let now = Timestamp::now();
-    let own = format!("{}{SEPARATOR}{nonce}", now.micros());
-    match state.backends.relay.remember(&name, &own).await {
-        Ok(noted) if is_recent_note_of_another(&noted, now, nonce) => Right::Another,
-        Ok(_) => Right::Ours,
-        Err(error) => {
-            tracing::warn!(%error, "a change is made without asking other processes");
-            Right::Ours
-        }
-    }
-}
-
-fn is_recent_note_of_another(noted: &str, now: Timestamp, nonce: &RequestId) -> bool {
-    let Some((at, owner)) = noted.split_once(SEPARATOR) else { return false };
-    let at = Timestamp::from_micros(at.parse().unwrap_or_default());
-    owner != nonce.as_str() && u128::from(now.millis_since(at)) < CHANGE_TIME_MAX.as_millis()
-}
-
 #[cfg(test)]
 mod tests {
     use serde_json::json;
@@ -207,15 +175,5 @@ mod tests {
         };
         merge(&mut target, patch);
         assert_eq!(Value::from(target), json!({ "b": { "c": 4, "d": 3 }, "e": [5], "f": { "g": 6 } }));
-    }
-
-    #[test]
-    fn a_note_holds_others_up_only_for_as_long_as_a_write_may_take() {
-        let (own, other) = (RequestId::random(), RequestId::random());
-        let noted = format!("1000000 {other}");
-        let seconds = |seconds: i64| Timestamp::from_micros(1_000_000 + seconds * 1_000_000);
-        assert!(is_recent_note_of_another(&noted, seconds(1), &own));
-        assert!(!is_recent_note_of_another(&noted, seconds(1), &other));
-        assert!(!is_recent_note_of_another(&noted, seconds(5), &own));
     }
 }

@@ -11,7 +11,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{apply::ApplyContext, document::KeyDocument};
+use super::{apply::ApplyContext, audit_fields::WrittenEntry, document::KeyDocument};
 
 /// A key with its id, and with its value if it was made just now.
 #[derive(Serialize)]
@@ -31,12 +31,12 @@ pub(super) async fn apply_keys(
     context: &ApplyContext,
     org: &OrgId,
     documents: Vec<KeyDocument>,
-) -> Result<(Vec<AppliedKey>, Vec<Entry>), StoreError> {
+) -> Result<(Vec<AppliedKey>, Vec<WrittenEntry>), StoreError> {
     if documents.is_empty() {
         return Ok((Vec::new(), Vec::new()));
     }
     let existing = context.catalog.list(EntryKind::Key, Some(org)).await?;
-    let (mut applied, mut made) = (Vec::with_capacity(documents.len()), Vec::new());
+    let (mut applied, mut written) = (Vec::with_capacity(documents.len()), Vec::new());
     for document in documents {
         let known = existing.iter().filter_map(|entry| match entry {
             Entry::Key { key, hash } if key.name == document.name => Some((key, *hash)),
@@ -49,20 +49,20 @@ pub(super) async fn apply_keys(
             let limits = document.limits.unwrap_or_default();
             let changed = ApiKey { scopes: document.scopes, expires_at: document.expires_at, limits, ..key.clone() };
             if changed != *key {
-                let entry = Entry::Key { key: changed, hash };
-                context.catalog.put(&entry).await?;
-                made.push(entry);
+                let after = Entry::Key { key: changed, hash };
+                context.catalog.put(&after).await?;
+                written.push(WrittenEntry { before: Some(Entry::Key { key: key.clone(), hash }), after });
             }
             continue;
         }
         let text = ApiKeyText::generate();
         let key = new_key(context, org, document, &text);
         applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: Some(text.expose().to_owned()) });
-        let entry = Entry::Key { key, hash: text.hash(&context.secret).0 };
-        context.catalog.put(&entry).await?;
-        made.push(entry);
+        let after = Entry::Key { key, hash: text.hash(&context.secret).0 };
+        context.catalog.put(&after).await?;
+        written.push(WrittenEntry { before: None, after });
     }
-    Ok((applied, made))
+    Ok((applied, written))
 }
 
 /// A key with what `document` says of it, whose text is `text`.

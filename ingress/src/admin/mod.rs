@@ -3,12 +3,15 @@
 //!
 //! Reading order: `routes`; `administrator` says who may; `document` and `check` are the one reader of what comes in, and
 //! `apply` the one plan of what it becomes; `things` and `change` use them for one thing at a time.
+//! `users` are people; `audit_log` is what everybody here leaves behind.
 
 pub mod apply;
 pub mod document;
 
 mod administrator;
 mod api_keys;
+mod audit_fields;
+mod audit_log;
 mod change;
 mod check;
 mod conversations;
@@ -23,16 +26,18 @@ mod publish_changes;
 mod routes;
 mod theme;
 mod things;
+mod users;
 
 use axum::{
     Json,
     extract::{Request, State},
 };
 
-pub(crate) use self::routes::routes;
+pub(crate) use self::{administrator::rights_of, routes::routes};
 use self::{
     administrator::{Action, Administrator, Ground},
     apply::{Applied, ApplyError, apply},
+    audit_fields::record_written,
     document::{Document, Invalid},
 };
 use crate::{
@@ -52,7 +57,9 @@ async fn apply_document(
     let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
     let fields = body::parse_object(&body)?;
     let document = Document::from_json(fields.into()).map_err(|invalid| ApiError::from(ApplyError::from(invalid)))?;
-    Ok(Json(apply(&state.apply, document).await?))
+    let applied = apply(&state.apply, document).await?;
+    record_written(&administrator, &state, &applied.written).await;
+    Ok(Json(applied))
 }
 
 impl From<Invalid> for ApiError {

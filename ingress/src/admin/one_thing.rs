@@ -6,7 +6,9 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind};
-use switchboard_schemas::{agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team};
+use switchboard_schemas::{
+    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, user::User,
+};
 
 use super::{
     apply::{ApplyContext, ApplyError, planned_entry},
@@ -32,7 +34,9 @@ impl Slugs {
         let named = match kind {
             EntryKind::Agent => EntryKind::Provider,
             EntryKind::Team => EntryKind::Agent,
-            EntryKind::Organization | EntryKind::Provider | EntryKind::Key => return Ok(Self::default()),
+            EntryKind::Organization | EntryKind::Provider | EntryKind::Key | EntryKind::User => {
+                return Ok(Self::default());
+            }
         };
         let entries = context.catalog.list(named, Some(&organization.id)).await?;
         Ok(Self(entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect()))
@@ -51,6 +55,7 @@ pub(super) const fn list_of(kind: EntryKind) -> &'static str {
         EntryKind::Agent => "agents",
         EntryKind::Team => "teams",
         EntryKind::Key => "keys",
+        EntryKind::User => "users",
     }
 }
 
@@ -62,6 +67,7 @@ pub(super) fn label(entry: &Entry) -> &str {
         Entry::Agent(agent) => &agent.slug,
         Entry::Team(team) => &team.slug,
         Entry::Key { key, .. } => &key.name,
+        Entry::User(account) => account.user.email.as_str(),
     }
 }
 
@@ -73,6 +79,7 @@ pub(super) fn document_fields(entry: &Entry, slugs: &Slugs) -> ApiResult<Fields>
         Entry::Agent(agent) => return agent_fields(agent, slugs),
         Entry::Team(team) => team_fields(team, slugs),
         Entry::Key { key, .. } => key_fields(key),
+        Entry::User(account) => user_fields(&account.user),
     };
     object(fields)
 }
@@ -91,7 +98,7 @@ pub(super) fn set_by_service(entry: &Entry, version: Option<i64>) -> Fields {
             facts.insert("lastFour".into(), key.last_four.clone().into());
             facts.insert("createdAt".into(), key.created_at.to_string().into());
         }
-        Entry::Organization(_) | Entry::Agent(_) | Entry::Team(_) => {}
+        Entry::Organization(_) | Entry::Agent(_) | Entry::Team(_) | Entry::User(_) => {}
     }
     if let Some(version) = version {
         facts.insert("version".into(), version.to_string().into());
@@ -109,7 +116,7 @@ pub(super) fn names(entry: &Entry, id: &str) -> bool {
             let members = team.members.iter().map(|member| &member.agent);
             members.chain(&team.default_agent).any(|agent| agent.as_str() == id)
         }
-        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } => false,
+        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } | Entry::User(_) => false,
     }
 }
 
@@ -215,6 +222,10 @@ fn team_fields(team: &Team, slugs: &Slugs) -> Value {
 
 fn key_fields(key: &ApiKey) -> Value {
     json!({ "name": key.name, "scopes": key.scopes, "expiresAt": key.expires_at, "limits": key.limits })
+}
+
+fn user_fields(user: &User) -> Value {
+    json!({ "email": user.email, "name": user.name, "role": user.role, "state": user.state })
 }
 
 fn object(value: Value) -> ApiResult<Fields> {

@@ -6,16 +6,18 @@ use axum::{
 };
 use http::{HeaderMap, StatusCode};
 use switchboard_backends::catalog::{Entry, EntryKind};
-use switchboard_schemas::{ids::OrgId, organization::Organization};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
 
 use super::{
     administrator::{Action, Administrator, Ground},
+    audit_fields::record_entry,
     change::{Edit, change},
     one_thing::{Slugs, plan_one, read_one},
     page::Page,
     precondition::Precondition,
     publish_changes::publish_changes,
     things::{answer, created, find, listed, make, organization, read_fields, refuse_if_used, view},
+    users,
 };
 use crate::{error::ApiResult, state::AppState};
 
@@ -45,7 +47,7 @@ pub(super) async fn create(
     let entry = {
         let _turn = state.apply.turn.lock().await;
         let entry = plan_one(&state.apply, EntryKind::Organization, &document).await?;
-        make(&state, entry).await?
+        make(&state, &administrator, entry).await?
     };
     let found = find(&state, entry.org_id(), EntryKind::Organization, entry.id()).await?;
     let path = format!("/api/admin/organizations/{}", entry.id());
@@ -94,11 +96,12 @@ async fn edit(
     let (headers, mut fields) = read_fields(state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
     let thing = (EntryKind::Organization, organization.id.as_str());
-    let changed = change(state, &organization, thing, &precondition, edit.with(fields)).await?;
+    let changed = change(state, administrator, &organization, thing, &precondition, edit.with(fields)).await?;
     answer(StatusCode::OK, &changed, &Slugs::default())
 }
 
-/// Removes one that holds nothing any more. Its conversations stay where they are, and nobody reaches them.
+/// Removes one that holds nothing any more but its people, who go with it. Its conversations stay where they are, and
+/// nobody reaches them.
 pub(super) async fn remove(
     State(state): State<AppState>,
     administrator: Administrator,
@@ -112,7 +115,9 @@ pub(super) async fn remove(
     Precondition::of_headers(&headers).check(found.version)?;
     refuse_if_used(&held(&state, &organization.id).await?)?;
     state.apply.catalog.remove(EntryKind::Organization, &organization.id, &org).await?;
-    publish_changes(&state.apply, &[found.entry]).await;
+    users::remove_all(&administrator, &state, &organization.id).await?;
+    publish_changes(&state.apply, &[&found.entry]).await;
+    record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

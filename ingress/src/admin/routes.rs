@@ -6,14 +6,15 @@ use axum::{
 };
 
 use super::{
-    api_keys, apply_document, conversations, organizations, products,
+    api_keys, apply_document, audit_log, conversations, organizations, products,
     things::{self, Agents, Keys, Kind, Providers, Teams},
+    users,
 };
-use crate::state::AppState;
+use crate::{accounts, state::AppState};
 
-/// Everything below `/api/admin`.
+/// Everything below `/api/admin`, and below `/api/dashboard` how people come there.
 pub(crate) fn routes() -> Router<AppState> {
-    Router::new()
+    accounts::routes()
         .route("/api/admin/apply", post(apply_document))
         .route("/api/admin/organizations", get(organizations::list).post(organizations::create))
         .route(
@@ -40,6 +41,10 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/keys", get(things::list::<Keys>).post(api_keys::create))
         .route("/api/admin/organizations/{org}/keys/{id}", one_of::<Keys>())
         .route("/api/admin/organizations/{org}/keys/{id}/rotate", post(api_keys::rotate))
+        .route("/api/admin/organizations/{org}/users", get(users::list).post(users::create))
+        .route("/api/admin/organizations/{org}/users/{id}", get(users::get).patch(users::patch).delete(users::remove))
+        .route("/api/admin/organizations/{org}/users/{id}/link", post(users::link))
+        .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
         .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
         .route("/api/admin/organizations/{org}/conversations/{id}", get(conversations::get))
 }

@@ -9,10 +9,11 @@ use axum::{
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
-use switchboard_schemas::{ids::OrgId, organization::Organization};
+use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
 
 use super::{
     administrator::{Action, Administrator},
+    audit_fields::record_entry,
     change::{Edit, change},
     one_thing::{Fields, Slugs, document_fields, label, list_of, names, plan_one, read_one, set_by_service},
     page::Page,
@@ -136,7 +137,7 @@ pub(super) async fn create<K: Kind>(
     let entry = {
         let _turn = state.apply.turn.lock().await;
         let entry = plan_one(&state.apply, K::KIND, &document).await?;
-        make(&state, entry).await?
+        make(&state, &administrator, entry).await?
     };
     let path = format!("/api/admin/organizations/{org}/{}/{}", list_of(K::KIND), entry.id());
     let found = find(&state, &organization.id, K::KIND, entry.id()).await?;
@@ -145,13 +146,14 @@ pub(super) async fn create<K: Kind>(
 }
 
 /// Writes an entry whose id nothing has.
-pub(super) async fn make(state: &AppState, entry: Entry) -> ApiResult<Entry> {
+pub(super) async fn make(state: &AppState, administrator: &Administrator, entry: Entry) -> ApiResult<Entry> {
     if state.apply.catalog.get(entry.kind(), entry.id()).await?.is_some() {
         let detail = "there is one of this slug already";
         return Err(ApiError::new(ErrorCode::Conflict, detail).param("slug").details(json!({ "id": entry.id() })));
     }
     state.apply.catalog.put(&entry).await?;
-    publish_changes(&state.apply, std::slice::from_ref(&entry)).await;
+    publish_changes(&state.apply, &[&entry]).await;
+    record_entry(administrator, state, AuditAction::Create, None, Some(&entry)).await;
     Ok(entry)
 }
 
@@ -187,7 +189,7 @@ async fn edit<K: Kind>(
     find(state, &organization.id, K::KIND, id).await?;
     let (headers, mut fields) = read_fields(state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
-    let changed = change(state, &organization, (K::KIND, id), &precondition, edit.with(fields)).await?;
+    let changed = change(state, administrator, &organization, (K::KIND, id), &precondition, edit.with(fields)).await?;
     let slugs = Slugs::named_by(&state.apply, &organization, K::KIND).await?;
     answer(StatusCode::OK, &changed, &slugs)
 }
@@ -214,7 +216,8 @@ pub(super) async fn remove<K: Kind>(
         // An agent of the same slug would have the same id, and find them.
         state.backends.products.remove(&organization.id, &agent.id).await?;
     }
-    publish_changes(&state.apply, &[found.entry]).await;
+    publish_changes(&state.apply, &[&found.entry]).await;
+    record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
     Ok(StatusCode::NO_CONTENT)
 }
 

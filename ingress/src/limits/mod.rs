@@ -39,6 +39,10 @@ const WINDOW: Duration = Duration::from_secs(60);
 const VISITOR: &str = "visitor";
 const FAILED_AUTHENTICATION: &str = "failed_authentication";
 const UNKNOWN_SESSION: &str = "unknown_session";
+const SIGN_IN_ACCOUNT: &str = "sign_in_account";
+const SIGN_IN_ADDRESS: &str = "sign_in_address";
+/// Passwords are guessed slowly or not at all, so that a minute would be too short a memory.
+const SIGN_IN_WINDOW: Duration = Duration::from_secs(15 * 60);
 
 /// Requests of a key that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -51,13 +55,15 @@ pub(crate) enum Bucket {
     Conversations,
 }
 
-/// Who sends a message to an agent.
+/// Who sends a message to an agent, or tries to sign in.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Sender<'a> {
     /// What the client calls the visitor.
     Visitor(&'a str),
     /// The session, where the client names no visitor.
     Session(&'a str),
+    /// Whoever claims to hold this account of the dashboard.
+    Account(&'a str),
 }
 
 /// The limits of one process, which counts together with all others.
@@ -66,6 +72,10 @@ pub(crate) struct Limits {
     pub(crate) failed_authentications: MissLimit,
     /// By organization and address: a tenant's guests do not concern its neighbours.
     unknown_sessions: MissLimit,
+    /// Attempts to sign in to one account, whether it exists or not, from wherever.
+    sign_ins_by_account: MissLimit,
+    /// Attempts to sign in from one address, to whatever accounts.
+    sign_ins_by_address: MissLimit,
     /// What pages' visitors may ask for.
     pub(crate) pages: PageLimits,
     limiter: Arc<SharedLimiter>,
@@ -108,13 +118,16 @@ impl Limits {
         metrics: Metrics,
     ) -> Self {
         let limiter = Arc::new(SharedLimiter::new(limiter, metrics.limiter_fallbacks.clone()));
-        let misses = |name, limit| {
+        let misses_in = |name, limit, window| {
             let refused = metrics.rate_limited.with_label_values(&[name]);
-            MissLimit::new(name, Quota { limit, window: WINDOW }, Arc::clone(&limiter), refused)
+            MissLimit::new(name, Quota { limit, window }, Arc::clone(&limiter), refused)
         };
+        let misses = |name, limit| misses_in(name, limit, WINDOW);
         Self {
             failed_authentications: misses(FAILED_AUTHENTICATION, config.failed_authentications_per_minute),
             unknown_sessions: misses(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
+            sign_ins_by_account: misses_in(SIGN_IN_ACCOUNT, config.sign_ins_per_account, SIGN_IN_WINDOW),
+            sign_ins_by_address: misses_in(SIGN_IN_ADDRESS, config.sign_ins_per_address, SIGN_IN_WINDOW),
             pages: PageLimits::new(config, &limiter, &metrics.rate_limited),
             limiter,
             secret,
@@ -195,6 +208,24 @@ impl Limits {
         found
     }
 
+    /// Counts an attempt to prove who one is, before anything is looked at: attempts at once cannot all slip through
+    /// before the first has failed, and no answer depends on whether the account exists.
+    ///
+    /// # Errors
+    /// The account or the address has seen too many.
+    pub(crate) async fn admit_sign_in(&self, account: &str, address: &CountedAddress) -> ApiResult<()> {
+        self.sign_ins_by_address.miss(address.0.as_deref()).await?;
+        self.sign_ins_by_account.miss(Some(&self.pseudonym(Sender::Account(account)))).await
+    }
+
+    /// Counts an attempt to use a link, whose secret nobody guesses: only the cost of looking is bounded.
+    ///
+    /// # Errors
+    /// The address has made too many.
+    pub(crate) async fn admit_link(&self, address: &CountedAddress) -> ApiResult<()> {
+        self.sign_ins_by_address.miss(address.0.as_deref()).await
+    }
+
     /// Keeps looking for the shared limiter while it is away; never ends.
     pub(crate) async fn watch(&self) {
         self.limiter.watch().await;
@@ -219,6 +250,7 @@ impl Limits {
         let (purpose, id) = match sender {
             Sender::Visitor(id) => ("limit-visitor", id),
             Sender::Session(id) => ("limit-session", id),
+            Sender::Account(name) => ("limit-account", name),
         };
         self.secret.mac(purpose, id.as_bytes()).iter().fold(String::new(), |mut text, byte| {
             let _ = write!(text, "{byte:02x}");
@@ -229,7 +261,12 @@ impl Limits {
 
 fn too_many(bucket: &str, quota: Quota, retry_after: Duration) -> ApiError {
     let details = json!({ "bucket": bucket, "limit": quota.limit });
-    ApiError::new(ErrorCode::RateLimited, "too many requests within a minute").details(details).retry_after(retry_after)
+    let detail = if quota.window == SIGN_IN_WINDOW {
+        "too many attempts to sign in"
+    } else {
+        "too many requests within a minute"
+    };
+    ApiError::new(ErrorCode::RateLimited, detail).details(details).retry_after(retry_after)
 }
 
 #[cfg(test)]

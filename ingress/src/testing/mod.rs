@@ -1,9 +1,11 @@
 //! Fakes of the outside world for this crate's tests. They keep the contracts that the tests rely on: what was put is
 //! found, what was published is kept in order, what is logged is pushed, and what is away says so.
 
+mod accounts;
 mod backends;
 mod world;
 
+pub(crate) use accounts::FakeAccounts;
 pub(crate) use backends::{FakeBus, FakeCatalog, FakeRelay, FakeStore};
 pub(crate) use world::{ADMIN_TOKEN, Answer, World, reply_of};
 

@@ -29,7 +29,9 @@ use switchboard_schemas::{
 };
 use tower::ServiceExt;
 
-use super::{FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret};
+use super::{
+    FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret,
+};
 use crate::{
     Ingress, IngressConfig,
     admin::{
@@ -54,6 +56,7 @@ pub(crate) struct World {
     pub(crate) catalog: Arc<FakeCatalog>,
     pub(crate) limiter: Arc<FakeLimiter>,
     pub(crate) products: Arc<EmbeddedProducts>,
+    pub(crate) accounts: Arc<FakeAccounts>,
     _directory: Arc<tempfile::TempDir>,
     ingress: Option<Ingress>,
     state: AppState,
@@ -73,6 +76,7 @@ struct Outside {
     catalog: Arc<FakeCatalog>,
     limiter: Arc<FakeLimiter>,
     products: Arc<EmbeddedProducts>,
+    accounts: Arc<FakeAccounts>,
     directory: Arc<tempfile::TempDir>,
 }
 
@@ -115,6 +119,7 @@ impl World {
             store: Arc::new(FakeStore::default()),
             catalog: Arc::new(FakeCatalog::default()),
             limiter: Arc::new(FakeLimiter::default()),
+            accounts: Arc::new(FakeAccounts::default()),
         };
         let mut world = Self::around(outside, config).await;
         world.apply(json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "shop", "name": "Shop" }] })).await;
@@ -132,13 +137,14 @@ impl World {
             catalog: Arc::clone(&self.catalog),
             limiter: Arc::clone(&self.limiter),
             products: Arc::clone(&self.products),
+            accounts: Arc::clone(&self.accounts),
             directory: Arc::clone(&self._directory),
         };
         Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside { bus, relay, store, catalog, limiter, products, directory } = outside;
+        let Outside { bus, relay, store, catalog, limiter, products, accounts, directory } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
@@ -146,6 +152,7 @@ impl World {
             catalog: Arc::clone(&catalog) as _,
             products: Arc::clone(&products) as _,
             limiter: Arc::clone(&limiter) as _,
+            accounts: Arc::clone(&accounts) as _,
         };
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
         let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
@@ -159,6 +166,7 @@ impl World {
             catalog,
             limiter,
             products,
+            accounts,
             _directory: directory,
             ingress: Some(ingress),
             state,

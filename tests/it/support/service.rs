@@ -46,7 +46,6 @@ pub(crate) struct TestService {
     /// How it runs.
     pub(crate) profile: Profile,
     /// Prefix of its topics, keys and tables.
-    #[cfg_attr(not(feature = "real-services"), expect(dead_code, reason = "only real services have names to look up"))]
     pub(crate) namespace: String,
     directory: PathBuf,
     processes: Mutex<Vec<Process>>,
@@ -197,6 +196,17 @@ impl TestService {
         wait_until_ready(name, url).await;
     }
 
+    /// Runs a command of the product beside the service, with the same configuration.
+    pub(crate) fn command(&self, arguments: &[&str]) -> (std::process::ExitStatus, String) {
+        let command = ProcessCommand {
+            name: unique("command-"),
+            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            environment: environment(self.profile, &self.namespace, &self.directory, &[]),
+            directory: self.directory.clone(),
+        };
+        command.run(START_PATIENCE)
+    }
+
     /// Everything that the processes wrote.
     pub(crate) fn logs(&self) -> String {
         self.processes.lock().unwrap().iter().map(Process::log).collect()
@@ -308,6 +318,8 @@ fn environment(profile: Profile, namespace: &str, directory: &Path, extra: &[(&s
         ("SWITCHBOARD__SECRET", SECRET.to_owned()),
         ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
         ("SWITCHBOARD__DEMO", "false".to_owned()),
+        // All tests sign in from one address.
+        ("SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS", "100000".to_owned()),
         ("SWITCHBOARD__DATA_DIR", data),
         ("SWITCHBOARD__NAMESPACE", namespace.to_owned()),
     ];

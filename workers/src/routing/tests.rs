@@ -2,6 +2,7 @@
 
 use prometheus::Registry;
 use switchboard_backends::{
+    accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
@@ -90,6 +91,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         catalog: catalog.clone(),
         products: std::sync::Arc::new(EmbeddedProducts::open(&dir.join("products.db")).unwrap()),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
+        accounts: std::sync::Arc::new(EmbeddedAccounts::open(&dir.join("accounts.db")).unwrap()),
     };
     let default_provider = DefaultProvider {
         base_url: String::new(),

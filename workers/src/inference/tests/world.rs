@@ -6,6 +6,7 @@ use prometheus::Registry;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
     Backends,
+    accounts::embedded::EmbeddedAccounts,
     bus::{Bus, BusEvent, OutgoingRecord, embedded::EmbeddedBus},
     catalog::{Catalog, Entry, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
@@ -81,6 +82,7 @@ impl World {
                 catalog: catalog.clone(),
                 products: Arc::new(EmbeddedProducts::open(&dir.path().join("products.db")).unwrap()),
                 limiter: Arc::new(EmbeddedLimiter::new()),
+                accounts: Arc::new(EmbeddedAccounts::open(&dir.path().join("accounts.db")).unwrap()),
             },
             catalog: CatalogCache::new(catalog),
             vault: Vault::new(&secret()),

@@ -21,6 +21,7 @@ use axum::{
 use futures::stream;
 use http::{HeaderMap, StatusCode};
 use switchboard_backends::{
+    accounts::embedded::EmbeddedAccounts,
     Backends,
     bus::embedded::EmbeddedBus,
     catalog::embedded::EmbeddedCatalog,
@@ -192,6 +193,7 @@ fn backends(directory: &tempfile::TempDir) -> Backends {
         catalog: Arc::new(EmbeddedCatalog::open(&file("catalog.db")).unwrap()),
         products: Arc::new(EmbeddedProducts::open(&file("products.db")).unwrap()),
         limiter: Arc::new(EmbeddedLimiter::new()),
+        accounts: Arc::new(EmbeddedAccounts::open(&file("accounts.db")).unwrap()),
     }
 }
 

@@ -1,0 +1,172 @@
+//! Sessions and the audit log of the production twin.
+//!
+//! The cells of a session live as long as it does and go by themselves. Its end is written into its body, and a touch
+//! writes another cell, so that of the two, in any order of arrival, the end stands.
+
+use std::sync::Arc;
+
+use async_trait::async_trait;
+use scylla::statement::prepared::PreparedStatement;
+use switchboard_schemas::{
+    audit::AuditEntry,
+    ids::{AuditId, OrgId},
+    random_token::TokenHash,
+    time::Timestamp,
+};
+use tokio::sync::OnceCell;
+
+use super::{Accounts, Session};
+use crate::{
+    scylla_link::ScyllaLink,
+    store::{
+        StoreError,
+        rows::{decode, encode},
+    },
+};
+
+const BEGIN: &str = "INSERT INTO switchboard.sessions (hash, body, seen_at) VALUES (?, ?, ?)
+    USING TIMESTAMP ? AND TTL ?";
+const TOUCH: &str = "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET seen_at = ? WHERE hash = ?";
+const END: &str = "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET body = ? WHERE hash = ?";
+const GET: &str = "SELECT body, seen_at, writetime(body) FROM switchboard.sessions WHERE hash = ?";
+const RECORD: &str = "INSERT INTO switchboard.audit_log (org_id, period, id, body) VALUES (?, ?, ?, ?)";
+const RECORD_PERIOD: &str = "INSERT INTO switchboard.audit_periods (org_id, period) VALUES (?, ?)";
+const GET_PERIODS: &str = "SELECT period FROM switchboard.audit_periods WHERE org_id = ?";
+const GET_LOG: &str =
+    "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?";
+/// The body of a session that has ended.
+const ENDED: &str = "";
+/// Greater than every id, whose digits end with `z`.
+const BEHIND_ALL: &str = "aud_~";
+/// Changes of so long a time share a partition: at a change a minute about 20 MB.
+const PERIOD_MICROS: i64 = 30 * 24 * 3_600_000_000;
+const MICROS_PER_SECOND: i64 = 1_000_000;
+/// Longest life of a cell that the database takes: 20 years.
+const TTL_SECONDS_MAX: i32 = 630_720_000;
+
+/// Sessions and the audit log in a cluster.
+pub struct ScyllaAccounts {
+    link: Arc<ScyllaLink>,
+    prepared: OnceCell<Prepared>,
+}
+
+struct Prepared {
+    begin: PreparedStatement,
+    touch: PreparedStatement,
+    end: PreparedStatement,
+    get: PreparedStatement,
+    record: PreparedStatement,
+    record_period: PreparedStatement,
+    get_periods: PreparedStatement,
+    get_log: PreparedStatement,
+}
+
+/// A session's row; cells of one whose body has gone may outlive it by a moment.
+type Row = (Option<String>, Option<i64>, Option<i64>);
+
+impl ScyllaAccounts {
+    /// On this link; the cluster need not be there yet.
+    pub fn connect(link: Arc<ScyllaLink>) -> Self {
+        Self { link, prepared: OnceCell::new() }
+    }
+
+    async fn prepared(&self) -> Result<&Prepared, StoreError> {
+        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    /// The session with the moment at which its body was written.
+    async fn read(&self, hash: &TokenHash) -> Result<Option<(Session, i64)>, StoreError> {
+        let rows = self.link.rows::<Row>(&self.prepared().await?.get, (hash.0.as_slice(),)).await?;
+        let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else { return Ok(None) };
+        if body == ENDED {
+            return Ok(None);
+        }
+        let session: Session = decode(&body)?;
+        let seen_at = seen_at.map_or(session.seen_at, Timestamp::from_micros);
+        let session = Session { seen_at, ..session };
+        Ok((session.expires_at > Timestamp::now()).then_some((session, written_at)))
+    }
+}
+
+#[async_trait]
+impl Accounts for ScyllaAccounts {
+    async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+        let (stamp, body) = (Timestamp::now().micros(), encode(session)?);
+        let values = (hash.0.as_slice(), body, session.seen_at.micros(), stamp, ttl_seconds(session));
+        self.link.write(&self.prepared().await?.begin, values).await
+    }
+
+    async fn session(&self, hash: &TokenHash) -> Result<Option<Session>, StoreError> {
+        Ok(self.read(hash).await?.map(|(session, _)| session))
+    }
+
+    async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+        let seen_at = session.seen_at.micros();
+        let values = (seen_at, ttl_seconds(session), seen_at, hash.0.as_slice());
+        self.link.write(&self.prepared().await?.touch, values).await
+    }
+
+    /// Later than the body that it replaces, also where that was written by a clock that is ahead.
+    async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError> {
+        let Some((session, written_at)) = self.read(hash).await? else { return Ok(()) };
+        let stamp = Timestamp::now().micros().max(written_at + 1);
+        let values = (stamp, ttl_seconds(&session), ENDED, hash.0.as_slice());
+        self.link.write(&self.prepared().await?.end, values).await
+    }
+
+    async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
+        let (prepared, period) = (self.prepared().await?, period_of(&entry.id));
+        let org = entry.org_id.as_str();
+        // The entry is there before any reader is told of its period.
+        self.link.write(&prepared.record, (org, period, entry.id.as_str(), encode(entry)?)).await?;
+        self.link.write(&prepared.record_period, (org, period)).await
+    }
+
+    async fn log(&self, org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+        let prepared = self.prepared().await?;
+        let periods = self.link.rows::<(i64,)>(&prepared.get_periods, (org.as_str(),)).await?;
+        let last = before.map_or(i64::MAX, period_of);
+        let place = before.map_or(BEHIND_ALL, AuditId::as_str);
+        let mut entries = Vec::new();
+        for (period,) in periods.into_iter().filter(|(period,)| *period <= last) {
+            let wanted = limit.saturating_sub(u32::try_from(entries.len()).unwrap_or(u32::MAX));
+            if wanted == 0 {
+                break;
+            }
+            let values = (org.as_str(), period, place, i32::try_from(wanted).unwrap_or(i32::MAX));
+            for (body,) in self.link.rows::<(String,)>(&prepared.get_log, values).await? {
+                entries.push(decode(&body)?);
+            }
+        }
+        Ok(entries)
+    }
+
+    async fn check(&self) -> Result<(), StoreError> {
+        self.read(&TokenHash([0; 32])).await.map(|_| ())
+    }
+}
+
+impl Prepared {
+    async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            begin: link.prepare_write(BEGIN).await?,
+            touch: link.prepare_write(TOUCH).await?,
+            end: link.prepare_write(END).await?,
+            get: link.prepare_read(GET).await?,
+            record: link.prepare_write(RECORD).await?,
+            record_period: link.prepare_write(RECORD_PERIOD).await?,
+            get_periods: link.prepare_read(GET_PERIODS).await?,
+            get_log: link.prepare_read(GET_LOG).await?,
+        })
+    }
+}
+
+fn period_of(id: &AuditId) -> i64 {
+    id.made_at().micros().div_euclid(PERIOD_MICROS)
+}
+
+/// What is left of a session; at least a second, because 0 means for ever.
+fn ttl_seconds(session: &Session) -> i32 {
+    let left = session.expires_at.micros().saturating_sub(Timestamp::now().micros()) / MICROS_PER_SECOND + 1;
+    i32::try_from(left).map_or(TTL_SECONDS_MAX, |left| left.clamp(1, TTL_SECONDS_MAX))
+}

@@ -1,0 +1,133 @@
+//! Whether a request that changes something was made by our own pages. A browser sends our cookie along with requests
+//! that other sites make it send; it also says so, in headers that no page can set.
+
+use http::{HeaderMap, HeaderValue, Method, Uri, header};
+
+use crate::{
+    accounts::cookie::changes_something,
+    config::IngressConfig,
+    error::{ApiError, ApiResult, ErrorCode},
+};
+
+const SEC_FETCH_SITE: &str = "sec-fetch-site";
+
+/// Refuses what another site's page may have sent: a changing request must say that its page is ours, and be one that no
+/// form can make. Who says neither is no browser of today and signs in with a token.
+pub(crate) fn check_same_site(
+    method: &Method,
+    uri: &Uri,
+    headers: &HeaderMap,
+    config: &IngressConfig,
+) -> ApiResult<()> {
+    if !changes_something(method) {
+        return Ok(());
+    }
+    if !is_of_our_page(uri, headers, config) {
+        return Err(ApiError::new(
+            ErrorCode::DomainNotAllowed,
+            "the request does not come from a page of this service",
+        ));
+    }
+    // A form can send three media types, and none of them is this one. A DELETE is nothing that a form can send.
+    if *method != Method::DELETE && !is_json(headers) {
+        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
+    }
+    Ok(())
+}
+
+fn is_of_our_page(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> bool {
+    if let Some(site) = headers.get(SEC_FETCH_SITE) {
+        // `none` is a person's own doing, for instance a reload, and of no site.
+        return site == "same-origin" || site == "none";
+    }
+    let Some(origin) = only_text(headers, header::ORIGIN) else { return false };
+    let host = only_text(headers, header::HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str));
+    let of_this_host = origin.split_once("://").is_some_and(|(scheme, rest)| {
+        ["http", "https"].contains(&scheme) && host.is_some_and(|host| rest.eq_ignore_ascii_case(host))
+    });
+    // A proxy in front may have put another host in the place of the one that the browser asked.
+    of_this_host || (!config.dashboard_url.is_empty() && origin.eq_ignore_ascii_case(&origin_of(&config.dashboard_url)))
+}
+
+fn origin_of(url: &str) -> String {
+    let Ok(url) = url.parse::<Uri>() else { return String::new() };
+    match (url.scheme_str(), url.authority()) {
+        (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
+        _ => String::new(),
+    }
+}
+
+fn is_json(headers: &HeaderMap) -> bool {
+    let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
+    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
+    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+}
+
+/// The text of a header that stands there once.
+fn only_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
+    let mut values = headers.get_all(name).iter().map(HeaderValue::to_str);
+    match (values.next(), values.next()) {
+        (Some(Ok(text)), None) => Some(text),
+        _ => None,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn refusal(method: Method, pairs: &[(&'static str, &'static str)]) -> Option<u16> {
+        let mut headers = HeaderMap::new();
+        for (name, value) in pairs {
+            headers.append(*name, HeaderValue::from_static(value));
+        }
+        let config = IngressConfig { dashboard_url: "https://chat.example/base".into(), ..IngressConfig::default() };
+        let uri = "/api/admin/organizations".parse().unwrap();
+        check_same_site(&method, &uri, &headers, &config).err().map(|error| error.into_facts().status.as_u16())
+    }
+
+    const JSON: (&str, &str) = ("content-type", "application/json");
+
+    #[test]
+    fn our_own_pages_may_change_something_with_json() {
+        for pairs in [
+            &[("sec-fetch-site", "same-origin")][..],
+            &[("sec-fetch-site", "none")],
+            &[("origin", "http://localhost:8080"), ("host", "localhost:8080")],
+            &[("origin", "https://chat.example"), ("host", "inside:8080")],
+        ] {
+            assert_eq!(refusal(Method::POST, &[pairs, &[JSON]].concat()), None, "{pairs:?}");
+            assert_eq!(refusal(Method::DELETE, pairs), None, "{pairs:?}");
+            for media_type in [
+                "text/plain",
+                "application/x-www-form-urlencoded",
+                "multipart/form-data",
+                "text/plain; application/json",
+            ] {
+                assert_eq!(refusal(Method::POST, &[pairs, &[("content-type", media_type)]].concat()), Some(415));
+            }
+            assert_eq!(refusal(Method::PUT, pairs), Some(415), "without a media type");
+        }
+    }
+
+    #[test]
+    fn whoever_does_not_say_to_be_ours_may_only_look() {
+        for pairs in [
+            &[][..],
+            &[("sec-fetch-site", "cross-site")],
+            &[("sec-fetch-site", "same-site")],
+            &[("sec-fetch-site", "cross-site"), ("origin", "https://chat.example"), ("host", "chat.example")],
+            &[("origin", "null"), ("host", "localhost:8080")],
+            &[("origin", "http://localhost:8081"), ("host", "localhost:8080")],
+            &[("origin", "http://localhost:8080.evil.example"), ("host", "localhost:8080")],
+            &[("origin", "https://evil.example"), ("host", "localhost:8080")],
+            &[("origin", "http://localhost:8080"), ("origin", "https://evil.example"), ("host", "localhost:8080")],
+            &[("referer", "https://chat.example/"), ("host", "chat.example")],
+        ] {
+            for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
+                assert_eq!(refusal(method, &[pairs, &[JSON]].concat()), Some(403), "{pairs:?}");
+            }
+            assert_eq!(refusal(Method::GET, pairs), None);
+        }
+    }
+}

@@ -1,0 +1,243 @@
+//! `/api/dashboard`: signing in, saying who is signed in, signing out, using a link, and another password.
+
+use axum::{
+    Json, Router,
+    extract::{Request, State},
+    response::{IntoResponse, Response},
+    routing::{get, post},
+};
+use http::{HeaderMap, StatusCode, header};
+use serde_json::{Map, Value, json};
+use switchboard_backends::{
+    accounts::Session,
+    catalog::{Entry, EntryKind},
+};
+use switchboard_schemas::{
+    audit::{Actor, AuditAction, FieldChange},
+    email::EmailAddress,
+    ids::UserId,
+    user::{Account, LinkPurpose, UserState},
+};
+
+use super::{
+    AccountEdit, SignedIn, change_account, check_same_site,
+    cookie::{forgotten, kept},
+    link::LinkText,
+    password::{chosen_password, offered_password},
+    session::{account, begin, end_held},
+};
+use crate::{
+    admin::rights_of,
+    audit::{Change, Trail},
+    body::{self, BodyLimits},
+    client_address::CountedAddress,
+    error::{ApiError, ApiResult},
+    fields,
+    state::AppState,
+};
+
+const EMAIL: &str = "email";
+const PASSWORD: &str = "password";
+const LINK: &str = "link";
+const CURRENT_PASSWORD: &str = "currentPassword";
+const NEW_PASSWORD: &str = "newPassword";
+
+/// The routes of people.
+pub(crate) fn routes() -> Router<AppState> {
+    Router::new()
+        .route("/api/dashboard/session", get(who).post(sign_in).delete(sign_out))
+        .route("/api/dashboard/link", post(use_link))
+        .route("/api/dashboard/password", post(change_password))
+}
+
+/// Who is signed in, and what they may do.
+async fn who(State(state): State<AppState>, signed_in: SignedIn) -> ApiResult<Response> {
+    Ok(Json(shown(&state, &signed_in.account, &signed_in.session).await?).into_response())
+}
+
+/// Trades a password for a session.
+async fn sign_in(
+    State(state): State<AppState>,
+    address: CountedAddress,
+    trail: Trail,
+    request: Request,
+) -> ApiResult<Response> {
+    let (headers, body) = read(&state, request).await?;
+    let email = required(&body, EMAIL)?;
+    let password = offered_password(required(&body, PASSWORD)?);
+    state.limits.admit_sign_in(&email.trim().to_ascii_lowercase(), &address).await?;
+    // An address that can be none is an unknown one: the answer and its time are the same.
+    let known = match email.parse::<EmailAddress>() {
+        Ok(email) => account(&state, &UserId::derive(&state.secret, &email)).await?,
+        Err(_) => None,
+    };
+    let known = known.filter(|account| account.user.state == UserState::Active);
+    let hash = known.as_ref().and_then(|account| account.password.clone());
+    let is_right = state.passwords.verify(password, hash).await?;
+    let Some(account) = known.filter(|_| is_right) else {
+        return Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "wrong e-mail address or password"));
+    };
+    welcome(&state, &headers, &trail, &account).await
+}
+
+/// Ends the session, here and in the browser; also one that has ended already.
+async fn sign_out(State(state): State<AppState>, trail: Trail, request: Request) -> ApiResult<Response> {
+    let (mut parts, _) = request.into_parts();
+    check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
+    let signed_in =
+        <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(&mut parts, &state).await;
+    end_held(&state, &parts.headers).await?;
+    if let Ok(SignedIn { account, .. }) = signed_in {
+        trail.record(&state, actor(&account), change(&account, AuditAction::SignOut, &[])).await;
+    }
+    let mut response = StatusCode::NO_CONTENT.into_response();
+    for cookie in forgotten(&state.config)? {
+        response.headers_mut().append(header::SET_COOKIE, cookie);
+    }
+    Ok(response)
+}
+
+/// Uses a link, which then works no more: sets the password that comes with it, and begins a session.
+async fn use_link(
+    State(state): State<AppState>,
+    address: CountedAddress,
+    trail: Trail,
+    request: Request,
+) -> ApiResult<Response> {
+    let (headers, body) = read(&state, request).await?;
+    let text = required(&body, LINK)?;
+    state.limits.admit_link(&address).await?;
+    let link = LinkText::parse(text).ok_or_else(no_such_link)?;
+    let found = account(&state, link.user()).await?.ok_or_else(no_such_link)?;
+    let purpose = link.working(&state.secret, &found).ok_or_else(no_such_link)?.purpose;
+    let password = match fields::optional_text(&body, PASSWORD)? {
+        Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
+        None if purpose.needs_password() => return Err(password_wanted(&found, purpose)),
+        None => None,
+    };
+    let hash = match password {
+        Some(password) => Some(state.passwords.hash(password).await?),
+        None => None,
+    };
+    let what = AccountEdit { org: &found.user.org_id, id: found.user.id.as_str(), once: true };
+    let changed = change_account(&state, what, |mut account, _, _| {
+        link.working(&state.secret, &account).ok_or_else(no_such_link)?;
+        account.link = None;
+        account.user.state = UserState::Active;
+        if hash.is_some() {
+            account.password.clone_from(&hash);
+            account.end_sessions();
+        }
+        Ok(Some(account))
+    });
+    let (before, Some(after)) = changed.await? else { return Err(no_such_link()) };
+    let mut changed = vec![LINK];
+    changed.extend((before.user.state != after.user.state).then_some("state"));
+    changed.extend(hash.is_some().then_some(PASSWORD));
+    trail.record(&state, actor(&after), change(&after, AuditAction::Update, &changed)).await;
+    welcome(&state, &headers, &trail, &after).await
+}
+
+/// Sets another password; all other sessions of the person end, and this one gets another token.
+async fn change_password(
+    State(state): State<AppState>,
+    address: CountedAddress,
+    trail: Trail,
+    SignedIn { account: found, .. }: SignedIn,
+    request: Request,
+) -> ApiResult<Response> {
+    let (headers, body) = read(&state, request).await?;
+    let wanted = chosen_password(NEW_PASSWORD, required(&body, NEW_PASSWORD)?, found.user.email.as_str())?;
+    // Who came by a link may have no password yet.
+    if found.password.is_some() {
+        let current = offered_password(required(&body, CURRENT_PASSWORD)?);
+        state.limits.admit_sign_in(found.user.email.as_str(), &address).await?;
+        if !state.passwords.verify(current, found.password.clone()).await? {
+            return Err(ApiError::field(CURRENT_PASSWORD, "is not the password"));
+        }
+    }
+    let hash = state.passwords.hash(wanted).await?;
+    let what = AccountEdit { org: &found.user.org_id, id: found.user.id.as_str(), once: false };
+    let changed = change_account(&state, what, |mut account, _, _| {
+        if account.password != found.password || account.session_epoch != found.session_epoch {
+            return Err(ApiError::field(CURRENT_PASSWORD, "was changed meanwhile"));
+        }
+        account.password = Some(hash.clone());
+        account.end_sessions();
+        Ok(Some(account))
+    });
+    let (_, Some(after)) = changed.await? else { return Err(no_such_link()) };
+    trail.record(&state, actor(&after), change(&after, AuditAction::Update, &[PASSWORD])).await;
+    welcome(&state, &headers, &trail, &after).await
+}
+
+/// Begins a session with a token of its own, in the place of whatever the browser held.
+async fn welcome(state: &AppState, headers: &HeaderMap, trail: &Trail, account: &Account) -> ApiResult<Response> {
+    end_held(state, headers).await?;
+    let (token, session) = begin(state, account).await?;
+    trail.record(state, actor(account), change(account, AuditAction::SignIn, &[])).await;
+    let mut response = Json(shown(state, account, &session).await?).into_response();
+    response.headers_mut().append(header::SET_COOKIE, kept(&token, headers, &state.config)?);
+    Ok(response)
+}
+
+async fn shown(state: &AppState, Account { user, password, .. }: &Account, session: &Session) -> ApiResult<Value> {
+    let organization = match state.backends.catalog.get(EntryKind::Organization, user.org_id.as_str()).await? {
+        Some(Entry::Organization(organization)) => organization,
+        _ => return Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the organization is gone")),
+    };
+    Ok(json!({
+        "user": {
+            "id": user.id,
+            "email": user.email,
+            "name": user.name,
+            "role": user.role,
+            "hasPassword": password.is_some(),
+        },
+        "organization": { "id": organization.id, "slug": organization.slug, "name": organization.name },
+        "rights": rights_of(user.role),
+        "session": {
+            "beganAt": session.began_at,
+            "expiresAt": session.expires_at,
+            "idleMs": state.config.session_idle_ms,
+        },
+    }))
+}
+
+/// A body that our own page sent.
+async fn read(state: &AppState, request: Request) -> ApiResult<(HeaderMap, Map<String, Value>)> {
+    let (parts, body) = request.into_parts();
+    check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
+    let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
+    Ok((parts.headers, body::parse_object(&body)?))
+}
+
+fn required<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str> {
+    fields::optional_text(body, field)?.ok_or_else(|| ApiError::field(field, "is missing"))
+}
+
+fn actor(account: &Account) -> Actor {
+    Actor::User { id: account.user.id.clone(), email: account.user.email.clone() }
+}
+
+fn change<'a>(account: &'a Account, action: AuditAction, fields: &[&str]) -> Change<'a> {
+    let named = fields.iter().map(|field| FieldChange { field: (*field).to_owned(), before: None, after: None });
+    Change {
+        org: &account.user.org_id,
+        kind: EntryKind::User.name(),
+        subject: account.user.id.as_str(),
+        action,
+        fields: named.collect(),
+    }
+}
+
+/// One answer for what never was, what was used, what has ended and what another one replaced.
+fn no_such_link() -> ApiError {
+    ApiError::uncoded(StatusCode::UNAUTHORIZED, "this link does not work any more: ask for another one")
+}
+
+/// Says to the holder of a link, who may know, what page to show.
+fn password_wanted(account: &Account, purpose: LinkPurpose) -> ApiError {
+    let details = json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
+    ApiError::field(PASSWORD, "is missing").details(details)
+}

@@ -1,0 +1,70 @@
+//! Configured things as the audit log compares them: everything that can change, secrets included, because a secret that
+//! changed is named; [`crate::audit`] shows none of them.
+
+use serde_json::{Value, json};
+use switchboard_backends::catalog::Entry;
+use switchboard_schemas::audit::AuditAction;
+
+use super::{
+    administrator::Administrator,
+    one_thing::{Fields, Slugs, document_fields},
+};
+use crate::{
+    audit::{Change, differences},
+    state::AppState,
+};
+
+/// What a write did to one entry.
+pub(super) struct WrittenEntry {
+    /// What was there.
+    pub(super) before: Option<Entry>,
+    /// What is there.
+    pub(super) after: Entry,
+}
+
+/// Writes into the audit log what became of an entry.
+pub(super) async fn record_entry(
+    administrator: &Administrator,
+    state: &AppState,
+    action: AuditAction,
+    before: Option<&Entry>,
+    after: Option<&Entry>,
+) {
+    let Some(subject) = after.or(before) else { return };
+    let (old, new) = (before.map(compared), after.map(compared));
+    let change = Change {
+        org: subject.org_id(),
+        kind: subject.kind().name(),
+        subject: subject.id(),
+        action,
+        fields: differences(old.as_ref(), new.as_ref()),
+    };
+    administrator.record(state, change).await;
+}
+
+/// Writes into the audit log what a document did.
+pub(super) async fn record_written(administrator: &Administrator, state: &AppState, written: &[WrittenEntry]) {
+    for WrittenEntry { before, after } in written {
+        let action = if before.is_some() { AuditAction::Update } else { AuditAction::Create };
+        record_entry(administrator, state, action, before.as_ref(), Some(after)).await;
+    }
+}
+
+fn compared(entry: &Entry) -> Fields {
+    let mut fields = document_fields(entry, &Slugs::default()).unwrap_or_default();
+    let more = match entry {
+        Entry::Organization(_) => json!({}),
+        Entry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
+        Entry::Agent(agent) => json!({ "provider": agent.provider, "fallbackProvider": agent.fallback_provider }),
+        Entry::Team(team) => json!({ "defaultAgent": team.default_agent, "members": team.members }),
+        Entry::Key { hash, .. } => json!({ "value": hash }),
+        Entry::User(account) => json!({
+            "password": account.password,
+            "link": account.link.as_ref().map(|link| link.hash.to_vec()),
+        }),
+    };
+    if let Value::Object(more) = more {
+        fields.extend(more);
+    }
+    fields
+}

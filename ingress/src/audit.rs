@@ -1,0 +1,228 @@
+//! Writes the audit log: one entry for each change, with the names of the fields that changed, and values only of those
+//! that are named here as harmless. What is not named may be a secret or somebody's text.
+
+use std::{convert::Infallible, sync::Arc, time::Duration};
+
+use axum::extract::FromRequestParts;
+use http::request::Parts;
+use serde_json::{Map, Value};
+use switchboard_backends::{accounts::Accounts, store::StoreError};
+use switchboard_schemas::{
+    audit::{Actor, AuditAction, AuditEntry, FieldChange},
+    ids::{AuditId, OrgId, RequestId},
+};
+
+use crate::{
+    client_address::{PeerAddress, client_address, kept},
+    state::AppState,
+};
+
+/// Fields whose values are shown; a name stands for everything below it.
+const HARMLESS: [&str; 22] = [
+    "allowedDomains",
+    "baseUrl",
+    "defaultAgent",
+    "embeddingModel",
+    "expiresAt",
+    "fallbackProvider",
+    "limits",
+    "maxOutputTokens",
+    "model",
+    "name",
+    "provider",
+    "public",
+    "role",
+    "routing",
+    "scopes",
+    "slug",
+    "state",
+    "status",
+    "temperature",
+    "theme",
+    "email",
+    "continuesPrefix",
+];
+/// Longest value that is shown, as JSON.
+const VALUE_BYTES_MAX: usize = 300;
+/// Fields that one entry names.
+const FIELDS_MAX: usize = 200;
+/// How often an entry that could not be written is tried again, and how long after.
+const RETRIES_MAX: u32 = 30;
+const RETRY_PAUSE: Duration = Duration::from_secs(1);
+
+/// Where a request comes from, as the log keeps it.
+#[derive(Clone, Debug, Default)]
+pub(crate) struct Trail {
+    address: Option<String>,
+    request_id: Option<RequestId>,
+}
+
+/// What a request did.
+pub(crate) struct Change<'a> {
+    /// Whose things.
+    pub(crate) org: &'a OrgId,
+    /// Kind of the thing.
+    pub(crate) kind: &'a str,
+    /// Its id.
+    pub(crate) subject: &'a str,
+    /// What was done.
+    pub(crate) action: AuditAction,
+    /// What changed.
+    pub(crate) fields: Vec<FieldChange>,
+}
+
+impl FromRequestParts<AppState> for Trail {
+    type Rejection = Infallible;
+
+    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+        Ok(Self::of(parts, state))
+    }
+}
+
+impl Trail {
+    /// Of this request.
+    pub(crate) fn of(parts: &Parts, state: &AppState) -> Self {
+        let peer = parts.extensions.get::<PeerAddress>();
+        let address = peer.map(|peer| kept(client_address(peer.0, &parts.headers, &state.config.trusted_proxies)));
+        Self { address, request_id: parts.extensions.get::<RequestId>().cloned() }
+    }
+
+    /// Writes the entry of a change that was made. The change stands whatever becomes of the entry, so that its answer is
+    /// not held back; an entry that cannot be written now is tried again.
+    pub(crate) async fn record(&self, state: &AppState, actor: Actor, change: Change<'_>) {
+        let mut entry = entry(actor, change);
+        entry.address.clone_from(&self.address);
+        entry.request_id.clone_from(&self.request_id);
+        if let Err(error) = state.backends.accounts.record(&entry).await {
+            tracing::warn!(%error, "entry of the audit log is written later");
+            let accounts = Arc::clone(&state.backends.accounts);
+            state.background.spawn(async move { record_later(accounts.as_ref(), &entry).await });
+        }
+    }
+}
+
+/// Writes the entry of what a command did.
+pub(crate) async fn record_command(
+    accounts: &dyn Accounts,
+    org: &OrgId,
+    action: AuditAction,
+    kind: &str,
+    subject: &str,
+) -> Result<(), StoreError> {
+    accounts.record(&entry(Actor::Command, Change { org, kind, subject, action, fields: Vec::new() })).await
+}
+
+/// The fields in which two things differ, objects one level deep. Nothing stands for a thing that is not there, whose
+/// fields are told only where they are harmless and short.
+pub(crate) fn differences(before: Option<&Map<String, Value>>, after: Option<&Map<String, Value>>) -> Vec<FieldChange> {
+    let (old, new) = (flat(before), flat(after));
+    let is_whole = before.is_none() || after.is_none();
+    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let changed = names.filter(|name| old.get(*name) != new.get(*name)).filter(|name| !is_whole || tells_apart(name));
+    let told = changed.map(|name| FieldChange {
+        field: name.clone(),
+        before: old.get(name).and_then(|value| shown(name, value)),
+        after: new.get(name).and_then(|value| shown(name, value)),
+    });
+    told.take(FIELDS_MAX).collect()
+}
+
+async fn record_later(accounts: &dyn Accounts, entry: &AuditEntry) {
+    for _ in 0..RETRIES_MAX {
+        tokio::time::sleep(RETRY_PAUSE).await;
+        if accounts.record(entry).await.is_ok() {
+            return;
+        }
+    }
+    tracing::error!(
+        org.id = entry.org_id.as_str(),
+        audit.id = entry.id.as_str(),
+        kind = entry.kind,
+        "entry of the audit log is lost"
+    );
+}
+
+fn entry(actor: Actor, Change { org, kind, subject, action, fields }: Change<'_>) -> AuditEntry {
+    AuditEntry {
+        id: AuditId::now(),
+        org_id: org.clone(),
+        actor,
+        action,
+        kind: kind.to_owned(),
+        subject: subject.to_owned(),
+        fields,
+        address: None,
+        request_id: None,
+    }
+}
+
+fn flat(fields: Option<&Map<String, Value>>) -> Map<String, Value> {
+    let mut flat = Map::new();
+    for (name, value) in fields.into_iter().flatten() {
+        match value {
+            Value::Null => {}
+            Value::Object(inner) => {
+                let inner = inner.iter().filter(|(_, value)| !value.is_null());
+                flat.extend(inner.map(|(below, value)| (format!("{name}.{below}"), value.clone())));
+            }
+            value => {
+                flat.insert(name.clone(), value.clone());
+            }
+        }
+    }
+    flat
+}
+
+/// What is worth telling of a thing that was made or removed.
+fn tells_apart(name: &str) -> bool {
+    !name.contains('.') && HARMLESS.contains(&name)
+}
+
+fn shown(name: &str, value: &Value) -> Option<Value> {
+    let head = name.split('.').next().unwrap_or_default();
+    let is_short = value.to_string().len() <= VALUE_BYTES_MAX;
+    (HARMLESS.contains(&head) && is_short).then(|| value.clone())
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    fn map(value: Value) -> Map<String, Value> {
+        serde_json::from_value(value).unwrap()
+    }
+
+    #[test]
+    fn changed_fields_are_named_and_only_harmless_ones_are_shown() {
+        let before =
+            map(json!({ "name": "A", "instructions": "old", "theme": { "textColor": "red", "x": 1 }, "same": 1 }));
+        let after =
+            map(json!({ "name": "B", "instructions": "new", "theme": { "textColor": "blue", "x": 1 }, "same": 1 }));
+        let told = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
+        let mut told = told.as_array().unwrap().clone();
+        told.sort_by_key(|change| change["field"].to_string());
+        assert_eq!(
+            told,
+            [
+                json!({ "field": "instructions" }),
+                json!({ "field": "name", "before": "A", "after": "B" }),
+                json!({ "field": "theme.textColor", "before": "red", "after": "blue" }),
+            ]
+        );
+    }
+
+    #[test]
+    fn of_a_thing_that_was_made_only_what_tells_it_apart_is_told() {
+        let made = map(json!({ "slug": "a", "apiKey": "sk-canary", "instructions": "x", "limits": { "a": 1 } }));
+        let told = differences(None, Some(&made));
+        assert_eq!(serde_json::to_value(told).unwrap(), json!([{ "field": "slug", "after": "a" }]));
+    }
+
+    #[test]
+    fn a_long_value_is_not_shown() {
+        let after = map(json!({ "name": "x".repeat(VALUE_BYTES_MAX) }));
+        assert_eq!(differences(Some(&Map::new()), Some(&after))[0].after, None);
+    }
+}

@@ -1,0 +1,73 @@
+//! `switchboard admin link`: a way in for whoever runs the machine, where no account is there yet or nobody can sign in.
+//! It writes to the store itself, beside the service or without it; who may read its secret may do this.
+
+use std::time::Duration;
+
+use anyhow::{Context, bail};
+use clap::{Args, Subcommand};
+use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_ingress::accounts::link::LinkMaker;
+use switchboard_schemas::{
+    email::EmailAddress,
+    ids::OrgId,
+    user::{User, UserState},
+};
+
+use crate::{
+    banner,
+    config::Config,
+    open::{self, Registers},
+};
+
+/// What to do for administrators.
+#[derive(Subcommand)]
+pub(crate) enum AdminCommand {
+    /// Print a link that signs in to the dashboard, once.
+    Link(LinkArguments),
+}
+
+/// Whose link.
+#[derive(Args)]
+pub(crate) struct LinkArguments {
+    /// Slug or id of the organization.
+    #[arg(long)]
+    organization: String,
+    /// E-mail address of the account; one that is not there is made, as an owner. May be left out where the organization
+    /// has one owner.
+    #[arg(long)]
+    email: Option<String>,
+}
+
+/// Prints the link and nothing else.
+pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::Result<()> {
+    let Registers { catalog, accounts, secret } = open::registers(config)?;
+    let org = match arguments.organization.parse::<OrgId>() {
+        Ok(id) => id,
+        Err(_) => OrgId::derive(&secret, &arguments.organization),
+    };
+    let Some(Entry::Organization(organization)) = catalog.get(EntryKind::Organization, org.as_str()).await? else {
+        bail!("there is no organization {}", arguments.organization);
+    };
+    let maker = LinkMaker {
+        catalog,
+        accounts,
+        secret,
+        dashboard_url: config.dashboard_url(),
+        lifetime: Duration::from_millis(config.ingress.sign_in_link_lifetime_ms),
+    };
+    let email = match &arguments.email {
+        Some(text) => text.parse().with_context(|| format!("--email {text}"))?,
+        None => only_owner(maker.owners(&organization.id).await?)?,
+    };
+    let link = maker.sign_in_link(&organization.id, &email).await?;
+    banner::print(&format!("{link}\n"))
+}
+
+fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
+    let mut owners = owners.into_iter().filter(|owner| owner.state != UserState::Disabled);
+    match (owners.next(), owners.next()) {
+        (Some(owner), None) => Ok(owner.email),
+        (None, _) => bail!("the organization has no owner yet: name the account with --email"),
+        (Some(_), Some(_)) => bail!("the organization has several owners: name the account with --email"),
+    }
+}

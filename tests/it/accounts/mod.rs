@@ -1,0 +1,109 @@
+//! People who use the dashboard, as browsers see it: signing in and out, links, roles, other sites, and the audit log.
+
+mod audit_log;
+mod links;
+mod other_sites;
+mod roles;
+mod sessions;
+mod sign_in;
+
+use reqwest::Method;
+use serde_json::{Value, json};
+
+use crate::support::{Answer, Client, Organization, TestService, send, unique};
+
+const SESSION: &str = "/api/dashboard/session";
+const LINK: &str = "/api/dashboard/link";
+const PASSWORD: &str = "/api/dashboard/password";
+const PASS: &str = "correct horse battery staple";
+
+/// The path of something of this organization.
+fn of(organization: &Organization, path: &str) -> String {
+    format!("/api/admin/organizations/{}{path}", organization.id)
+}
+
+/// A browser: it holds one cookie, and its pages are the service's own.
+#[derive(Clone)]
+struct Browser {
+    base: String,
+    cookie: String,
+}
+
+impl Browser {
+    fn at(base: &str) -> Self {
+        Self { base: base.to_owned(), cookie: String::new() }
+    }
+
+    /// The same cookie at another ingress.
+    fn moved_to(&self, base: &str) -> Self {
+        Self { base: base.to_owned(), ..self.clone() }
+    }
+
+    async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
+        self.send_from(&[("sec-fetch-site", "same-origin")], method, path, body).await
+    }
+
+    async fn send_from(&self, page: &[(&str, &str)], method: Method, path: &str, body: Option<&Value>) -> Answer {
+        let mut request = Client::new(&self.base).request(method, path).header("cookie", &self.cookie);
+        for (name, value) in page {
+            request = request.header(*name, *value);
+        }
+        send(match body {
+            Some(body) => request.json(body),
+            None => request,
+        })
+        .await
+    }
+
+    async fn get(&self, path: &str) -> Answer {
+        self.send(Method::GET, path, None).await
+    }
+
+    /// Sends, and keeps the cookie of the answer as a browser does.
+    async fn keep(&mut self, path: &str, body: &Value) -> Answer {
+        let answer = self.send(Method::POST, path, Some(body)).await;
+        if let Some(cookie) = answer.header("set-cookie") {
+            self.cookie = cookie.split(';').next().unwrap().to_owned();
+        }
+        answer
+    }
+
+    async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
+        self.keep(SESSION, &json!({"email": email, "password": password})).await
+    }
+
+    async fn is_signed_in(&self) -> bool {
+        self.get(SESSION).await.status == 200
+    }
+}
+
+/// An account that has come by its invitation.
+struct Person {
+    id: String,
+    email: String,
+    browser: Browser,
+}
+
+impl Person {
+    async fn new(service: &TestService, organization: &Organization, role: &str) -> Self {
+        let user = invited(service, organization, role).await;
+        let mut browser = Browser::at(&service.public_urls()[0]);
+        let answer = browser.keep(LINK, &json!({"link": link_of(&user), "password": PASS})).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        let text = |field: &str| user[field].as_str().unwrap().to_owned();
+        Self { id: text("id"), email: text("email"), browser }
+    }
+}
+
+/// An account with an address of its own, whose invitation nobody has used.
+async fn invited(service: &TestService, organization: &Organization, role: &str) -> Value {
+    let user = json!({"email": format!("{}@people.example", unique("p")), "role": role, "name": "A Person"});
+    let answer = service.admin().post(&of(organization, "/users"), &user).await;
+    assert_eq!(answer.status, 201, "{}", answer.text);
+    answer.json()
+}
+
+/// What stands behind the `#` of a link.
+fn link_of(user: &Value) -> String {
+    user["link"]["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
+}
