@@ -7,7 +7,7 @@ use clap::{Args, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
 use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
-use switchboard_ingress::Ingress;
+use switchboard_ingress::{Ingress, config::IngressConfig};
 use switchboard_workers::{
     DefaultProvider, WorkerContext,
     demo_model::{DEMO_MODEL, DemoModel},
@@ -162,7 +162,7 @@ impl Parts {
             self.cache.clone(),
             self.opened.secret.clone(),
             self.config.admin.token.clone(),
-            self.config.ingress.clone(),
+            IngressConfig { public_url: self.config.public_url(), ..self.config.ingress.clone() },
             &self.registry,
         )
         .await?;

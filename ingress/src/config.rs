@@ -33,6 +33,9 @@ pub struct IngressConfig {
     pub visitor_chats_per_address_per_minute: u32,
     /// Messages that all visitors of one agent's pages may send in a minute; 0: any number.
     pub visitor_chats_per_site_per_minute: u32,
+    /// Where a browser reaches the public API, for a dashboard on a port of its own; never read from a file of its own.
+    #[serde(skip)]
+    pub public_url: String,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
     /// How long a connection may bring no further request before it is to end; what is open on it may finish.
@@ -90,6 +93,7 @@ impl Default for IngressConfig {
             new_visitors_per_site_per_minute: 1200,
             visitor_chats_per_address_per_minute: 300,
             visitor_chats_per_site_per_minute: 1200,
+            public_url: String::new(),
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,

@@ -1,0 +1,36 @@
+// Asks before something that cannot be taken back.
+import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { RemovalTrouble } from './UsedBy';
+
+interface ConfirmProps {
+  title: string;
+  children: ReactNode;
+  /** What the button says, for instance “Delete key”. */
+  action: string;
+  onConfirm: () => Promise<unknown>;
+  onClose: () => void;
+}
+
+export function Confirm({ title, children, action, onConfirm, onClose }: ConfirmProps) {
+  const done = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  return (
+    <Modal opened onClose={onClose} title={title}>
+      <Stack>
+        <Text size="sm" component="div">
+          {children}
+        </Text>
+        {done.isError && <RemovalTrouble error={done.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose} data-autofocus>
+            Cancel
+          </Button>
+          <Button color="red" loading={done.isPending} onClick={() => done.mutate()}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </Modal>
+  );
+}

@@ -1,0 +1,178 @@
+// One agent: its form in sections, and beside it a preview and a playground.
+import { Anchor, Breadcrumbs, Paper, Tabs, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useMay, useSession } from '../../api/session';
+import { oneQuery, remove } from '../../api/things';
+import type { Agent } from '../../api/types';
+import { Changes } from '../../components/Changes';
+import { Confirm } from '../../components/Confirm';
+import { Conflict } from '../../components/Conflict';
+import { StatusBadge } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { SaveBar } from '../../components/SaveBar';
+import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import type { AgentTab } from '../../router';
+import { useDraft } from '../../use-draft';
+import { useSaving } from '../../use-saving';
+import { Access } from './Access';
+import { Appearance } from './Appearance';
+import { Behaviour } from './Behaviour';
+import { General } from './General';
+import { hindranceOf } from './hindrance';
+import { Instructions } from './Instructions';
+import { Playground } from './Playground';
+import { Products } from './Products';
+import { WidgetPreview } from './WidgetPreview';
+
+const route = getRouteApi('/inside/agents/$id');
+
+const TABS: [AgentTab, string][] = [
+  ['general', 'General'],
+  ['instructions', 'Instructions'],
+  ['appearance', 'Appearance'],
+  ['behaviour', 'Behaviour'],
+  ['access', 'Access'],
+  ['products', 'Products'],
+];
+
+export function AgentPage() {
+  const { id } = route.useParams();
+  const org = useSession().organization.id;
+  const agent = useQuery(oneQuery(org, 'agents', id));
+  if (agent.isPending) return <Waiting rows={6} />;
+  if (agent.isError) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
+  return <Editor key={id} read={agent.data} />;
+}
+
+function Editor({ read }: { read: Agent }) {
+  const org = useSession().organization.id;
+  const isReadOnly = !useMay(RIGHTS.configure);
+  const maySeeHistory = useMay(RIGHTS.readAudit);
+  const form = useDraft<Agent>(read);
+  const saving = useSaving<Agent>(org, 'agents', read.id, form);
+  const { tab = 'general' } = route.useSearch();
+  const navigate = useNavigate();
+  const [isDeleting, setDeleting] = useState(false);
+  const section = { form, isReadOnly, mistake: saving.mistake };
+  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
+  return (
+    <Page title={form.base.name} width={1240} about={<Trail />} actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}>
+      <div className="split">
+        <div>
+          <Tabs value={tab} onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })} keepMounted={false}>
+            <Tabs.List className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
+              {tabs.map(([value, label]) => (
+                <Tabs.Tab key={value} value={value}>
+                  {label}
+                </Tabs.Tab>
+              ))}
+            </Tabs.List>
+            <fieldset className="bare-fieldset" disabled={isReadOnly}>
+              <Tabs.Panel value="general">
+                <General {...section} onDelete={() => setDeleting(true)} />
+              </Tabs.Panel>
+              <Tabs.Panel value="instructions">
+                <Instructions {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="appearance">
+                <Appearance {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="behaviour">
+                <Behaviour {...section} />
+              </Tabs.Panel>
+              <Tabs.Panel value="access">
+                <Access {...section} agentId={read.id} />
+              </Tabs.Panel>
+              <Tabs.Panel value="products">
+                <Products {...section} />
+              </Tabs.Panel>
+            </fieldset>
+            {maySeeHistory && (
+              <Tabs.Panel value="history">
+                <Changes kind="agent" id={read.id} />
+              </Tabs.Panel>
+            )}
+          </Tabs>
+          {saving.error !== null && <Trouble error={saving.error} />}
+          <SaveBar isChanged={form.isChanged} isSaving={saving.isSaving} hindrance={hindranceOf(form.fields)} onSave={saving.save} onReset={() => { form.reset(); saving.forget(); }} />
+        </div>
+        <Beside
+          draft={form.fields}
+          saved={form.base}
+          isChanged={form.isChanged}
+          mayConfigure={!isReadOnly}
+          onActivate={() => saving.saveWith({ status: 'active', public: true })}
+          onAllowHere={() => saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })}
+        />
+      </div>
+      {saving.clash !== undefined && <Conflict theirs={saving.clash.patch} mine={form.patch} onTakeTheirs={saving.takeTheirs} onKeepMine={saving.keepMine} onClose={saving.closeClash} />}
+      {isDeleting && <Delete agent={read} onClose={() => setDeleting(false)} />}
+    </Page>
+  );
+}
+
+function Trail() {
+  return (
+    <Breadcrumbs component="nav" aria-label="Where this is" separatorMargin={6}>
+      <Anchor component={Link} to="/agents" size="sm">
+        Agents
+      </Anchor>
+      <Text size="sm" component="span" c="dimmed">
+        Edit
+      </Text>
+    </Breadcrumbs>
+  );
+}
+
+interface BesideProps {
+  draft: Agent;
+  saved: Agent;
+  isChanged: boolean;
+  mayConfigure: boolean;
+  onActivate: () => void;
+  onAllowHere: () => void;
+}
+
+function Beside({ draft, saved, ...rest }: BesideProps) {
+  const { tab } = route.useSearch();
+  const [chosen, setChosen] = useState<string>();
+  // Who works on the look wants to see it, and everybody else wants to talk.
+  const view = chosen ?? (tab === 'appearance' ? 'preview' : 'playground');
+  return (
+    <aside aria-label="Try the agent">
+      <Paper className="panel" p="md">
+        <Tabs value={view} onChange={(view) => view && setChosen(view)} variant="pills">
+          <Tabs.List aria-label="Ways to try it" mb="md">
+            <Tabs.Tab value="playground">Playground</Tabs.Tab>
+            <Tabs.Tab value="preview">Preview</Tabs.Tab>
+          </Tabs.List>
+          <Tabs.Panel value="playground">
+            <Playground agent={saved} {...rest} />
+          </Tabs.Panel>
+          <Tabs.Panel value="preview">
+            <WidgetPreview agent={draft} />
+          </Tabs.Panel>
+        </Tabs>
+      </Paper>
+    </aside>
+  );
+}
+
+function Delete({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const gone = async () => {
+    await remove(org, 'agents', agent.id);
+    await navigate({ to: '/agents', ignoreBlocker: true });
+    await client.invalidateQueries({ queryKey: [org, 'agents', 'list'] });
+  };
+  return (
+    <Confirm title={`Delete ${agent.name}?`} action="Delete agent" onConfirm={gone} onClose={onClose}>
+      Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if they name it.
+    </Confirm>
+  );
+}
