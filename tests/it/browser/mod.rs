@@ -3,3 +3,4 @@
 
 mod counting_proxy;
 mod cross_origin;
+mod dashboard;

@@ -47,7 +47,8 @@ impl Browser {
             arguments.push("--no-sandbox");
         }
         let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments}, "timeouts": {"script": SCRIPT_TIMEOUT_MS}
+            "goog:chromeOptions": {"args": arguments}, "timeouts": {"script": SCRIPT_TIMEOUT_MS},
+            "goog:loggingPrefs": {"browser": "ALL"}
         }}});
         let value = value_of(&driver, "/session", &wanted).await;
         let session = value["sessionId"].as_str().unwrap().to_owned();
@@ -79,7 +80,8 @@ impl Browser {
         outcome["value"].clone()
     }
 
-    async fn command(&self, name: &str, body: &Value) -> Value {
+    /// A command of the protocol that has a body.
+    pub(crate) async fn command(&self, name: &str, body: &Value) -> Value {
         value_of(&self.driver, &format!("/session/{}/{name}", self.session), body).await
     }
 }

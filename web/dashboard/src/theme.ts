@@ -3,10 +3,12 @@ import {
   Badge,
   Button,
   createTheme,
+  defaultVariantColorsResolver,
   type CSSVariablesResolver,
   Modal,
-  NativeSelect,
+  NumberInput,
   Paper,
+  parseThemeColor,
   PasswordInput,
   Select,
   Textarea,
@@ -16,7 +18,7 @@ import {
 
 export const theme = createTheme({
   primaryColor: 'indigo',
-  primaryShade: { light: 7, dark: 5 },
+  primaryShade: { light: 7, dark: 6 },
   autoContrast: true,
   luminanceThreshold: 0.36,
   defaultRadius: 'md',
@@ -32,9 +34,17 @@ export const theme = createTheme({
       '#e4e6eb', '#b6bbc4', '#989faa', '#6d7480', '#3a3f49', '#2a2e37', '#20242b', '#16191f', '#101217', '#0b0d11',
     ],
   },
+  // The library's own ink on its light grounds stays below the contrast that small text needs.
+  variantColorResolver: (input) => {
+    const usual = defaultVariantColorsResolver(input);
+    const name = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme }).color;
+    if (input.variant !== 'light') return usual;
+    return { ...usual, color: `light-dark(color-mix(in srgb, var(--mantine-color-${name}-9) 72%, black), var(--mantine-color-${name}-2))` };
+  },
   components: {
     Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),
     Button: Button.extend({ defaultProps: { fw: 550 } }),
+    NumberInput: NumberInput.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
     Modal: Modal.extend({ defaultProps: { centered: true, overlayProps: { backgroundOpacity: 0.45, blur: 2 }, closeButtonProps: { 'aria-label': 'Close' } } }),
     Paper: Paper.extend({ defaultProps: { withBorder: true, radius: 'lg' } }),
     Tooltip: Tooltip.extend({ defaultProps: { withArrow: true, openDelay: 300 } }),
@@ -42,7 +52,6 @@ export const theme = createTheme({
     PasswordInput: PasswordInput.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
     Textarea: Textarea.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
     Select: Select.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], allowDeselect: false } }),
-    NativeSelect: NativeSelect.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
   },
 });
 

@@ -14,7 +14,7 @@ export function Card({ title, about, actions, children }: { title: string; about
             </Text>
           )}
         </div>
-        {actions}
+        <div className="no-shrink">{actions}</div>
       </Group>
       <Stack>{children}</Stack>
     </Paper>

@@ -20,7 +20,10 @@ interface ChatPanelProps {
 export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [] }: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
-  useEffect(() => log.current?.scrollTo({ top: log.current.scrollHeight }), [chat.turns]);
+  useEffect(() => {
+    // The end of the conversation stays in view while it grows.
+    if (log.current !== null) log.current.scrollTop = log.current.scrollHeight;
+  }, [chat.turns]);
   const send = (question: string) => {
     if (question.trim() === '' || chat.isRunning) return;
     setText('');

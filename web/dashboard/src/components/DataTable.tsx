@@ -46,7 +46,7 @@ export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableP
           {table.getRowModel().rows.map((row) => (
             <Table.Tr key={row.id} data-opens={onOpen !== undefined} onClick={(event) => open(event, row.original)}>
               {row.getVisibleCells().map((cell) => (
-                <Table.Td key={cell.id}>{flexRender(cell.column.columnDef.cell, cell.getContext())}</Table.Td>
+                <Table.Td key={cell.id} data-label={labelOf(cell.column.columnDef.header)}>{flexRender(cell.column.columnDef.cell, cell.getContext())}</Table.Td>
               ))}
             </Table.Tr>
           ))}
@@ -54,6 +54,11 @@ export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableP
       </Table>
     </Paper>
   );
+}
+
+/** A column's head as text, for narrow screens on which it stands in each row. */
+function labelOf(header: unknown): string | undefined {
+  return typeof header === 'string' ? header : undefined;
 }
 
 function Head<T>({ header }: { header: Header<T, unknown> }) {

@@ -21,7 +21,7 @@ export function Page({ title, about, actions, width = 1120, children }: PageProp
         <Box flex={1} miw={220}>
           <Title order={1}>{title}</Title>
           {about !== undefined && (
-            <Text c="dimmed" size="sm" mt={4} maw={640}>
+            <Text c="dimmed" size="sm" mt={4} maw={640} component="div">
               {about}
             </Text>
           )}

@@ -10,7 +10,7 @@ export function Picture({ product }: { product: Product }) {
   const usable = /^https:\/\//i.test(product.image) && broken !== product.image;
   if (!usable) {
     return (
-      <Center className="product-picture" aria-hidden>
+      <Center className="product-picture product-no-picture" aria-hidden>
         <IconPhoto size={22} stroke={1.4} />
       </Center>
     );

@@ -128,7 +128,7 @@ function AccountMenu() {
     <>
     <Menu position="top-start" width={236} shadow="md">
       <Menu.Target>
-        <UnstyledButton className="nav-link" mih={52} aria-label={`Account of ${user.name}`}>
+        <UnstyledButton className="nav-link" mih={52}>
           <Avatar name={user.name} size={32} radius="xl" color="indigo" aria-hidden />
           <Box flex={1} miw={0}>
             <Text size="sm" fw={600} c="var(--mantine-color-text)" truncate>

@@ -65,7 +65,7 @@ export function tell(error: unknown): void {
 
 export function PageFailure({ error, reset }: ErrorComponentProps) {
   return (
-    <Stack p="xl" maw={640} mx="auto" component="main">
+    <Stack p="xl" maw={640} mx="auto">
       <Title order={1}>This page broke</Title>
       <Trouble error={error} retry={reset} />
     </Stack>

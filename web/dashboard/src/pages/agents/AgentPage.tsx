@@ -1,5 +1,5 @@
 // One agent: its form in sections, and beside it a preview and a playground.
-import { Anchor, Breadcrumbs, Paper, Tabs, Text } from '@mantine/core';
+import { Anchor, Breadcrumbs, Button, Group, Paper, Tabs, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -59,7 +59,7 @@ function Editor({ read }: { read: Agent }) {
   const section = { form, isReadOnly, mistake: saving.mistake };
   const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
   return (
-    <Page title={form.base.name} width={1240} about={<Trail />} actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}>
+    <Page title={form.base.name} width={1240} about={<Trail />} actions={<Group gap="xs"><StatusBadge status={form.base.status} isPublic={form.base.public} /><Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">Try it</Button></Group>}>
       <div className="split">
         <div>
           <Tabs value={tab} onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })} keepMounted={false}>
@@ -142,7 +142,7 @@ function Beside({ draft, saved, ...rest }: BesideProps) {
   // Who works on the look wants to see it, and everybody else wants to talk.
   const view = chosen ?? (tab === 'appearance' ? 'preview' : 'playground');
   return (
-    <aside aria-label="Try the agent">
+    <aside aria-label="Try the agent" id="try">
       <Paper className="panel" p="md">
         <Tabs value={view} onChange={(view) => view && setChosen(view)} variant="pills">
           <Tabs.List aria-label="Ways to try it" mb="md">

@@ -39,7 +39,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
       {!isReadOnly && <Presets onPick={set} />}
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         {COLORS.map(([field, label]) => (
-          <ColorInput key={field} label={label} format="hexa" swatches={SWATCHES} swatchesPerRow={7} fixOnBlur={false} value={theme[field]} error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'} onChange={(color) => set({ [field]: color })} />
+          <ColorInput key={field} label={label} format="hexa" swatches={SWATCHES} swatchesPerRow={7} fixOnBlur={false} eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }} value={theme[field]} error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'} onChange={(color) => set({ [field]: color })} />
         ))}
         <TextInput label="Corner radius" placeholder="12px" value={theme.borderRadius} error={CSS.supports('border-radius', theme.borderRadius) ? mistake('theme.borderRadius') : 'Use a CSS length such as 12px or 0.5rem'} onChange={(event) => set({ borderRadius: event.currentTarget.value })} />
         <TextInput label="Font family" placeholder="system-ui, sans-serif" value={theme.fontFamily} error={theme.fontFamily.trim() === '' ? 'Name at least one font' : mistake('theme.fontFamily')} onChange={(event) => set({ fontFamily: event.currentTarget.value })} />

@@ -35,7 +35,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
     onChange({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
   };
   return (
-    <Group gap="xs" role="search" aria-label="Conversations">
+    <Group gap="xs" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
       <Select aria-label="Agent or team" w={200} searchable data={owners} value={search.agent ?? search.team ?? ''} onChange={own} />
       <Select aria-label="Rating" w={150} data={RATINGS.map(({ value, label }) => ({ value, label }))} value={search.rating ?? ''} onChange={(rating) => onChange({ rating: rating || undefined })} />
