@@ -38,6 +38,14 @@ clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
 clippy_real() { cargo clippy --workspace --all-targets --locked --features "$REAL" -- -D warnings; }
 unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden; }
 
+# What Node builds is committed, so that nobody needs Node to build the product; who has it sees that it is the same.
+dashboard_as_committed() {
+  command -v npm >/dev/null || { echo "!!! no Node here: NOT rebuilt and compared"; return; }
+  cd web/dashboard
+  [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci
+  npm run --silent check
+}
+
 # integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
   local log=$1; shift
@@ -67,6 +75,7 @@ lint() {
 
 embedded_part() {
   lint
+  stage "the dashboard, built again and compared" dashboard_as_committed
   stage "unit and conformance tests, embedded twins" unit_tests
   stage "integration suite, embedded" on_embedded
 }

@@ -49,7 +49,8 @@ export async function call<T>(method: string, path: string, asked: Asked = {}): 
   const headers: Record<string, string> = {};
   if (asked.body !== undefined) headers['content-type'] = 'application/json';
   if (asked.ifMatch !== undefined) headers['if-match'] = `"${asked.ifMatch}"`;
-  const init: RequestInit = { method, headers };
+  // What is given up with a page is given up although the page goes.
+  const init: RequestInit = { method, headers, keepalive: method === 'DELETE' };
   if (asked.body !== undefined) init.body = JSON.stringify(asked.body);
   if (asked.signal !== undefined) init.signal = asked.signal;
   const response = await ask(path + queryText(asked.query), init);

@@ -3,6 +3,7 @@ import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, T
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
 import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
 import { seconds } from './Facts';
+import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
 import { Trouble } from './Trouble';
 import type { Chat, Turn } from './use-chat';
@@ -15,9 +16,11 @@ interface ChatPanelProps {
   /** What can be done about a refusal. */
   explain?: (error: unknown) => ReactNode;
   suggestions?: string[];
+  /** Whether replies are shown as the markdown that they are. */
+  isMarkdown?: boolean;
 }
 
-export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [] }: ChatPanelProps) {
+export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [], isMarkdown = true }: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
   useEffect(() => {
@@ -48,7 +51,7 @@ export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [
           </Group>
         )}
         {chat.turns.map((turn) => (
-          <TurnView key={turn.id} turn={turn} explain={explain} />
+          <TurnView key={turn.id} turn={turn} explain={explain} isMarkdown={isMarkdown} />
         ))}
       </div>
       <Group gap="xs" align="flex-end" wrap="nowrap">
@@ -72,7 +75,7 @@ export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [
   );
 }
 
-function TurnView({ turn, explain }: { turn: Turn; explain: ChatPanelProps['explain'] }) {
+function TurnView({ turn, explain, isMarkdown }: { turn: Turn; explain: ChatPanelProps['explain']; isMarkdown: boolean }) {
   return (
     <>
       <div className="said text-block" data-role="user">
@@ -94,10 +97,9 @@ function TurnView({ turn, explain }: { turn: Turn; explain: ChatPanelProps['expl
       )}
       {turn.text === '' && (turn.state === 'waiting' || turn.state === 'running') && <Loader type="dots" size="sm" aria-label="The agent is answering" />}
       {turn.text !== '' && (
-        <div className="said text-block" data-role="assistant" aria-busy={turn.state === 'running'}>
-          <Text size="sm" className={turn.state === 'running' ? 'caret' : undefined} component="span">
-            {turn.text}
-          </Text>
+        <div className="said" data-role="assistant" aria-busy={turn.state === 'running'}>
+          {isMarkdown ? <Markdown text={turn.text} /> : <Text size="sm" className="text-block">{turn.text}</Text>}
+          {turn.state === 'running' && <span className="caret" aria-hidden />}
         </div>
       )}
       {turn.uiSpec?.type === 'product-grid' && <ProductStrip products={turn.uiSpec.data} />}

@@ -3,6 +3,8 @@ import { Button, Group, Kbd, Modal, Paper, Stack, Text } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
 
+const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
+
 interface SaveBarProps {
   isChanged: boolean;
   isSaving: boolean;
@@ -31,7 +33,7 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
               <Button variant="default" onClick={onReset} disabled={isSaving}>
                 Discard
               </Button>
-              <Button onClick={onSave} loading={isSaving} disabled={hindrance !== undefined} rightSection={<Kbd size="xs" visibleFrom="md">⌘S</Kbd>}>
+              <Button onClick={onSave} loading={isSaving} disabled={hindrance !== undefined} rightSection={<Kbd size="xs" visibleFrom="md">{SHORTCUT}</Kbd>}>
                 Save
               </Button>
             </Group>

@@ -2,11 +2,10 @@
 import { Anchor, Breadcrumbs, Button, Group, Paper, Tabs, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { useState } from 'react';
+import { lazy, Suspense, useState } from 'react';
 import { useMay, useSession } from '../../api/session';
 import { oneQuery, remove } from '../../api/things';
 import type { Agent } from '../../api/types';
-import { Changes } from '../../components/Changes';
 import { Confirm } from '../../components/Confirm';
 import { Conflict } from '../../components/Conflict';
 import { StatusBadge } from '../../components/Facts';
@@ -18,16 +17,19 @@ import type { AgentTab } from '../../router';
 import { useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
 import { Access } from './Access';
-import { Appearance } from './Appearance';
 import { Behaviour } from './Behaviour';
 import { General } from './General';
 import { hindranceOf } from './hindrance';
 import { Instructions } from './Instructions';
 import { Playground } from './Playground';
-import { Products } from './Products';
-import { WidgetPreview } from './WidgetPreview';
 
 const route = getRouteApi('/inside/agents/$id');
+
+// Parts that are not the first to be seen come when they are gone to.
+const Appearance = lazy(() => import('./Appearance').then((part) => ({ default: part.Appearance })));
+const Products = lazy(() => import('./Products').then((part) => ({ default: part.Products })));
+const Changes = lazy(() => import('../../components/Changes').then((part) => ({ default: part.Changes })));
+const WidgetPreview = lazy(() => import('./WidgetPreview').then((part) => ({ default: part.WidgetPreview })));
 
 const TABS: [AgentTab, string][] = [
   ['general', 'General'],
@@ -70,6 +72,7 @@ function Editor({ read }: { read: Agent }) {
                 </Tabs.Tab>
               ))}
             </Tabs.List>
+            <Suspense fallback={<Waiting />}>
             <fieldset className="bare-fieldset" disabled={isReadOnly}>
               <Tabs.Panel value="general">
                 <General {...section} onDelete={() => setDeleting(true)} />
@@ -95,6 +98,7 @@ function Editor({ read }: { read: Agent }) {
                 <Changes kind="agent" id={read.id} />
               </Tabs.Panel>
             )}
+            </Suspense>
           </Tabs>
           {saving.error !== null && <Trouble error={saving.error} />}
           <SaveBar isChanged={form.isChanged} isSaving={saving.isSaving} hindrance={hindranceOf(form.fields)} onSave={saving.save} onReset={() => { form.reset(); saving.forget(); }} />
@@ -153,7 +157,11 @@ function Beside({ draft, saved, ...rest }: BesideProps) {
             <Playground agent={saved} {...rest} />
           </Tabs.Panel>
           <Tabs.Panel value="preview">
-            <WidgetPreview agent={draft} />
+            {view === 'preview' && (
+              <Suspense fallback={<Waiting rows={1} />}>
+                <WidgetPreview agent={draft} />
+              </Suspense>
+            )}
           </Tabs.Panel>
         </Tabs>
       </Paper>

@@ -45,6 +45,7 @@ export function Playground({ agent, isChanged, mayConfigure, onActivate, onAllow
         chat={chat}
         placeholder={agent.placeholderText}
         explain={explain}
+        isMarkdown={agent.features.enableMarkdown}
         suggestions={['What can you do?', 'Tell me about yourself']}
         opening={
           <div className="said" data-role="assistant">

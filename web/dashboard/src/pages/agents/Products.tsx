@@ -5,6 +5,7 @@ import type { Product } from '../../api/types';
 import { Card } from '../../components/Card';
 import { Picture } from '../../components/ProductStrip';
 import type { SectionProps } from './section';
+import { webAddressMistake } from './web-address';
 
 const PRODUCTS_MAX = 1000;
 const NEW_PRODUCT: Product = { title: '', price: '', image: '', url: '' };
@@ -53,10 +54,6 @@ interface ProductRowProps {
   isReadOnly: boolean;
   onChange: (changes: Partial<Product>) => void;
   onRemove: () => void;
-}
-
-export function webAddressMistake(text: string): string | undefined {
-  return text === '' || /^https?:\/\/[^\s/]/i.test(text) ? undefined : 'Use an address that begins with https://';
 }
 
 function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }: ProductRowProps) {

@@ -35,7 +35,7 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
           ]}
         />
         <Text size="xs" c="dimmed">
-          A drawing, to scale
+          Follows the form
         </Text>
       </Group>
       <div className="preview-page" role="img" aria-label={`Preview of the widget, ${view}`}>

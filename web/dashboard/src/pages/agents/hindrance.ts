@@ -1,6 +1,6 @@
 // What would be refused anyway is told before it is sent.
 import type { AgentFields } from '../../api/types';
-import { webAddressMistake } from './Products';
+import { webAddressMistake } from './web-address';
 import { COLORS } from './themes';
 
 /** Why the form cannot be saved as it is, if so. */

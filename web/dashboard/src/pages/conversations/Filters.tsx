@@ -37,8 +37,8 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
   return (
     <Group gap="xs" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
-      <Select aria-label="Agent or team" w={200} searchable data={owners} value={search.agent ?? search.team ?? ''} onChange={own} />
-      <Select aria-label="Rating" w={150} data={RATINGS.map(({ value, label }) => ({ value, label }))} value={search.rating ?? ''} onChange={(rating) => onChange({ rating: rating || undefined })} />
+      <Select aria-label="Agent or team" searchable data={owners} value={search.agent ?? search.team ?? ''} onChange={own} />
+      <Select aria-label="Rating" data={RATINGS.map(({ value, label }) => ({ value, label }))} value={search.rating ?? ''} onChange={(rating) => onChange({ rating: rating || undefined })} />
       <TextInput type="date" aria-label="From" value={search.since ?? ''} max={search.until} onChange={(event) => onChange({ since: event.currentTarget.value || undefined })} />
       <TextInput type="date" aria-label="To" value={search.until ?? ''} min={search.since} onChange={(event) => onChange({ until: event.currentTarget.value || undefined })} />
       {Object.keys(search).length > 0 && (
@@ -58,5 +58,5 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
     const timer = setTimeout(() => onChange(text.trim()), TYPED_MS);
     return () => clearTimeout(timer);
   }, [text, value, onChange]);
-  return <TextInput aria-label="Visitor’s e-mail or id" placeholder="Visitor’s e-mail or id" w={220} leftSection={<IconSearch size={16} aria-hidden />} value={text} onChange={(event) => setText(event.currentTarget.value)} />;
+  return <TextInput aria-label="Visitor’s e-mail or id" placeholder="Visitor’s e-mail or id" leftSection={<IconSearch size={16} aria-hidden />} value={text} onChange={(event) => setText(event.currentTarget.value)} />;
 }

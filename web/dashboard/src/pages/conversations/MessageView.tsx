@@ -2,6 +2,7 @@
 import { Badge, Group, Stack, Text, Tooltip } from '@mantine/core';
 import type { Message } from '../../api/types';
 import { exactTime, seconds } from '../../components/Facts';
+import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
 
 const TROUBLED: Record<string, string> = { incomplete: 'broke off', failed: 'failed', cancelled: 'was stopped' };
@@ -16,8 +17,14 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
         </Text>
       )}
       {message.content !== '' && (
-        <div className="said text-block" data-role={message.role}>
-          <Text size="sm">{message.content}</Text>
+        <div className="said" data-role={message.role}>
+          {isVisitor ? (
+            <Text size="sm" className="text-block">
+              {message.content}
+            </Text>
+          ) : (
+            <Markdown text={message.content} />
+          )}
         </div>
       )}
       {message.uiSpec?.type === 'product-grid' && (

@@ -61,7 +61,13 @@ function useShortLivedKey(name: string): () => Promise<string> {
     held.current = undefined;
     if (key !== undefined) void remove(org, 'keys', key.id).then(() => client.invalidateQueries({ queryKey: [org, 'keys'] }));
   }, [org, client]);
-  useEffect(() => drop, [drop]);
+  useEffect(() => {
+    window.addEventListener('pagehide', drop);
+    return () => {
+      window.removeEventListener('pagehide', drop);
+      drop();
+    };
+  }, [drop]);
   return useCallback(async () => {
     const left = held.current?.expiresAt ? new Date(held.current.expiresAt).getTime() - Date.now() : 0;
     if (held.current !== undefined && left > KEY_LEFT_MIN_MS) return held.current.value;
