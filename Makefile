@@ -5,7 +5,7 @@ SHELL := /bin/bash
 SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench fuzz clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench screenshots fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -38,6 +38,9 @@ services-down: ## Stop them and remove their data
 
 bench: ## Measure added latency, throughput and memory (over real services too, after: source target/services/env)
 	@tests/run.sh bench
+
+screenshots: ## Pictures of every page of the dashboard, into docs/images
+	SWITCHBOARD_SCREENSHOTS=$(CURDIR)/docs/images cargo test --locked --workspace --test it -- no_page_has_an_accessibility_finding
 
 fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
 	@tests/run.sh fuzz $(FUZZ_SECONDS)

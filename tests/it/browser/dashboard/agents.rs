@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{Person, door};
-use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually,
-};
+use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually};
 
 /// The organization's agents, as the admin API shows them.
 async fn agent(service: &SharedService, organization: &Organization, slug: &str) -> Value {

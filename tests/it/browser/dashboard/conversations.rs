@@ -35,7 +35,8 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
     let rated = format!("/api/public/agents/{}/conversations/s2", organization.shop());
     assert_eq!(client.patch(&rated, &json!({"rating": 2})).await.status, 200);
     let person = Person::owner_at(&service, &organization, "/conversations").await;
-    let names = "await until('the list', () => document.querySelector('tbody, h2')); const want = JSON.stringify(input);
+    let names =
+        "await until('the list', () => document.querySelector('tbody, h2')); const want = JSON.stringify(input);
         return await until('the names ' + want, () => {
             const found = [...document.querySelectorAll('tbody a')].map(link => link.textContent).sort();
             return JSON.stringify(found) === want && found;
@@ -52,7 +53,8 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
 #[tokio::test]
 async fn what_visitors_and_models_write_is_never_executed() {
     let service = SharedService::get().await;
-    let settings = json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
+    let settings =
+        json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
     let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
     organization.script(Script::says(HOSTILE));
     let body = json!({
@@ -62,7 +64,12 @@ async fn what_visitors_and_models_write_is_never_executed() {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     assert_eq!(organization.client().post(&path, &body).await.status, 200);
     let person = Person::owner_at(&service, &organization, "/conversations").await;
-    person.does_with("await press(input); await until('the answer', () => document.querySelectorAll('article').length === 2);", json!(HOSTILE)).await;
+    person
+        .does_with(
+            "await press(input); await until('the answer', () => document.querySelectorAll('article').length === 2);",
+            json!(HOSTILE),
+        )
+        .await;
     let found = "await new Promise(resolve => setTimeout(resolve, 300)); return [window.hit ?? null, document.querySelectorAll('#root img[src=x], #root script').length];";
     assert_eq!(person.does(found).await, json!([null, 0]));
     for path in ["/agents".to_owned(), format!("/agents/{}?tab=appearance", organization.shop())] {

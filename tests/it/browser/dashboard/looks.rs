@@ -40,7 +40,8 @@ async fn shop(service: &SharedService) -> Organization {
         .key("site", &["chat"])
         .apply(service)
         .await;
-    organization.script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
+    organization
+        .script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
     for (session, name) in [("s-1", "Maria Lopez"), ("s-2", "Kim Park")] {
         let body = json!({
             "message": "Do you have tea?", "sessionId": session, "visitorName": name, "visitorEmail": "someone@example.com", "stream": false
@@ -101,9 +102,12 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
-    for (path, opener) in
-        [("/agents", "New agent"), ("/teams", "New team"), ("/settings/keys", "New key"), ("/settings/providers", "New provider")]
-    {
+    for (path, opener) in [
+        ("/agents", "New agent"),
+        ("/teams", "New team"),
+        ("/settings/keys", "New key"),
+        ("/settings/providers", "New provider"),
+    ] {
         person.goes_to(path).await;
         let open = "await press(input); await until('the dialog', () => document.querySelector('[role=dialog]'));
             await until('the focus inside', () => document.activeElement.closest('[role=dialog]'));
