@@ -1,7 +1,7 @@
 // Saving a thing of a form: only what changed, and only onto the version that was read.
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState } from 'react';
+import { useRef, useState } from 'react';
 import { Problem } from './api/client';
 import { change, type Kind, oneQuery } from './api/things';
 import { patchBetween } from './merge';
@@ -19,8 +19,13 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   const client = useQueryClient();
   const [clash, setClash] = useState<Clash<T>>();
   const key = oneQuery(org, kind, id).queryKey;
+  // Two saves at once would be two editors of one version.
+  const isBusy = useRef(false);
   const saving = useMutation({
     mutationFn: (onto: { patch: object; version: string | undefined }) => change(org, kind, id, onto.patch, onto.version) as unknown as Promise<T & Versioned>,
+    onSettled: () => {
+      isBusy.current = false;
+    },
     onSuccess: async (saved) => {
       form.adopt(saved);
       setClash(undefined);
@@ -36,9 +41,14 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
       saving.reset();
     },
   });
+  const send = (onto: { patch: object; version: string | undefined }) => {
+    if (isBusy.current) return;
+    isBusy.current = true;
+    saving.mutate(onto);
+  };
   return {
-    save: () => saving.mutate({ patch: form.patch, version: form.version }),
-    saveWith: (changes: Partial<T>) => saving.mutate({ patch: { ...form.patch, ...changes }, version: form.version }),
+    save: () => send({ patch: form.patch, version: form.version }),
+    saveWith: (changes: Partial<T>) => send({ patch: { ...form.patch, ...changes }, version: form.version }),
     isSaving: saving.isPending,
     error: saving.error,
     forget: saving.reset,
@@ -53,7 +63,7 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
     keepMine: () => {
       if (clash === undefined) return;
       form.rebase(clash.theirs);
-      saving.mutate({ patch: form.patch, version: clash.theirs.version });
+      send({ patch: form.patch, version: clash.theirs.version });
     },
   };
 }

@@ -27,7 +27,7 @@ async fn an_agent_is_made_instructed_activated_and_answers_in_the_playground() {
     person.does("await shows('Create your first agent'); await press('New agent'); await type('Name', 'Tea Shop'); await press('Create');").await;
     person
         .does(
-            "await type('Instructions', 'Sell tea.'); await choose('Provider', 'main'); await press('Save');
+            "await type('Instructions', 'Sell tea.'); await choose('Provider', 'main'); await press('Save'); await shows('Saved.');
              await press('Save and make it live'); await type('Message', 'Coffee?'); await press('Send');
              await shows('Tea it is.'); await until('the facts', () => document.querySelector('[data-testid=turn-facts]'));",
         )

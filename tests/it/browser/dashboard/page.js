@@ -16,7 +16,9 @@ const until = async (what, find) => {
 const all = (selector, name) => [...document.querySelectorAll(selector)].filter(element => visible(element) && nameOf(element) === name);
 const PRESSED = 'button, a, [role=tab], [role=menuitem], [role=option], input[type=checkbox], input[type=radio]';
 const control = name => until('control ' + name, () => all(PRESSED, name).find(element => !element.disabled));
-const press = async name => (await control(name)).click();
+// A click of a hand takes the focus along.
+const hit = element => { element.focus(); element.click(); };
+const press = async name => hit(await control(name));
 const field = name => until('field ' + name, () => all('input, textarea', name)[0]);
 const type = async (name, text) => {
     const element = await field(name);
@@ -26,6 +28,9 @@ const type = async (name, text) => {
     element.dispatchEvent(new Event('input', {bubbles: true}));
     await new Promise(resolve => setTimeout(resolve));
 };
-const choose = async (name, option) => { (await field(name)).click(); await press(option); };
+const choose = async (name, option) => {
+    hit(await until('list ' + name, () => all('input', name).find(element => !element.disabled)));
+    await press(option);
+};
 const shows = text => until('text ' + text, () => document.body.innerText.includes(text));
 const part = id => until('part ' + id, () => document.querySelector(`[data-testid="${id}"]`));

@@ -1,5 +1,5 @@
 // Another password for the person who is signed in.
-import { Button, Group, Modal, PasswordInput, Stack, Text } from '@mantine/core';
+import { Button, Group, PasswordInput, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
@@ -7,6 +7,7 @@ import { Problem } from '../api/client';
 import { changePassword, SESSION_KEY, useSession } from '../api/session';
 import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
 import { Trouble } from './Trouble';
+import { Dialog } from './Dialog';
 
 export function ChangePassword({ onClose }: { onClose: () => void }) {
   const hasPassword = useSession().user.hasPassword !== false;
@@ -29,7 +30,7 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
     changing.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={hasPassword ? 'Change password' : 'Set a password'}>
+    <Dialog onClose={onClose} title={hasPassword ? 'Change password' : 'Set a password'}>
       <form onSubmit={submit}>
         <Stack>
           {changing.isError && !isTold && <Trouble error={changing.error} />}
@@ -46,6 +47,6 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,8 +1,9 @@
 // Asks before something that cannot be taken back.
-import { Button, Group, Modal, Stack, Text } from '@mantine/core';
+import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { RemovalTrouble } from './UsedBy';
+import { Dialog } from './Dialog';
 
 interface ConfirmProps {
   title: string;
@@ -16,7 +17,7 @@ interface ConfirmProps {
 export function Confirm({ title, children, action, onConfirm, onClose }: ConfirmProps) {
   const done = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog onClose={onClose} title={title}>
       <Stack>
         <Text size="sm" component="div">
           {children}
@@ -31,6 +32,6 @@ export function Confirm({ title, children, action, onConfirm, onClose }: Confirm
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

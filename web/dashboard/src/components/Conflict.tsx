@@ -1,5 +1,6 @@
 // Somebody else saved the same thing first: shows what they changed, and lets the person choose.
-import { Badge, Button, Code, Group, Modal, Stack, Table, Text } from '@mantine/core';
+import { Badge, Button, Code, Group, Stack, Table, Text } from '@mantine/core';
+import { Dialog } from './Dialog';
 import { flat } from '../merge';
 
 interface ConflictProps {
@@ -23,7 +24,7 @@ export function Conflict({ theirs, mine, onTakeTheirs, onKeepMine, onClose }: Co
   ofOthers.delete('version');
   const clashes = [...ofOthers.keys()].filter((field) => own.has(field));
   return (
-    <Modal opened onClose={onClose} title="Somebody else saved this first" size="lg">
+    <Dialog onClose={onClose} title="Somebody else saved this first" size="lg">
       <Stack>
         <Text size="sm">
           {clashes.length === 0
@@ -64,6 +65,6 @@ export function Conflict({ theirs, mine, onTakeTheirs, onKeepMine, onClose }: Co
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

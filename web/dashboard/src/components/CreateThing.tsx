@@ -1,7 +1,8 @@
 // The first step for agents and teams: a name. Everything else has a default and is changed on the page that follows.
-import { Button, Group, Modal, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { useState, type FormEvent, type ReactNode } from 'react';
+import { Dialog } from './Dialog';
 import { Problem } from '../api/client';
 import { slugMistake, slugOf } from '../slug';
 import { Trouble } from './Trouble';
@@ -26,7 +27,7 @@ export function CreateThing({ title, placeholder, create, onClose, children }: C
     if (mistake === undefined) creating.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={title}>
+    <Dialog onClose={onClose} title={title}>
       <form onSubmit={submit}>
         <Stack>
           {creating.isError && !isTaken && <Trouble error={creating.error} />}
@@ -54,6 +55,6 @@ export function CreateThing({ title, placeholder, create, onClose, children }: C
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,7 +1,8 @@
 // Unsaved changes follow the form until they are saved or dropped, and are not lost by leaving.
-import { Button, Group, Kbd, Modal, Paper, Stack, Text } from '@mantine/core';
+import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
+import { Dialog } from './Dialog';
 
 const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
 
@@ -33,15 +34,17 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
               <Button variant="default" onClick={onReset} disabled={isSaving}>
                 Discard
               </Button>
-              <Button onClick={onSave} loading={isSaving} disabled={hindrance !== undefined} rightSection={<Kbd size="xs" visibleFrom="md">{SHORTCUT}</Kbd>}>
+              <Tooltip label={SHORTCUT}>
+              <Button aria-keyshortcuts="Control+S Meta+S" onClick={onSave} loading={isSaving} disabled={hindrance !== undefined}>
                 Save
               </Button>
+              </Tooltip>
             </Group>
           </Group>
         </Paper>
       )}
       {leaving.status === 'blocked' && (
-        <Modal opened onClose={leaving.reset} title="Leave without saving?">
+        <Dialog onClose={leaving.reset} title="Leave without saving?">
           <Stack>
             <Text size="sm">Your changes are not saved yet.</Text>
             <Group justify="flex-end">
@@ -53,7 +56,7 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
               </Button>
             </Group>
           </Stack>
-        </Modal>
+        </Dialog>
       )}
     </>
   );

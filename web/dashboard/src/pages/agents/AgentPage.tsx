@@ -107,6 +107,7 @@ function Editor({ read }: { read: Agent }) {
           draft={form.fields}
           saved={form.base}
           isChanged={form.isChanged}
+          isSaving={saving.isSaving}
           mayConfigure={!isReadOnly}
           onActivate={() => saving.saveWith({ status: 'active', public: true })}
           onAllowHere={() => saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })}
@@ -135,6 +136,7 @@ interface BesideProps {
   draft: Agent;
   saved: Agent;
   isChanged: boolean;
+  isSaving: boolean;
   mayConfigure: boolean;
   onActivate: () => void;
   onAllowHere: () => void;

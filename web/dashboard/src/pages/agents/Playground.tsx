@@ -16,12 +16,13 @@ interface PlaygroundProps {
   /** As it is saved, which is what answers. */
   agent: Agent;
   isChanged: boolean;
+  isSaving: boolean;
   mayConfigure: boolean;
   onActivate: () => void;
   onAllowHere: () => void;
 }
 
-export function Playground({ agent, isChanged, mayConfigure, onActivate, onAllowHere }: PlaygroundProps) {
+export function Playground({ agent, isChanged, isSaving, mayConfigure, onActivate, onAllowHere }: PlaygroundProps) {
   const held = useRef<VisitorToken | undefined>(undefined);
   const bearer = useCallback(async () => {
     const left = held.current === undefined ? 0 : new Date(held.current.expiresAt).getTime() - Date.now();
@@ -30,10 +31,10 @@ export function Playground({ agent, isChanged, mayConfigure, onActivate, onAllow
   }, [agent.id]);
   const chat = useChat(`agents/${agent.id}`, bearer);
   if (agent.status !== 'active' || !agent.public) {
-    return <NotYet agent={agent} mayConfigure={mayConfigure} onActivate={onActivate} />;
+    return <NotYet agent={agent} isSaving={isSaving} mayConfigure={mayConfigure} onActivate={onActivate} />;
   }
   const explain = (error: unknown) =>
-    error instanceof Problem && error.code === 'DOMAIN_NOT_ALLOWED' ? <NotAllowedHere mayConfigure={mayConfigure} onAllowHere={onAllowHere} /> : <Trouble error={error} />;
+    error instanceof Problem && error.code === 'DOMAIN_NOT_ALLOWED' ? <NotAllowedHere isSaving={isSaving} mayConfigure={mayConfigure} onAllowHere={onAllowHere} /> : <Trouble error={error} />;
   return (
     <Stack gap="xs">
       {isChanged && (
@@ -57,14 +58,14 @@ export function Playground({ agent, isChanged, mayConfigure, onActivate, onAllow
   );
 }
 
-function NotYet({ agent, mayConfigure, onActivate }: Pick<PlaygroundProps, 'agent' | 'mayConfigure' | 'onActivate'>) {
+function NotYet({ agent, isSaving, mayConfigure, onActivate }: Pick<PlaygroundProps, 'agent' | 'isSaving' | 'mayConfigure' | 'onActivate'>) {
   const why = agent.status === 'active' ? 'It is private: the public API does not reach it.' : `It is ${agent.status === 'draft' ? 'a draft' : 'switched off'}, so it answers nobody.`;
   return (
     <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="This agent cannot be tried yet">
       <Stack align="flex-start" gap="sm">
         <Text size="sm">{why} The playground talks to the live agent.</Text>
         {mayConfigure && (
-          <Button size="xs" onClick={onActivate}>
+          <Button size="xs" loading={isSaving} onClick={onActivate}>
             Save and make it live
           </Button>
         )}
@@ -73,7 +74,7 @@ function NotYet({ agent, mayConfigure, onActivate }: Pick<PlaygroundProps, 'agen
   );
 }
 
-function NotAllowedHere({ mayConfigure, onAllowHere }: Pick<PlaygroundProps, 'mayConfigure' | 'onAllowHere'>) {
+function NotAllowedHere({ isSaving, mayConfigure, onAllowHere }: Pick<PlaygroundProps, 'isSaving' | 'mayConfigure' | 'onAllowHere'>) {
   return (
     <Alert variant="light" color="yellow" icon={<IconInfoCircle />} title="This page is not among the allowed domains">
       <Stack align="flex-start" gap="sm">
@@ -81,7 +82,7 @@ function NotAllowedHere({ mayConfigure, onAllowHere }: Pick<PlaygroundProps, 'ma
           The playground is a page like any other. Allow <b>{window.location.origin}</b> to try the agent here.
         </Text>
         {mayConfigure && (
-          <Button size="xs" variant="default" onClick={onAllowHere}>
+          <Button size="xs" variant="default" loading={isSaving} onClick={onAllowHere}>
             Allow this page
           </Button>
         )}

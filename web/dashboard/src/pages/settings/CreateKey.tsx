@@ -1,5 +1,5 @@
 // Makes a key and shows it, this once.
-import { Button, Checkbox, Collapse, Group, Modal, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import { Button, Checkbox, Collapse, Group, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { Problem } from '../../api/client';
@@ -8,6 +8,7 @@ import { createKey } from '../../api/things';
 import type { KeyFields, Scope } from '../../api/types';
 import { Secret } from '../../components/Secret';
 import { Trouble } from '../../components/Trouble';
+import { Dialog } from '../../components/Dialog';
 
 const SCOPES: { scope: Scope; label: string; about: string }[] = [
   { scope: 'chat', label: 'Chat', about: 'Send messages and read replies' },
@@ -55,7 +56,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
     making.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title="New API key">
+    <Dialog onClose={onClose} title="New API key">
       <form onSubmit={submit}>
         <Stack>
           {making.isError && !isTaken && <Trouble error={making.error} />}
@@ -93,7 +94,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }
 
@@ -105,7 +106,7 @@ function endOf(date: string): string | undefined {
 
 export function ShownOnce({ value, note, onClose }: { value: string; note?: string; onClose: () => void }) {
   return (
-    <Modal opened onClose={onClose} title="Your new key" closeOnClickOutside={false} size="lg">
+    <Dialog onClose={onClose} title="Your new key" closeOnClickOutside={false} size="lg">
       <Stack>
         <Secret value={value} label="API key">
           Copy it now. It is shown this once, and nobody can read it again.
@@ -117,6 +118,6 @@ export function ShownOnce({ value, note, onClose }: { value: string; note?: stri
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

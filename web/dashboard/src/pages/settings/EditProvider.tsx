@@ -1,5 +1,5 @@
 // Makes or changes a provider. Its key is written and never read.
-import { Button, Group, Modal, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
+import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
@@ -9,6 +9,7 @@ import { change, create, remove } from '../../api/things';
 import type { Provider, ProviderFields } from '../../api/types';
 import { RemovalTrouble } from '../../components/UsedBy';
 import { slugMistake } from '../../slug';
+import { Dialog } from '../../components/Dialog';
 
 const NEW: ProviderFields = { slug: '', baseUrl: 'https://api.openai.com/v1', model: 'gpt-4o-mini', embeddingModel: null, continuesPrefix: false };
 
@@ -45,7 +46,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
     saving.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title={provider === undefined ? 'New provider' : `Provider ${provider.slug}`}>
+    <Dialog onClose={onClose} title={provider === undefined ? 'New provider' : `Provider ${provider.slug}`}>
       <form onSubmit={submit}>
         <Stack>
           {error !== null && <RemovalTrouble error={error} />}
@@ -83,6 +84,6 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // Makes an account, and the one-time link with which its owner chooses a password.
-import { Button, Group, Modal, Radio, Stack, TextInput } from '@mantine/core';
+import { Button, Group, Radio, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState, type FormEvent } from 'react';
 import { Problem } from '../../api/client';
@@ -10,6 +10,7 @@ import { exactTime } from '../../components/Facts';
 import { Secret } from '../../components/Secret';
 import { Trouble } from '../../components/Trouble';
 import { ROLES } from './roles';
+import { Dialog } from '../../components/Dialog';
 
 export function Invite({ onClose }: { onClose: () => void }) {
   const org = useSession().organization.id;
@@ -22,7 +23,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
   const mistake = (field: string) => (inviting.error instanceof Problem && inviting.error.param === field ? inviting.error.message : undefined);
   if (inviting.isSuccess) {
     return (
-      <Modal opened onClose={onClose} title="Invitation" size="lg" closeOnClickOutside={false}>
+      <Dialog onClose={onClose} title="Invitation" size="lg" closeOnClickOutside={false}>
         <Stack>
           <Secret value={inviting.data.link.url} label={`Link for ${inviting.data.name}`}>
             Send it yourself, by a way that you trust. It works once, and until {exactTime(inviting.data.link.expiresAt)}. It is shown this once.
@@ -33,7 +34,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
             </Button>
           </Group>
         </Stack>
-      </Modal>
+      </Dialog>
     );
   }
   const submit = (event: FormEvent) => {
@@ -41,7 +42,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
     inviting.mutate();
   };
   return (
-    <Modal opened onClose={onClose} title="Invite somebody">
+    <Dialog onClose={onClose} title="Invite somebody">
       <form onSubmit={submit}>
         <Stack>
           {inviting.isError && <Trouble error={inviting.error} />}
@@ -64,6 +65,6 @@ export function Invite({ onClose }: { onClose: () => void }) {
           </Group>
         </Stack>
       </form>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // People of the organization: what each may do, invitations, and links that set a new password.
-import { ActionIcon, Avatar, Badge, Button, Group, Menu, Modal, Select, Stack, Text } from '@mantine/core';
+import { ActionIcon, Avatar, Badge, Button, Group, Menu, Select, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconDots, IconKey, IconLock, IconLockOpen, IconTrash, IconUserPlus } from '@tabler/icons-react';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -16,6 +16,7 @@ import { Secret } from '../../components/Secret';
 import { tell, Trouble } from '../../components/Trouble';
 import { Invite } from './Invite';
 import { ROLES } from './roles';
+import { Dialog } from '../../components/Dialog';
 
 const column = createColumnHelper<User>();
 
@@ -146,7 +147,7 @@ function Reset({ user, onClose }: { user: User; onClose: () => void }) {
   const org = useSession().organization.id;
   const making = useMutation({ mutationFn: () => linkFor(org, user.id) });
   return (
-    <Modal opened onClose={onClose} title={`A link for ${user.name}`} size="lg">
+    <Dialog onClose={onClose} title={`A link for ${user.name}`} size="lg">
       <Stack>
         {making.isError && <Trouble error={making.error} />}
         {making.data === undefined ? (
@@ -167,6 +168,6 @@ function Reset({ user, onClose }: { user: User; onClose: () => void }) {
           )}
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }

@@ -1,5 +1,5 @@
 // Makes a key's successor; both work until the overlap ends.
-import { Button, Group, Modal, Select, Stack, Text } from '@mantine/core';
+import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { useSession } from '../../api/session';
@@ -7,6 +7,7 @@ import { rotateKey } from '../../api/things';
 import type { ApiKey } from '../../api/types';
 import { Trouble } from '../../components/Trouble';
 import { ShownOnce } from './CreateKey';
+import { Dialog } from '../../components/Dialog';
 
 const OVERLAPS = [
   { value: '0', label: 'Not at all: it ends at once' },
@@ -29,7 +30,7 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
     return <ShownOnce value={rotating.data.value} note={overlap === '0' ? 'The old key does not work any more.' : 'The old key goes on until the overlap ends.'} onClose={onClose} />;
   }
   return (
-    <Modal opened onClose={onClose} title={`Rotate “${apiKey.name}”`}>
+    <Dialog onClose={onClose} title={`Rotate “${apiKey.name}”`}>
       <Stack>
         <Text size="sm">A new key takes over its name, scopes and limits. Give it to your programs while the old one still works.</Text>
         {rotating.isError && <Trouble error={rotating.error} />}
@@ -43,6 +44,6 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
           </Button>
         </Group>
       </Stack>
-    </Modal>
+    </Dialog>
   );
 }
