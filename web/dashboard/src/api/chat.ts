@@ -1,5 +1,6 @@
 // Chats through the public API, as a visitor's page does it: what is tried here is what visitors get.
 import { ask, call, problemOf } from './client';
+import { PUBLIC_ORIGIN } from './public-origin';
 import type { UiSpec } from './types';
 
 export interface StartEvent {
@@ -31,12 +32,9 @@ export interface VisitorToken {
   offline?: { name: string; offlineMessage: string };
 }
 
-/** Where the public API is, if that is not where the dashboard is; the development server leaves the mark as it is. */
-const PUBLIC_API = (document.querySelector<HTMLMetaElement>('meta[name="public-api"]')?.content ?? '').replace(/^@.*@$/, '');
-
 /** A token of one visitor of this page; it chats with this agent and does nothing else. */
 export function visitorToken(agentId: string): Promise<VisitorToken> {
-  return call<VisitorToken>('POST', `${PUBLIC_API}/api/widget/token`, { body: { agentId } });
+  return call<VisitorToken>('POST', `${PUBLIC_ORIGIN}/api/widget/token`, { body: { agentId } });
 }
 
 /** Sends a message to `agents/{id}` or `teams/{id}` and gives the events of its reply. */
@@ -46,7 +44,7 @@ export async function* chat(
   body: { message: string; sessionId: string },
   signal: AbortSignal,
 ): AsyncGenerator<ChatEvent> {
-  const response = await ask(`${PUBLIC_API}/api/public/${target}/chat`, {
+  const response = await ask(`${PUBLIC_ORIGIN}/api/public/${target}/chat`, {
     method: 'POST',
     signal,
     headers: {
@@ -61,7 +59,7 @@ export async function* chat(
 }
 
 export async function cancel(messageId: string, bearer: string): Promise<void> {
-  await ask(`${PUBLIC_API}/api/public/messages/${encodeURIComponent(messageId)}/cancel`, {
+  await ask(`${PUBLIC_ORIGIN}/api/public/messages/${encodeURIComponent(messageId)}/cancel`, {
     method: 'POST',
     headers: { authorization: `Bearer ${bearer}` },
   });

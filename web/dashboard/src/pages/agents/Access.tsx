@@ -3,6 +3,7 @@ import { ActionIcon, Anchor, Button, Code, CopyButton, Group, Stack, Text, TextI
 import { IconCheck, IconCopy, IconTrash, IconWorld } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
 import { useState, type FormEvent } from 'react';
+import { PUBLIC_ORIGIN } from '../../api/public-origin';
 import { Card } from '../../components/Card';
 import { domainMeaning, domainMistake } from './domains';
 import type { SectionProps } from './section';
@@ -86,7 +87,7 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
 }
 
 function Embed({ agentId }: { agentId: string }) {
-  const snippet = `<script async src="${window.location.origin}/v1/widget.js" data-agent-id="${agentId}"></script>`;
+  const snippet = `<script async src="${PUBLIC_ORIGIN}/v1/widget.js" data-agent-id="${agentId}"></script>`;
   return (
     <Card title="Put it on a page" about="Paste this before the end of the body. The page needs no key: visitors get a token of their own.">
       <Code block className="text-block" tabIndex={0}>

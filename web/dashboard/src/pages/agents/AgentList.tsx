@@ -89,7 +89,7 @@ export function AgentList() {
   const wanted = search.trim().toLowerCase();
   const shown = agents.data?.filter((agent) => `${agent.name} ${agent.slug} ${agent.description}`.toLowerCase().includes(wanted));
   return (
-    <Page title="Agents" about="Each agent has its own instructions, look and limits, and answers on your pages and through the API." actions={agents.data?.length !== 0 && newAgent}>
+    <Page title="Agents" about="Each agent has its own instructions, look and limits, and answers on your pages and through the API." actions={(agents.data?.length ?? 0) > 0 && newAgent}>
       {agents.isPending && <Waiting />}
       {agents.isError && <Trouble error={agents.error} retry={() => void agents.refetch()} />}
       {agents.data?.length === 0 && (

@@ -101,7 +101,7 @@ export function Keys() {
     </Button>
   );
   return (
-    <Page title="API keys" about="Programs use them to talk to agents. A page with the widget needs none." actions={keys.data?.length !== 0 && newKey}>
+    <Page title="API keys" about="Programs use them to talk to agents. A page with the widget needs none." actions={(keys.data?.length ?? 0) > 0 && newKey}>
       {keys.isPending && <Waiting />}
       {keys.isError && <Trouble error={keys.error} retry={() => void keys.refetch()} />}
       {keys.data?.length === 0 && (

@@ -64,7 +64,7 @@ export function Providers() {
     </Button>
   );
   return (
-    <Page title="Providers" about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation." actions={providers.data?.length !== 0 && newProvider}>
+    <Page title="Providers" about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation." actions={(providers.data?.length ?? 0) > 0 && newProvider}>
       {providers.isPending && <Waiting />}
       {providers.isError && <Trouble error={providers.error} retry={() => void providers.refetch()} />}
       {providers.data?.length === 0 && (

@@ -67,7 +67,7 @@ export function TeamList() {
     </Button>
   );
   return (
-    <Page title="Teams" about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does." actions={teams.data?.length !== 0 && newTeam}>
+    <Page title="Teams" about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does." actions={(teams.data?.length ?? 0) > 0 && newTeam}>
       {teams.isPending && <Waiting />}
       {teams.isError && <Trouble error={teams.error} retry={() => void teams.refetch()} />}
       {teams.data?.length === 0 && (
