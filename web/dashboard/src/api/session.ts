@@ -54,7 +54,8 @@ export function useEndSession(): () => Promise<void> {
   const client = useQueryClient();
   return async () => {
     await signOut();
-    client.clear();
     client.setQueryData(SESSION_KEY, null);
+    // What one person has read is nothing for the next.
+    client.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] });
   };
 }

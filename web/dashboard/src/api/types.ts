@@ -193,6 +193,6 @@ export interface AuditEntry {
   kind: string;
   subject: string;
   fields: FieldChange[];
-  address?: string;
+  address?: string | null;
   requestId?: string;
 }

@@ -79,7 +79,7 @@ function Entry({ entry, withThing }: { entry: AuditEntry; withThing: boolean }) 
           {values(change.before, change.after)}
         </Text>
       ))}
-      {entry.address !== undefined && (
+      {entry.address && (
         <Text size="xs" c="dimmed">
           from {entry.address}, {exactTime(entry.at)}
         </Text>

@@ -1,10 +1,10 @@
 // The frame around every page of a signed-in person: navigation, account menu, and the door for strangers.
-import { AppShell, Avatar, Box, Burger, Center, Group, Loader, Menu, ScrollArea, SegmentedControl, Stack, Text, UnstyledButton, useMantineColorScheme } from '@mantine/core';
+import { AppShell, Avatar, Box, Burger, Center, Group, Loader, type MantineColorScheme, Menu, ScrollArea, Stack, Text, UnstyledButton, useMantineColorScheme } from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
 import { IconChevronDown, IconHistory, IconKey, IconLock, IconLogout, IconMessages, IconPlugConnected, IconRobot, IconSitemap, IconUsers, type Icon } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
-import { Link, Navigate, Outlet, useLocation } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect } from 'react';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import { RIGHTS, type Right } from '../rights';
 import logo from '../favicon.svg';
@@ -32,10 +32,25 @@ const SETTINGS: Place[] = [
   { to: '/settings/audit', label: 'Audit log', icon: IconHistory, right: RIGHTS.readAudit },
 ];
 
+const SCHEMES = [
+  { scheme: 'light', label: 'Light' },
+  { scheme: 'dark', label: 'Dark' },
+  { scheme: 'auto', label: 'As the system' },
+] as const;
+
 /** Lets in who is signed in, and sends everybody else to the sign-in page and back. */
 export function Shell() {
   const session = useQuery(sessionQuery);
   const { pathname, searchStr } = useLocation();
+  const from = useRef(pathname + searchStr);
+  // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
+  if (session.data) from.current = pathname + searchStr;
+  const isStranger = session.data === null;
+  const navigate = useNavigate();
+  // Once, and not with each render: the sign-in page may take a while to be loaded.
+  useEffect(() => {
+    if (isStranger) void navigate({ to: '/sign-in', search: { to: from.current }, replace: true });
+  }, [isStranger, navigate]);
   if (session.isPending) {
     return (
       <Center mih="100vh">
@@ -50,8 +65,7 @@ export function Shell() {
       </Box>
     );
   }
-  if (session.data === null) return <Navigate to="/sign-in" search={{ to: pathname + searchStr }} replace />;
-  return <Frame />;
+  return isStranger ? null : <Frame />;
 }
 
 function Frame() {
@@ -145,20 +159,13 @@ function AccountMenu() {
         <Menu.Label>
           {user.email} · {user.role}
         </Menu.Label>
-        <Box px="xs" pb="xs">
-          <SegmentedControl
-            fullWidth
-            size="xs"
-            aria-label="Colour scheme"
-            value={colorScheme}
-            onChange={(scheme) => setColorScheme(scheme as 'light' | 'dark' | 'auto')}
-            data={[
-              { value: 'light', label: 'Light' },
-              { value: 'dark', label: 'Dark' },
-              { value: 'auto', label: 'System' },
-            ]}
-          />
-        </Box>
+        <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
+          {SCHEMES.map(({ scheme, label }) => (
+            <Menu.RadioItem key={scheme} value={scheme}>
+              {label}
+            </Menu.RadioItem>
+          ))}
+        </Menu.RadioGroup>
         <Menu.Divider />
         <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
           {user.hasPassword === false ? 'Set a password' : 'Change password'}

@@ -1,8 +1,8 @@
 // The way in for people with an account.
 import { Alert, Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Navigate } from '@tanstack/react-router';
-import { useState, type FormEvent } from 'react';
+import { getRouteApi, useNavigate } from '@tanstack/react-router';
+import { useEffect, useState, type FormEvent } from 'react';
 import { Problem } from '../api/client';
 import { SESSION_KEY, sessionQuery, signIn } from '../api/session';
 import { Trouble } from '../components/Trouble';
@@ -21,7 +21,11 @@ export function SignIn() {
     meta: { isSignIn: true },
     onSuccess: (session) => client.setQueryData(SESSION_KEY, session),
   });
-  if (session.data) return <Navigate to={to ?? '/agents'} replace />;
+  const isIn = session.data !== null && session.data !== undefined;
+  const navigate = useNavigate();
+  useEffect(() => {
+    if (isIn) void navigate({ to: to ?? '/agents', replace: true });
+  }, [isIn, navigate, to]);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     entering.mutate();
