@@ -6,6 +6,7 @@ mod door;
 mod keys;
 mod looks;
 mod serving;
+mod sessions;
 mod teams;
 
 use serde_json::Value;
