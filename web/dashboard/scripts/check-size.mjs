@@ -31,7 +31,9 @@ const sum = (files) => ['index.html', ...files].reduce((total, file) => total + 
 const largest = firstView().sort((left, right) => sum(right) - sum(left))[0];
 for (const file of largest) console.log(`${String(size(file)).padStart(8)}  ${file}`);
 const total = sum(largest);
-console.log(`${String(total).padStart(8)}  bytes compressed, the heaviest first view (at most ${FIRST_VIEW_BYTES_MAX})`);
+console.log(
+  `${String(total).padStart(8)}  bytes compressed, the heaviest first view (at most ${FIRST_VIEW_BYTES_MAX})`,
+);
 // It was made for this look only, and is nothing to serve.
 rmSync(join(built, '.vite'), { recursive: true });
 if (total > FIRST_VIEW_BYTES_MAX) process.exit(1);

@@ -39,7 +39,7 @@ export function withPatch<T>(before: T, patch: Fields): T {
 export function flat(patch: Fields, prefix = ''): Map<string, Json> {
   const fields = new Map<string, Json>();
   for (const [name, value] of Object.entries(patch)) {
-    if (isFields(value)) flat(value, `${prefix}${name}.`).forEach((inner, path) => fields.set(path, inner));
+    if (isFields(value)) for (const [path, inner] of flat(value, `${prefix}${name}.`)) fields.set(path, inner);
     else fields.set(prefix + name, value);
   }
   return fields;

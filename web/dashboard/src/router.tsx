@@ -1,7 +1,7 @@
 // Which page lies at which address. Pages are loaded when they are gone to.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
-import { NotFound, PageFailure } from './components/Trouble';
 import { Shell } from './components/Shell';
+import { NotFound, PageFailure } from './components/Trouble';
 
 const root = createRootRoute({ notFoundComponent: NotFound });
 

@@ -22,7 +22,8 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   // Two saves at once would be two editors of one version.
   const isBusy = useRef(false);
   const saving = useMutation({
-    mutationFn: (onto: { patch: object; version: string | undefined }) => change(org, kind, id, onto.patch, onto.version) as unknown as Promise<T & Versioned>,
+    mutationFn: (onto: { patch: object; version: string | undefined }) =>
+      change(org, kind, id, onto.patch, onto.version) as unknown as Promise<T & Versioned>,
     onSettled: () => {
       isBusy.current = false;
     },
@@ -36,7 +37,8 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
     onError: async (error) => {
       const isStale = error instanceof Problem && error.code === 'CONFLICT' && error.details['version'] !== undefined;
       if (!isStale) return;
-      const theirs = (await client.fetchQuery({ ...oneQuery(org, kind, id), staleTime: 0 })) as unknown as T & Versioned;
+      const theirs = (await client.fetchQuery({ ...oneQuery(org, kind, id), staleTime: 0 })) as unknown as T &
+        Versioned;
       setClash({ theirs, patch: patchBetween(form.base, theirs) });
       saving.reset();
     },
@@ -53,7 +55,8 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
     error: saving.error,
     forget: saving.reset,
     /** What the service said of a field. */
-    mistake: (path: string) => (saving.error instanceof Problem && saving.error.param === path ? saving.error.message : undefined),
+    mistake: (path: string) =>
+      saving.error instanceof Problem && saving.error.param === path ? saving.error.message : undefined,
     clash,
     closeClash: () => setClash(undefined),
     takeTheirs: () => {

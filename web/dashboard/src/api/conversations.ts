@@ -1,5 +1,5 @@
 // What visitors and agents said.
-import { infiniteQueryOptions, queryOptions, type QueryClient } from '@tanstack/react-query';
+import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
 import { call } from './client';
 import type { Conversation, ConversationSummary, CursorPage, Message, Page } from './types';
 
@@ -52,7 +52,6 @@ export function conversationQuery(client: QueryClient, org: string, id: string) 
         if (!page.messages.hasMore) return { ...page, messages };
       }
     },
-    refetchInterval: (query) =>
-      query.state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS,
+    refetchInterval: (query) => (query.state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS),
   });
 }

@@ -33,7 +33,11 @@ export function invite(org: string, person: { email: string; name: string; role:
   return call<User & WithLink>('POST', users(org), { body: person });
 }
 
-export function changeUser(org: string, id: string, changes: Partial<Pick<User, 'name' | 'role' | 'state'>>): Promise<User> {
+export function changeUser(
+  org: string,
+  id: string,
+  changes: Partial<Pick<User, 'name' | 'role' | 'state'>>,
+): Promise<User> {
   return call<User>('PATCH', users(org, id), { body: changes });
 }
 

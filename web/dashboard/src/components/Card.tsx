@@ -2,7 +2,17 @@
 import { Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 
-export function Card({ title, about, actions, children }: { title: string; about?: ReactNode; actions?: ReactNode; children: ReactNode }) {
+export function Card({
+  title,
+  about,
+  actions,
+  children,
+}: {
+  title: string;
+  about?: ReactNode;
+  actions?: ReactNode;
+  children: ReactNode;
+}) {
   return (
     <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section">
       <Group justify="space-between" align="flex-start" mb="md" wrap="nowrap">

@@ -1,7 +1,7 @@
 // The chat of a playground: questions, replies as they are made, and the facts of each.
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
-import { useEffect, useRef, useState, type KeyboardEvent, type ReactNode } from 'react';
+import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
 import { seconds } from './Facts';
 import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
@@ -20,9 +20,17 @@ interface ChatPanelProps {
   isMarkdown?: boolean;
 }
 
-export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [], isMarkdown = true }: ChatPanelProps) {
+export function ChatPanel({
+  chat,
+  placeholder,
+  opening,
+  explain,
+  suggestions = [],
+  isMarkdown = true,
+}: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the turns may make the log longer
   useEffect(() => {
     // The end of the conversation stays in view while it grows.
     if (log.current !== null) log.current.scrollTop = log.current.scrollHeight;
@@ -55,7 +63,17 @@ export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [
         ))}
       </div>
       <Group gap="xs" align="flex-end" wrap="nowrap">
-        <Textarea className="grow" aria-label="Message" placeholder={placeholder} autosize minRows={1} maxRows={5} value={text} onChange={(event) => setText(event.currentTarget.value)} onKeyDown={onKeyDown} />
+        <Textarea
+          className="grow"
+          aria-label="Message"
+          placeholder={placeholder}
+          autosize
+          minRows={1}
+          maxRows={5}
+          value={text}
+          onChange={(event) => setText(event.currentTarget.value)}
+          onKeyDown={onKeyDown}
+        />
         {chat.isRunning ? (
           <ActionIcon size={36} variant="default" aria-label="Stop the reply" onClick={chat.stop}>
             <IconPlayerStop size={18} aria-hidden />
@@ -66,7 +84,14 @@ export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [
           </ActionIcon>
         )}
         <Tooltip label="Start over">
-          <ActionIcon size={36} variant="subtle" color="gray" aria-label="Start over" onClick={chat.restart} disabled={chat.turns.length === 0}>
+          <ActionIcon
+            size={36}
+            variant="subtle"
+            color="gray"
+            aria-label="Start over"
+            onClick={chat.restart}
+            disabled={chat.turns.length === 0}
+          >
             <IconRefresh size={18} aria-hidden />
           </ActionIcon>
         </Tooltip>
@@ -75,7 +100,15 @@ export function ChatPanel({ chat, placeholder, opening, explain, suggestions = [
   );
 }
 
-function TurnView({ turn, explain, isMarkdown }: { turn: Turn; explain: ChatPanelProps['explain']; isMarkdown: boolean }) {
+function TurnView({
+  turn,
+  explain,
+  isMarkdown,
+}: {
+  turn: Turn;
+  explain: ChatPanelProps['explain'];
+  isMarkdown: boolean;
+}) {
   return (
     <>
       <div className="said text-block" data-role="user">
@@ -89,16 +122,28 @@ function TurnView({ turn, explain, isMarkdown }: { turn: Turn; explain: ChatPane
       {turn.tools.length > 0 && (
         <Group gap={6}>
           {turn.tools.map((tool) => (
-            <Badge key={tool.name} color={tool.status === 'failed' ? 'red' : 'gray'} leftSection={<IconTool size={12} aria-hidden />}>
+            <Badge
+              key={tool.name}
+              color={tool.status === 'failed' ? 'red' : 'gray'}
+              leftSection={<IconTool size={12} aria-hidden />}
+            >
               {tool.name} {tool.status}
             </Badge>
           ))}
         </Group>
       )}
-      {turn.text === '' && (turn.state === 'waiting' || turn.state === 'running') && <Loader type="dots" size="sm" aria-label="The agent is answering" />}
+      {turn.text === '' && (turn.state === 'waiting' || turn.state === 'running') && (
+        <Loader type="dots" size="sm" aria-label="The agent is answering" />
+      )}
       {turn.text !== '' && (
         <div className="said" data-role="assistant" aria-busy={turn.state === 'running'}>
-          {isMarkdown ? <Markdown text={turn.text} /> : <Text size="sm" className="text-block">{turn.text}</Text>}
+          {isMarkdown ? (
+            <Markdown text={turn.text} />
+          ) : (
+            <Text size="sm" className="text-block">
+              {turn.text}
+            </Text>
+          )}
           {turn.state === 'running' && <span className="caret" aria-hidden />}
         </div>
       )}

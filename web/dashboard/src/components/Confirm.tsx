@@ -2,8 +2,8 @@
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
-import { RemovalTrouble } from './UsedBy';
 import { Dialog } from './Dialog';
+import { RemovalTrouble } from './UsedBy';
 
 interface ConfirmProps {
   title: string;

@@ -1,7 +1,7 @@
 // Somebody else saved the same thing first: shows what they changed, and lets the person choose.
 import { Badge, Button, Code, Group, Stack, Table, Text } from '@mantine/core';
-import { Dialog } from './Dialog';
 import { flat } from '../merge';
+import { Dialog } from './Dialog';
 
 interface ConflictProps {
   /** What others changed since it was read, and what is about to be saved. */

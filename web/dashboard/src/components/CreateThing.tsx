@@ -1,10 +1,10 @@
 // The first step for agents and teams: a name. Everything else has a default and is changed on the page that follows.
 import { Button, Group, Stack, TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { useState, type FormEvent, type ReactNode } from 'react';
-import { Dialog } from './Dialog';
+import { type FormEvent, type ReactNode, useState } from 'react';
 import { Problem } from '../api/client';
 import { slugMistake, slugOf } from '../slug';
+import { Dialog } from './Dialog';
 import { Trouble } from './Trouble';
 
 interface CreateThingProps {
@@ -31,7 +31,16 @@ export function CreateThing({ title, placeholder, create, onClose, children }: C
       <form onSubmit={submit}>
         <Stack>
           {creating.isError && !isTaken && <Trouble error={creating.error} />}
-          <TextInput label="Name" placeholder={placeholder} required withAsterisk={false} maxLength={200} data-autofocus value={name} onChange={(event) => setName(event.currentTarget.value)} />
+          <TextInput
+            label="Name"
+            placeholder={placeholder}
+            required
+            withAsterisk={false}
+            maxLength={200}
+            data-autofocus
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
           <TextInput
             label="Slug"
             description="Names it in documents and commands. It cannot be changed later."

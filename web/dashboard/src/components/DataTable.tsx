@@ -1,7 +1,15 @@
 // One table for all lists: sorted by its heads, and a row leads to its page.
 import { Paper, Table, UnstyledButton } from '@mantine/core';
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
-import { type ColumnDef, flexRender, getCoreRowModel, getSortedRowModel, type Header, type SortingState, useReactTable } from '@tanstack/react-table';
+import {
+  type ColumnDef,
+  flexRender,
+  getCoreRowModel,
+  getSortedRowModel,
+  type Header,
+  type SortingState,
+  useReactTable,
+} from '@tanstack/react-table';
 import { useState } from 'react';
 
 interface DataTableProps<T> {
@@ -46,7 +54,9 @@ export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableP
           {table.getRowModel().rows.map((row) => (
             <Table.Tr key={row.id} data-opens={onOpen !== undefined} onClick={(event) => open(event, row.original)}>
               {row.getVisibleCells().map((cell) => (
-                <Table.Td key={cell.id} data-label={labelOf(cell.column.columnDef.header)}>{flexRender(cell.column.columnDef.cell, cell.getContext())}</Table.Td>
+                <Table.Td key={cell.id} data-label={labelOf(cell.column.columnDef.header)}>
+                  {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                </Table.Td>
               ))}
             </Table.Tr>
           ))}

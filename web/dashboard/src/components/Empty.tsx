@@ -3,7 +3,17 @@ import { Paper, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import type { Icon } from '@tabler/icons-react';
 import type { ReactNode } from 'react';
 
-export function Empty({ icon: Icon, title, children, action }: { icon: Icon; title: string; children: ReactNode; action?: ReactNode }) {
+export function Empty({
+  icon: Icon,
+  title,
+  children,
+  action,
+}: {
+  icon: Icon;
+  title: string;
+  children: ReactNode;
+  action?: ReactNode;
+}) {
   return (
     <Paper className="panel" p="xl" py={56}>
       <Stack align="center" gap="xs" ta="center">

@@ -56,7 +56,12 @@ export function exactTime(at: string): string {
 }
 
 export function Stars({ rating }: { rating: unknown }) {
-  if (typeof rating !== 'number') return <Text size="sm" c="dimmed" component="span" aria-label="not rated">–</Text>;
+  if (typeof rating !== 'number')
+    return (
+      <Text size="sm" c="dimmed" component="span" aria-label="not rated">
+        –
+      </Text>
+    );
   return (
     <span role="img" aria-label={`rated ${rating} of 5`}>
       <Rating value={rating} fractions={2} readOnly size="sm" aria-hidden inert />

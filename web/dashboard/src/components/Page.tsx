@@ -1,6 +1,6 @@
 // What every page has: a title, a line on what it is for, and its actions.
 import { Box, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
-import { useEffect, type ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 
 interface PageProps {
   title: string;

@@ -15,14 +15,22 @@ export function Picture({ product }: { product: Product }) {
       </Center>
     );
   }
-  return <img className="product-picture" src={product.image} alt="" loading="lazy" referrerPolicy="no-referrer" onError={() => setBroken(product.image)} />;
+  return (
+    <img
+      className="product-picture"
+      src={product.image}
+      alt=""
+      loading="lazy"
+      referrerPolicy="no-referrer"
+      onError={() => setBroken(product.image)}
+    />
+  );
 }
 
 export function ProductStrip({ products }: { products: Product[] }) {
   return (
     <div className="product-strip">
       {products.map((product, index) => (
-        // biome-ignore lint/suspicious/noArrayIndexKey: a product has no identity but its place
         <Card key={index} padding="xs" radius="md" withBorder className="panel">
           <Picture product={product} />
           <Text size="sm" fw={600} mt={6} lineClamp={2}>

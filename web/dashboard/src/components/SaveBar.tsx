@@ -27,7 +27,12 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
       {isChanged && (
         <Paper className="save-bar" px="md" py="xs">
           <Group justify="space-between" gap="xs">
-            <Text size="sm" fw={550} role="status" c={hindrance === undefined ? undefined : 'var(--mantine-color-error)'}>
+            <Text
+              size="sm"
+              fw={550}
+              role="status"
+              c={hindrance === undefined ? undefined : 'var(--mantine-color-error)'}
+            >
               {hindrance ?? 'Unsaved changes'}
             </Text>
             <Group gap="xs">
@@ -35,9 +40,14 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
                 Discard
               </Button>
               <Tooltip label={SHORTCUT}>
-              <Button aria-keyshortcuts="Control+S Meta+S" onClick={onSave} loading={isSaving} disabled={hindrance !== undefined}>
-                Save
-              </Button>
+                <Button
+                  aria-keyshortcuts="Control+S Meta+S"
+                  onClick={onSave}
+                  loading={isSaving}
+                  disabled={hindrance !== undefined}
+                >
+                  Save
+                </Button>
               </Tooltip>
             </Group>
           </Group>

@@ -18,7 +18,11 @@ export function Secret({ value, label, children }: { value: string; label: strin
       <Group>
         <CopyButton value={value}>
           {({ copied, copy }) => (
-            <Button onClick={copy} leftSection={copied ? <IconCheck size={16} /> : <IconCopy size={16} />} data-autofocus>
+            <Button
+              onClick={copy}
+              leftSection={copied ? <IconCheck size={16} /> : <IconCopy size={16} />}
+              data-autofocus
+            >
               <span aria-live="polite">{copied ? 'Copied' : 'Copy'}</span>
             </Button>
           )}

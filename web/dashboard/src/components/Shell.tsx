@@ -1,14 +1,41 @@
 // The frame around every page of a signed-in person: navigation, account menu, and the door for strangers.
-import { AppShell, Avatar, Box, Burger, Center, Group, Loader, type MantineColorScheme, Menu, ScrollArea, Stack, Text, UnstyledButton, useMantineColorScheme } from '@mantine/core';
+import {
+  AppShell,
+  Avatar,
+  Box,
+  Burger,
+  Center,
+  Group,
+  Loader,
+  type MantineColorScheme,
+  Menu,
+  ScrollArea,
+  Stack,
+  Text,
+  UnstyledButton,
+  useMantineColorScheme,
+} from '@mantine/core';
 import { useDisclosure } from '@mantine/hooks';
-import { IconChevronDown, IconHistory, IconKey, IconLock, IconLogout, IconMessages, IconPlugConnected, IconRobot, IconSitemap, IconUsers, type Icon } from '@tabler/icons-react';
+import {
+  type Icon,
+  IconChevronDown,
+  IconHistory,
+  IconKey,
+  IconLock,
+  IconLogout,
+  IconMessages,
+  IconPlugConnected,
+  IconRobot,
+  IconSitemap,
+  IconUsers,
+} from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
-import { RIGHTS, type Right } from '../rights';
 import logo from '../favicon.svg';
-import { tell, Trouble } from './Trouble';
+import { RIGHTS, type Right } from '../rights';
+import { Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 
@@ -71,6 +98,7 @@ export function Shell() {
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation of a narrow screen closes with each way
   useEffect(close, [pathname, close]);
   return (
     <AppShell
@@ -83,7 +111,12 @@ function Frame() {
       </a>
       <AppShell.Header hiddenFrom="sm" className="panel">
         <Group h="100%" px="md" gap="sm">
-          <Burger opened={opened} onClick={toggle} size="sm" aria-label={opened ? 'Close navigation' : 'Open navigation'} />
+          <Burger
+            opened={opened}
+            onClick={toggle}
+            size="sm"
+            aria-label={opened ? 'Close navigation' : 'Open navigation'}
+          />
           <Brand />
         </Group>
       </AppShell.Header>
@@ -140,46 +173,46 @@ function AccountMenu() {
   const [isChangingPassword, changingPassword] = useDisclosure(false);
   return (
     <>
-    <Menu position="top-start" width={236} shadow="md">
-      <Menu.Target>
-        <UnstyledButton className="nav-link" mih={52}>
-          <Avatar name={user.name} size={32} radius="xl" color="indigo" aria-hidden />
-          <Box flex={1} miw={0}>
-            <Text size="sm" fw={600} c="var(--mantine-color-text)" truncate>
-              {user.name}
-            </Text>
-            <Text size="xs" truncate>
-              {organization.name}
-            </Text>
-          </Box>
-          <IconChevronDown size={14} aria-hidden />
-        </UnstyledButton>
-      </Menu.Target>
-      <Menu.Dropdown>
-        <Menu.Label>
-          {user.email} · {user.role}
-        </Menu.Label>
-        <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
-          {SCHEMES.map(({ scheme, label }) => (
-            <Menu.RadioItem key={scheme} value={scheme}>
-              {label}
-            </Menu.RadioItem>
-          ))}
-        </Menu.RadioGroup>
-        <Menu.Divider />
-        <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
-          {user.hasPassword === false ? 'Set a password' : 'Change password'}
-        </Menu.Item>
-        <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(tell)}>
-          Sign out
-        </Menu.Item>
-      </Menu.Dropdown>
-    </Menu>
-    {isChangingPassword && (
-      <Suspense>
-        <ChangePassword onClose={changingPassword.close} />
-      </Suspense>
-    )}
+      <Menu position="top-start" width={236} shadow="md">
+        <Menu.Target>
+          <UnstyledButton className="nav-link" mih={52}>
+            <Avatar name={user.name} size={32} radius="xl" color="indigo" aria-hidden />
+            <Box flex={1} miw={0}>
+              <Text size="sm" fw={600} c="var(--mantine-color-text)" truncate>
+                {user.name}
+              </Text>
+              <Text size="xs" truncate>
+                {organization.name}
+              </Text>
+            </Box>
+            <IconChevronDown size={14} aria-hidden />
+          </UnstyledButton>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>
+            {user.email} · {user.role}
+          </Menu.Label>
+          <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
+            {SCHEMES.map(({ scheme, label }) => (
+              <Menu.RadioItem key={scheme} value={scheme}>
+                {label}
+              </Menu.RadioItem>
+            ))}
+          </Menu.RadioGroup>
+          <Menu.Divider />
+          <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
+            {user.hasPassword === false ? 'Set a password' : 'Change password'}
+          </Menu.Item>
+          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(tell)}>
+            Sign out
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {isChangingPassword && (
+        <Suspense>
+          <ChangePassword onClose={changingPassword.close} />
+        </Suspense>
+      )}
     </>
   );
 }

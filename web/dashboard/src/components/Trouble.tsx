@@ -2,16 +2,22 @@
 import { Alert, Button, Center, Code, Group, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconAlertTriangle, IconCompass } from '@tabler/icons-react';
-import { Link, type ErrorComponentProps } from '@tanstack/react-router';
+import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Problem, Unreachable } from '../api/client';
 
 /** What happened, and what to do about it. */
 export function explain(error: unknown): { title: string; advice: string; requestId?: string } {
   if (error instanceof Unreachable) {
-    return { title: 'The service cannot be reached', advice: 'Check your connection, then try again. Nothing was lost.' };
+    return {
+      title: 'The service cannot be reached',
+      advice: 'Check your connection, then try again. Nothing was lost.',
+    };
   }
   if (!(error instanceof Problem)) {
-    return { title: 'Something unexpected happened', advice: 'Reload the page. If it happens again, tell your administrator.' };
+    return {
+      title: 'Something unexpected happened',
+      advice: 'Reload the page. If it happens again, tell your administrator.',
+    };
   }
   const known = { ...(error.requestId !== undefined && { requestId: error.requestId }) };
   const detail = sentence(error.message);
@@ -20,10 +26,18 @@ export function explain(error: unknown): { title: string; advice: string; reques
     return { title: 'Too many requests', advice: `Try again ${wait}.`, ...known };
   }
   if (error.status === 403) {
-    return { title: 'You may not do this', advice: `${detail} Ask an owner of your organization for the right.`, ...known };
+    return {
+      title: 'You may not do this',
+      advice: `${detail} Ask an owner of your organization for the right.`,
+      ...known,
+    };
   }
   if (error.status === 404) {
-    return { title: 'This is not there', advice: 'It may have been deleted, or it is not part of your organization.', ...known };
+    return {
+      title: 'This is not there',
+      advice: 'It may have been deleted, or it is not part of your organization.',
+      ...known,
+    };
   }
   if (error.status >= 500) {
     return { title: 'The service has a problem', advice: `${detail} Try again in a moment.`, ...known };

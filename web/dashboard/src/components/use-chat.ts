@@ -1,6 +1,6 @@
 // A chat as a visitor has it, with what a visitor does not see: times, tokens, tools, and why an agent was chosen.
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { cancel, chat, type ChatEvent } from '../api/chat';
+import { type ChatEvent, cancel, chat } from '../api/chat';
 import type { UiSpec } from '../api/types';
 
 export interface Turn {
@@ -60,7 +60,11 @@ export function useChat(target: string, bearer: () => Promise<string>): Chat {
           if (event.type === 'start' && running.current?.abort === abort) running.current.messageId = event.messageId;
           change((turn) => after(turn, event, performance.now() - began));
         }
-        change((turn) => (turn.state === 'done' || turn.state === 'failed' ? {} : { state: 'failed', error: new Error('the reply broke off') }));
+        change((turn) =>
+          turn.state === 'done' || turn.state === 'failed'
+            ? {}
+            : { state: 'failed', error: new Error('the reply broke off') },
+        );
       } catch (error) {
         if (!abort.signal.aborted) change(() => ({ state: 'failed', error }));
       } finally {
@@ -98,7 +102,13 @@ function after(turn: Turn, event: ChatEvent, elapsedMs: number): Partial<Turn> {
       return { tools: [...others, { name: event.name, status: event.status }] };
     }
     case 'done':
-      return { state: 'done', status: event.status, finishReason: event.finishReason, usage: event.usage, totalMs: elapsedMs };
+      return {
+        state: 'done',
+        status: event.status,
+        finishReason: event.finishReason,
+        usage: event.usage,
+        totalMs: elapsedMs,
+      };
     case 'error':
       return { state: 'failed', error: new Error(event.detail), totalMs: elapsedMs };
   }

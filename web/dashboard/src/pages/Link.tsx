@@ -3,11 +3,11 @@
 import { Alert, Button, Center, Loader, PasswordInput, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
-import { useEffect, useRef, useState, type FormEvent } from 'react';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
 import { Problem } from '../api/client';
 import { redeem, SESSION_KEY } from '../api/session';
-import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
 import { Trouble } from '../components/Trouble';
+import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
 import { Welcome } from './Welcome';
 
 const secret = { current: '' };
@@ -49,14 +49,27 @@ export function Link() {
     // A link that signs in needs nothing more; every other one answers with who it is for.
     mutate(undefined);
   }, [held, mutate]);
-  if (held === '') return <Dead title="This link is not whole" about="Open it exactly as it was sent to you, or ask for a new one." />;
-  if (person !== undefined) return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
+  if (held === '')
+    return <Dead title="This link is not whole" about="Open it exactly as it was sent to you, or ask for a new one." />;
+  if (person !== undefined)
+    return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
   if (redeeming.error instanceof Problem && redeeming.error.status === 401) {
-    return <Dead title="This link does not work any more" about="It was used, replaced, or is too old. Ask whoever sent it for a new one." />;
+    return (
+      <Dead
+        title="This link does not work any more"
+        about="It was used, replaced, or is too old. Ask whoever sent it for a new one."
+      />
+    );
   }
   return (
     <Welcome title="One moment" about="Your link is being checked.">
-      {redeeming.isError ? <Trouble error={redeeming.error} retry={() => mutate(undefined)} /> : <Center><Loader aria-label="Checking the link" /></Center>}
+      {redeeming.isError ? (
+        <Trouble error={redeeming.error} retry={() => mutate(undefined)} />
+      ) : (
+        <Center>
+          <Loader aria-label="Checking the link" />
+        </Center>
+      )}
     </Welcome>
   );
 }
@@ -81,12 +94,16 @@ interface ChoosePasswordProps {
 function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordProps) {
   const [password, setPassword] = useState('');
   const isSpent = error instanceof Problem && error.status === 401;
-  const refused = error instanceof Problem && error.param === 'password' && wanted(error) === undefined ? error.message : undefined;
+  const refused =
+    error instanceof Problem && error.param === 'password' && wanted(error) === undefined ? error.message : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onChoose(password);
   };
-  const about = person.purpose === 'reset' ? 'Choose a new password. You are signed out everywhere else.' : 'Choose a password, and you are in.';
+  const about =
+    person.purpose === 'reset'
+      ? 'Choose a new password. You are signed out everywhere else.'
+      : 'Choose a password, and you are in.';
   return (
     <Welcome title={`Welcome, ${person.name}`} about={about}>
       <form onSubmit={submit}>
@@ -96,10 +113,26 @@ function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordPr
               Ask whoever sent it for a new one.
             </Alert>
           )}
-          {!isSpent && refused === undefined && wanted(error) === undefined && error !== null && <Trouble error={error} />}
+          {!isSpent && refused === undefined && wanted(error) === undefined && error !== null && (
+            <Trouble error={error} />
+          )}
           <input type="hidden" autoComplete="username" value={person.email} readOnly />
-          <PasswordInput label="New password" description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable beats short and clever.`} autoComplete="new-password" data-autofocus autoFocus value={password} error={refused ?? passwordMistake(password)} onChange={(event) => setPassword(event.currentTarget.value)} />
-          <Button type="submit" loading={isPending} disabled={password === '' || passwordMistake(password) !== undefined} fullWidth>
+          <PasswordInput
+            label="New password"
+            description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable beats short and clever.`}
+            autoComplete="new-password"
+            data-autofocus
+            autoFocus
+            value={password}
+            error={refused ?? passwordMistake(password)}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+          />
+          <Button
+            type="submit"
+            loading={isPending}
+            disabled={password === '' || passwordMistake(password) !== undefined}
+            fullWidth
+          >
             Continue
           </Button>
         </Stack>

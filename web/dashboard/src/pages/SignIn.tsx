@@ -2,7 +2,7 @@
 import { Alert, Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
-import { useEffect, useState, type FormEvent } from 'react';
+import { type FormEvent, useEffect, useState } from 'react';
 import { Problem } from '../api/client';
 import { SESSION_KEY, sessionQuery, signIn } from '../api/session';
 import { Trouble } from '../components/Trouble';
@@ -35,8 +35,25 @@ export function SignIn() {
       <form onSubmit={submit}>
         <Stack>
           {entering.isError && <Refusal error={entering.error} />}
-          <TextInput label="E-mail" type="email" autoComplete="username" required withAsterisk={false} autoFocus value={email} onChange={(event) => setEmail(event.currentTarget.value)} />
-          <PasswordInput label="Password" autoComplete="current-password" required withAsterisk={false} value={password} onChange={(event) => setPassword(event.currentTarget.value)} description="Forgotten? An owner of your organization can make a link that sets a new one." />
+          <TextInput
+            label="E-mail"
+            type="email"
+            autoComplete="username"
+            required
+            withAsterisk={false}
+            autoFocus
+            value={email}
+            onChange={(event) => setEmail(event.currentTarget.value)}
+          />
+          <PasswordInput
+            label="Password"
+            autoComplete="current-password"
+            required
+            withAsterisk={false}
+            value={password}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+            description="Forgotten? An owner of your organization can make a link that sets a new one."
+          />
           <Button type="submit" loading={entering.isPending} fullWidth mt="xs">
             Sign in
           </Button>

@@ -1,6 +1,6 @@
 // The quiet page around both forms of strangers: signing in, and redeeming a link.
 import { Box, Center, Group, Paper, Stack, Text, Title } from '@mantine/core';
-import { useEffect, type ReactNode } from 'react';
+import { type ReactNode, useEffect } from 'react';
 import logo from '../favicon.svg';
 
 export function Welcome({ title, about, children }: { title: string; about: string; children: ReactNode }) {

@@ -2,7 +2,7 @@
 import { ActionIcon, Anchor, Button, Code, CopyButton, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconCheck, IconCopy, IconTrash, IconWorld } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
-import { useState, type FormEvent } from 'react';
+import { type FormEvent, useState } from 'react';
 import { PUBLIC_ORIGIN } from '../../api/public-origin';
 import { Card } from '../../components/Card';
 import { domainMeaning, domainMistake } from './domains';
@@ -33,12 +33,20 @@ function Domains({ form, isReadOnly, mistake }: SectionProps) {
                 <Text size="sm" fw={550} className="break">
                   {domain}
                 </Text>
-                <Text size="xs" c={mistake(`allowedDomains[${index}]`) === undefined ? 'dimmed' : 'var(--mantine-color-error)'}>
+                <Text
+                  size="xs"
+                  c={mistake(`allowedDomains[${index}]`) === undefined ? 'dimmed' : 'var(--mantine-color-error)'}
+                >
                   {mistake(`allowedDomains[${index}]`) ?? domainMeaning(domain)}
                 </Text>
               </div>
               {!isReadOnly && (
-                <ActionIcon variant="subtle" color="gray" aria-label={`Remove ${domain}`} onClick={() => remove(domain)}>
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Remove ${domain}`}
+                  onClick={() => remove(domain)}
+                >
                   <IconTrash size={16} aria-hidden />
                 </ActionIcon>
               )}
@@ -46,7 +54,9 @@ function Domains({ form, isReadOnly, mistake }: SectionProps) {
           ))}
         </Stack>
       )}
-      {!isReadOnly && <AddDomain domains={domains} onAdd={(domain) => form.set({ allowedDomains: [...domains, domain] })} />}
+      {!isReadOnly && (
+        <AddDomain domains={domains} onAdd={(domain) => form.set({ allowedDomains: [...domains, domain] })} />
+      )}
     </Card>
   );
 }
@@ -57,7 +67,11 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
   const add = (event: FormEvent) => {
     event.preventDefault();
     const entry = text.trim();
-    const wrong = domains.includes(entry) ? 'This is in the list already' : domains.length >= DOMAINS_MAX ? `A list has at most ${DOMAINS_MAX} entries` : domainMistake(entry);
+    const wrong = domains.includes(entry)
+      ? 'This is in the list already'
+      : domains.length >= DOMAINS_MAX
+        ? `A list has at most ${DOMAINS_MAX} entries`
+        : domainMistake(entry);
     setError(wrong);
     if (wrong !== undefined) return;
     onAdd(entry);
@@ -89,14 +103,21 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
 function Embed({ agentId }: { agentId: string }) {
   const snippet = `<script async src="${PUBLIC_ORIGIN}/v1/widget.js" data-agent-id="${agentId}"></script>`;
   return (
-    <Card title="Put it on a page" about="Paste this before the end of the body. The page needs no key: visitors get a token of their own.">
+    <Card
+      title="Put it on a page"
+      about="Paste this before the end of the body. The page needs no key: visitors get a token of their own."
+    >
       <Code block className="text-block" tabIndex={0}>
         {snippet}
       </Code>
       <Group justify="space-between">
         <CopyButton value={snippet}>
           {({ copied, copy }) => (
-            <Button variant="default" onClick={copy} leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}>
+            <Button
+              variant="default"
+              onClick={copy}
+              leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
+            >
               <span aria-live="polite">{copied ? 'Copied' : 'Copy snippet'}</span>
             </Button>
           )}

@@ -58,7 +58,12 @@ const columns = [
 ];
 
 function Domains({ domains }: { domains: string[] }) {
-  if (domains.length === 0) return <Text size="sm" c="dimmed">Any</Text>;
+  if (domains.length === 0)
+    return (
+      <Text size="sm" c="dimmed">
+        Any
+      </Text>
+    );
   return (
     <Group gap={6} wrap="nowrap">
       <Text size="sm">{domains[0]}</Text>
@@ -87,9 +92,15 @@ export function AgentList() {
     </Button>
   );
   const wanted = search.trim().toLowerCase();
-  const shown = agents.data?.filter((agent) => `${agent.name} ${agent.slug} ${agent.description}`.toLowerCase().includes(wanted));
+  const shown = agents.data?.filter((agent) =>
+    `${agent.name} ${agent.slug} ${agent.description}`.toLowerCase().includes(wanted),
+  );
   return (
-    <Page title="Agents" about="Each agent has its own instructions, look and limits, and answers on your pages and through the API." actions={(agents.data?.length ?? 0) > 0 && newAgent}>
+    <Page
+      title="Agents"
+      about="Each agent has its own instructions, look and limits, and answers on your pages and through the API."
+      actions={(agents.data?.length ?? 0) > 0 && newAgent}
+    >
       {agents.isPending && <Waiting />}
       {agents.isError && <Trouble error={agents.error} retry={() => void agents.refetch()} />}
       {agents.data?.length === 0 && (
@@ -98,12 +109,27 @@ export function AgentList() {
         </Empty>
       )}
       {agents.data !== undefined && agents.data.length >= SEARCH_FROM_AGENTS && (
-        <TextInput aria-label="Search agents" placeholder="Search agents" leftSection={<IconSearch size={16} aria-hidden />} maw={320} value={search} onChange={(event) => setSearch(event.currentTarget.value)} />
+        <TextInput
+          aria-label="Search agents"
+          placeholder="Search agents"
+          leftSection={<IconSearch size={16} aria-hidden />}
+          maw={320}
+          value={search}
+          onChange={(event) => setSearch(event.currentTarget.value)}
+        />
       )}
       {shown !== undefined && agents.data?.length !== 0 && (
-        <DataTable label="Agents" rows={shown} columns={columns} rowId={(agent) => agent.id} onOpen={(agent) => void navigate({ to: '/agents/$id', params: { id: agent.id } })} />
+        <DataTable
+          label="Agents"
+          rows={shown}
+          columns={columns}
+          rowId={(agent) => agent.id}
+          onOpen={(agent) => void navigate({ to: '/agents/$id', params: { id: agent.id } })}
+        />
       )}
-      {isCreating && <CreateThing title="New agent" placeholder="Support" create={make} onClose={() => setCreating(false)} />}
+      {isCreating && (
+        <CreateThing title="New agent" placeholder="Support" create={make} onClose={() => setCreating(false)} />
+      )}
     </Page>
   );
 }

@@ -61,10 +61,26 @@ function Editor({ read }: { read: Agent }) {
   const section = { form, isReadOnly, mistake: saving.mistake };
   const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
   return (
-    <Page title={form.base.name} width={1240} about={<Trail />} actions={<Group gap="xs"><StatusBadge status={form.base.status} isPublic={form.base.public} /><Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">Try it</Button></Group>}>
+    <Page
+      title={form.base.name}
+      width={1240}
+      about={<Trail />}
+      actions={
+        <Group gap="xs">
+          <StatusBadge status={form.base.status} isPublic={form.base.public} />
+          <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
+            Try it
+          </Button>
+        </Group>
+      }
+    >
       <div className="split">
         <div>
-          <Tabs value={tab} onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })} keepMounted={false}>
+          <Tabs
+            value={tab}
+            onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })}
+            keepMounted={false}
+          >
             <Tabs.List className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
               {tabs.map(([value, label]) => (
                 <Tabs.Tab key={value} value={value}>
@@ -73,35 +89,44 @@ function Editor({ read }: { read: Agent }) {
               ))}
             </Tabs.List>
             <Suspense fallback={<Waiting />}>
-            <fieldset className="bare-fieldset" disabled={isReadOnly}>
-              <Tabs.Panel value="general">
-                <General {...section} onDelete={() => setDeleting(true)} />
-              </Tabs.Panel>
-              <Tabs.Panel value="instructions">
-                <Instructions {...section} />
-              </Tabs.Panel>
-              <Tabs.Panel value="appearance">
-                <Appearance {...section} />
-              </Tabs.Panel>
-              <Tabs.Panel value="behaviour">
-                <Behaviour {...section} />
-              </Tabs.Panel>
-              <Tabs.Panel value="access">
-                <Access {...section} agentId={read.id} />
-              </Tabs.Panel>
-              <Tabs.Panel value="products">
-                <Products {...section} />
-              </Tabs.Panel>
-            </fieldset>
-            {maySeeHistory && (
-              <Tabs.Panel value="history">
-                <Changes kind="agent" id={read.id} />
-              </Tabs.Panel>
-            )}
+              <fieldset className="bare-fieldset" disabled={isReadOnly}>
+                <Tabs.Panel value="general">
+                  <General {...section} onDelete={() => setDeleting(true)} />
+                </Tabs.Panel>
+                <Tabs.Panel value="instructions">
+                  <Instructions {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="appearance">
+                  <Appearance {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="behaviour">
+                  <Behaviour {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="access">
+                  <Access {...section} agentId={read.id} />
+                </Tabs.Panel>
+                <Tabs.Panel value="products">
+                  <Products {...section} />
+                </Tabs.Panel>
+              </fieldset>
+              {maySeeHistory && (
+                <Tabs.Panel value="history">
+                  <Changes kind="agent" id={read.id} />
+                </Tabs.Panel>
+              )}
             </Suspense>
           </Tabs>
           {saving.error !== null && <Trouble error={saving.error} />}
-          <SaveBar isChanged={form.isChanged} isSaving={saving.isSaving} hindrance={hindranceOf(form.fields)} onSave={saving.save} onReset={() => { form.reset(); saving.forget(); }} />
+          <SaveBar
+            isChanged={form.isChanged}
+            isSaving={saving.isSaving}
+            hindrance={hindranceOf(form.fields)}
+            onSave={saving.save}
+            onReset={() => {
+              form.reset();
+              saving.forget();
+            }}
+          />
         </div>
         <Beside
           draft={form.fields}
@@ -110,10 +135,20 @@ function Editor({ read }: { read: Agent }) {
           isSaving={saving.isSaving}
           mayConfigure={!isReadOnly}
           onActivate={() => saving.saveWith({ status: 'active', public: true })}
-          onAllowHere={() => saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })}
+          onAllowHere={() =>
+            saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })
+          }
         />
       </div>
-      {saving.clash !== undefined && <Conflict theirs={saving.clash.patch} mine={form.patch} onTakeTheirs={saving.takeTheirs} onKeepMine={saving.keepMine} onClose={saving.closeClash} />}
+      {saving.clash !== undefined && (
+        <Conflict
+          theirs={saving.clash.patch}
+          mine={form.patch}
+          onTakeTheirs={saving.takeTheirs}
+          onKeepMine={saving.keepMine}
+          onClose={saving.closeClash}
+        />
+      )}
       {isDeleting && <Delete agent={read} onClose={() => setDeleting(false)} />}
     </Page>
   );
@@ -182,7 +217,8 @@ function Delete({ agent, onClose }: { agent: Agent; onClose: () => void }) {
   };
   return (
     <Confirm title={`Delete ${agent.name}?`} action="Delete agent" onConfirm={gone} onClose={onClose}>
-      Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if they name it.
+      Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if they
+      name it.
     </Confirm>
   );
 }

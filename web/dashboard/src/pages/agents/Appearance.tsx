@@ -1,5 +1,17 @@
 // How the agent looks on other people's pages: texts, theme, and the widget around them.
-import { Alert, Button, ColorInput, Group, Select, SimpleGrid, Stack, Switch, Text, TextInput, UnstyledButton } from '@mantine/core';
+import {
+  Alert,
+  Button,
+  ColorInput,
+  Group,
+  Select,
+  SimpleGrid,
+  Stack,
+  Switch,
+  Text,
+  TextInput,
+  UnstyledButton,
+} from '@mantine/core';
 import { IconContrast2 } from '@tabler/icons-react';
 import type { Theme, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';
@@ -7,7 +19,21 @@ import { contrast, inkOn } from './colors';
 import type { SectionProps } from './section';
 import { COLORS, PRESETS, THEME_DEFAULT } from './themes';
 
-const SWATCHES = ['#2563eb', '#4f46e5', '#7c3aed', '#db2777', '#dc2626', '#ea580c', '#ca8a04', '#16a34a', '#0d9488', '#0891b2', '#111827', '#f3f4f6', '#ffffff'];
+const SWATCHES = [
+  '#2563eb',
+  '#4f46e5',
+  '#7c3aed',
+  '#db2777',
+  '#dc2626',
+  '#ea580c',
+  '#ca8a04',
+  '#16a34a',
+  '#0d9488',
+  '#0891b2',
+  '#111827',
+  '#f3f4f6',
+  '#ffffff',
+];
 /** What WCAG AA asks of text. */
 const CONTRAST_MIN = 4.5;
 
@@ -39,10 +65,37 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
       {!isReadOnly && <Presets onPick={set} />}
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         {COLORS.map(([field, label]) => (
-          <ColorInput key={field} label={label} format="hexa" swatches={SWATCHES} swatchesPerRow={7} fixOnBlur={false} eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }} value={theme[field]} error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'} onChange={(color) => set({ [field]: color })} />
+          <ColorInput
+            key={field}
+            label={label}
+            format="hexa"
+            swatches={SWATCHES}
+            swatchesPerRow={7}
+            fixOnBlur={false}
+            eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }}
+            value={theme[field]}
+            error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'}
+            onChange={(color) => set({ [field]: color })}
+          />
         ))}
-        <TextInput label="Corner radius" placeholder="12px" value={theme.borderRadius} error={CSS.supports('border-radius', theme.borderRadius) ? mistake('theme.borderRadius') : 'Use a CSS length such as 12px or 0.5rem'} onChange={(event) => set({ borderRadius: event.currentTarget.value })} />
-        <TextInput label="Font family" placeholder="system-ui, sans-serif" value={theme.fontFamily} error={theme.fontFamily.trim() === '' ? 'Name at least one font' : mistake('theme.fontFamily')} onChange={(event) => set({ fontFamily: event.currentTarget.value })} />
+        <TextInput
+          label="Corner radius"
+          placeholder="12px"
+          value={theme.borderRadius}
+          error={
+            CSS.supports('border-radius', theme.borderRadius)
+              ? mistake('theme.borderRadius')
+              : 'Use a CSS length such as 12px or 0.5rem'
+          }
+          onChange={(event) => set({ borderRadius: event.currentTarget.value })}
+        />
+        <TextInput
+          label="Font family"
+          placeholder="system-ui, sans-serif"
+          value={theme.fontFamily}
+          error={theme.fontFamily.trim() === '' ? 'Name at least one font' : mistake('theme.fontFamily')}
+          onChange={(event) => set({ fontFamily: event.currentTarget.value })}
+        />
       </SimpleGrid>
       <Readability theme={theme} />
     </Card>
@@ -95,12 +148,33 @@ function Texts({ form, mistake }: SectionProps) {
   const setWidget = (changes: Partial<WidgetSettings>) => set({ widget: { ...fields.widget, ...changes } });
   return (
     <Card title="Texts">
-      <TextInput label="Welcome message" value={fields.welcomeMessage} error={mistake('welcomeMessage')} onChange={(event) => set({ welcomeMessage: event.currentTarget.value })} />
+      <TextInput
+        label="Welcome message"
+        value={fields.welcomeMessage}
+        error={mistake('welcomeMessage')}
+        onChange={(event) => set({ welcomeMessage: event.currentTarget.value })}
+      />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
-        <TextInput label="Placeholder of the input" value={fields.placeholderText} error={mistake('placeholderText')} onChange={(event) => set({ placeholderText: event.currentTarget.value })} />
-        <TextInput label="Text on the button" value={fields.widget.triggerText} error={mistake('widget.triggerText')} onChange={(event) => setWidget({ triggerText: event.currentTarget.value })} />
+        <TextInput
+          label="Placeholder of the input"
+          value={fields.placeholderText}
+          error={mistake('placeholderText')}
+          onChange={(event) => set({ placeholderText: event.currentTarget.value })}
+        />
+        <TextInput
+          label="Text on the button"
+          value={fields.widget.triggerText}
+          error={mistake('widget.triggerText')}
+          onChange={(event) => setWidget({ triggerText: event.currentTarget.value })}
+        />
       </SimpleGrid>
-      <TextInput label="Offline message" description="Shown while the agent is not active, or cannot be reached." value={fields.widget.offlineMessage} error={mistake('widget.offlineMessage')} onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })} />
+      <TextInput
+        label="Offline message"
+        description="Shown while the agent is not active, or cannot be reached."
+        value={fields.widget.offlineMessage}
+        error={mistake('widget.offlineMessage')}
+        onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })}
+      />
     </Card>
   );
 }
@@ -133,9 +207,21 @@ function Widget({ form }: SectionProps) {
           ]}
         />
       </SimpleGrid>
-      <Switch label="Show the agent’s avatar" checked={widget.showAvatar} onChange={(event) => set({ showAvatar: event.currentTarget.checked })} />
-      <Switch label="Show the time of messages" checked={widget.showTimestamp} onChange={(event) => set({ showTimestamp: event.currentTarget.checked })} />
-      <Switch label="Show “Powered by Switchboard”" checked={widget.showPoweredBy} onChange={(event) => set({ showPoweredBy: event.currentTarget.checked })} />
+      <Switch
+        label="Show the agent’s avatar"
+        checked={widget.showAvatar}
+        onChange={(event) => set({ showAvatar: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Show the time of messages"
+        checked={widget.showTimestamp}
+        onChange={(event) => set({ showTimestamp: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Show “Powered by Switchboard”"
+        checked={widget.showPoweredBy}
+        onChange={(event) => set({ showPoweredBy: event.currentTarget.checked })}
+      />
     </Card>
   );
 }

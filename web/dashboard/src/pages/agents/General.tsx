@@ -19,9 +19,30 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
   return (
     <Stack>
       <Card title="Identity">
-        <TextInput label="Name" maxLength={200} value={fields.name} error={fields.name.trim() === '' ? 'An agent needs a name' : mistake('name')} onChange={(event) => set({ name: event.currentTarget.value })} />
-        <TextInput label="Slug" description="Names it in documents and commands; fixed." value={fields.slug} readOnly variant="filled" />
-        <Textarea label="Description" description="What it is for, in public words. Teams route by it, too." autosize minRows={2} maxRows={6} value={fields.description} error={mistake('description')} onChange={(event) => set({ description: event.currentTarget.value })} />
+        <TextInput
+          label="Name"
+          maxLength={200}
+          value={fields.name}
+          error={fields.name.trim() === '' ? 'An agent needs a name' : mistake('name')}
+          onChange={(event) => set({ name: event.currentTarget.value })}
+        />
+        <TextInput
+          label="Slug"
+          description="Names it in documents and commands; fixed."
+          value={fields.slug}
+          readOnly
+          variant="filled"
+        />
+        <Textarea
+          label="Description"
+          description="What it is for, in public words. Teams route by it, too."
+          autosize
+          minRows={2}
+          maxRows={6}
+          value={fields.description}
+          error={mistake('description')}
+          onChange={(event) => set({ description: event.currentTarget.value })}
+        />
       </Card>
       <Card title="Visibility and status">
         <div>
@@ -43,7 +64,12 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
             {STATUS_MEANS[fields.status]}
           </Text>
         </div>
-        <Switch label="Public" description="The public API and the widget reach it. A private agent can still answer in teams." checked={fields.public} onChange={(event) => set({ public: event.currentTarget.checked })} />
+        <Switch
+          label="Public"
+          description="The public API and the widget reach it. A private agent can still answer in teams."
+          checked={fields.public}
+          onChange={(event) => set({ public: event.currentTarget.checked })}
+        />
       </Card>
       <WhenClientsLeave fields={fields} set={set} isReadOnly={isReadOnly} />
       {!isReadOnly && (
@@ -59,7 +85,15 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
   );
 }
 
-function WhenClientsLeave({ fields, set, isReadOnly }: { fields: AgentFields; set: SectionProps['form']['set']; isReadOnly: boolean }) {
+function WhenClientsLeave({
+  fields,
+  set,
+  isReadOnly,
+}: {
+  fields: AgentFields;
+  set: SectionProps['form']['set'];
+  isReadOnly: boolean;
+}) {
   return (
     <Card title="When a client disconnects">
       <div>
@@ -77,7 +111,9 @@ function WhenClientsLeave({ fields, set, isReadOnly }: { fields: AgentFields; se
           ]}
         />
         <Text size="xs" c="dimmed" mt={6}>
-          {fields.onDisconnect === 'continue' ? 'It is finished and stored, so that a visitor who comes back finds it.' : 'The model stops within a second, which saves tokens; what was said so far is stored.'}
+          {fields.onDisconnect === 'continue'
+            ? 'It is finished and stored, so that a visitor who comes back finds it.'
+            : 'The model stops within a second, which saves tokens; what was said so far is stored.'}
         </Text>
       </div>
     </Card>

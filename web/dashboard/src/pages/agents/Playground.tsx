@@ -2,7 +2,7 @@
 import { Alert, Button, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useCallback, useRef } from 'react';
-import { visitorToken, type VisitorToken } from '../../api/chat';
+import { type VisitorToken, visitorToken } from '../../api/chat';
 import { Problem } from '../../api/client';
 import type { Agent } from '../../api/types';
 import { ChatPanel } from '../../components/ChatPanel';
@@ -34,7 +34,11 @@ export function Playground({ agent, isChanged, isSaving, mayConfigure, onActivat
     return <NotYet agent={agent} isSaving={isSaving} mayConfigure={mayConfigure} onActivate={onActivate} />;
   }
   const explain = (error: unknown) =>
-    error instanceof Problem && error.code === 'DOMAIN_NOT_ALLOWED' ? <NotAllowedHere isSaving={isSaving} mayConfigure={mayConfigure} onAllowHere={onAllowHere} /> : <Trouble error={error} />;
+    error instanceof Problem && error.code === 'DOMAIN_NOT_ALLOWED' ? (
+      <NotAllowedHere isSaving={isSaving} mayConfigure={mayConfigure} onAllowHere={onAllowHere} />
+    ) : (
+      <Trouble error={error} />
+    );
   return (
     <Stack gap="xs">
       {isChanged && (
@@ -58,8 +62,16 @@ export function Playground({ agent, isChanged, isSaving, mayConfigure, onActivat
   );
 }
 
-function NotYet({ agent, isSaving, mayConfigure, onActivate }: Pick<PlaygroundProps, 'agent' | 'isSaving' | 'mayConfigure' | 'onActivate'>) {
-  const why = agent.status === 'active' ? 'It is private: the public API does not reach it.' : `It is ${agent.status === 'draft' ? 'a draft' : 'switched off'}, so it answers nobody.`;
+function NotYet({
+  agent,
+  isSaving,
+  mayConfigure,
+  onActivate,
+}: Pick<PlaygroundProps, 'agent' | 'isSaving' | 'mayConfigure' | 'onActivate'>) {
+  const why =
+    agent.status === 'active'
+      ? 'It is private: the public API does not reach it.'
+      : `It is ${agent.status === 'draft' ? 'a draft' : 'switched off'}, so it answers nobody.`;
   return (
     <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="This agent cannot be tried yet">
       <Stack align="flex-start" gap="sm">
@@ -74,7 +86,11 @@ function NotYet({ agent, isSaving, mayConfigure, onActivate }: Pick<PlaygroundPr
   );
 }
 
-function NotAllowedHere({ isSaving, mayConfigure, onAllowHere }: Pick<PlaygroundProps, 'isSaving' | 'mayConfigure' | 'onAllowHere'>) {
+function NotAllowedHere({
+  isSaving,
+  mayConfigure,
+  onAllowHere,
+}: Pick<PlaygroundProps, 'isSaving' | 'mayConfigure' | 'onAllowHere'>) {
   return (
     <Alert variant="light" color="yellow" icon={<IconInfoCircle />} title="This page is not among the allowed domains">
       <Stack align="flex-start" gap="sm">

@@ -16,8 +16,15 @@ export function Products({ form, isReadOnly, mistake }: SectionProps) {
   const change = (index: number, changes: Partial<Product>) =>
     setProducts(ecommerce.products.map((product, at) => (at === index ? { ...product, ...changes } : product)));
   return (
-    <Card title="Products" about="The agent finds what a visitor asks for in this list, and shows it as cards beside its reply.">
-      <Switch label="Let the agent show products" checked={ecommerce.enabled} onChange={(event) => form.set({ ecommerce: { ...ecommerce, enabled: event.currentTarget.checked } })} />
+    <Card
+      title="Products"
+      about="The agent finds what a visitor asks for in this list, and shows it as cards beside its reply."
+    >
+      <Switch
+        label="Let the agent show products"
+        checked={ecommerce.enabled}
+        onChange={(event) => form.set({ ecommerce: { ...ecommerce, enabled: event.currentTarget.checked } })}
+      />
       {ecommerce.products.length === 0 && (
         <Group gap="xs" c="dimmed">
           <IconPhoto size={18} aria-hidden />
@@ -26,7 +33,6 @@ export function Products({ form, isReadOnly, mistake }: SectionProps) {
       )}
       {ecommerce.products.map((product, index) => (
         <ProductRow
-          // biome-ignore lint/suspicious/noArrayIndexKey: a product has no identity but its place
           key={index}
           product={product}
           number={index + 1}
@@ -38,7 +44,12 @@ export function Products({ form, isReadOnly, mistake }: SectionProps) {
       ))}
       {!isReadOnly && (
         <Group>
-          <Button variant="default" leftSection={<IconPlus size={16} aria-hidden />} disabled={ecommerce.products.length >= PRODUCTS_MAX} onClick={() => setProducts([...ecommerce.products, NEW_PRODUCT])}>
+          <Button
+            variant="default"
+            leftSection={<IconPlus size={16} aria-hidden />}
+            disabled={ecommerce.products.length >= PRODUCTS_MAX}
+            onClick={() => setProducts([...ecommerce.products, NEW_PRODUCT])}
+          >
             Add product
           </Button>
         </Group>
@@ -65,10 +76,37 @@ function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }
         </div>
         <Stack gap="xs" className="grow">
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
-            <TextInput size="xs" label="Title" value={product.title} error={product.title.trim() === '' ? 'A product needs a title' : mistake('title')} onChange={(event) => onChange({ title: event.currentTarget.value })} />
-            <TextInput size="xs" label="Price, as shown" placeholder="$14" value={product.price} error={mistake('price')} onChange={(event) => onChange({ price: event.currentTarget.value })} />
-            <TextInput size="xs" label="Picture" placeholder="https://" value={product.image} error={webAddressMistake(product.image) ?? mistake('image')} onChange={(event) => onChange({ image: event.currentTarget.value })} />
-            <TextInput size="xs" label="Page" placeholder="https://" value={product.url} error={webAddressMistake(product.url) ?? mistake('url')} onChange={(event) => onChange({ url: event.currentTarget.value })} />
+            <TextInput
+              size="xs"
+              label="Title"
+              value={product.title}
+              error={product.title.trim() === '' ? 'A product needs a title' : mistake('title')}
+              onChange={(event) => onChange({ title: event.currentTarget.value })}
+            />
+            <TextInput
+              size="xs"
+              label="Price, as shown"
+              placeholder="$14"
+              value={product.price}
+              error={mistake('price')}
+              onChange={(event) => onChange({ price: event.currentTarget.value })}
+            />
+            <TextInput
+              size="xs"
+              label="Picture"
+              placeholder="https://"
+              value={product.image}
+              error={webAddressMistake(product.image) ?? mistake('image')}
+              onChange={(event) => onChange({ image: event.currentTarget.value })}
+            />
+            <TextInput
+              size="xs"
+              label="Page"
+              placeholder="https://"
+              value={product.url}
+              error={webAddressMistake(product.url) ?? mistake('url')}
+              onChange={(event) => onChange({ url: event.currentTarget.value })}
+            />
           </SimpleGrid>
         </Stack>
         {!isReadOnly && (

@@ -1,7 +1,7 @@
 // A faithful drawing of the widget: every field of the theme and of its settings has the effect that it has on a page.
 import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconMessageCircle, IconSend2, IconX } from '@tabler/icons-react';
-import { useState, type CSSProperties } from 'react';
+import { type CSSProperties, useState } from 'react';
 import type { AgentFields } from '../../api/types';
 import { inkOn } from './colors';
 import './preview.css';
@@ -51,7 +51,11 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
 function Trigger({ agent, isOpen }: { agent: AgentFields; isOpen: boolean }) {
   const color = agent.theme.primaryColor;
   return (
-    <div className="preview-trigger" data-testid="preview-trigger" style={{ background: color, color: inkOn(color), fontFamily: agent.theme.fontFamily }}>
+    <div
+      className="preview-trigger"
+      data-testid="preview-trigger"
+      style={{ background: color, color: inkOn(color), fontFamily: agent.theme.fontFamily }}
+    >
       {isOpen ? <IconX size={20} /> : <IconMessageCircle size={20} />}
       {!isOpen && agent.widget.triggerText !== '' && <span>{agent.widget.triggerText}</span>}
     </div>
@@ -70,7 +74,11 @@ function Window({ agent, isOffline }: { agent: AgentFields; isOffline: boolean }
   };
   return (
     <div className="preview-window" data-testid="preview-window" style={style}>
-      <div className="preview-header" data-testid="preview-header" style={{ background: theme.chatHeaderColor, color: inkOn(theme.chatHeaderColor) }}>
+      <div
+        className="preview-header"
+        data-testid="preview-header"
+        style={{ background: theme.chatHeaderColor, color: inkOn(theme.chatHeaderColor) }}
+      >
         {widget.showAvatar && <Face agent={agent} />}
         <b>{agent.name}</b>
       </div>
@@ -114,7 +122,17 @@ function Conversation({ agent }: { agent: AgentFields }) {
   );
 }
 
-function Bubble({ agent, isVisitor, time, children }: { agent: AgentFields; isVisitor: boolean; time: string; children: React.ReactNode }) {
+function Bubble({
+  agent,
+  isVisitor,
+  time,
+  children,
+}: {
+  agent: AgentFields;
+  isVisitor: boolean;
+  time: string;
+  children: React.ReactNode;
+}) {
   const { theme, widget } = agent;
   const style: CSSProperties = isVisitor
     ? { background: theme.userMessageColor, color: inkOn(theme.userMessageColor), borderRadius: theme.borderRadius }
@@ -136,10 +154,22 @@ function Input({ agent }: { agent: AgentFields }) {
   const { theme } = agent;
   return (
     <div className="preview-form">
-      <div className="preview-input" data-testid="preview-input" style={{ background: theme.inputBackgroundColor, borderRadius: theme.borderRadius }}>
+      <div
+        className="preview-input"
+        data-testid="preview-input"
+        style={{ background: theme.inputBackgroundColor, borderRadius: theme.borderRadius }}
+      >
         {agent.placeholderText}
       </div>
-      <span className="preview-send" data-testid="preview-send" style={{ background: theme.sendButtonColor, color: inkOn(theme.sendButtonColor), borderRadius: theme.borderRadius }}>
+      <span
+        className="preview-send"
+        data-testid="preview-send"
+        style={{
+          background: theme.sendButtonColor,
+          color: inkOn(theme.sendButtonColor),
+          borderRadius: theme.borderRadius,
+        }}
+      >
         <IconSend2 size={16} />
       </span>
     </div>

@@ -8,7 +8,8 @@ export function domainMistake(entry: string): string | undefined {
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(entry)?.[1]?.toLowerCase();
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') return 'Only http and https pages have origins';
   const authority = scheme === undefined ? entry : entry.slice(scheme.length + '://'.length);
-  if (/[/?#]/.test(authority)) return 'Name the origin only, without a path: everything behind the host is ignored by browsers';
+  if (/[/?#]/.test(authority))
+    return 'Name the origin only, without a path: everything behind the host is ignored by browsers';
   if (authority === '*') return 'Leave the list empty to allow any page';
   const [, wildcard, host = '', port] = /^(\*\.)?(\[[0-9a-f:.]+\]|[^:]*)(?::(\d+))?$/i.exec(authority) ?? [];
   if (host === '') return 'Use an origin such as https://shop.example, shop.example or *.shop.example';

@@ -1,7 +1,7 @@
 // What would be refused anyway is told before it is sent.
 import type { AgentFields } from '../../api/types';
-import { webAddressMistake } from './web-address';
 import { COLORS } from './themes';
+import { webAddressMistake } from './web-address';
 
 /** Why the form cannot be saved as it is, if so. */
 export function hindranceOf(agent: AgentFields): string | undefined {
@@ -10,6 +10,11 @@ export function hindranceOf(agent: AgentFields): string | undefined {
   if (color !== undefined) return `Appearance: ${color[1].toLowerCase()} is no colour`;
   if (!CSS.supports('border-radius', agent.theme.borderRadius)) return 'Appearance: the corner radius is no CSS length';
   if (agent.theme.fontFamily.trim() === '') return 'Appearance: name at least one font';
-  const product = agent.ecommerce.products.findIndex((product) => product.title.trim() === '' || webAddressMistake(product.image) !== undefined || webAddressMistake(product.url) !== undefined);
+  const product = agent.ecommerce.products.findIndex(
+    (product) =>
+      product.title.trim() === '' ||
+      webAddressMistake(product.image) !== undefined ||
+      webAddressMistake(product.url) !== undefined,
+  );
   return product < 0 ? undefined : `Products: product ${product + 1} is not complete`;
 }

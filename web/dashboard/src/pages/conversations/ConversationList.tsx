@@ -61,9 +61,22 @@ function columnsFor(nameOf: (conversation: ConversationSummary) => string) {
         </Group>
       ),
     }),
-    column.accessor((conversation) => conversation.metadata['rating'], { id: 'rating', header: 'Rating', enableSorting: false, cell: ({ getValue }) => <Stars rating={getValue()} /> }),
-    column.accessor('createdAt', { header: 'Began', enableSorting: false, cell: ({ getValue }) => <When at={getValue()} /> }),
-    column.accessor('updatedAt', { header: 'Last message', enableSorting: false, cell: ({ getValue }) => <When at={getValue()} /> }),
+    column.accessor((conversation) => conversation.metadata['rating'], {
+      id: 'rating',
+      header: 'Rating',
+      enableSorting: false,
+      cell: ({ getValue }) => <Stars rating={getValue()} />,
+    }),
+    column.accessor('createdAt', {
+      header: 'Began',
+      enableSorting: false,
+      cell: ({ getValue }) => <When at={getValue()} />,
+    }),
+    column.accessor('updatedAt', {
+      header: 'Last message',
+      enableSorting: false,
+      cell: ({ getValue }) => <When at={getValue()} />,
+    }),
   ];
 }
 
@@ -82,7 +95,8 @@ function filterOf(search: ConversationSearch): ConversationFilter {
     ...(since && { since }),
     ...(until && { until }),
     ...(rating?.min && { minRating: rating.min, maxRating: rating.max }),
-    ...(search.visitor && (search.visitor.includes('@') ? { visitorEmail: search.visitor } : { visitorId: search.visitor })),
+    ...(search.visitor &&
+      (search.visitor.includes('@') ? { visitorEmail: search.visitor } : { visitorId: search.visitor })),
   };
 }
 
@@ -101,15 +115,44 @@ export function ConversationList() {
   const isFiltered = Object.keys(search).length > 0;
   const clear = () => void navigate({ to: '/conversations', search: {} });
   return (
-    <Page title="Conversations" about="What visitors asked, and what agents answered. The list follows along by itself.">
-      <Filters search={search} agents={agents.data ?? []} teams={teams.data ?? []} onChange={(changes) => void navigate({ to: '/conversations', search: (before: ConversationSearch) => ({ ...before, ...changes }), replace: true })} onClear={clear} />
+    <Page
+      title="Conversations"
+      about="What visitors asked, and what agents answered. The list follows along by itself."
+    >
+      <Filters
+        search={search}
+        agents={agents.data ?? []}
+        teams={teams.data ?? []}
+        onChange={(changes) =>
+          void navigate({
+            to: '/conversations',
+            search: (before: ConversationSearch) => ({ ...before, ...changes }),
+            replace: true,
+          })
+        }
+        onClear={clear}
+      />
       {conversations.isPending && <Waiting />}
       {conversations.isError && <Trouble error={conversations.error} retry={() => void conversations.refetch()} />}
-      {conversations.isSuccess && rows.length === 0 && !conversations.hasNextPage && <None isFiltered={isFiltered} onClear={clear} />}
-      {rows.length > 0 && <DataTable label="Conversations" rows={rows} columns={columns} rowId={(row) => row.id} onOpen={(row) => void navigate({ to: '/conversations/$id', params: { id: row.id } })} />}
+      {conversations.isSuccess && rows.length === 0 && !conversations.hasNextPage && (
+        <None isFiltered={isFiltered} onClear={clear} />
+      )}
+      {rows.length > 0 && (
+        <DataTable
+          label="Conversations"
+          rows={rows}
+          columns={columns}
+          rowId={(row) => row.id}
+          onOpen={(row) => void navigate({ to: '/conversations/$id', params: { id: row.id } })}
+        />
+      )}
       {conversations.hasNextPage && (
         <Group justify="center">
-          <Button variant="default" loading={conversations.isFetchingNextPage} onClick={() => void conversations.fetchNextPage()}>
+          <Button
+            variant="default"
+            loading={conversations.isFetchingNextPage}
+            onClick={() => void conversations.fetchNextPage()}
+          >
             {rows.length === 0 ? 'Nothing in the latest ones. Search older ones' : 'Show older conversations'}
           </Button>
         </Group>
@@ -121,13 +164,29 @@ export function ConversationList() {
 function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
   if (isFiltered) {
     return (
-      <Empty icon={IconMessages} title="Nothing fits these filters" action={<Button variant="default" onClick={onClear}>Clear the filters</Button>}>
+      <Empty
+        icon={IconMessages}
+        title="Nothing fits these filters"
+        action={
+          <Button variant="default" onClick={onClear}>
+            Clear the filters
+          </Button>
+        }
+      >
         Widen the dates, or look for another visitor. A visitor is found by their whole e-mail address or id.
       </Empty>
     );
   }
   return (
-    <Empty icon={IconMessages} title="No conversations yet" action={<Button component={Link} to="/agents">Go to the agents</Button>}>
+    <Empty
+      icon={IconMessages}
+      title="No conversations yet"
+      action={
+        <Button component={Link} to="/agents">
+          Go to the agents
+        </Button>
+      }
+    >
       They appear here as soon as somebody talks to an agent. Try one in its playground, or put it on a page.
     </Empty>
   );

@@ -17,7 +17,8 @@ export function ConversationPage() {
   const org = useSession().organization.id;
   const conversation = useQuery(conversationQuery(useQueryClient(), org, id));
   if (conversation.isPending) return <Waiting rows={6} />;
-  if (conversation.data === undefined) return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
+  if (conversation.data === undefined)
+    return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
   const { messages, activeMessageId } = conversation.data;
   const trail = (
     <Anchor component={Link} to="/conversations" size="sm">

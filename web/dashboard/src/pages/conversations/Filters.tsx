@@ -27,7 +27,9 @@ interface FiltersProps {
 export function Filters({ search, agents, teams, onChange, onClear }: FiltersProps) {
   const owners = [
     { value: '', label: 'All agents and teams' },
-    ...(agents.length > 0 ? [{ group: 'Agents', items: agents.map(({ id, name }) => ({ value: id, label: name })) }] : []),
+    ...(agents.length > 0
+      ? [{ group: 'Agents', items: agents.map(({ id, name }) => ({ value: id, label: name })) }]
+      : []),
     ...(teams.length > 0 ? [{ group: 'Teams', items: teams.map(({ id, name }) => ({ value: id, label: name })) }] : []),
   ];
   const own = (id: string | null) => {
@@ -37,10 +39,33 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
   return (
     <Group gap="xs" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
-      <Select aria-label="Agent or team" searchable data={owners} value={search.agent ?? search.team ?? ''} onChange={own} />
-      <Select aria-label="Rating" data={RATINGS.map(({ value, label }) => ({ value, label }))} value={search.rating ?? ''} onChange={(rating) => onChange({ rating: rating || undefined })} />
-      <TextInput type="date" aria-label="From" value={search.since ?? ''} max={search.until} onChange={(event) => onChange({ since: event.currentTarget.value || undefined })} />
-      <TextInput type="date" aria-label="To" value={search.until ?? ''} min={search.since} onChange={(event) => onChange({ until: event.currentTarget.value || undefined })} />
+      <Select
+        aria-label="Agent or team"
+        searchable
+        data={owners}
+        value={search.agent ?? search.team ?? ''}
+        onChange={own}
+      />
+      <Select
+        aria-label="Rating"
+        data={RATINGS.map(({ value, label }) => ({ value, label }))}
+        value={search.rating ?? ''}
+        onChange={(rating) => onChange({ rating: rating || undefined })}
+      />
+      <TextInput
+        type="date"
+        aria-label="From"
+        value={search.since ?? ''}
+        max={search.until}
+        onChange={(event) => onChange({ since: event.currentTarget.value || undefined })}
+      />
+      <TextInput
+        type="date"
+        aria-label="To"
+        value={search.until ?? ''}
+        min={search.since}
+        onChange={(event) => onChange({ until: event.currentTarget.value || undefined })}
+      />
       {Object.keys(search).length > 0 && (
         <Button variant="subtle" color="gray" leftSection={<IconX size={16} aria-hidden />} onClick={onClear}>
           Clear
@@ -58,5 +83,13 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
     const timer = setTimeout(() => onChange(text.trim()), TYPED_MS);
     return () => clearTimeout(timer);
   }, [text, value, onChange]);
-  return <TextInput aria-label="Visitor’s e-mail or id" placeholder="Visitor’s e-mail or id" leftSection={<IconSearch size={16} aria-hidden />} value={text} onChange={(event) => setText(event.currentTarget.value)} />;
+  return (
+    <TextInput
+      aria-label="Visitor’s e-mail or id"
+      placeholder="Visitor’s e-mail or id"
+      leftSection={<IconSearch size={16} aria-hidden />}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+    />
+  );
 }

@@ -10,7 +10,12 @@ const TROUBLED: Record<string, string> = { incomplete: 'broke off', failed: 'fai
 export function MessageView({ message, withAgent }: { message: Message; withAgent: boolean }) {
   const isVisitor = message.role === 'user';
   return (
-    <Stack gap={6} align={isVisitor ? 'flex-end' : 'flex-start'} component="article" aria-label={isVisitor ? 'Visitor' : (message.agentName ?? 'Agent')}>
+    <Stack
+      gap={6}
+      align={isVisitor ? 'flex-end' : 'flex-start'}
+      component="article"
+      aria-label={isVisitor ? 'Visitor' : (message.agentName ?? 'Agent')}
+    >
       {withAgent && message.agentName !== undefined && (
         <Text size="xs" fw={600}>
           {message.agentName}
@@ -48,9 +53,13 @@ function MessageFacts({ message }: { message: Message }) {
   const facts = [
     new Date(message.timestamp).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' }),
     message.responseTime != null && seconds(message.responseTime),
-    tokens !== undefined && `${(message.usage?.promptTokens ?? 0).toLocaleString()} + ${tokens.toLocaleString()} tokens`,
+    tokens !== undefined &&
+      `${(message.usage?.promptTokens ?? 0).toLocaleString()} + ${tokens.toLocaleString()} tokens`,
     message.model,
-    message.finishReason && message.finishReason !== 'stop' && message.finishReason !== message.status && `ended by ${message.finishReason}`,
+    message.finishReason &&
+      message.finishReason !== 'stop' &&
+      message.finishReason !== message.status &&
+      `ended by ${message.finishReason}`,
   ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   return (
     <Group gap={6}>

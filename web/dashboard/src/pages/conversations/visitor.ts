@@ -18,7 +18,14 @@ export interface Visitor {
 
 export function visitorOf({ metadata, sessionId }: Pick<ConversationSummary, 'metadata' | 'sessionId'>): Visitor {
   const [name, email, id] = ['visitorName', 'visitorEmail', 'visitorId'].map((field) => text(metadata, field));
-  return { name, email, id, source: text(metadata, 'source'), address: text(metadata, 'ipAddress'), label: name ?? email ?? `Visitor ${shortened(id ?? sessionId)}` };
+  return {
+    name,
+    email,
+    id,
+    source: text(metadata, 'source'),
+    address: text(metadata, 'ipAddress'),
+    label: name ?? email ?? `Visitor ${shortened(id ?? sessionId)}`,
+  };
 }
 
 const SHOWN_CHARS = 10;
@@ -28,4 +35,12 @@ function shortened(id: string): string {
 }
 
 /** Keys of the metadata that pages show in places of their own. */
-export const KNOWN_METADATA = new Set(['visitorName', 'visitorEmail', 'visitorId', 'source', 'ipAddress', 'rating', 'feedback']);
+export const KNOWN_METADATA = new Set([
+  'visitorName',
+  'visitorEmail',
+  'visitorId',
+  'source',
+  'ipAddress',
+  'rating',
+  'feedback',
+]);

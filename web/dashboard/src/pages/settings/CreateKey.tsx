@@ -1,14 +1,14 @@
 // Makes a key and shows it, this once.
 import { Button, Checkbox, Collapse, Group, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { type FormEvent, useState } from 'react';
 import { Problem } from '../../api/client';
 import { useSession } from '../../api/session';
 import { createKey } from '../../api/things';
 import type { KeyFields, Scope } from '../../api/types';
+import { Dialog } from '../../components/Dialog';
 import { Secret } from '../../components/Secret';
 import { Trouble } from '../../components/Trouble';
-import { Dialog } from '../../components/Dialog';
 
 const SCOPES: { scope: Scope; label: string; about: string }[] = [
   { scope: 'chat', label: 'Chat', about: 'Send messages and read replies' },
@@ -43,7 +43,8 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const [date, setDate] = useState('');
   const [limits, setLimits] = useState(NO_LIMITS);
   const [showsLimits, setShowsLimits] = useState(false);
-  const expiresAt = life === '' ? null : life === 'own' ? endOf(date) : new Date(Date.now() + Number(life) * DAY_MS).toISOString();
+  const expiresAt =
+    life === '' ? null : life === 'own' ? endOf(date) : new Date(Date.now() + Number(life) * DAY_MS).toISOString();
   const making = useMutation({
     // All scopes together mean the same as none, and new ones are then not added unasked.
     mutationFn: () => createKey(org, { name: name.trim(), scopes, expiresAt: expiresAt ?? null, limits }),
@@ -60,8 +61,27 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       <form onSubmit={submit}>
         <Stack>
           {making.isError && !isTaken && <Trouble error={making.error} />}
-          <TextInput label="Name" placeholder="Shop backend, production" required withAsterisk={false} maxLength={200} data-autofocus value={name} error={isTaken ? 'There is a key of this name already' : undefined} onChange={(event) => { setName(event.currentTarget.value); making.reset(); }} />
-          <Checkbox.Group label="Scopes" description="What it may do. A key that lies open in a page should only chat." value={scopes} onChange={(chosen) => setScopes(chosen as Scope[])} error={scopes.length === 0 ? 'Choose at least one' : undefined}>
+          <TextInput
+            label="Name"
+            placeholder="Shop backend, production"
+            required
+            withAsterisk={false}
+            maxLength={200}
+            data-autofocus
+            value={name}
+            error={isTaken ? 'There is a key of this name already' : undefined}
+            onChange={(event) => {
+              setName(event.currentTarget.value);
+              making.reset();
+            }}
+          />
+          <Checkbox.Group
+            label="Scopes"
+            description="What it may do. A key that lies open in a page should only chat."
+            value={scopes}
+            onChange={(chosen) => setScopes(chosen as Scope[])}
+            error={scopes.length === 0 ? 'Choose at least one' : undefined}
+          >
             <Stack gap="xs" mt="xs">
               {SCOPES.map(({ scope, label, about }) => (
                 <Checkbox key={scope} value={scope} label={label} description={about} />
@@ -70,16 +90,40 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
           </Checkbox.Group>
           <SimpleGrid cols={{ base: 1, xs: 2 }}>
             <Select label="Expires" data={LIVES} value={life} onChange={(life) => setLife(life ?? '')} />
-            {life === 'own' && <TextInput type="date" label="Last day" required withAsterisk={false} value={date} onChange={(event) => setDate(event.currentTarget.value)} />}
+            {life === 'own' && (
+              <TextInput
+                type="date"
+                label="Last day"
+                required
+                withAsterisk={false}
+                value={date}
+                onChange={(event) => setDate(event.currentTarget.value)}
+              />
+            )}
           </SimpleGrid>
           <div>
-            <Button variant="subtle" size="compact-sm" aria-expanded={showsLimits} onClick={() => setShowsLimits((shown) => !shown)}>
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              aria-expanded={showsLimits}
+              onClick={() => setShowsLimits((shown) => !shown)}
+            >
               Limits a minute
             </Button>
             <Collapse expanded={showsLimits}>
               <SimpleGrid cols={{ base: 1, xs: 3 }} mt="xs">
                 {LIMITS.map(({ field, label, usual }) => (
-                  <NumberInput key={field} label={label} placeholder={String(usual)} min={1} max={1_000_000} allowDecimal={false} allowNegative={false} value={limits[field] ?? ''} onChange={(value) => setLimits({ ...limits, [field]: typeof value === 'number' ? value : null })} />
+                  <NumberInput
+                    key={field}
+                    label={label}
+                    placeholder={String(usual)}
+                    min={1}
+                    max={1_000_000}
+                    allowDecimal={false}
+                    allowNegative={false}
+                    value={limits[field] ?? ''}
+                    onChange={(value) => setLimits({ ...limits, [field]: typeof value === 'number' ? value : null })}
+                  />
                 ))}
               </SimpleGrid>
             </Collapse>
@@ -88,7 +132,11 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
             <Button variant="default" onClick={onClose}>
               Cancel
             </Button>
-            <Button type="submit" loading={making.isPending} disabled={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}>
+            <Button
+              type="submit"
+              loading={making.isPending}
+              disabled={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}
+            >
               Create key
             </Button>
           </Group>

@@ -2,16 +2,22 @@
 import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { useState, type FormEvent } from 'react';
+import { type FormEvent, useState } from 'react';
 import { Problem } from '../../api/client';
 import { useSession } from '../../api/session';
 import { change, create, remove } from '../../api/things';
 import type { Provider, ProviderFields } from '../../api/types';
+import { Dialog } from '../../components/Dialog';
 import { RemovalTrouble } from '../../components/UsedBy';
 import { slugMistake } from '../../slug';
-import { Dialog } from '../../components/Dialog';
 
-const NEW: ProviderFields = { slug: '', baseUrl: 'https://api.openai.com/v1', model: 'gpt-4o-mini', embeddingModel: null, continuesPrefix: false };
+const NEW: ProviderFields = {
+  slug: '',
+  baseUrl: 'https://api.openai.com/v1',
+  model: 'gpt-4o-mini',
+  embeddingModel: null,
+  continuesPrefix: false,
+};
 
 export function EditProvider({ provider, onClose }: { provider: Provider | undefined; onClose: () => void }) {
   const org = useSession().organization.id;
@@ -30,7 +36,9 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
       // A key that is left out stays as it is, and an empty one goes.
       const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
       const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, ...key };
-      return provider === undefined ? create(org, 'providers', body) : change(org, 'providers', provider.id, body, undefined);
+      return provider === undefined
+        ? create(org, 'providers', body)
+        : change(org, 'providers', provider.id, body, undefined);
     },
     onSuccess: async () => {
       notifications.show({ color: 'green', message: 'Saved. It is live everywhere within two seconds.' });
@@ -39,7 +47,8 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   });
   const removing = useMutation({ mutationFn: () => remove(org, 'providers', provider?.id ?? ''), onSuccess: done });
   const error = saving.error ?? removing.error;
-  const mistake = (field: string) => (saving.error instanceof Problem && saving.error.param === field ? saving.error.message : undefined);
+  const mistake = (field: string) =>
+    saving.error instanceof Problem && saving.error.param === field ? saving.error.message : undefined;
   const slugWrong = fields.slug === '' || provider !== undefined ? undefined : slugMistake(fields.slug);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -50,8 +59,26 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
       <form onSubmit={submit}>
         <Stack>
           {error !== null && <RemovalTrouble error={error} />}
-          <TextInput label="Slug" placeholder="main" description="Names it in documents and agents; fixed once it is made." required withAsterisk={false} readOnly={provider !== undefined} variant={provider === undefined ? 'default' : 'filled'} value={fields.slug} error={slugWrong ?? mistake('slug')} onChange={(event) => set({ slug: event.currentTarget.value })} />
-          <TextInput label="Base address" required withAsterisk={false} value={fields.baseUrl} error={mistake('baseUrl')} onChange={(event) => set({ baseUrl: event.currentTarget.value })} />
+          <TextInput
+            label="Slug"
+            placeholder="main"
+            description="Names it in documents and agents; fixed once it is made."
+            required
+            withAsterisk={false}
+            readOnly={provider !== undefined}
+            variant={provider === undefined ? 'default' : 'filled'}
+            value={fields.slug}
+            error={slugWrong ?? mistake('slug')}
+            onChange={(event) => set({ slug: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Base address"
+            required
+            withAsterisk={false}
+            value={fields.baseUrl}
+            error={mistake('baseUrl')}
+            onChange={(event) => set({ baseUrl: event.currentTarget.value })}
+          />
           <PasswordInput
             label="Key"
             autoComplete="off"
@@ -61,10 +88,34 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             error={mistake('apiKey')}
             onChange={(event) => setApiKey(event.currentTarget.value)}
           />
-          {provider?.hasApiKey && <Switch label="Take the kept key away" checked={isKeyGone} onChange={(event) => setKeyGone(event.currentTarget.checked)} />}
-          <TextInput label="Model" required withAsterisk={false} value={fields.model} error={mistake('model')} onChange={(event) => set({ model: event.currentTarget.value })} />
-          <TextInput label="Embedding model" description="For routing by meaning. Empty: none." value={fields.embeddingModel ?? ''} error={mistake('embeddingModel')} onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })} />
-          <Switch label="Continues a begun answer" description="The endpoint goes on where an assistant message ends, so that a reply survives the loss of a worker word by word." checked={fields.continuesPrefix} onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })} />
+          {provider?.hasApiKey && (
+            <Switch
+              label="Take the kept key away"
+              checked={isKeyGone}
+              onChange={(event) => setKeyGone(event.currentTarget.checked)}
+            />
+          )}
+          <TextInput
+            label="Model"
+            required
+            withAsterisk={false}
+            value={fields.model}
+            error={mistake('model')}
+            onChange={(event) => set({ model: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Embedding model"
+            description="For routing by meaning. Empty: none."
+            value={fields.embeddingModel ?? ''}
+            error={mistake('embeddingModel')}
+            onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })}
+          />
+          <Switch
+            label="Continues a begun answer"
+            description="The endpoint goes on where an assistant message ends, so that a reply survives the loss of a worker word by word."
+            checked={fields.continuesPrefix}
+            onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })}
+          />
           <Group justify="space-between">
             {provider === undefined ? (
               <span />

@@ -1,5 +1,5 @@
 // API keys: made, shown once, rotated, deleted.
-import { Badge, Button, Group, Menu, ActionIcon, Text, Code } from '@mantine/core';
+import { ActionIcon, Badge, Button, Code, Group, Menu, Text } from '@mantine/core';
 import { IconDots, IconKey, IconPlus, IconRefresh, IconTrash } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createColumnHelper } from '@tanstack/react-table';
@@ -34,11 +34,26 @@ function columnsFor(act: ((doing: Doing) => void) | undefined, showsUse: boolean
         </>
       ),
     }),
-    column.accessor((key) => key.scopes.join(), { id: 'scopes', header: 'Scopes', enableSorting: false, cell: ({ row: { original: key } }) => <Scopes scopes={key.scopes} /> }),
+    column.accessor((key) => key.scopes.join(), {
+      id: 'scopes',
+      header: 'Scopes',
+      enableSorting: false,
+      cell: ({ row: { original: key } }) => <Scopes scopes={key.scopes} />,
+    }),
     column.accessor('expiresAt', { header: 'Expires', cell: ({ getValue }) => <Expiry at={getValue()} /> }),
     column.accessor('createdAt', { header: 'Created', cell: ({ getValue }) => <When at={getValue()} /> }),
-    ...(showsUse ? [column.accessor('lastUsedAt', { header: 'Last used', cell: ({ getValue }) => <LastUse at={getValue()} /> })] : []),
-    ...(act === undefined ? [] : [column.display({ id: 'actions', header: () => <span className="visually-hidden">Actions</span>, cell: ({ row: { original: key } }) => <Actions apiKey={key} act={act} /> })]),
+    ...(showsUse
+      ? [column.accessor('lastUsedAt', { header: 'Last used', cell: ({ getValue }) => <LastUse at={getValue()} /> })]
+      : []),
+    ...(act === undefined
+      ? []
+      : [
+          column.display({
+            id: 'actions',
+            header: () => <span className="visually-hidden">Actions</span>,
+            cell: ({ row: { original: key } }) => <Actions apiKey={key} act={act} />,
+          }),
+        ]),
   ];
 }
 
@@ -54,12 +69,23 @@ function Scopes({ scopes }: { scopes: ApiKey['scopes'] }) {
 }
 
 function Expiry({ at }: { at: string | null }) {
-  if (at === null) return <Text size="sm" c="dimmed">Never</Text>;
+  if (at === null)
+    return (
+      <Text size="sm" c="dimmed">
+        Never
+      </Text>
+    );
   return new Date(at).getTime() <= Date.now() ? <Badge color="red">Expired</Badge> : <When at={at} />;
 }
 
 function LastUse({ at }: { at: string | null | undefined }) {
-  return at ? <When at={at} /> : <Text size="sm" c="dimmed">Not yet</Text>;
+  return at ? (
+    <When at={at} />
+  ) : (
+    <Text size="sm" c="dimmed">
+      Not yet
+    </Text>
+  );
 }
 
 function Actions({ apiKey, act }: { apiKey: ApiKey; act: (doing: Doing) => void }) {
@@ -71,10 +97,17 @@ function Actions({ apiKey, act }: { apiKey: ApiKey; act: (doing: Doing) => void 
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item leftSection={<IconRefresh size={16} aria-hidden />} onClick={() => act({ what: 'rotate', key: apiKey })}>
+        <Menu.Item
+          leftSection={<IconRefresh size={16} aria-hidden />}
+          onClick={() => act({ what: 'rotate', key: apiKey })}
+        >
           Rotate
         </Menu.Item>
-        <Menu.Item color="red" leftSection={<IconTrash size={16} aria-hidden />} onClick={() => act({ what: 'delete', key: apiKey })}>
+        <Menu.Item
+          color="red"
+          leftSection={<IconTrash size={16} aria-hidden />}
+          onClick={() => act({ what: 'delete', key: apiKey })}
+        >
           Delete
         </Menu.Item>
       </Menu.Dropdown>
@@ -101,7 +134,11 @@ export function Keys() {
     </Button>
   );
   return (
-    <Page title="API keys" about="Programs use them to talk to agents. A page with the widget needs none." actions={(keys.data?.length ?? 0) > 0 && newKey}>
+    <Page
+      title="API keys"
+      about="Programs use them to talk to agents. A page with the widget needs none."
+      actions={(keys.data?.length ?? 0) > 0 && newKey}
+    >
       {keys.isPending && <Waiting />}
       {keys.isError && <Trouble error={keys.error} retry={() => void keys.refetch()} />}
       {keys.data?.length === 0 && (
@@ -109,12 +146,20 @@ export function Keys() {
           Give each program and each environment its own, with only the scopes that it needs.
         </Empty>
       )}
-      {keys.data !== undefined && keys.data.length > 0 && <DataTable label="API keys" rows={keys.data} columns={columns} rowId={(key) => key.id} />}
+      {keys.data !== undefined && keys.data.length > 0 && (
+        <DataTable label="API keys" rows={keys.data} columns={columns} rowId={(key) => key.id} />
+      )}
       {doing?.what === 'create' && <CreateKey onClose={close} />}
       {doing?.what === 'rotate' && <RotateKey apiKey={doing.key} onClose={close} />}
       {doing?.what === 'delete' && (
-        <Confirm title={`Delete “${doing.key.name}”?`} action="Delete key" onConfirm={() => gone(doing.key)} onClose={close}>
-          Programs that use <Code>svc_live_…{doing.key.lastFour}</Code> are refused everywhere within two seconds. This cannot be undone.
+        <Confirm
+          title={`Delete “${doing.key.name}”?`}
+          action="Delete key"
+          onConfirm={() => gone(doing.key)}
+          onClose={close}
+        >
+          Programs that use <Code>svc_live_…{doing.key.lastFour}</Code> are refused everywhere within two seconds. This
+          cannot be undone.
         </Confirm>
       )}
     </Page>

@@ -10,19 +10,23 @@ import { useSession } from '../../api/session';
 import type { Role, User } from '../../api/types';
 import { Confirm } from '../../components/Confirm';
 import { DataTable } from '../../components/DataTable';
+import { Dialog } from '../../components/Dialog';
 import { exactTime, When } from '../../components/Facts';
 import { Page, Waiting } from '../../components/Page';
 import { Secret } from '../../components/Secret';
-import { tell, Trouble } from '../../components/Trouble';
+import { Trouble, tell } from '../../components/Trouble';
 import { Invite } from './Invite';
 import { ROLES } from './roles';
-import { Dialog } from '../../components/Dialog';
 
 const column = createColumnHelper<User>();
 
 type Doing = { what: 'invite' } | { what: 'reset' | 'remove'; user: User };
 
-const STATES = { invited: { color: 'yellow', label: 'Invited' }, active: { color: 'green', label: 'Active' }, disabled: { color: 'gray', label: 'Disabled' } } as const;
+const STATES = {
+  invited: { color: 'yellow', label: 'Invited' },
+  active: { color: 'green', label: 'Active' },
+  disabled: { color: 'gray', label: 'Disabled' },
+} as const;
 
 function columnsFor(self: string, act: (doing: Doing) => void) {
   return [
@@ -33,7 +37,12 @@ function columnsFor(self: string, act: (doing: Doing) => void) {
           <Avatar name={user.name} color="indigo" radius="xl" aria-hidden />
           <div>
             <Text size="sm" fw={550}>
-              {user.name} {user.id === self && <Text span c="dimmed" size="sm">(you)</Text>}
+              {user.name}{' '}
+              {user.id === self && (
+                <Text span c="dimmed" size="sm">
+                  (you)
+                </Text>
+              )}
             </Text>
             <Text size="xs" c="dimmed" className="break">
               {user.email}
@@ -42,8 +51,14 @@ function columnsFor(self: string, act: (doing: Doing) => void) {
         </Group>
       ),
     }),
-    column.accessor('role', { header: 'Role', cell: ({ row: { original: user } }) => <RoleOf user={user} isSelf={user.id === self} /> }),
-    column.accessor('state', { header: 'State', cell: ({ getValue }) => <Badge color={STATES[getValue()].color}>{STATES[getValue()].label}</Badge> }),
+    column.accessor('role', {
+      header: 'Role',
+      cell: ({ row: { original: user } }) => <RoleOf user={user} isSelf={user.id === self} />,
+    }),
+    column.accessor('state', {
+      header: 'State',
+      cell: ({ getValue }) => <Badge color={STATES[getValue()].color}>{STATES[getValue()].label}</Badge>,
+    }),
     column.accessor('createdAt', { header: 'Since', cell: ({ getValue }) => <When at={getValue()} /> }),
     column.display({
       id: 'actions',
@@ -94,13 +109,26 @@ function Actions({ user, act }: { user: User; act: (doing: Doing) => void }) {
         </ActionIcon>
       </Menu.Target>
       <Menu.Dropdown>
-        <Menu.Item disabled={user.state === 'disabled'} leftSection={<IconKey size={16} aria-hidden />} onClick={() => act({ what: 'reset', user })}>
+        <Menu.Item
+          disabled={user.state === 'disabled'}
+          leftSection={<IconKey size={16} aria-hidden />}
+          onClick={() => act({ what: 'reset', user })}
+        >
           {user.state === 'invited' ? 'Make a new invitation link' : 'Make a link for a new password'}
         </Menu.Item>
-        <Menu.Item leftSection={user.state === 'disabled' ? <IconLockOpen size={16} aria-hidden /> : <IconLock size={16} aria-hidden />} onClick={() => toggle.mutate()}>
+        <Menu.Item
+          leftSection={
+            user.state === 'disabled' ? <IconLockOpen size={16} aria-hidden /> : <IconLock size={16} aria-hidden />
+          }
+          onClick={() => toggle.mutate()}
+        >
           {user.state === 'disabled' ? 'Let in again' : 'Shut out'}
         </Menu.Item>
-        <Menu.Item color="red" leftSection={<IconTrash size={16} aria-hidden />} onClick={() => act({ what: 'remove', user })}>
+        <Menu.Item
+          color="red"
+          leftSection={<IconTrash size={16} aria-hidden />}
+          onClick={() => act({ what: 'remove', user })}
+        >
           Remove
         </Menu.Item>
       </Menu.Dropdown>
@@ -131,11 +159,18 @@ export function Members() {
     >
       {users.isPending && <Waiting />}
       {users.isError && <Trouble error={users.error} retry={() => void users.refetch()} />}
-      {users.data !== undefined && <DataTable label="Members" rows={users.data} columns={columns} rowId={(user) => user.id} />}
+      {users.data !== undefined && (
+        <DataTable label="Members" rows={users.data} columns={columns} rowId={(user) => user.id} />
+      )}
       {doing?.what === 'invite' && <Invite onClose={close} />}
       {doing?.what === 'reset' && <Reset user={doing.user} onClose={close} />}
       {doing?.what === 'remove' && (
-        <Confirm title={`Remove ${doing.user.name}?`} action="Remove" onConfirm={() => gone(doing.user)} onClose={close}>
+        <Confirm
+          title={`Remove ${doing.user.name}?`}
+          action="Remove"
+          onConfirm={() => gone(doing.user)}
+          onClose={close}
+        >
           They are signed out at once and cannot sign in again. What they changed stays.
         </Confirm>
       )}
@@ -151,10 +186,13 @@ function Reset({ user, onClose }: { user: User; onClose: () => void }) {
       <Stack>
         {making.isError && <Trouble error={making.error} />}
         {making.data === undefined ? (
-          <Text size="sm">With this link {user.name} chooses a new password. Links that were made before stop to work.</Text>
+          <Text size="sm">
+            With this link {user.name} chooses a new password. Links that were made before stop to work.
+          </Text>
         ) : (
           <Secret value={making.data.link.url} label="One-time link">
-            Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown this once.
+            Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown
+            this once.
           </Secret>
         )}
         <Group justify="flex-end">

@@ -32,8 +32,20 @@ function columnsFor(edit: ((provider: Provider) => void) | undefined) {
       ),
     }),
     column.accessor('model', { header: 'Model' }),
-    column.accessor((provider) => provider.embeddingModel ?? '', { id: 'embedding', header: 'Embeddings', cell: ({ getValue }) => getValue() || <Text size="sm" c="dimmed">None</Text> }),
-    column.accessor('hasApiKey', { header: 'Key', cell: ({ getValue }) => (getValue() ? <Badge color="green">Set</Badge> : <Badge color="gray">None</Badge>) }),
+    column.accessor((provider) => provider.embeddingModel ?? '', {
+      id: 'embedding',
+      header: 'Embeddings',
+      cell: ({ getValue }) =>
+        getValue() || (
+          <Text size="sm" c="dimmed">
+            None
+          </Text>
+        ),
+    }),
+    column.accessor('hasApiKey', {
+      header: 'Key',
+      cell: ({ getValue }) => (getValue() ? <Badge color="green">Set</Badge> : <Badge color="gray">None</Badge>),
+    }),
     ...(edit === undefined
       ? []
       : [
@@ -42,7 +54,12 @@ function columnsFor(edit: ((provider: Provider) => void) | undefined) {
             header: () => <span className="visually-hidden">Actions</span>,
             cell: ({ row: { original: provider } }) => (
               <Group justify="flex-end">
-                <ActionIcon variant="subtle" color="gray" aria-label={`Edit ${provider.slug}`} onClick={() => edit(provider)}>
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Edit ${provider.slug}`}
+                  onClick={() => edit(provider)}
+                >
                   <IconPencil size={18} aria-hidden />
                 </ActionIcon>
               </Group>
@@ -64,16 +81,31 @@ export function Providers() {
     </Button>
   );
   return (
-    <Page title="Providers" about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation." actions={(providers.data?.length ?? 0) > 0 && newProvider}>
+    <Page
+      title="Providers"
+      about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation."
+      actions={(providers.data?.length ?? 0) > 0 && newProvider}
+    >
       {providers.isPending && <Waiting />}
       {providers.isError && <Trouble error={providers.error} retry={() => void providers.refetch()} />}
       {providers.data?.length === 0 && (
         <Empty icon={IconPlugConnected} title="Bring your own model" action={newProvider}>
-          Until then, agents use the default of this installation. Anything that speaks the OpenAI protocol will do, also a server of your own.
+          Until then, agents use the default of this installation. Anything that speaks the OpenAI protocol will do,
+          also a server of your own.
         </Empty>
       )}
-      {providers.data !== undefined && providers.data.length > 0 && <DataTable label="Providers" rows={providers.data} columns={columns} rowId={(provider) => provider.id} {...(mayConfigure && { onOpen: setEditing })} />}
-      {editing !== undefined && <EditProvider provider={editing === 'new' ? undefined : editing} onClose={() => setEditing(undefined)} />}
+      {providers.data !== undefined && providers.data.length > 0 && (
+        <DataTable
+          label="Providers"
+          rows={providers.data}
+          columns={columns}
+          rowId={(provider) => provider.id}
+          {...(mayConfigure && { onOpen: setEditing })}
+        />
+      )}
+      {editing !== undefined && (
+        <EditProvider provider={editing === 'new' ? undefined : editing} onClose={() => setEditing(undefined)} />
+      )}
     </Page>
   );
 }

@@ -5,9 +5,9 @@ import { useState } from 'react';
 import { useSession } from '../../api/session';
 import { rotateKey } from '../../api/things';
 import type { ApiKey } from '../../api/types';
+import { Dialog } from '../../components/Dialog';
 import { Trouble } from '../../components/Trouble';
 import { ShownOnce } from './CreateKey';
-import { Dialog } from '../../components/Dialog';
 
 const OVERLAPS = [
   { value: '0', label: 'Not at all: it ends at once' },
@@ -27,14 +27,27 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'keys'] }),
   });
   if (rotating.isSuccess) {
-    return <ShownOnce value={rotating.data.value} note={overlap === '0' ? 'The old key does not work any more.' : 'The old key goes on until the overlap ends.'} onClose={onClose} />;
+    return (
+      <ShownOnce
+        value={rotating.data.value}
+        note={overlap === '0' ? 'The old key does not work any more.' : 'The old key goes on until the overlap ends.'}
+        onClose={onClose}
+      />
+    );
   }
   return (
     <Dialog onClose={onClose} title={`Rotate “${apiKey.name}”`}>
       <Stack>
-        <Text size="sm">A new key takes over its name, scopes and limits. Give it to your programs while the old one still works.</Text>
+        <Text size="sm">
+          A new key takes over its name, scopes and limits. Give it to your programs while the old one still works.
+        </Text>
         {rotating.isError && <Trouble error={rotating.error} />}
-        <Select label="The old key goes on" data={OVERLAPS} value={overlap} onChange={(overlap) => setOverlap(overlap ?? OVERLAP_USUAL)} />
+        <Select
+          label="The old key goes on"
+          data={OVERLAPS}
+          value={overlap}
+          onChange={(overlap) => setOverlap(overlap ?? OVERLAP_USUAL)}
+        />
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel

@@ -18,9 +18,13 @@ export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
   const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
   const agentOf = (slug: string) => agents.data?.find((agent) => agent.slug === slug);
   const free = agents.data?.filter((agent) => !members.some((member) => member.agent === agent.slug)) ?? [];
-  const specialize = (slug: string, specialization: string) => form.set({ members: members.map((member) => (member.agent === slug ? { ...member, specialization } : member)) });
+  const specialize = (slug: string, specialization: string) =>
+    form.set({ members: members.map((member) => (member.agent === slug ? { ...member, specialization } : member)) });
   return (
-    <Card title="Members" about="The clearer a specialization says what somebody asks for, the better messages find it.">
+    <Card
+      title="Members"
+      about="The clearer a specialization says what somebody asks for, the better messages find it."
+    >
       {members.length === 0 && (
         <Alert variant="light" color="gray">
           Nobody is in the team yet. Without members, the default agent answers everything.
@@ -80,7 +84,16 @@ function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecializ
           )}
           {agent !== undefined && agent.status !== 'active' && <StatusBadge status={agent.status} />}
         </Group>
-        <Textarea aria-label={`Specialization of ${agent?.name ?? slug}`} placeholder="What it is good at: orders, delivery, returns…" autosize minRows={1} maxRows={5} value={specialization} error={error} onChange={(event) => onSpecialize(event.currentTarget.value)} />
+        <Textarea
+          aria-label={`Specialization of ${agent?.name ?? slug}`}
+          placeholder="What it is good at: orders, delivery, returns…"
+          autosize
+          minRows={1}
+          maxRows={5}
+          value={specialization}
+          error={error}
+          onChange={(event) => onSpecialize(event.currentTarget.value)}
+        />
       </div>
       {!isReadOnly && (
         <ActionIcon variant="subtle" color="gray" aria-label={`Remove ${agent?.name ?? slug}`} onClick={onRemove}>

@@ -37,7 +37,10 @@ const columns = [
     header: 'Status',
     cell: ({ row: { original: team } }) => <StatusBadge status={team.status} isPublic={team.public} />,
   }),
-  column.accessor('routing', { header: 'Strategy', cell: ({ getValue }) => <Badge>{STRATEGIES[getValue()].label}</Badge> }),
+  column.accessor('routing', {
+    header: 'Strategy',
+    cell: ({ getValue }) => <Badge>{STRATEGIES[getValue()].label}</Badge>,
+  }),
   column.accessor((team) => team.members.length, {
     id: 'members',
     header: 'Members',
@@ -67,7 +70,11 @@ export function TeamList() {
     </Button>
   );
   return (
-    <Page title="Teams" about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does." actions={(teams.data?.length ?? 0) > 0 && newTeam}>
+    <Page
+      title="Teams"
+      about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does."
+      actions={(teams.data?.length ?? 0) > 0 && newTeam}
+    >
       {teams.isPending && <Waiting />}
       {teams.isError && <Trouble error={teams.error} retry={() => void teams.refetch()} />}
       {teams.data?.length === 0 && (
@@ -75,8 +82,18 @@ export function TeamList() {
           Put agents behind one address, say what each of them is good at, and messages find the right one.
         </Empty>
       )}
-      {teams.data !== undefined && teams.data.length > 0 && <DataTable label="Teams" rows={teams.data} columns={columns} rowId={(team) => team.id} onOpen={(team) => void navigate({ to: '/teams/$id', params: { id: team.id } })} />}
-      {isCreating && <CreateThing title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />}
+      {teams.data !== undefined && teams.data.length > 0 && (
+        <DataTable
+          label="Teams"
+          rows={teams.data}
+          columns={columns}
+          rowId={(team) => team.id}
+          onOpen={(team) => void navigate({ to: '/teams/$id', params: { id: team.id } })}
+        />
+      )}
+      {isCreating && (
+        <CreateThing title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />
+      )}
     </Page>
   );
 }

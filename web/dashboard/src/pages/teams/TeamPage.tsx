@@ -1,5 +1,18 @@
 // One team: its members, how it chooses between them, and a message to try it with.
-import { Anchor, Button, Group, Paper, SegmentedControl, Select, Stack, Switch, Text, Textarea, TextInput, Title } from '@mantine/core';
+import {
+  Anchor,
+  Button,
+  Group,
+  Paper,
+  SegmentedControl,
+  Select,
+  Stack,
+  Switch,
+  Text,
+  Textarea,
+  TextInput,
+  Title,
+} from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useState } from 'react';
@@ -45,7 +58,12 @@ function Editor({ read }: { read: Team }) {
     </Anchor>
   );
   return (
-    <Page title={form.base.name} width={1240} about={trail} actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}>
+    <Page
+      title={form.base.name}
+      width={1240}
+      about={trail}
+      actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+    >
       <div className="split">
         <Stack>
           <fieldset className="bare-fieldset" disabled={isReadOnly}>
@@ -56,7 +74,10 @@ function Editor({ read }: { read: Team }) {
             </Stack>
           </fieldset>
           {!isReadOnly && (
-            <Card title="Delete this team" about="Its address stops to work at once. Its agents and conversations stay.">
+            <Card
+              title="Delete this team"
+              about="Its address stops to work at once. Its agents and conversations stay."
+            >
               <Group>
                 <Button variant="light" color="red" onClick={() => setDeleting(true)}>
                   Delete team
@@ -73,7 +94,16 @@ function Editor({ read }: { read: Team }) {
             </section>
           )}
           {saving.error !== null && <Trouble error={saving.error} />}
-          <SaveBar isChanged={form.isChanged} isSaving={saving.isSaving} hindrance={hindrance} onSave={saving.save} onReset={() => { form.reset(); saving.forget(); }} />
+          <SaveBar
+            isChanged={form.isChanged}
+            isSaving={saving.isSaving}
+            hindrance={hindrance}
+            onSave={saving.save}
+            onReset={() => {
+              form.reset();
+              saving.forget();
+            }}
+          />
         </Stack>
         <aside aria-label="Try the team">
           <Paper className="panel" p="md">
@@ -84,7 +114,15 @@ function Editor({ read }: { read: Team }) {
           </Paper>
         </aside>
       </div>
-      {saving.clash !== undefined && <Conflict theirs={saving.clash.patch} mine={form.patch} onTakeTheirs={saving.takeTheirs} onKeepMine={saving.keepMine} onClose={saving.closeClash} />}
+      {saving.clash !== undefined && (
+        <Conflict
+          theirs={saving.clash.patch}
+          mine={form.patch}
+          onTakeTheirs={saving.takeTheirs}
+          onKeepMine={saving.keepMine}
+          onClose={saving.closeClash}
+        />
+      )}
       {isDeleting && <Delete team={read} onClose={() => setDeleting(false)} />}
     </Page>
   );
@@ -100,9 +138,30 @@ function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
   const { fields, set } = form;
   return (
     <Card title="Identity and visibility">
-      <TextInput label="Name" maxLength={200} value={fields.name} error={fields.name.trim() === '' ? 'A team needs a name' : mistake('name')} onChange={(event) => set({ name: event.currentTarget.value })} />
-      <TextInput label="Slug" description="Names it in documents and commands; fixed." value={fields.slug} readOnly variant="filled" />
-      <Textarea label="Description" description="What the team handles." autosize minRows={2} maxRows={6} value={fields.description} error={mistake('description')} onChange={(event) => set({ description: event.currentTarget.value })} />
+      <TextInput
+        label="Name"
+        maxLength={200}
+        value={fields.name}
+        error={fields.name.trim() === '' ? 'A team needs a name' : mistake('name')}
+        onChange={(event) => set({ name: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Slug"
+        description="Names it in documents and commands; fixed."
+        value={fields.slug}
+        readOnly
+        variant="filled"
+      />
+      <Textarea
+        label="Description"
+        description="What the team handles."
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={fields.description}
+        error={mistake('description')}
+        onChange={(event) => set({ description: event.currentTarget.value })}
+      />
       <div>
         <Text size="sm" fw={500} mb={4} id="team-status">
           Status
@@ -119,7 +178,12 @@ function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
           ]}
         />
       </div>
-      <Switch label="Public" description="The public API reaches it." checked={fields.public} onChange={(event) => set({ public: event.currentTarget.checked })} />
+      <Switch
+        label="Public"
+        description="The public API reaches it."
+        checked={fields.public}
+        onChange={(event) => set({ public: event.currentTarget.checked })}
+      />
     </Card>
   );
 }
@@ -147,7 +211,15 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
           {STRATEGIES[fields.routing].about}
         </Text>
       </div>
-      <Select label="Default agent" description="Answers when no member matches, or none of them can." maw={360} data={[{ value: NO_AGENT, label: 'None' }, ...known]} value={fields.defaultAgent ?? NO_AGENT} error={mistake('defaultAgent')} onChange={(slug) => set({ defaultAgent: slug || null })} />
+      <Select
+        label="Default agent"
+        description="Answers when no member matches, or none of them can."
+        maw={360}
+        data={[{ value: NO_AGENT, label: 'None' }, ...known]}
+        value={fields.defaultAgent ?? NO_AGENT}
+        error={mistake('defaultAgent')}
+        onChange={(slug) => set({ defaultAgent: slug || null })}
+      />
     </Card>
   );
 }

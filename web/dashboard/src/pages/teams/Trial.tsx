@@ -18,7 +18,11 @@ const KEY_LEFT_MIN_MS = 2 * 60_000;
 export function Trial({ team, isChanged }: { team: Team; isChanged: boolean }) {
   const mayManageKeys = useMay(RIGHTS.manageKeys);
   if (team.status !== 'active' || !team.public) {
-    return <Note title="This team cannot be tried yet">It answers once it is active and public. Change both in its form, and save.</Note>;
+    return (
+      <Note title="This team cannot be tried yet">
+        It answers once it is active and public. Change both in its form, and save.
+      </Note>
+    );
   }
   if (!mayManageKeys) {
     return <Note title="You cannot try this team">Trying a team takes a key, and your role may not make one.</Note>;
@@ -59,7 +63,8 @@ function useShortLivedKey(name: string): () => Promise<string> {
   const drop = useCallback(() => {
     const key = held.current;
     held.current = undefined;
-    if (key !== undefined) void remove(org, 'keys', key.id).then(() => client.invalidateQueries({ queryKey: [org, 'keys'] }));
+    if (key !== undefined)
+      void remove(org, 'keys', key.id).then(() => client.invalidateQueries({ queryKey: [org, 'keys'] }));
   }, [org, client]);
   useEffect(() => {
     window.addEventListener('pagehide', drop);
@@ -74,7 +79,12 @@ function useShortLivedKey(name: string): () => Promise<string> {
     drop();
     const limits = { chatPerMinute: null, configPerMinute: null, conversationsPerMinute: null };
     const expiresAt = new Date(Date.now() + KEY_LIFE_MS).toISOString();
-    held.current = await createKey(org, { name: `${name} ${crypto.randomUUID().slice(0, 8)}`, scopes: ['chat'], expiresAt, limits });
+    held.current = await createKey(org, {
+      name: `${name} ${crypto.randomUUID().slice(0, 8)}`,
+      scopes: ['chat'],
+      expiresAt,
+      limits,
+    });
     return held.current.value;
   }, [org, name, drop]);
 }
