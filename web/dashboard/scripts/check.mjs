@@ -18,7 +18,6 @@ const files = (folder) =>
     .sort();
 
 try {
-  run('biome', 'check', '--error-on-warnings');
   run('tsc', '--noEmit');
   run('vite', 'build', '--logLevel', 'error', '--outDir', fresh);
   execFileSync(process.execPath, [join(here, 'scripts/check-size.mjs'), fresh], { stdio: 'inherit' });
