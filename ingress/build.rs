@@ -15,7 +15,7 @@ use flate2::{Compression, write::GzEncoder};
 const BUILT: &str = "assets/dashboard";
 
 fn main() -> io::Result<()> {
-    println!("cargo::rerun-if-changed={BUILT}");
+    writeln!(io::stdout(), "cargo::rerun-if-changed={BUILT}")?;
     let root = PathBuf::from(env::var_os("CARGO_MANIFEST_DIR").unwrap_or_default()).join(BUILT);
     let out = PathBuf::from(env::var_os("OUT_DIR").unwrap_or_default());
     let mut files = Vec::new();
