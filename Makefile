@@ -5,7 +5,7 @@ SHELL := /bin/bash
 SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products eval-routing fuzz clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products eval-routing screenshots fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -44,6 +44,9 @@ bench-products: ## Measure the search for products: 50,000 made-up ones, with an
 
 eval-routing: ## Measure how well teams choose by intent, on labelled sets; with a model too if SWITCHBOARD_TEST_MODEL names its base URL
 	@tests/run.sh eval-routing
+
+screenshots: ## Pictures of every page of the dashboard, into docs/images
+	SWITCHBOARD_SCREENSHOTS=$(CURDIR)/docs/images cargo test --locked --workspace --test it -- no_page_has_an_accessibility_finding
 
 fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
 	@tests/run.sh fuzz $(FUZZ_SECONDS)

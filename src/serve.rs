@@ -163,7 +163,11 @@ impl Parts {
             self.cache.clone(),
             self.opened.secret.clone(),
             self.config.admin.token.clone(),
-            IngressConfig { dashboard_url: self.config.dashboard_url(), ..self.config.ingress.clone() },
+            IngressConfig {
+                dashboard_url: self.config.dashboard_url(),
+                public_url: self.config.public_url(),
+                ..self.config.ingress.clone()
+            },
             &self.registry,
         )
         .await?;

@@ -49,6 +49,9 @@ pub struct IngressConfig {
     pub sign_ins_per_account: u32,
     /// The same for an address.
     pub sign_ins_per_address: u32,
+    /// Where a browser reaches the public API, for a dashboard on a port of its own; never read from a file of its own.
+    #[serde(skip)]
+    pub public_url: String,
     /// How long the head of a request may take, and a new connection may stay silent.
     pub header_timeout_ms: u64,
     /// How long a connection may bring no further request before it is to end; what is open on it may finish.
@@ -116,6 +119,7 @@ impl Default for IngressConfig {
             sign_in_link_lifetime_ms: 86_400_000,
             sign_ins_per_account: 20,
             sign_ins_per_address: 100,
+            public_url: String::new(),
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,
             body_timeout_ms: 10_000,

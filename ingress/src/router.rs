@@ -17,15 +17,16 @@ use crate::{
     limits::tell_limits,
     observe::observe,
     routes::{
-        agent, agent_chat, conversation, demo, docs, message, openapi, team_chat, visitor_token, widget, widget_script,
+        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi, team_chat, visitor_token, widget,
+        widget_script,
     },
     security_headers::security_headers,
     state::AppState,
 };
 
-/// Both APIs, for a port that serves them together.
+/// Both APIs and the dashboard, for a port that serves them together.
 pub(crate) fn router(state: AppState) -> Router {
-    with_layers(public_part().merge(admin::routes()), state)
+    with_layers(public_part().merge(admin::routes()).merge(dashboard::routes(None)), state)
 }
 
 /// The public API, for the public port of an installation that has a port for administrators.
@@ -33,9 +34,10 @@ pub(crate) fn public_router(state: AppState) -> Router {
     with_layers(public_part(), state)
 }
 
-/// The administrative API, for a port of its own.
+/// The administrative API and the dashboard, for a port of their own.
 pub(crate) fn admin_router(state: AppState) -> Router {
-    with_layers(admin::routes(), state)
+    let dashboard = dashboard::routes(Some(&state.config.public_url));
+    with_layers(admin::routes().merge(dashboard), state)
 }
 
 fn public_part() -> Router<AppState> {

@@ -6,6 +6,7 @@ pub(crate) mod conversation;
 mod conversation_lookup;
 mod conversation_page;
 mod conversation_patch;
+pub(crate) mod dashboard;
 pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod message;

@@ -3,4 +3,5 @@
 
 mod counting_proxy;
 mod cross_origin;
+mod dashboard;
 mod widget;

@@ -52,7 +52,8 @@ impl Browser {
             arguments.push("--no-sandbox");
         }
         let wanted = json!({"capabilities": {"alwaysMatch": {
-            "goog:chromeOptions": {"args": arguments, "prefs": preferences}, "timeouts": {"script": SCRIPT_TIMEOUT_MS}
+            "goog:chromeOptions": {"args": arguments, "prefs": preferences}, "timeouts": {"script": SCRIPT_TIMEOUT_MS},
+            "goog:loggingPrefs": {"browser": "ALL"}
         }}});
         let value = value_of(&driver, "/session", &wanted).await;
         let session = value["sessionId"].as_str().unwrap().to_owned();

@@ -2,6 +2,7 @@
 
 mod background;
 mod browser;
+mod browser_view;
 mod client;
 mod endpoints;
 mod model;

@@ -1,0 +1,1 @@
+function e(e){let t=12-[...e].length;return e===``||t<=0?void 0:`${t} more ${t===1?`character`:`characters`}`}export{e as t};

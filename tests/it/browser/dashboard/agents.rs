@@ -1,0 +1,161 @@
+//! Agents are made, changed and tried in the dashboard, and what is saved is what answers.
+
+use serde_json::{Value, json};
+
+use super::{Person, door};
+use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually};
+
+/// The organization's agents, as the admin API shows them.
+async fn agent(service: &SharedService, organization: &Organization, slug: &str) -> Value {
+    let path = format!("/api/admin/organizations/{}/agents", organization.id);
+    let agents = service.admin().get(&path).await.json();
+    let found = agents["items"].as_array().unwrap().iter().find(|agent| agent["slug"] == slug);
+    found.unwrap_or_else(|| panic!("no {slug} in {agents}")).clone()
+}
+
+async fn patch(service: &SharedService, organization: &Organization, changes: Value) {
+    let path = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
+    assert_eq!(service.admin().patch(&path, &changes).await.status, 200);
+}
+
+#[tokio::test]
+async fn an_agent_is_made_instructed_activated_and_answers_in_the_playground() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    organization.script(Script::says("Tea it is."));
+    let person = Person::owner_at(&service, &organization, "/agents").await;
+    person.does("await shows('Create your first agent'); await press('New agent'); await type('Name', 'Tea Shop'); await press('Create');").await;
+    person
+        .does(
+            "await type('Instructions', 'Sell tea.'); await choose('Provider', 'main'); await press('Save'); await shows('Saved.');
+             await press('Save and make it live'); await type('Message', 'Coffee?'); await press('Send');
+             await shows('Tea it is.'); await until('the facts', () => document.querySelector('[data-testid=turn-facts]'));",
+        )
+        .await;
+    let made = agent(&service, &organization, "tea-shop").await;
+    assert_eq!((&made["status"], &made["instructions"]), (&json!("active"), &json!("Sell tea.")));
+    let asked = ScriptedModel::get().requests(&organization.model);
+    assert_eq!(asked[0].question(), "Coffee?");
+    assert!(asked[0].messages[0].1.contains("Sell tea."), "{:?}", asked[0].messages);
+}
+
+#[tokio::test]
+async fn a_reply_in_the_playground_grows_as_it_is_made() {
+    let service = SharedService::get().await;
+    let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
+    let organization = Organization::with_agent(&service, script).await;
+    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    gate.open(1);
+    person.does("await type('Message', 'Count'); await press('Send'); await shows('one');").await;
+    let early = person.does("return document.body.innerText.includes('two');").await;
+    gate.open(1);
+    person.does("await shows('two');").await;
+    assert_eq!(early, false);
+}
+
+#[tokio::test]
+async fn only_what_was_changed_is_saved_and_another_editors_change_leads_to_a_choice() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    person.does("await type('Description', 'Mine');").await;
+    patch(&service, &organization, json!({"description": "Theirs", "welcomeMessage": "Also theirs"})).await;
+    person.does("await press('Save'); await shows('Somebody else saved this first'); await shows('You both changed one field');").await;
+    assert_eq!(agent(&service, &organization, "shop").await["description"], "Theirs");
+    person.does("await press('Save mine on top'); await shows('Saved.');").await;
+    let saved = agent(&service, &organization, "shop").await;
+    assert_eq!((&saved["description"], &saved["welcomeMessage"]), (&json!("Mine"), &json!("Also theirs")));
+}
+
+#[tokio::test]
+async fn a_domain_that_can_be_none_is_refused_in_words_and_a_good_one_is_enforced() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/agents/{}?tab=access", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    for (entry, says) in [
+        ("shop.example/cart", "without a path"),
+        ("*.com", "top-level domain"),
+        ("ftp://shop.example", "Only http and https"),
+        ("shop_!.example", "no host name"),
+    ] {
+        let steps = "await type('Domain to allow', input[0]); await press('Add'); await shows(input[1]);";
+        person.does_with(steps, json!([entry, says])).await;
+    }
+    person.does("await type('Domain to allow', '*.shop.example'); await press('Add'); await press('Save'); await shows('Saved.');").await;
+    assert_eq!(agent(&service, &organization, "shop").await["allowedDomains"], json!(["*.shop.example"]));
+    // The playground is a page like any other.
+    person
+        .does(
+            "await type('Message', 'hi'); await press('Send'); await press('Allow this page'); await shows('Saved.');
+             await press('Start over');",
+        )
+        .await;
+    eventually("the playground may chat", PATIENCE, async || {
+        let said = person.does("await type('Message', 'hi'); await press('Send'); await control('Start over'); await new Promise(r => setTimeout(r, 500)); return document.body.innerText.includes('\\nok');").await;
+        (said == true).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn each_field_of_the_theme_has_its_effect_in_the_preview() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/agents/{}?tab=appearance", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    for (label, part, property) in [
+        ("Chat background", "preview-window", "background-color"),
+        ("Text", "preview-window", "color"),
+        ("Header", "preview-header", "background-color"),
+        ("Visitor’s bubble", "preview-user", "background-color"),
+        ("Agent’s bubble", "preview-bot", "background-color"),
+        ("Input background", "preview-input", "background-color"),
+        ("Send button", "preview-send", "background-color"),
+        ("Primary", "preview-trigger", "background-color"),
+    ] {
+        let steps = "const [label, id, property] = input, seen = [];
+            for (const color of ['#123456', '#fedcba']) {
+                await type(label, color);
+                seen.push(getComputedStyle(await part(id)).getPropertyValue(property));
+            }
+            return seen;";
+        let seen = person.does_with(steps, json!([label, part, property])).await;
+        assert_eq!(seen, json!(["rgb(18, 52, 86)", "rgb(254, 220, 186)"]), "{label}");
+    }
+    let shapes = "const seen = [];
+        for (const [radius, font] of [['3px', 'serif'], ['21px', 'monospace']]) {
+            await type('Corner radius', radius); await type('Font family', font);
+            const style = getComputedStyle(await part('preview-window'));
+            seen.push(style.borderTopLeftRadius, style.fontFamily);
+        }
+        return seen;";
+    assert_eq!(person.does(shapes).await, json!(["3px", "serif", "21px", "monospace"]));
+}
+
+#[tokio::test]
+async fn a_colour_that_is_none_cannot_be_saved_and_is_named() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/agents/{}?tab=appearance", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    person.does("await type('Header', 'red;'); await shows('header is no colour');").await;
+    let disabled = person.does("return all('button', 'Save').concat([...document.querySelectorAll('button')].filter(b => b.textContent.startsWith('Save'))).every(b => b.disabled);").await;
+    assert_eq!(disabled, true);
+}
+
+#[tokio::test]
+async fn a_viewer_can_look_at_everything_and_is_offered_no_change() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::at(&service, &organization, door::VIEWER, "/agents").await;
+    person.does("await control('Agent shop');").await;
+    let offered = "return ['New agent', 'New team', 'New key', 'Members', 'Audit log'].filter(name => all(PRESSED, name).length > 0);";
+    assert_eq!(person.does(offered).await, json!([]));
+    person.goes_to(&format!("/agents/{}", organization.shop())).await;
+    let enabled = "await field('Name'); return all('input, textarea', 'Name').concat(all('input, textarea', 'Description')).filter(element => !element.matches(':disabled')).length;";
+    assert_eq!(person.does(enabled).await, 0);
+    person.goes_to("/settings/keys").await;
+    person.does("await shows('all');").await;
+    assert_eq!(person.does(offered).await, json!([]));
+}

@@ -1,0 +1,57 @@
+//! Keys are made, shown once, rotated and deleted in the dashboard.
+
+use serde_json::json;
+
+use super::Person;
+use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+
+const SHOWN: &str = "return (await part('secret')).textContent.trim();";
+
+async fn chats(organization: &Organization, service: &SharedService, key: &str) -> u16 {
+    let body = json!({"message": "hi", "sessionId": "s", "stream": false});
+    service.client().with_key(key).post(&format!("/api/public/agents/{}/chat", organization.shop()), &body).await.status
+}
+
+#[tokio::test]
+async fn a_key_is_shown_once_works_and_is_refused_after_its_deletion() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    person.does("await press('New key'); await type('Name', 'Shop backend'); await press('Create key');").await;
+    let key = person.does(SHOWN).await.as_str().unwrap().to_owned();
+    assert_eq!(chats(&organization, &service, &key).await, 200);
+    person.goes_to("/settings/keys").await;
+    person.does("await shows('Shop backend');").await;
+    let everything = person.does("return document.documentElement.outerHTML;").await;
+    let everything = everything.as_str().unwrap();
+    assert!(!everything.contains(&key) && everything.contains(&key[key.len() - 4..]));
+    person.does("await press('Actions for Shop backend'); await press('Delete'); await press('Delete key'); await until('it to go', () => !document.body.innerText.includes('Shop backend'));").await;
+    eventually("the key is refused", PATIENCE, async || {
+        (chats(&organization, &service, &key).await == 401).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_rotated_key_and_its_successor_both_work_until_the_overlap_ends() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    person.does("await press('Actions for all'); await press('Rotate'); await shows('The old key goes on'); (await until('the button', () => all('button', 'Rotate').at(-1))).click();").await;
+    let successor = person.does(SHOWN).await.as_str().unwrap().to_owned();
+    for key in [successor.as_str(), organization.key_text("all")] {
+        assert_eq!(chats(&organization, &service, key).await, 200);
+    }
+}
+
+#[tokio::test]
+async fn a_key_has_the_scopes_that_were_chosen() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    person.does("await press('New key'); await type('Name', 'Reader'); await press('Chat'); await press('Configuration'); await press('Create key');").await;
+    let key = person.does(SHOWN).await.as_str().unwrap().to_owned();
+    assert_eq!(chats(&organization, &service, &key).await, 403);
+    let agent = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(service.client().with_key(&key).get(&agent).await.status, 200);
+}

@@ -1,0 +1,84 @@
+// One way to ask the service, and one kind of error: the problem object that every route answers with.
+
+export interface Asked {
+  body?: unknown;
+  query?: Record<string, string | number | undefined>;
+  /** The version that a change is meant for. */
+  ifMatch?: string;
+  signal?: AbortSignal;
+}
+
+interface ProblemBody {
+  title?: string;
+  detail?: string;
+  code?: string;
+  param?: string;
+  details?: Record<string, unknown>;
+  requestId?: string;
+}
+
+/** What the service refused, in its own words. */
+export class Problem extends Error {
+  readonly code: string | undefined;
+  /** The field that is at fault. */
+  readonly param: string | undefined;
+  readonly details: Record<string, unknown>;
+  readonly requestId: string | undefined;
+
+  constructor(
+    readonly status: number,
+    body: ProblemBody,
+    readonly retryAfterSeconds?: number,
+  ) {
+    super(body.detail ?? body.title ?? `the service answered ${status}`);
+    this.code = body.code;
+    this.param = body.param;
+    this.details = body.details ?? {};
+    this.requestId = body.requestId;
+  }
+}
+
+/** The service could not be asked at all. */
+export class Unreachable extends Error {
+  constructor() {
+    super('the service cannot be reached');
+  }
+}
+
+export async function call<T>(method: string, path: string, asked: Asked = {}): Promise<T> {
+  const headers: Record<string, string> = {};
+  if (asked.body !== undefined) headers['content-type'] = 'application/json';
+  if (asked.ifMatch !== undefined) headers['if-match'] = `"${asked.ifMatch}"`;
+  // What is given up with a page is given up although the page goes.
+  const init: RequestInit = { method, headers, keepalive: method === 'DELETE' };
+  if (asked.body !== undefined) init.body = JSON.stringify(asked.body);
+  if (asked.signal !== undefined) init.signal = asked.signal;
+  const response = await ask(path + queryText(asked.query), init);
+  if (!response.ok) throw await problemOf(response);
+  return (response.status === 204 ? undefined : await response.json()) as T;
+}
+
+/** Asks, and tells a service that is away from a question that was taken back. */
+export async function ask(url: string, init: RequestInit): Promise<Response> {
+  try {
+    return await fetch(url, init);
+  } catch (error) {
+    if (error instanceof DOMException && error.name === 'AbortError') throw error;
+    throw new Unreachable();
+  }
+}
+
+export async function problemOf(response: Response): Promise<Problem> {
+  const body = (await response.json().catch(() => ({}))) as ProblemBody;
+  const retryAfter = Number(response.headers.get('retry-after') ?? Number.NaN);
+  return new Problem(response.status, body, Number.isFinite(retryAfter) ? retryAfter : undefined);
+}
+
+function queryText(query: Asked['query']): string {
+  const wanted = new URLSearchParams();
+  for (const [name, value] of Object.entries(query ?? {})) {
+    if (value !== undefined && value !== '') wanted.set(name, String(value));
+  }
+  const text = wanted.toString();
+  return text === '' ? '' : `?${text}`;
+}

@@ -1,0 +1,72 @@
+// Agents, teams, providers and keys: lists, one of them, and changes that are refused when somebody was faster.
+import { queryOptions } from '@tanstack/react-query';
+import { call } from './client';
+import type { Agent, ApiKey, KeyFields, NewKey, Page, Provider, Team } from './types';
+
+interface Kinds {
+  agents: Agent;
+  teams: Team;
+  providers: Provider;
+  keys: ApiKey;
+}
+
+export type Kind = keyof Kinds;
+
+/** Largest page that the service gives. */
+const PAGE_MAX = 200;
+
+function path(org: string, kind: Kind, id?: string): string {
+  const list = `/api/admin/organizations/${org}/${kind}`;
+  return id === undefined ? list : `${list}/${encodeURIComponent(id)}`;
+}
+
+/** All things of a kind. */
+export function listQuery<K extends Kind>(org: string, kind: K) {
+  return queryOptions({
+    queryKey: [org, kind, 'list'] as const,
+    queryFn: async ({ signal }): Promise<Kinds[K][]> => {
+      const items: Kinds[K][] = [];
+      for (;;) {
+        const query = { limit: PAGE_MAX, offset: items.length };
+        const page = await call<Page<Kinds[K]>>('GET', path(org, kind), { query, signal });
+        items.push(...page.items);
+        if (!page.hasMore) return items;
+      }
+    },
+  });
+}
+
+export function oneQuery<K extends Kind>(org: string, kind: K, id: string) {
+  return queryOptions({
+    queryKey: [org, kind, 'one', id] as const,
+    queryFn: ({ signal }) => call<Kinds[K]>('GET', path(org, kind, id), { signal }),
+  });
+}
+
+export function create<K extends Kind>(org: string, kind: K, fields: object): Promise<Kinds[K]> {
+  return call<Kinds[K]>('POST', path(org, kind), { body: fields });
+}
+
+/** Merges fields (RFC 7396) into a version that was read. */
+export function change<K extends Kind>(
+  org: string,
+  kind: K,
+  id: string,
+  patch: object,
+  version: string | undefined,
+): Promise<Kinds[K]> {
+  return call<Kinds[K]>('PATCH', path(org, kind, id), { body: patch, ...(version && { ifMatch: version }) });
+}
+
+export function remove(org: string, kind: Kind, id: string): Promise<void> {
+  return call<void>('DELETE', path(org, kind, id));
+}
+
+export function createKey(org: string, fields: KeyFields): Promise<NewKey> {
+  return call<NewKey>('POST', path(org, 'keys'), { body: fields });
+}
+
+/** A successor beside which the old key goes on for a while. */
+export function rotateKey(org: string, id: string, overlapSeconds: number): Promise<NewKey> {
+  return call<NewKey>('POST', `${path(org, 'keys', id)}/rotate`, { body: { overlapSeconds } });
+}

@@ -1,0 +1,98 @@
+// Changes from the audit log, latest first: of one thing, or of all.
+import { Badge, Button, Code, Group, Paper, Stack, Text } from '@mantine/core';
+import { useInfiniteQuery } from '@tanstack/react-query';
+import { auditQuery } from '../api/people';
+import { useSession } from '../api/session';
+import type { Actor, AuditEntry } from '../api/types';
+import { exactTime, When } from './Facts';
+import { Waiting } from './Page';
+import { Trouble } from './Trouble';
+
+const ACTIONS: Record<string, string> = {
+  create: 'created',
+  update: 'changed',
+  delete: 'deleted',
+  rotate: 'rotated',
+  link: 'made a link for',
+  'sign-in': 'signed in',
+  'sign-out': 'signed out',
+};
+
+export function actorName(actor: Actor): string {
+  if (actor.type === 'user') return actor.email;
+  return actor.type === 'token' ? 'Administrator’s token' : 'Command line';
+}
+
+export function Changes({ kind, id }: { kind?: string; id?: string }) {
+  const org = useSession().organization.id;
+  const filter = { ...(kind !== undefined && { kind }), ...(id !== undefined && { id }) };
+  const changes = useInfiniteQuery(auditQuery(org, filter));
+  if (changes.isPending) return <Waiting />;
+  if (changes.isError) return <Trouble error={changes.error} retry={() => void changes.refetch()} />;
+  const entries = changes.data.pages.flatMap((page) => page.items);
+  return (
+    <Stack>
+      {entries.length === 0 && (
+        <Text c="dimmed" size="sm">
+          No changes yet. Whatever somebody changes from now on is written here, with their name.
+        </Text>
+      )}
+      {entries.length > 0 && (
+        <Paper className="panel" component="ol" p={0} m={0} aria-label="Changes">
+          {entries.map((entry) => (
+            <Entry key={entry.id} entry={entry} withThing={id === undefined} />
+          ))}
+        </Paper>
+      )}
+      {changes.hasNextPage && (
+        <Group justify="center">
+          <Button variant="default" loading={changes.isFetchingNextPage} onClick={() => void changes.fetchNextPage()}>
+            Show older changes
+          </Button>
+        </Group>
+      )}
+    </Stack>
+  );
+}
+
+function Entry({ entry, withThing }: { entry: AuditEntry; withThing: boolean }) {
+  const isAboutSession = entry.action === 'sign-in' || entry.action === 'sign-out';
+  return (
+    <Stack component="li" gap={4} px="md" py="sm" className="list-row plain-list">
+      <Group justify="space-between" gap="xs">
+        <Text size="sm">
+          <b>{actorName(entry.actor)}</b> {ACTIONS[entry.action] ?? entry.action}
+          {withThing && !isAboutSession && (
+            <>
+              {' '}
+              {entry.kind} <Code>{entry.subject}</Code>
+            </>
+          )}
+        </Text>
+        <When at={entry.at} />
+      </Group>
+      {entry.fields.map((change) => (
+        <Text key={change.field} size="xs" c="dimmed" className="break">
+          <Badge color="gray" size="sm" mr={6}>
+            {change.field}
+          </Badge>
+          {values(change.before, change.after)}
+        </Text>
+      ))}
+      {entry.address && (
+        <Text size="xs" c="dimmed">
+          from {entry.address}, {exactTime(entry.at)}
+        </Text>
+      )}
+    </Stack>
+  );
+}
+
+/** Values stand in the log only where they are harmless. */
+function values(before: unknown, after: unknown): string {
+  const shown = (value: unknown) => (typeof value === 'string' ? `“${value}”` : JSON.stringify(value));
+  if (before === undefined && after === undefined) return 'changed';
+  if (before === undefined) return shown(after);
+  if (after === undefined) return `${shown(before)} was removed`;
+  return `${shown(before)} → ${shown(after)}`;
+}

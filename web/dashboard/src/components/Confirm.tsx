@@ -1,0 +1,37 @@
+// Asks before something that cannot be taken back.
+import { Button, Group, Stack, Text } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
+import { Dialog } from './Dialog';
+import { RemovalTrouble } from './UsedBy';
+
+interface ConfirmProps {
+  title: string;
+  children: ReactNode;
+  /** What the button says, for instance “Delete key”. */
+  action: string;
+  onConfirm: () => Promise<unknown>;
+  onClose: () => void;
+}
+
+export function Confirm({ title, children, action, onConfirm, onClose }: ConfirmProps) {
+  const done = useMutation({ mutationFn: onConfirm, onSuccess: onClose });
+  return (
+    <Dialog onClose={onClose} title={title}>
+      <Stack>
+        <Text size="sm" component="div">
+          {children}
+        </Text>
+        {done.isError && <RemovalTrouble error={done.error} />}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose} data-autofocus>
+            Cancel
+          </Button>
+          <Button color="red" loading={done.isPending} onClick={() => done.mutate()}>
+            {action}
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}

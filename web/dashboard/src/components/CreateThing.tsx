@@ -1,0 +1,69 @@
+// The first step for agents and teams: a name. Everything else has a default and is changed on the page that follows.
+import { Button, Group, Stack, TextInput } from '@mantine/core';
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, type ReactNode, useState } from 'react';
+import { Problem } from '../api/client';
+import { slugMistake, slugOf } from '../slug';
+import { Dialog } from './Dialog';
+import { Trouble } from './Trouble';
+
+interface CreateThingProps {
+  title: string;
+  placeholder: string;
+  create: (names: { name: string; slug: string }) => Promise<unknown>;
+  onClose: () => void;
+  children?: ReactNode;
+}
+
+export function CreateThing({ title, placeholder, create, onClose, children }: CreateThingProps) {
+  const [name, setName] = useState('');
+  const [ownSlug, setOwnSlug] = useState<string>();
+  const slug = ownSlug ?? slugOf(name);
+  const creating = useMutation({ mutationFn: () => create({ name: name.trim(), slug }) });
+  const isTaken = creating.error instanceof Problem && creating.error.code === 'CONFLICT';
+  const mistake = slug === '' ? undefined : slugMistake(slug);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    if (mistake === undefined) creating.mutate();
+  };
+  return (
+    <Dialog onClose={onClose} title={title}>
+      <form onSubmit={submit}>
+        <Stack>
+          {creating.isError && !isTaken && <Trouble error={creating.error} />}
+          <TextInput
+            label="Name"
+            placeholder={placeholder}
+            required
+            withAsterisk={false}
+            maxLength={200}
+            data-autofocus
+            value={name}
+            onChange={(event) => setName(event.currentTarget.value)}
+          />
+          <TextInput
+            label="Slug"
+            description="Names it in documents and commands. It cannot be changed later."
+            required
+            withAsterisk={false}
+            value={slug}
+            error={isTaken ? 'There is one of this slug already: choose another' : mistake}
+            onChange={(event) => {
+              setOwnSlug(event.currentTarget.value);
+              creating.reset();
+            }}
+          />
+          {children}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={creating.isPending} disabled={name.trim() === '' || slug === ''}>
+              Create
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}

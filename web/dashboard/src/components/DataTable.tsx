@@ -1,0 +1,88 @@
+// One table for all lists: sorted by its heads, and a row leads to its page.
+import { Paper, Table, UnstyledButton } from '@mantine/core';
+import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
+import {
+  type ColumnDef,
+  flexRender,
+  getCoreRowModel,
+  getSortedRowModel,
+  type Header,
+  type SortingState,
+  useReactTable,
+} from '@tanstack/react-table';
+import { useState } from 'react';
+
+interface DataTableProps<T> {
+  /** What the table holds, for those who do not see it. */
+  label: string;
+  rows: T[];
+  // biome-ignore lint/suspicious/noExplicitAny: each column has a value type of its own
+  columns: ColumnDef<T, any>[];
+  rowId: (row: T) => string;
+  /** What a click on a row does; its first cell holds a link or button for the keyboard. */
+  onOpen?: (row: T) => void;
+}
+
+export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableProps<T>) {
+  const [sorting, setSorting] = useState<SortingState>([]);
+  const table = useReactTable({
+    data: rows,
+    columns,
+    state: { sorting },
+    onSortingChange: setSorting,
+    getRowId: rowId,
+    getCoreRowModel: getCoreRowModel(),
+    getSortedRowModel: getSortedRowModel(),
+  });
+  const open = (event: React.MouseEvent, row: T) => {
+    // A control inside the row has its own meaning.
+    if ((event.target as HTMLElement).closest('a, button, input') === null) onOpen?.(row);
+  };
+  return (
+    <Paper className="panel table-scroll" tabIndex={0} role="region" aria-label={label}>
+      <Table className="rows" verticalSpacing="sm" horizontalSpacing="md" highlightOnHover={onOpen !== undefined}>
+        <Table.Thead>
+          {table.getHeaderGroups().map((group) => (
+            <Table.Tr key={group.id}>
+              {group.headers.map((header) => (
+                <Head key={header.id} header={header} />
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Thead>
+        <Table.Tbody>
+          {table.getRowModel().rows.map((row) => (
+            <Table.Tr key={row.id} data-opens={onOpen !== undefined} onClick={(event) => open(event, row.original)}>
+              {row.getVisibleCells().map((cell) => (
+                <Table.Td key={cell.id} data-label={labelOf(cell.column.columnDef.header)}>
+                  {flexRender(cell.column.columnDef.cell, cell.getContext())}
+                </Table.Td>
+              ))}
+            </Table.Tr>
+          ))}
+        </Table.Tbody>
+      </Table>
+    </Paper>
+  );
+}
+
+/** A column's head as text, for narrow screens on which it stands in each row. */
+function labelOf(header: unknown): string | undefined {
+  return typeof header === 'string' ? header : undefined;
+}
+
+function Head<T>({ header }: { header: Header<T, unknown> }) {
+  const title = flexRender(header.column.columnDef.header, header.getContext());
+  if (!header.column.getCanSort()) return <Table.Th>{title}</Table.Th>;
+  const sorted = header.column.getIsSorted();
+  const Arrow = sorted === 'asc' ? IconArrowUp : sorted === 'desc' ? IconArrowDown : IconArrowsSort;
+  const order = sorted === 'asc' ? 'ascending' : sorted === 'desc' ? 'descending' : 'none';
+  return (
+    <Table.Th aria-sort={order}>
+      <UnstyledButton className="sort" onClick={header.column.getToggleSortingHandler()}>
+        {title}
+        <Arrow size={12} aria-hidden />
+      </UnstyledButton>
+    </Table.Th>
+  );
+}

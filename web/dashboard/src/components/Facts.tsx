@@ -1,0 +1,74 @@
+// Small facts that many pages show the same way: a status, a time, a rating, a name.
+import { Badge, Group, Rating, Text, Tooltip } from '@mantine/core';
+import { useEffect, useState } from 'react';
+import type { Status } from '../api/types';
+
+const STATUS = {
+  active: { color: 'green', label: 'Active' },
+  draft: { color: 'gray', label: 'Draft' },
+  inactive: { color: 'orange', label: 'Inactive' },
+} as const;
+
+export function StatusBadge({ status, isPublic }: { status: Status; isPublic?: boolean }) {
+  return (
+    <Group gap={6} wrap="nowrap">
+      <Badge color={STATUS[status].color}>{STATUS[status].label}</Badge>
+      {isPublic === false && <Badge color="gray">Private</Badge>}
+    </Group>
+  );
+}
+
+const STEPS: [Intl.RelativeTimeFormatUnit, number][] = [
+  ['year', 31_536_000],
+  ['month', 2_592_000],
+  ['day', 86_400],
+  ['hour', 3_600],
+  ['minute', 60],
+];
+const relative = new Intl.RelativeTimeFormat('en', { numeric: 'auto' });
+const exact = new Intl.DateTimeFormat(undefined, { dateStyle: 'medium', timeStyle: 'medium' });
+const AGE_AGAIN_MS = 30_000;
+
+function age(at: string): string {
+  const seconds = (new Date(at).getTime() - Date.now()) / 1000;
+  const step = STEPS.find(([, length]) => Math.abs(seconds) >= length);
+  return step === undefined ? 'just now' : relative.format(Math.round(seconds / step[1]), step[0]);
+}
+
+/** How long ago, or how soon; the exact time is in its tip. */
+export function When({ at }: { at: string }) {
+  const [, again] = useState(0);
+  useEffect(() => {
+    const timer = setInterval(() => again((count) => count + 1), AGE_AGAIN_MS);
+    return () => clearInterval(timer);
+  }, []);
+  return (
+    <Tooltip label={exact.format(new Date(at))}>
+      <Text component="time" dateTime={at} size="sm" c="dimmed" className="nowrap">
+        {age(at)}
+      </Text>
+    </Tooltip>
+  );
+}
+
+export function exactTime(at: string): string {
+  return exact.format(new Date(at));
+}
+
+export function Stars({ rating }: { rating: unknown }) {
+  if (typeof rating !== 'number')
+    return (
+      <Text size="sm" c="dimmed" component="span" aria-label="not rated">
+        –
+      </Text>
+    );
+  return (
+    <span role="img" aria-label={`rated ${rating} of 5`}>
+      <Rating value={rating} fractions={2} readOnly size="sm" aria-hidden inert />
+    </span>
+  );
+}
+
+export function seconds(milliseconds: number): string {
+  return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
+}

@@ -1,0 +1,44 @@
+// What every page has: a title, a line on what it is for, and its actions.
+import { Box, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
+import { type ReactNode, useEffect } from 'react';
+
+interface PageProps {
+  title: string;
+  about?: ReactNode;
+  actions?: ReactNode;
+  /** Widest width; wide pages hold a form and a panel beside it. */
+  width?: number;
+  children: ReactNode;
+}
+
+export function Page({ title, about, actions, width = 1120, children }: PageProps) {
+  useEffect(() => {
+    document.title = `${title} · Switchboard`;
+  }, [title]);
+  return (
+    <Stack gap="lg" maw={width} mx="auto">
+      <Group justify="space-between" align="flex-start" gap="md">
+        <Box flex={1} miw={220}>
+          <Title order={1}>{title}</Title>
+          {about !== undefined && (
+            <Text c="dimmed" size="sm" mt={4} maw={640} component="div">
+              {about}
+            </Text>
+          )}
+        </Box>
+        {actions}
+      </Group>
+      {children}
+    </Stack>
+  );
+}
+
+export function Waiting({ rows = 4 }: { rows?: number }) {
+  return (
+    <Stack gap="xs" role="status" aria-label="Loading">
+      {Array.from({ length: rows }, (_, row) => (
+        <Skeleton key={row} h={52} radius="md" />
+      ))}
+    </Stack>
+  );
+}

@@ -1,0 +1,73 @@
+// Unsaved changes follow the form until they are saved or dropped, and are not lost by leaving.
+import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
+import { useHotkeys } from '@mantine/hooks';
+import { useBlocker } from '@tanstack/react-router';
+import { Dialog } from './Dialog';
+
+const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
+
+interface SaveBarProps {
+  isChanged: boolean;
+  isSaving: boolean;
+  /** Why it cannot be saved now, if so. */
+  hindrance: string | undefined;
+  onSave: () => void;
+  onReset: () => void;
+}
+
+export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: SaveBarProps) {
+  useHotkeys([['mod+S', () => isChanged && hindrance === undefined && onSave()]], []);
+  const leaving = useBlocker({
+    shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
+    enableBeforeUnload: isChanged,
+    withResolver: true,
+  });
+  return (
+    <>
+      {isChanged && (
+        <Paper className="save-bar" px="md" py="xs">
+          <Group justify="space-between" gap="xs">
+            <Text
+              size="sm"
+              fw={550}
+              role="status"
+              c={hindrance === undefined ? undefined : 'var(--mantine-color-error)'}
+            >
+              {hindrance ?? 'Unsaved changes'}
+            </Text>
+            <Group gap="xs">
+              <Button variant="default" onClick={onReset} disabled={isSaving}>
+                Discard
+              </Button>
+              <Tooltip label={SHORTCUT}>
+                <Button
+                  aria-keyshortcuts="Control+S Meta+S"
+                  onClick={onSave}
+                  loading={isSaving}
+                  disabled={hindrance !== undefined}
+                >
+                  Save
+                </Button>
+              </Tooltip>
+            </Group>
+          </Group>
+        </Paper>
+      )}
+      {leaving.status === 'blocked' && (
+        <Dialog onClose={leaving.reset} title="Leave without saving?">
+          <Stack>
+            <Text size="sm">Your changes are not saved yet.</Text>
+            <Group justify="flex-end">
+              <Button variant="subtle" color="red" onClick={leaving.proceed}>
+                Leave and lose them
+              </Button>
+              <Button onClick={leaving.reset} data-autofocus>
+                Stay
+              </Button>
+            </Group>
+          </Stack>
+        </Dialog>
+      )}
+    </>
+  );
+}

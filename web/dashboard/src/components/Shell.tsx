@@ -1,0 +1,218 @@
+// The frame around every page of a signed-in person: navigation, account menu, and the door for strangers.
+import {
+  AppShell,
+  Avatar,
+  Box,
+  Burger,
+  Center,
+  Group,
+  Loader,
+  type MantineColorScheme,
+  Menu,
+  ScrollArea,
+  Stack,
+  Text,
+  UnstyledButton,
+  useMantineColorScheme,
+} from '@mantine/core';
+import { useDisclosure } from '@mantine/hooks';
+import {
+  type Icon,
+  IconChevronDown,
+  IconHistory,
+  IconKey,
+  IconLock,
+  IconLogout,
+  IconMessages,
+  IconPlugConnected,
+  IconRobot,
+  IconSitemap,
+  IconUsers,
+} from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
+import { lazy, Suspense, useEffect, useRef } from 'react';
+import { sessionQuery, useEndSession, useSession } from '../api/session';
+import logo from '../favicon.svg';
+import { RIGHTS, type Right } from '../rights';
+import { Trouble, tell } from './Trouble';
+
+const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
+
+interface Place {
+  to: string;
+  label: string;
+  icon: Icon;
+  right: Right;
+}
+
+const WORK: Place[] = [
+  { to: '/agents', label: 'Agents', icon: IconRobot, right: RIGHTS.readConfiguration },
+  { to: '/teams', label: 'Teams', icon: IconSitemap, right: RIGHTS.readConfiguration },
+  { to: '/conversations', label: 'Conversations', icon: IconMessages, right: RIGHTS.readConversations },
+];
+
+const SETTINGS: Place[] = [
+  { to: '/settings/keys', label: 'API keys', icon: IconKey, right: RIGHTS.readConfiguration },
+  { to: '/settings/providers', label: 'Providers', icon: IconPlugConnected, right: RIGHTS.readConfiguration },
+  { to: '/settings/members', label: 'Members', icon: IconUsers, right: RIGHTS.manageUsers },
+  { to: '/settings/audit', label: 'Audit log', icon: IconHistory, right: RIGHTS.readAudit },
+];
+
+const SCHEMES = [
+  { scheme: 'light', label: 'Light' },
+  { scheme: 'dark', label: 'Dark' },
+  { scheme: 'auto', label: 'As the system' },
+] as const;
+
+/** Lets in who is signed in, and sends everybody else to the sign-in page and back. */
+export function Shell() {
+  const session = useQuery(sessionQuery);
+  const { pathname, searchStr } = useLocation();
+  const from = useRef(pathname + searchStr);
+  // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
+  if (session.data) from.current = pathname + searchStr;
+  const isStranger = session.data === null;
+  const navigate = useNavigate();
+  // Once, and not with each render: the sign-in page may take a while to be loaded.
+  useEffect(() => {
+    if (isStranger) void navigate({ to: '/sign-in', search: { to: from.current }, replace: true });
+  }, [isStranger, navigate]);
+  if (session.isPending) {
+    return (
+      <Center mih="100vh">
+        <Loader aria-label="Loading" />
+      </Center>
+    );
+  }
+  if (session.isError) {
+    return (
+      <Box p="xl" maw={640} mx="auto" component="main">
+        <Trouble error={session.error} retry={() => void session.refetch()} />
+      </Box>
+    );
+  }
+  return isStranger ? null : <Frame />;
+}
+
+function Frame() {
+  const [opened, { toggle, close }] = useDisclosure(false);
+  const { pathname } = useLocation();
+  // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation of a narrow screen closes with each way
+  useEffect(close, [pathname, close]);
+  return (
+    <AppShell
+      header={{ height: { base: 56, sm: 0 } }}
+      navbar={{ width: 236, breakpoint: 'sm', collapsed: { mobile: !opened } }}
+      padding={{ base: 'md', sm: 'xl' }}
+    >
+      <a className="skip-link" href="#main">
+        Skip to the page
+      </a>
+      <AppShell.Header hiddenFrom="sm" className="panel">
+        <Group h="100%" px="md" gap="sm">
+          <Burger
+            opened={opened}
+            onClick={toggle}
+            size="sm"
+            aria-label={opened ? 'Close navigation' : 'Open navigation'}
+          />
+          <Brand />
+        </Group>
+      </AppShell.Header>
+      <AppShell.Navbar p="sm" className="nav">
+        <Box visibleFrom="sm" px="xs" py="sm">
+          <Brand />
+        </Box>
+        <AppShell.Section grow component={ScrollArea} mt="xs">
+          <Places places={WORK} label="Work" />
+          <Text size="xs" fw={600} c="dimmed" px="xs" mt="lg" mb={4} id="settings-label">
+            Settings
+          </Text>
+          <Places places={SETTINGS} label="Settings" />
+        </AppShell.Section>
+        <AccountMenu />
+      </AppShell.Navbar>
+      <AppShell.Main id="main" tabIndex={-1}>
+        <Outlet />
+      </AppShell.Main>
+    </AppShell>
+  );
+}
+
+function Brand() {
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <img src={logo} width={26} height={26} alt="" />
+      <Text fw={700} size="md">
+        Switchboard
+      </Text>
+    </Group>
+  );
+}
+
+function Places({ places, label }: { places: Place[]; label: string }) {
+  const { rights } = useSession();
+  const open = places.filter((place) => rights.includes(place.right));
+  return (
+    <Stack gap={2} component="nav" aria-label={label}>
+      {open.map(({ to, label, icon: Icon }) => (
+        <Link key={to} to={to} className="nav-link">
+          <Icon size={18} stroke={1.7} aria-hidden />
+          {label}
+        </Link>
+      ))}
+    </Stack>
+  );
+}
+
+function AccountMenu() {
+  const { user, organization } = useSession();
+  const { colorScheme, setColorScheme } = useMantineColorScheme();
+  const end = useEndSession();
+  const [isChangingPassword, changingPassword] = useDisclosure(false);
+  return (
+    <>
+      <Menu position="top-start" width={236} shadow="md">
+        <Menu.Target>
+          <UnstyledButton className="nav-link" mih={52}>
+            <Avatar name={user.name} size={32} radius="xl" color="indigo" aria-hidden />
+            <Box flex={1} miw={0}>
+              <Text size="sm" fw={600} c="var(--mantine-color-text)" truncate>
+                {user.name}
+              </Text>
+              <Text size="xs" truncate>
+                {organization.name}
+              </Text>
+            </Box>
+            <IconChevronDown size={14} aria-hidden />
+          </UnstyledButton>
+        </Menu.Target>
+        <Menu.Dropdown>
+          <Menu.Label>
+            {user.email} · {user.role}
+          </Menu.Label>
+          <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
+            {SCHEMES.map(({ scheme, label }) => (
+              <Menu.RadioItem key={scheme} value={scheme}>
+                {label}
+              </Menu.RadioItem>
+            ))}
+          </Menu.RadioGroup>
+          <Menu.Divider />
+          <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
+            {user.hasPassword === false ? 'Set a password' : 'Change password'}
+          </Menu.Item>
+          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(tell)}>
+            Sign out
+          </Menu.Item>
+        </Menu.Dropdown>
+      </Menu>
+      {isChangingPassword && (
+        <Suspense>
+          <ChangePassword onClose={changingPassword.close} />
+        </Suspense>
+      )}
+    </>
+  );
+}

@@ -1,0 +1,104 @@
+// What people see when something went wrong, and what they can do about it.
+import { Alert, Button, Center, Code, Group, Stack, Text, Title } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconAlertTriangle, IconCompass } from '@tabler/icons-react';
+import { type ErrorComponentProps, Link } from '@tanstack/react-router';
+import { Problem, Unreachable } from '../api/client';
+
+/** What happened, and what to do about it. */
+export function explain(error: unknown): { title: string; advice: string; requestId?: string } {
+  if (error instanceof Unreachable) {
+    return {
+      title: 'The service cannot be reached',
+      advice: 'Check your connection, then try again. Nothing was lost.',
+    };
+  }
+  if (!(error instanceof Problem)) {
+    return {
+      title: 'Something unexpected happened',
+      advice: 'Reload the page. If it happens again, tell your administrator.',
+    };
+  }
+  const known = { ...(error.requestId !== undefined && { requestId: error.requestId }) };
+  const detail = sentence(error.message);
+  if (error.status === 429) {
+    const wait = error.retryAfterSeconds === undefined ? 'in a moment' : `in ${error.retryAfterSeconds} s`;
+    return { title: 'Too many requests', advice: `Try again ${wait}.`, ...known };
+  }
+  if (error.status === 403) {
+    return {
+      title: 'You may not do this',
+      advice: `${detail} Ask an owner of your organization for the right.`,
+      ...known,
+    };
+  }
+  if (error.status === 404) {
+    return {
+      title: 'This is not there',
+      advice: 'It may have been deleted, or it is not part of your organization.',
+      ...known,
+    };
+  }
+  if (error.status >= 500) {
+    return { title: 'The service has a problem', advice: `${detail} Try again in a moment.`, ...known };
+  }
+  return { title: error.param === undefined ? 'This was refused' : `Check “${error.param}”`, advice: detail, ...known };
+}
+
+function sentence(text: string): string {
+  const begun = text.charAt(0).toUpperCase() + text.slice(1);
+  return /[.!?]$/.test(begun) ? begun : `${begun}.`;
+}
+
+export function Trouble({ error, retry }: { error: unknown; retry?: () => void }) {
+  const { title, advice, requestId } = explain(error);
+  return (
+    <Alert color="red" variant="light" icon={<IconAlertTriangle />} title={title} role="alert">
+      <Stack gap="xs" align="flex-start">
+        <Text size="sm">{advice}</Text>
+        {requestId !== undefined && (
+          <Text size="xs">
+            Request <Code>{requestId}</Code>
+          </Text>
+        )}
+        {retry !== undefined && (
+          <Button size="xs" variant="default" onClick={retry}>
+            Try again
+          </Button>
+        )}
+      </Stack>
+    </Alert>
+  );
+}
+
+/** Tells of a failure that has no place of its own on the page. */
+export function tell(error: unknown): void {
+  const { title, advice } = explain(error);
+  notifications.show({ color: 'red', title, message: advice, autoClose: 10_000 });
+}
+
+export function PageFailure({ error, reset }: ErrorComponentProps) {
+  return (
+    <Stack p="xl" maw={640} mx="auto">
+      <Title order={1}>This page broke</Title>
+      <Trouble error={error} retry={reset} />
+    </Stack>
+  );
+}
+
+export function NotFound() {
+  return (
+    <Center mih="60vh" p="xl" component="main">
+      <Stack align="center" gap="sm" ta="center">
+        <IconCompass size={40} stroke={1.4} aria-hidden />
+        <Title order={1}>Nothing lives at this address</Title>
+        <Text c="dimmed">The link may be old, or something was renamed.</Text>
+        <Group>
+          <Button component={Link} to="/agents">
+            Go to the agents
+          </Button>
+        </Group>
+      </Stack>
+    </Center>
+  );
+}

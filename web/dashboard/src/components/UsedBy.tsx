@@ -1,0 +1,33 @@
+// A refusal to remove what others need, with their names.
+import { Alert, List } from '@mantine/core';
+import { Problem } from '../api/client';
+import { Trouble } from './Trouble';
+
+interface User {
+  kind: string;
+  id: string;
+  slug: string;
+}
+
+/** Those that still need a thing, if that is why it could not go. */
+export function usersOf(error: unknown): User[] | undefined {
+  const users = error instanceof Problem ? error.details['usedBy'] : undefined;
+  return Array.isArray(users) ? (users as User[]) : undefined;
+}
+
+export function RemovalTrouble({ error }: { error: unknown }) {
+  const users = usersOf(error);
+  if (users === undefined) return <Trouble error={error} />;
+  return (
+    <Alert color="yellow" variant="light" role="alert" title="Others still need it">
+      Change these first:
+      <List size="sm" mt={4}>
+        {users.map((user) => (
+          <List.Item key={user.id}>
+            {user.kind} {user.slug}
+          </List.Item>
+        ))}
+      </List>
+    </Alert>
+  );
+}

@@ -1,0 +1,142 @@
+// Redeems a one-time link: of an invitation, of a new password, or to sign in. Its secret stands behind the `#`, which no
+// browser sends to a server, and leaves the address bar at once.
+import { Alert, Button, Center, Loader, PasswordInput, Stack } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
+import { type FormEvent, useEffect, useRef, useState } from 'react';
+import { Problem } from '../api/client';
+import { redeem, SESSION_KEY } from '../api/session';
+import { Trouble } from '../components/Trouble';
+import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
+import { Welcome } from './Welcome';
+
+const secret = { current: '' };
+
+/** The secret of the address, taken once, also where effects and renders run twice. */
+function takeSecret(): string {
+  const found = window.location.hash.slice(1);
+  if (found !== '') secret.current = found;
+  return secret.current;
+}
+
+/** Who is invited, if that is why the service wants a password. */
+function wanted(error: unknown): { name: string; email: string; purpose: string } | undefined {
+  const asks = error instanceof Problem && error.param === 'password' && error.details['email'] !== undefined;
+  return asks ? (error.details as { name: string; email: string; purpose: string }) : undefined;
+}
+
+export function Link() {
+  const [held] = useState(takeSecret);
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const [person, setPerson] = useState<ReturnType<typeof wanted>>();
+  const redeeming = useMutation({
+    mutationFn: (password: string | undefined) => redeem(held, password),
+    meta: { isSignIn: true },
+    onSuccess: (session) => {
+      secret.current = '';
+      client.setQueryData(SESSION_KEY, session);
+      void navigate({ to: '/agents', replace: true });
+    },
+    onError: (error) => setPerson((known) => wanted(error) ?? known),
+  });
+  const begun = useRef(false);
+  const { mutate } = redeeming;
+  useEffect(() => {
+    window.history.replaceState(window.history.state, '', window.location.pathname);
+    if (begun.current || held === '') return;
+    begun.current = true;
+    // A link that signs in needs nothing more; every other one answers with who it is for.
+    mutate(undefined);
+  }, [held, mutate]);
+  if (held === '')
+    return <Dead title="This link is not whole" about="Open it exactly as it was sent to you, or ask for a new one." />;
+  if (person !== undefined)
+    return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
+  if (redeeming.error instanceof Problem && redeeming.error.status === 401) {
+    return (
+      <Dead
+        title="This link does not work any more"
+        about="It was used, replaced, or is too old. Ask whoever sent it for a new one."
+      />
+    );
+  }
+  return (
+    <Welcome title="One moment" about="Your link is being checked.">
+      {redeeming.isError ? (
+        <Trouble error={redeeming.error} retry={() => mutate(undefined)} />
+      ) : (
+        <Center>
+          <Loader aria-label="Checking the link" />
+        </Center>
+      )}
+    </Welcome>
+  );
+}
+
+function Dead({ title, about }: { title: string; about: string }) {
+  return (
+    <Welcome title={title} about={about}>
+      <Button component={RouterLink} to="/sign-in" variant="default" fullWidth>
+        Go to the sign-in page
+      </Button>
+    </Welcome>
+  );
+}
+
+interface ChoosePasswordProps {
+  person: { name: string; email: string; purpose: string };
+  error: unknown;
+  isPending: boolean;
+  onChoose: (password: string) => void;
+}
+
+function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordProps) {
+  const [password, setPassword] = useState('');
+  const isSpent = error instanceof Problem && error.status === 401;
+  const refused =
+    error instanceof Problem && error.param === 'password' && wanted(error) === undefined ? error.message : undefined;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onChoose(password);
+  };
+  const about =
+    person.purpose === 'reset'
+      ? 'Choose a new password. You are signed out everywhere else.'
+      : 'Choose a password, and you are in.';
+  return (
+    <Welcome title={`Welcome, ${person.name}`} about={about}>
+      <form onSubmit={submit}>
+        <Stack>
+          {isSpent && (
+            <Alert color="red" variant="light" role="alert" title="This link does not work any more">
+              Ask whoever sent it for a new one.
+            </Alert>
+          )}
+          {!isSpent && refused === undefined && wanted(error) === undefined && error !== null && (
+            <Trouble error={error} />
+          )}
+          <input type="hidden" autoComplete="username" value={person.email} readOnly />
+          <PasswordInput
+            label="New password"
+            description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable beats short and clever.`}
+            autoComplete="new-password"
+            data-autofocus
+            autoFocus
+            value={password}
+            error={refused ?? passwordMistake(password)}
+            onChange={(event) => setPassword(event.currentTarget.value)}
+          />
+          <Button
+            type="submit"
+            loading={isPending}
+            disabled={password === '' || passwordMistake(password) !== undefined}
+            fullWidth
+          >
+            Continue
+          </Button>
+        </Stack>
+      </form>
+    </Welcome>
+  );
+}

@@ -1,0 +1,134 @@
+// Which pages may use the agent, and what to paste into them.
+import { ActionIcon, Anchor, Button, Code, CopyButton, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconCheck, IconCopy, IconTrash, IconWorld } from '@tabler/icons-react';
+import { Link } from '@tanstack/react-router';
+import { type FormEvent, useState } from 'react';
+import { PUBLIC_ORIGIN } from '../../api/public-origin';
+import { Card } from '../../components/Card';
+import { domainMeaning, domainMistake } from './domains';
+import type { SectionProps } from './section';
+
+const DOMAINS_MAX = 100;
+
+export function Access({ form, isReadOnly, mistake, agentId }: SectionProps & { agentId: string }) {
+  return (
+    <Stack>
+      <Domains form={form} isReadOnly={isReadOnly} mistake={mistake} />
+      <Embed agentId={agentId} />
+    </Stack>
+  );
+}
+
+function Domains({ form, isReadOnly, mistake }: SectionProps) {
+  const domains = form.fields.allowedDomains;
+  const remove = (gone: string) => form.set({ allowedDomains: domains.filter((domain) => domain !== gone) });
+  return (
+    <Card title="Allowed domains" about="Pages that may chat with this agent. While the list is empty, any page may.">
+      {domains.length > 0 && (
+        <Stack gap={0} component="ul" className="plain-list" aria-label="Allowed domains">
+          {domains.map((domain, index) => (
+            <Group key={domain} component="li" wrap="nowrap" py="xs" className="list-row">
+              <IconWorld size={18} stroke={1.6} aria-hidden />
+              <div className="grow">
+                <Text size="sm" fw={550} className="break">
+                  {domain}
+                </Text>
+                <Text
+                  size="xs"
+                  c={mistake(`allowedDomains[${index}]`) === undefined ? 'dimmed' : 'var(--mantine-color-error)'}
+                >
+                  {mistake(`allowedDomains[${index}]`) ?? domainMeaning(domain)}
+                </Text>
+              </div>
+              {!isReadOnly && (
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Remove ${domain}`}
+                  onClick={() => remove(domain)}
+                >
+                  <IconTrash size={16} aria-hidden />
+                </ActionIcon>
+              )}
+            </Group>
+          ))}
+        </Stack>
+      )}
+      {!isReadOnly && (
+        <AddDomain domains={domains} onAdd={(domain) => form.set({ allowedDomains: [...domains, domain] })} />
+      )}
+    </Card>
+  );
+}
+
+function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: string) => void }) {
+  const [text, setText] = useState('');
+  const [error, setError] = useState<string>();
+  const add = (event: FormEvent) => {
+    event.preventDefault();
+    const entry = text.trim();
+    const wrong = domains.includes(entry)
+      ? 'This is in the list already'
+      : domains.length >= DOMAINS_MAX
+        ? `A list has at most ${DOMAINS_MAX} entries`
+        : domainMistake(entry);
+    setError(wrong);
+    if (wrong !== undefined) return;
+    onAdd(entry);
+    setText('');
+  };
+  return (
+    <form onSubmit={add}>
+      <Group align="flex-start" gap="xs" wrap="nowrap">
+        <TextInput
+          className="grow"
+          aria-label="Domain to allow"
+          placeholder="shop.example or *.shop.example"
+          description="shop.example means https. Name another scheme or port if you need it."
+          value={text}
+          error={error}
+          onChange={(event) => {
+            setText(event.currentTarget.value);
+            setError(undefined);
+          }}
+        />
+        <Button type="submit" variant="default" disabled={text.trim() === ''}>
+          Add
+        </Button>
+      </Group>
+    </form>
+  );
+}
+
+function Embed({ agentId }: { agentId: string }) {
+  const snippet = `<script async src="${PUBLIC_ORIGIN}/v1/widget.js" data-agent-id="${agentId}"></script>`;
+  return (
+    <Card
+      title="Put it on a page"
+      about="Paste this before the end of the body. The page needs no key: visitors get a token of their own."
+    >
+      <Code block className="text-block" tabIndex={0}>
+        {snippet}
+      </Code>
+      <Group justify="space-between">
+        <CopyButton value={snippet}>
+          {({ copied, copy }) => (
+            <Button
+              variant="default"
+              onClick={copy}
+              leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
+            >
+              <span aria-live="polite">{copied ? 'Copied' : 'Copy snippet'}</span>
+            </Button>
+          )}
+        </CopyButton>
+        <Text size="sm" c="dimmed">
+          From a server instead?{' '}
+          <Anchor component={Link} to="/settings/keys" size="sm" underline="always">
+            Create an API key
+          </Anchor>
+        </Text>
+      </Group>
+    </Card>
+  );
+}

@@ -1,0 +1,224 @@
+// One agent: its form in sections, and beside it a preview and a playground.
+import { Anchor, Breadcrumbs, Button, Group, Paper, Tabs, Text } from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { lazy, Suspense, useState } from 'react';
+import { useMay, useSession } from '../../api/session';
+import { oneQuery, remove } from '../../api/things';
+import type { Agent } from '../../api/types';
+import { Confirm } from '../../components/Confirm';
+import { Conflict } from '../../components/Conflict';
+import { StatusBadge } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { SaveBar } from '../../components/SaveBar';
+import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import type { AgentTab } from '../../router';
+import { useDraft } from '../../use-draft';
+import { useSaving } from '../../use-saving';
+import { Access } from './Access';
+import { Behaviour } from './Behaviour';
+import { General } from './General';
+import { hindranceOf } from './hindrance';
+import { Instructions } from './Instructions';
+import { Playground } from './Playground';
+
+const route = getRouteApi('/inside/agents/$id');
+
+// Parts that are not the first to be seen come when they are gone to.
+const Appearance = lazy(() => import('./Appearance').then((part) => ({ default: part.Appearance })));
+const Products = lazy(() => import('./Products').then((part) => ({ default: part.Products })));
+const Changes = lazy(() => import('../../components/Changes').then((part) => ({ default: part.Changes })));
+const WidgetPreview = lazy(() => import('./WidgetPreview').then((part) => ({ default: part.WidgetPreview })));
+
+const TABS: [AgentTab, string][] = [
+  ['general', 'General'],
+  ['instructions', 'Instructions'],
+  ['appearance', 'Appearance'],
+  ['behaviour', 'Behaviour'],
+  ['access', 'Access'],
+  ['products', 'Products'],
+];
+
+export function AgentPage() {
+  const { id } = route.useParams();
+  const org = useSession().organization.id;
+  const agent = useQuery(oneQuery(org, 'agents', id));
+  if (agent.isPending) return <Waiting rows={6} />;
+  if (agent.isError) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
+  return <Editor key={id} read={agent.data} />;
+}
+
+function Editor({ read }: { read: Agent }) {
+  const org = useSession().organization.id;
+  const isReadOnly = !useMay(RIGHTS.configure);
+  const maySeeHistory = useMay(RIGHTS.readAudit);
+  const form = useDraft<Agent>(read);
+  const saving = useSaving<Agent>(org, 'agents', read.id, form);
+  const { tab = 'general' } = route.useSearch();
+  const navigate = useNavigate();
+  const [isDeleting, setDeleting] = useState(false);
+  const section = { form, isReadOnly, mistake: saving.mistake };
+  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
+  return (
+    <Page
+      title={form.base.name}
+      width={1240}
+      about={<Trail />}
+      actions={
+        <Group gap="xs">
+          <StatusBadge status={form.base.status} isPublic={form.base.public} />
+          <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
+            Try it
+          </Button>
+        </Group>
+      }
+    >
+      <div className="split">
+        <div>
+          <Tabs
+            value={tab}
+            onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })}
+            keepMounted={false}
+          >
+            <Tabs.List className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
+              {tabs.map(([value, label]) => (
+                <Tabs.Tab key={value} value={value}>
+                  {label}
+                </Tabs.Tab>
+              ))}
+            </Tabs.List>
+            <Suspense fallback={<Waiting />}>
+              <fieldset className="bare-fieldset" disabled={isReadOnly}>
+                <Tabs.Panel value="general">
+                  <General {...section} onDelete={() => setDeleting(true)} />
+                </Tabs.Panel>
+                <Tabs.Panel value="instructions">
+                  <Instructions {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="appearance">
+                  <Appearance {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="behaviour">
+                  <Behaviour {...section} />
+                </Tabs.Panel>
+                <Tabs.Panel value="access">
+                  <Access {...section} agentId={read.id} />
+                </Tabs.Panel>
+                <Tabs.Panel value="products">
+                  <Products {...section} />
+                </Tabs.Panel>
+              </fieldset>
+              {maySeeHistory && (
+                <Tabs.Panel value="history">
+                  <Changes kind="agent" id={read.id} />
+                </Tabs.Panel>
+              )}
+            </Suspense>
+          </Tabs>
+          {saving.error !== null && <Trouble error={saving.error} />}
+          <SaveBar
+            isChanged={form.isChanged}
+            isSaving={saving.isSaving}
+            hindrance={hindranceOf(form.fields)}
+            onSave={saving.save}
+            onReset={() => {
+              form.reset();
+              saving.forget();
+            }}
+          />
+        </div>
+        <Beside
+          draft={form.fields}
+          saved={form.base}
+          isChanged={form.isChanged}
+          isSaving={saving.isSaving}
+          mayConfigure={!isReadOnly}
+          onActivate={() => saving.saveWith({ status: 'active', public: true })}
+          onAllowHere={() =>
+            saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })
+          }
+        />
+      </div>
+      {saving.clash !== undefined && (
+        <Conflict
+          theirs={saving.clash.patch}
+          mine={form.patch}
+          onTakeTheirs={saving.takeTheirs}
+          onKeepMine={saving.keepMine}
+          onClose={saving.closeClash}
+        />
+      )}
+      {isDeleting && <Delete agent={read} onClose={() => setDeleting(false)} />}
+    </Page>
+  );
+}
+
+function Trail() {
+  return (
+    <Breadcrumbs component="nav" aria-label="Where this is" separatorMargin={6}>
+      <Anchor component={Link} to="/agents" size="sm">
+        Agents
+      </Anchor>
+      <Text size="sm" component="span" c="dimmed">
+        Edit
+      </Text>
+    </Breadcrumbs>
+  );
+}
+
+interface BesideProps {
+  draft: Agent;
+  saved: Agent;
+  isChanged: boolean;
+  isSaving: boolean;
+  mayConfigure: boolean;
+  onActivate: () => void;
+  onAllowHere: () => void;
+}
+
+function Beside({ draft, saved, ...rest }: BesideProps) {
+  const { tab } = route.useSearch();
+  const [chosen, setChosen] = useState<string>();
+  // Who works on the look wants to see it, and everybody else wants to talk.
+  const view = chosen ?? (tab === 'appearance' ? 'preview' : 'playground');
+  return (
+    <aside aria-label="Try the agent" id="try">
+      <Paper className="panel" p="md">
+        <Tabs value={view} onChange={(view) => view && setChosen(view)} variant="pills">
+          <Tabs.List aria-label="Ways to try it" mb="md">
+            <Tabs.Tab value="playground">Playground</Tabs.Tab>
+            <Tabs.Tab value="preview">Preview</Tabs.Tab>
+          </Tabs.List>
+          <Tabs.Panel value="playground">
+            <Playground agent={saved} {...rest} />
+          </Tabs.Panel>
+          <Tabs.Panel value="preview">
+            {view === 'preview' && (
+              <Suspense fallback={<Waiting rows={1} />}>
+                <WidgetPreview agent={draft} />
+              </Suspense>
+            )}
+          </Tabs.Panel>
+        </Tabs>
+      </Paper>
+    </aside>
+  );
+}
+
+function Delete({ agent, onClose }: { agent: Agent; onClose: () => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const gone = async () => {
+    await remove(org, 'agents', agent.id);
+    await navigate({ to: '/agents', ignoreBlocker: true });
+    await client.invalidateQueries({ queryKey: [org, 'agents', 'list'] });
+  };
+  return (
+    <Confirm title={`Delete ${agent.name}?`} action="Delete agent" onConfirm={gone} onClose={onClose}>
+      Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if they
+      name it.
+    </Confirm>
+  );
+}

@@ -1,0 +1,227 @@
+// How the agent looks on other people's pages: texts, theme, and the widget around them.
+import {
+  Alert,
+  Button,
+  ColorInput,
+  Group,
+  Select,
+  SimpleGrid,
+  Stack,
+  Switch,
+  Text,
+  TextInput,
+  UnstyledButton,
+} from '@mantine/core';
+import { IconContrast2 } from '@tabler/icons-react';
+import type { Theme, WidgetSettings } from '../../api/types';
+import { Card } from '../../components/Card';
+import { contrast, inkOn } from './colors';
+import type { SectionProps } from './section';
+import { COLORS, PRESETS, THEME_DEFAULT } from './themes';
+
+const SWATCHES = [
+  '#2563eb',
+  '#4f46e5',
+  '#7c3aed',
+  '#db2777',
+  '#dc2626',
+  '#ea580c',
+  '#ca8a04',
+  '#16a34a',
+  '#0d9488',
+  '#0891b2',
+  '#111827',
+  '#f3f4f6',
+  '#ffffff',
+];
+/** What WCAG AA asks of text. */
+const CONTRAST_MIN = 4.5;
+
+export function Appearance(props: SectionProps) {
+  return (
+    <Stack>
+      <ThemeEditor {...props} />
+      <Texts {...props} />
+      <Widget {...props} />
+    </Stack>
+  );
+}
+
+function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
+  const { theme } = form.fields;
+  const set = (changes: Partial<Theme>) => form.set({ theme: { ...theme, ...changes } });
+  return (
+    <Card
+      title="Theme"
+      about="Every change is in the preview at once."
+      actions={
+        !isReadOnly && (
+          <Button variant="subtle" size="compact-sm" onClick={() => set(THEME_DEFAULT)}>
+            Reset
+          </Button>
+        )
+      }
+    >
+      {!isReadOnly && <Presets onPick={set} />}
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        {COLORS.map(([field, label]) => (
+          <ColorInput
+            key={field}
+            label={label}
+            format="hexa"
+            swatches={SWATCHES}
+            swatchesPerRow={7}
+            fixOnBlur={false}
+            eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }}
+            value={theme[field]}
+            error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'}
+            onChange={(color) => set({ [field]: color })}
+          />
+        ))}
+        <TextInput
+          label="Corner radius"
+          placeholder="12px"
+          value={theme.borderRadius}
+          error={
+            CSS.supports('border-radius', theme.borderRadius)
+              ? mistake('theme.borderRadius')
+              : 'Use a CSS length such as 12px or 0.5rem'
+          }
+          onChange={(event) => set({ borderRadius: event.currentTarget.value })}
+        />
+        <TextInput
+          label="Font family"
+          placeholder="system-ui, sans-serif"
+          value={theme.fontFamily}
+          error={theme.fontFamily.trim() === '' ? 'Name at least one font' : mistake('theme.fontFamily')}
+          onChange={(event) => set({ fontFamily: event.currentTarget.value })}
+        />
+      </SimpleGrid>
+      <Readability theme={theme} />
+    </Card>
+  );
+}
+
+function Presets({ onPick }: { onPick: (theme: Partial<Theme>) => void }) {
+  return (
+    <Group gap="xs" role="group" aria-label="Start from a preset">
+      {PRESETS.map(({ name, theme }) => (
+        <UnstyledButton key={name} className="preset" onClick={() => onPick(theme)}>
+          <span className="preset-dots" aria-hidden>
+            {[theme.chatHeaderColor, theme.botMessageColor, theme.backgroundColor].map((color, index) => (
+              <span key={index} style={{ background: color }} />
+            ))}
+          </span>
+          <Text size="xs" fw={550}>
+            {name}
+          </Text>
+        </UnstyledButton>
+      ))}
+    </Group>
+  );
+}
+
+/** Pairs of colours on which visitors read, and that are hard to read. */
+function Readability({ theme }: { theme: Theme }) {
+  const pairs: [string, string, string][] = [
+    ['text on the background', theme.textColor, theme.backgroundColor],
+    ['text in the agent’s bubble', theme.textColor, theme.botMessageColor],
+    ['text in the input', theme.textColor, theme.inputBackgroundColor],
+    ['text in the visitor’s bubble', inkOn(theme.userMessageColor), theme.userMessageColor],
+    ['text in the header', inkOn(theme.chatHeaderColor), theme.chatHeaderColor],
+  ];
+  const weak = pairs.filter(([, ink, ground]) => (contrast(ink, ground) ?? CONTRAST_MIN) < CONTRAST_MIN);
+  if (weak.length === 0) return null;
+  return (
+    <Alert variant="light" color="yellow" icon={<IconContrast2 />} title="Hard to read">
+      {weak.map(([what, ink, ground]) => (
+        <Text key={what} size="sm">
+          The {what} has a contrast of {contrast(ink, ground)?.toFixed(1)}; at least {CONTRAST_MIN} is easy on the eyes.
+        </Text>
+      ))}
+    </Alert>
+  );
+}
+
+function Texts({ form, mistake }: SectionProps) {
+  const { fields, set } = form;
+  const setWidget = (changes: Partial<WidgetSettings>) => set({ widget: { ...fields.widget, ...changes } });
+  return (
+    <Card title="Texts">
+      <TextInput
+        label="Welcome message"
+        value={fields.welcomeMessage}
+        error={mistake('welcomeMessage')}
+        onChange={(event) => set({ welcomeMessage: event.currentTarget.value })}
+      />
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        <TextInput
+          label="Placeholder of the input"
+          value={fields.placeholderText}
+          error={mistake('placeholderText')}
+          onChange={(event) => set({ placeholderText: event.currentTarget.value })}
+        />
+        <TextInput
+          label="Text on the button"
+          value={fields.widget.triggerText}
+          error={mistake('widget.triggerText')}
+          onChange={(event) => setWidget({ triggerText: event.currentTarget.value })}
+        />
+      </SimpleGrid>
+      <TextInput
+        label="Offline message"
+        description="Shown while the agent is not active, or cannot be reached."
+        value={fields.widget.offlineMessage}
+        error={mistake('widget.offlineMessage')}
+        onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })}
+      />
+    </Card>
+  );
+}
+
+function Widget({ form }: SectionProps) {
+  const { widget } = form.fields;
+  const set = (changes: Partial<WidgetSettings>) => form.set({ widget: { ...widget, ...changes } });
+  return (
+    <Card title="Widget">
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        <Select
+          label="Position"
+          value={widget.position}
+          onChange={(position) => position && set({ position: position as WidgetSettings['position'] })}
+          data={[
+            { value: 'bottom-right', label: 'Bottom right' },
+            { value: 'bottom-left', label: 'Bottom left' },
+            { value: 'top-right', label: 'Top right' },
+            { value: 'top-left', label: 'Top left' },
+          ]}
+        />
+        <Select
+          label="Size"
+          value={widget.size}
+          onChange={(size) => size && set({ size: size as WidgetSettings['size'] })}
+          data={[
+            { value: 'small', label: 'Small' },
+            { value: 'medium', label: 'Medium' },
+            { value: 'large', label: 'Large' },
+          ]}
+        />
+      </SimpleGrid>
+      <Switch
+        label="Show the agent’s avatar"
+        checked={widget.showAvatar}
+        onChange={(event) => set({ showAvatar: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Show the time of messages"
+        checked={widget.showTimestamp}
+        onChange={(event) => set({ showTimestamp: event.currentTarget.checked })}
+      />
+      <Switch
+        label="Show “Powered by Switchboard”"
+        checked={widget.showPoweredBy}
+        onChange={(event) => set({ showPoweredBy: event.currentTarget.checked })}
+      />
+    </Card>
+  );
+}

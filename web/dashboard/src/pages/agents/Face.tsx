@@ -1,0 +1,18 @@
+// An agent's round initial in its own colour.
+import { Avatar } from '@mantine/core';
+import type { Agent } from '../../api/types';
+import { inkOn } from './colors';
+
+export function Face({ agent, size = 36 }: { agent: Pick<Agent, 'name' | 'theme'>; size?: number }) {
+  const color = agent.theme.primaryColor;
+  return (
+    <Avatar
+      size={size}
+      radius="xl"
+      aria-hidden
+      styles={{ placeholder: { background: color, color: inkOn(color), fontWeight: 600 } }}
+    >
+      {agent.name.trim().charAt(0).toUpperCase()}
+    </Avatar>
+  );
+}

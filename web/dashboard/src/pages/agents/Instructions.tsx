@@ -1,0 +1,159 @@
+// What the agent is told, and which model hears it.
+import {
+  Anchor,
+  Group,
+  NumberInput,
+  Select,
+  SimpleGrid,
+  Slider,
+  Stack,
+  Switch,
+  Text,
+  Textarea,
+  TextInput,
+} from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useSession } from '../../api/session';
+import { listQuery } from '../../api/things';
+import { Card } from '../../components/Card';
+import type { SectionProps } from './section';
+
+const INSTALLATION_DEFAULT = '';
+
+export function Instructions({ form, isReadOnly, mistake }: SectionProps) {
+  const { fields, set } = form;
+  return (
+    <Stack>
+      <Card
+        title="Instructions"
+        about="The system prompt. Visitors never see it, but treat it as something that could get out."
+      >
+        <Textarea
+          aria-label="Instructions"
+          autosize
+          minRows={10}
+          maxRows={28}
+          placeholder={'You are the support agent of … \nAnswer briefly and in the visitor’s language.'}
+          value={fields.instructions}
+          error={mistake('instructions')}
+          onChange={(event) => set({ instructions: event.currentTarget.value })}
+        />
+        <Text size="xs" c="dimmed" ta="right" mt={-8}>
+          {[...fields.instructions].length.toLocaleString()} characters
+        </Text>
+      </Card>
+      <ProviderAndModel form={form} isReadOnly={isReadOnly} mistake={mistake} />
+    </Stack>
+  );
+}
+
+function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
+  const { fields, set } = form;
+  const providers = useQuery(listQuery(useSession().organization.id, 'providers'));
+  const known = providers.data?.map((provider) => provider.slug) ?? [];
+  const model = providers.data?.find((provider) => provider.slug === fields.provider)?.model;
+  return (
+    <Card
+      title="Provider and model"
+      actions={
+        <Anchor component={Link} to="/settings/providers" size="sm">
+          Manage providers
+        </Anchor>
+      }
+    >
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        <Select
+          label="Provider"
+          data={[{ value: INSTALLATION_DEFAULT, label: 'Default of this installation' }, ...known]}
+          value={fields.provider ?? INSTALLATION_DEFAULT}
+          error={mistake('provider')}
+          onChange={(slug) => set({ provider: slug || null })}
+        />
+        <Select
+          label="Fallback"
+          description="Answers when the first one cannot, before the first word."
+          data={[{ value: INSTALLATION_DEFAULT, label: 'None' }, ...known]}
+          value={fields.fallbackProvider ?? INSTALLATION_DEFAULT}
+          error={mistake('fallbackProvider')}
+          onChange={(slug) => set({ fallbackProvider: slug || null })}
+        />
+        <TextInput
+          label="Model"
+          placeholder={model ?? 'The provider’s own'}
+          description="Empty: the provider’s own."
+          value={fields.model ?? ''}
+          error={mistake('model')}
+          onChange={(event) => set({ model: event.currentTarget.value || null })}
+        />
+        <NumberInput
+          label="Longest reply"
+          description="In tokens."
+          min={1}
+          max={1_000_000}
+          allowDecimal={false}
+          allowNegative={false}
+          thousandSeparator=","
+          value={fields.maxOutputTokens}
+          error={mistake('maxOutputTokens')}
+          onChange={(value) => typeof value === 'number' && set({ maxOutputTokens: value })}
+        />
+      </SimpleGrid>
+      <Temperature
+        value={fields.temperature}
+        isReadOnly={isReadOnly}
+        onChange={(temperature) => set({ temperature })}
+      />
+    </Card>
+  );
+}
+
+const TEMPERATURE_START = 0.7;
+
+function Temperature({
+  value,
+  isReadOnly,
+  onChange,
+}: {
+  value: number | null;
+  isReadOnly: boolean;
+  onChange: (value: number | null) => void;
+}) {
+  const round = (number: number) => Math.round(number * 100) / 100;
+  return (
+    <div>
+      <Group justify="space-between">
+        <Switch
+          label="Set the temperature"
+          description="Low is steady, high is inventive. Off: the provider’s own."
+          checked={value !== null}
+          onChange={(event) => onChange(event.currentTarget.checked ? TEMPERATURE_START : null)}
+        />
+        {value !== null && (
+          <Text size="sm" fw={600}>
+            {round(value)}
+          </Text>
+        )}
+      </Group>
+      {value !== null && (
+        <Slider
+          mt="md"
+          mb="lg"
+          min={0}
+          max={2}
+          step={0.05}
+          label={round}
+          disabled={isReadOnly}
+          thumbLabel="Temperature"
+          value={round(value)}
+          onChange={(number) => onChange(round(number))}
+          marks={[
+            { value: 0, label: '0' },
+            { value: 1, label: '1' },
+            { value: 2, label: '2' },
+          ]}
+        />
+      )}
+    </div>
+  );
+}

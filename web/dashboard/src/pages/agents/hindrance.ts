@@ -1,0 +1,20 @@
+// What would be refused anyway is told before it is sent.
+import type { AgentFields } from '../../api/types';
+import { COLORS } from './themes';
+import { webAddressMistake } from './web-address';
+
+/** Why the form cannot be saved as it is, if so. */
+export function hindranceOf(agent: AgentFields): string | undefined {
+  if (agent.name.trim() === '') return 'The agent needs a name';
+  const color = COLORS.find(([field]) => !CSS.supports('color', agent.theme[field]));
+  if (color !== undefined) return `Appearance: ${color[1].toLowerCase()} is no colour`;
+  if (!CSS.supports('border-radius', agent.theme.borderRadius)) return 'Appearance: the corner radius is no CSS length';
+  if (agent.theme.fontFamily.trim() === '') return 'Appearance: name at least one font';
+  const product = agent.ecommerce.products.findIndex(
+    (product) =>
+      product.title.trim() === '' ||
+      webAddressMistake(product.image) !== undefined ||
+      webAddressMistake(product.url) !== undefined,
+  );
+  return product < 0 ? undefined : `Products: product ${product + 1} is not complete`;
+}

@@ -1,0 +1,193 @@
+// Conversations of the organization, latest first, with filters that live in the address.
+import { Badge, Button, Group, Text } from '@mantine/core';
+import { IconMessages } from '@tabler/icons-react';
+import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { createColumnHelper } from '@tanstack/react-table';
+import { useMemo } from 'react';
+import { type ConversationFilter, conversationsQuery } from '../../api/conversations';
+import { useSession } from '../../api/session';
+import { listQuery } from '../../api/things';
+import type { ConversationSummary } from '../../api/types';
+import { DataTable } from '../../components/DataTable';
+import { Empty } from '../../components/Empty';
+import { Stars, When } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { Trouble } from '../../components/Trouble';
+import type { ConversationSearch } from '../../router';
+import { Filters, RATINGS } from './Filters';
+import { visitorOf } from './visitor';
+
+const route = getRouteApi('/inside/conversations');
+const column = createColumnHelper<ConversationSummary>();
+
+function columnsFor(nameOf: (conversation: ConversationSummary) => string) {
+  return [
+    column.accessor((conversation) => visitorOf(conversation).label, {
+      id: 'visitor',
+      header: 'Visitor',
+      enableSorting: false,
+      cell: ({ row: { original: conversation }, getValue }) => (
+        <>
+          <Link to="/conversations/$id" params={{ id: conversation.id }} className="row-link">
+            {getValue()}
+          </Link>
+          {visitorOf(conversation).name !== undefined && (
+            <Text size="xs" c="dimmed">
+              {visitorOf(conversation).email}
+            </Text>
+          )}
+        </>
+      ),
+    }),
+    column.accessor(nameOf, {
+      id: 'with',
+      header: 'With',
+      enableSorting: false,
+      cell: ({ row: { original: conversation }, getValue }) => (
+        <Group gap={6} wrap="nowrap">
+          <Text size="sm">{getValue()}</Text>
+          {conversation.teamId !== null && <Badge color="gray">Team</Badge>}
+        </Group>
+      ),
+    }),
+    column.accessor('messageCount', {
+      header: 'Messages',
+      enableSorting: false,
+      cell: ({ row: { original: conversation }, getValue }) => (
+        <Group gap={6} wrap="nowrap">
+          <Text size="sm">{getValue()}</Text>
+          {conversation.activeMessageId !== null && <Badge color="green">live</Badge>}
+        </Group>
+      ),
+    }),
+    column.accessor((conversation) => conversation.metadata['rating'], {
+      id: 'rating',
+      header: 'Rating',
+      enableSorting: false,
+      cell: ({ getValue }) => <Stars rating={getValue()} />,
+    }),
+    column.accessor('createdAt', {
+      header: 'Began',
+      enableSorting: false,
+      cell: ({ getValue }) => <When at={getValue()} />,
+    }),
+    column.accessor('updatedAt', {
+      header: 'Last message',
+      enableSorting: false,
+      cell: ({ getValue }) => <When at={getValue()} />,
+    }),
+  ];
+}
+
+/** What the address asks for, as the service takes it; days are days of the person who looks. */
+function filterOf(search: ConversationSearch): ConversationFilter {
+  const day = (date: string, time: string) => {
+    const at = new Date(`${date}T${time}`);
+    return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
+  };
+  const since = search.since && day(search.since, '00:00:00');
+  const until = search.until && day(search.until, '23:59:59.999');
+  const rating = RATINGS.find(({ value }) => value === search.rating);
+  return {
+    ...(search.agent && { agent: search.agent }),
+    ...(search.team && { team: search.team }),
+    ...(since && { since }),
+    ...(until && { until }),
+    ...(rating?.min && { minRating: rating.min, maxRating: rating.max }),
+    ...(search.visitor &&
+      (search.visitor.includes('@') ? { visitorEmail: search.visitor } : { visitorId: search.visitor })),
+  };
+}
+
+export function ConversationList() {
+  const org = useSession().organization.id;
+  const search = route.useSearch();
+  const navigate = useNavigate();
+  const agents = useQuery(listQuery(org, 'agents'));
+  const teams = useQuery(listQuery(org, 'teams'));
+  const conversations = useInfiniteQuery(conversationsQuery(org, filterOf(search)));
+  const columns = useMemo(() => {
+    const names = new Map([...(agents.data ?? []), ...(teams.data ?? [])].map((thing) => [thing.id, thing.name]));
+    return columnsFor((conversation) => names.get(conversation.agentId ?? conversation.teamId ?? '') ?? 'Deleted');
+  }, [agents.data, teams.data]);
+  const rows = conversations.data?.pages.flatMap((page) => page.items) ?? [];
+  const isFiltered = Object.keys(search).length > 0;
+  const clear = () => void navigate({ to: '/conversations', search: {} });
+  return (
+    <Page
+      title="Conversations"
+      about="What visitors asked, and what agents answered. The list follows along by itself."
+    >
+      <Filters
+        search={search}
+        agents={agents.data ?? []}
+        teams={teams.data ?? []}
+        onChange={(changes) =>
+          void navigate({
+            to: '/conversations',
+            search: (before: ConversationSearch) => ({ ...before, ...changes }),
+            replace: true,
+          })
+        }
+        onClear={clear}
+      />
+      {conversations.isPending && <Waiting />}
+      {conversations.isError && <Trouble error={conversations.error} retry={() => void conversations.refetch()} />}
+      {conversations.isSuccess && rows.length === 0 && !conversations.hasNextPage && (
+        <None isFiltered={isFiltered} onClear={clear} />
+      )}
+      {rows.length > 0 && (
+        <DataTable
+          label="Conversations"
+          rows={rows}
+          columns={columns}
+          rowId={(row) => row.id}
+          onOpen={(row) => void navigate({ to: '/conversations/$id', params: { id: row.id } })}
+        />
+      )}
+      {conversations.hasNextPage && (
+        <Group justify="center">
+          <Button
+            variant="default"
+            loading={conversations.isFetchingNextPage}
+            onClick={() => void conversations.fetchNextPage()}
+          >
+            {rows.length === 0 ? 'Nothing in the latest ones. Search older ones' : 'Show older conversations'}
+          </Button>
+        </Group>
+      )}
+    </Page>
+  );
+}
+
+function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
+  if (isFiltered) {
+    return (
+      <Empty
+        icon={IconMessages}
+        title="Nothing fits these filters"
+        action={
+          <Button variant="default" onClick={onClear}>
+            Clear the filters
+          </Button>
+        }
+      >
+        Widen the dates, or look for another visitor. A visitor is found by their whole e-mail address or id.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      icon={IconMessages}
+      title="No conversations yet"
+      action={
+        <Button component={Link} to="/agents">
+          Go to the agents
+        </Button>
+      }
+    >
+      They appear here as soon as somebody talks to an agent. Try one in its playground, or put it on a page.
+    </Empty>
+  );
+}

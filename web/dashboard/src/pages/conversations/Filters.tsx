@@ -1,0 +1,95 @@
+// Which conversations are listed.
+import { Button, Group, Select, TextInput } from '@mantine/core';
+import { IconSearch, IconX } from '@tabler/icons-react';
+import { useEffect, useState } from 'react';
+import type { Agent, Team } from '../../api/types';
+import type { ConversationSearch } from '../../router';
+
+export const RATINGS = [
+  { value: '', label: 'Any rating', min: undefined, max: undefined },
+  { value: 'good', label: '4 and 5 stars', min: 4, max: 5 },
+  { value: 'middling', label: '3 stars', min: 2.5, max: 3.5 },
+  { value: 'bad', label: '1 and 2 stars', min: 1, max: 2.4 },
+  { value: 'rated', label: 'Any stars', min: 1, max: 5 },
+];
+
+/** Typing is done when nothing was typed for so long. */
+const TYPED_MS = 400;
+
+interface FiltersProps {
+  search: ConversationSearch;
+  agents: Agent[];
+  teams: Team[];
+  onChange: (changes: Partial<ConversationSearch>) => void;
+  onClear: () => void;
+}
+
+export function Filters({ search, agents, teams, onChange, onClear }: FiltersProps) {
+  const owners = [
+    { value: '', label: 'All agents and teams' },
+    ...(agents.length > 0
+      ? [{ group: 'Agents', items: agents.map(({ id, name }) => ({ value: id, label: name })) }]
+      : []),
+    ...(teams.length > 0 ? [{ group: 'Teams', items: teams.map(({ id, name }) => ({ value: id, label: name })) }] : []),
+  ];
+  const own = (id: string | null) => {
+    const isTeam = teams.some((team) => team.id === id);
+    onChange({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
+  };
+  return (
+    <Group gap="xs" className="filters" role="search" aria-label="Conversations">
+      <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
+      <Select
+        aria-label="Agent or team"
+        searchable
+        data={owners}
+        value={search.agent ?? search.team ?? ''}
+        onChange={own}
+      />
+      <Select
+        aria-label="Rating"
+        data={RATINGS.map(({ value, label }) => ({ value, label }))}
+        value={search.rating ?? ''}
+        onChange={(rating) => onChange({ rating: rating || undefined })}
+      />
+      <TextInput
+        type="date"
+        aria-label="From"
+        value={search.since ?? ''}
+        max={search.until}
+        onChange={(event) => onChange({ since: event.currentTarget.value || undefined })}
+      />
+      <TextInput
+        type="date"
+        aria-label="To"
+        value={search.until ?? ''}
+        min={search.since}
+        onChange={(event) => onChange({ until: event.currentTarget.value || undefined })}
+      />
+      {Object.keys(search).length > 0 && (
+        <Button variant="subtle" color="gray" leftSection={<IconX size={16} aria-hidden />} onClick={onClear}>
+          Clear
+        </Button>
+      )}
+    </Group>
+  );
+}
+
+function VisitorInput({ value, onChange }: { value: string; onChange: (value: string) => void }) {
+  const [text, setText] = useState(value);
+  useEffect(() => setText(value), [value]);
+  useEffect(() => {
+    if (text.trim() === value) return undefined;
+    const timer = setTimeout(() => onChange(text.trim()), TYPED_MS);
+    return () => clearTimeout(timer);
+  }, [text, value, onChange]);
+  return (
+    <TextInput
+      aria-label="Visitor’s e-mail or id"
+      placeholder="Visitor’s e-mail or id"
+      leftSection={<IconSearch size={16} aria-hidden />}
+      value={text}
+      onChange={(event) => setText(event.currentTarget.value)}
+    />
+  );
+}

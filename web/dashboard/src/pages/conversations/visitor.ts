@@ -1,0 +1,46 @@
+// Who a visitor is, from what a conversation knows of them.
+import type { ConversationSummary } from '../../api/types';
+
+function text(metadata: Record<string, unknown>, field: string): string | undefined {
+  const value = metadata[field];
+  return typeof value === 'string' && value !== '' ? value : undefined;
+}
+
+export interface Visitor {
+  name: string | undefined;
+  email: string | undefined;
+  id: string | undefined;
+  source: string | undefined;
+  address: string | undefined;
+  /** What to call them. */
+  label: string;
+}
+
+export function visitorOf({ metadata, sessionId }: Pick<ConversationSummary, 'metadata' | 'sessionId'>): Visitor {
+  const [name, email, id] = ['visitorName', 'visitorEmail', 'visitorId'].map((field) => text(metadata, field));
+  return {
+    name,
+    email,
+    id,
+    source: text(metadata, 'source'),
+    address: text(metadata, 'ipAddress'),
+    label: name ?? email ?? `Visitor ${shortened(id ?? sessionId)}`,
+  };
+}
+
+const SHOWN_CHARS = 10;
+
+function shortened(id: string): string {
+  return id.length > SHOWN_CHARS ? `${id.slice(0, SHOWN_CHARS)}…` : id;
+}
+
+/** Keys of the metadata that pages show in places of their own. */
+export const KNOWN_METADATA = new Set([
+  'visitorName',
+  'visitorEmail',
+  'visitorId',
+  'source',
+  'ipAddress',
+  'rating',
+  'feedback',
+]);

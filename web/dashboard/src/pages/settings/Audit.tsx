@@ -1,0 +1,27 @@
+// Who changed what, in the whole organization.
+import { Select } from '@mantine/core';
+import { useState } from 'react';
+import { Changes } from '../../components/Changes';
+import { Page } from '../../components/Page';
+
+const KINDS = [
+  { value: '', label: 'Everything' },
+  { value: 'agent', label: 'Agents' },
+  { value: 'team', label: 'Teams' },
+  { value: 'key', label: 'API keys' },
+  { value: 'provider', label: 'Providers' },
+  { value: 'user', label: 'Members' },
+];
+
+export function Audit() {
+  const [kind, setKind] = useState('');
+  return (
+    <Page
+      title="Audit log"
+      about="Every change, with who made it and when. Secrets and texts are never in it."
+      actions={<Select aria-label="Show" w={160} data={KINDS} value={kind} onChange={(kind) => setKind(kind ?? '')} />}
+    >
+      <Changes key={kind} {...(kind !== '' && { kind })} />
+    </Page>
+  );
+}

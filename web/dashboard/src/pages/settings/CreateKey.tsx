@@ -1,0 +1,171 @@
+// Makes a key and shows it, this once.
+import { Button, Checkbox, Collapse, Group, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { Problem } from '../../api/client';
+import { useSession } from '../../api/session';
+import { createKey } from '../../api/things';
+import type { KeyFields, Scope } from '../../api/types';
+import { Dialog } from '../../components/Dialog';
+import { Secret } from '../../components/Secret';
+import { Trouble } from '../../components/Trouble';
+
+const SCOPES: { scope: Scope; label: string; about: string }[] = [
+  { scope: 'chat', label: 'Chat', about: 'Send messages and read replies' },
+  { scope: 'config', label: 'Configuration', about: 'Read public configuration of agents' },
+  { scope: 'conversations', label: 'Conversations', about: 'Read and update conversations' },
+];
+
+const DAY_MS = 24 * 60 * 60_000;
+const LIVES = [
+  { value: '', label: 'Never' },
+  { value: '7', label: 'In 7 days' },
+  { value: '30', label: 'In 30 days' },
+  { value: '90', label: 'In 90 days' },
+  { value: '365', label: 'In a year' },
+  { value: 'own', label: 'At a date…' },
+];
+
+const LIMITS: { field: keyof KeyFields['limits']; label: string; usual: number }[] = [
+  { field: 'chatPerMinute', label: 'Chats', usual: 60 },
+  { field: 'configPerMinute', label: 'Configuration reads', usual: 120 },
+  { field: 'conversationsPerMinute', label: 'Conversation reads', usual: 120 },
+];
+
+const NO_LIMITS: KeyFields['limits'] = { chatPerMinute: null, configPerMinute: null, conversationsPerMinute: null };
+
+export function CreateKey({ onClose }: { onClose: () => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const [name, setName] = useState('');
+  const [scopes, setScopes] = useState<Scope[]>(['chat']);
+  const [life, setLife] = useState('');
+  const [date, setDate] = useState('');
+  const [limits, setLimits] = useState(NO_LIMITS);
+  const [showsLimits, setShowsLimits] = useState(false);
+  const expiresAt =
+    life === '' ? null : life === 'own' ? endOf(date) : new Date(Date.now() + Number(life) * DAY_MS).toISOString();
+  const making = useMutation({
+    // All scopes together mean the same as none, and new ones are then not added unasked.
+    mutationFn: () => createKey(org, { name: name.trim(), scopes, expiresAt: expiresAt ?? null, limits }),
+    onSuccess: () => client.invalidateQueries({ queryKey: [org, 'keys'] }),
+  });
+  if (making.isSuccess) return <ShownOnce value={making.data.value} onClose={onClose} />;
+  const isTaken = making.error instanceof Problem && making.error.code === 'CONFLICT';
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    making.mutate();
+  };
+  return (
+    <Dialog onClose={onClose} title="New API key">
+      <form onSubmit={submit}>
+        <Stack>
+          {making.isError && !isTaken && <Trouble error={making.error} />}
+          <TextInput
+            label="Name"
+            placeholder="Shop backend, production"
+            required
+            withAsterisk={false}
+            maxLength={200}
+            data-autofocus
+            value={name}
+            error={isTaken ? 'There is a key of this name already' : undefined}
+            onChange={(event) => {
+              setName(event.currentTarget.value);
+              making.reset();
+            }}
+          />
+          <Checkbox.Group
+            label="Scopes"
+            description="What it may do. A key that lies open in a page should only chat."
+            value={scopes}
+            onChange={(chosen) => setScopes(chosen as Scope[])}
+            error={scopes.length === 0 ? 'Choose at least one' : undefined}
+          >
+            <Stack gap="xs" mt="xs">
+              {SCOPES.map(({ scope, label, about }) => (
+                <Checkbox key={scope} value={scope} label={label} description={about} />
+              ))}
+            </Stack>
+          </Checkbox.Group>
+          <SimpleGrid cols={{ base: 1, xs: 2 }}>
+            <Select label="Expires" data={LIVES} value={life} onChange={(life) => setLife(life ?? '')} />
+            {life === 'own' && (
+              <TextInput
+                type="date"
+                label="Last day"
+                required
+                withAsterisk={false}
+                value={date}
+                onChange={(event) => setDate(event.currentTarget.value)}
+              />
+            )}
+          </SimpleGrid>
+          <div>
+            <Button
+              variant="subtle"
+              size="compact-sm"
+              aria-expanded={showsLimits}
+              onClick={() => setShowsLimits((shown) => !shown)}
+            >
+              Limits a minute
+            </Button>
+            <Collapse expanded={showsLimits}>
+              <SimpleGrid cols={{ base: 1, xs: 3 }} mt="xs">
+                {LIMITS.map(({ field, label, usual }) => (
+                  <NumberInput
+                    key={field}
+                    label={label}
+                    placeholder={String(usual)}
+                    min={1}
+                    max={1_000_000}
+                    allowDecimal={false}
+                    allowNegative={false}
+                    value={limits[field] ?? ''}
+                    onChange={(value) => setLimits({ ...limits, [field]: typeof value === 'number' ? value : null })}
+                  />
+                ))}
+              </SimpleGrid>
+            </Collapse>
+          </div>
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button
+              type="submit"
+              loading={making.isPending}
+              disabled={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}
+            >
+              Create key
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}
+
+/** The end of a day, as people here count days. */
+function endOf(date: string): string | undefined {
+  const day = date === '' ? undefined : new Date(`${date}T23:59:59`);
+  return day === undefined || Number.isNaN(day.getTime()) ? undefined : day.toISOString();
+}
+
+export function ShownOnce({ value, note, onClose }: { value: string; note?: string; onClose: () => void }) {
+  return (
+    <Dialog onClose={onClose} title="Your new key" closeOnClickOutside={false} size="lg">
+      <Stack>
+        <Secret value={value} label="API key">
+          Copy it now. It is shown this once, and nobody can read it again.
+          {note !== undefined && ` ${note}`}
+        </Secret>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Done
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}

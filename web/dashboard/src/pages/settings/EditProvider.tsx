@@ -1,0 +1,140 @@
+// Makes or changes a provider. Its key is written and never read.
+import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { Problem } from '../../api/client';
+import { useSession } from '../../api/session';
+import { change, create, remove } from '../../api/things';
+import type { Provider, ProviderFields } from '../../api/types';
+import { Dialog } from '../../components/Dialog';
+import { RemovalTrouble } from '../../components/UsedBy';
+import { slugMistake } from '../../slug';
+
+const NEW: ProviderFields = {
+  slug: '',
+  baseUrl: 'https://api.openai.com/v1',
+  model: 'gpt-4o-mini',
+  embeddingModel: null,
+  continuesPrefix: false,
+};
+
+export function EditProvider({ provider, onClose }: { provider: Provider | undefined; onClose: () => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const [fields, setFields] = useState<ProviderFields>(provider ?? NEW);
+  const [apiKey, setApiKey] = useState('');
+  const [isKeyGone, setKeyGone] = useState(false);
+  const set = (changes: Partial<ProviderFields>) => setFields({ ...fields, ...changes });
+  const done = async () => {
+    await client.invalidateQueries({ queryKey: [org] });
+    onClose();
+  };
+  const saving = useMutation({
+    mutationFn: () => {
+      const { slug, baseUrl, model, embeddingModel, continuesPrefix } = fields;
+      // A key that is left out stays as it is, and an empty one goes.
+      const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
+      const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, ...key };
+      return provider === undefined
+        ? create(org, 'providers', body)
+        : change(org, 'providers', provider.id, body, undefined);
+    },
+    onSuccess: async () => {
+      notifications.show({ color: 'green', message: 'Saved. It is live everywhere within two seconds.' });
+      await done();
+    },
+  });
+  const removing = useMutation({ mutationFn: () => remove(org, 'providers', provider?.id ?? ''), onSuccess: done });
+  const error = saving.error ?? removing.error;
+  const mistake = (field: string) =>
+    saving.error instanceof Problem && saving.error.param === field ? saving.error.message : undefined;
+  const slugWrong = fields.slug === '' || provider !== undefined ? undefined : slugMistake(fields.slug);
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    saving.mutate();
+  };
+  return (
+    <Dialog onClose={onClose} title={provider === undefined ? 'New provider' : `Provider ${provider.slug}`}>
+      <form onSubmit={submit}>
+        <Stack>
+          {error !== null && <RemovalTrouble error={error} />}
+          <TextInput
+            label="Slug"
+            placeholder="main"
+            description="Names it in documents and agents; fixed once it is made."
+            required
+            withAsterisk={false}
+            readOnly={provider !== undefined}
+            variant={provider === undefined ? 'default' : 'filled'}
+            value={fields.slug}
+            error={slugWrong ?? mistake('slug')}
+            onChange={(event) => set({ slug: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Base address"
+            required
+            withAsterisk={false}
+            value={fields.baseUrl}
+            error={mistake('baseUrl')}
+            onChange={(event) => set({ baseUrl: event.currentTarget.value })}
+          />
+          <PasswordInput
+            label="Key"
+            autoComplete="off"
+            placeholder={provider?.hasApiKey && !isKeyGone ? 'A key is kept; type to replace it' : 'None'}
+            description="Kept encrypted, and shown to nobody."
+            value={apiKey}
+            error={mistake('apiKey')}
+            onChange={(event) => setApiKey(event.currentTarget.value)}
+          />
+          {provider?.hasApiKey && (
+            <Switch
+              label="Take the kept key away"
+              checked={isKeyGone}
+              onChange={(event) => setKeyGone(event.currentTarget.checked)}
+            />
+          )}
+          <TextInput
+            label="Model"
+            required
+            withAsterisk={false}
+            value={fields.model}
+            error={mistake('model')}
+            onChange={(event) => set({ model: event.currentTarget.value })}
+          />
+          <TextInput
+            label="Embedding model"
+            description="For routing by meaning. Empty: none."
+            value={fields.embeddingModel ?? ''}
+            error={mistake('embeddingModel')}
+            onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })}
+          />
+          <Switch
+            label="Continues a begun answer"
+            description="The endpoint goes on where an assistant message ends, so that a reply survives the loss of a worker word by word."
+            checked={fields.continuesPrefix}
+            onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })}
+          />
+          <Group justify="space-between">
+            {provider === undefined ? (
+              <span />
+            ) : (
+              <Button variant="subtle" color="red" loading={removing.isPending} onClick={() => removing.mutate()}>
+                Delete
+              </Button>
+            )}
+            <Group>
+              <Button variant="default" onClick={onClose}>
+                Cancel
+              </Button>
+              <Button type="submit" loading={saving.isPending} disabled={fields.slug === '' || slugWrong !== undefined}>
+                Save
+              </Button>
+            </Group>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,211 @@
+// People of the organization: what each may do, invitations, and links that set a new password.
+import { ActionIcon, Avatar, Badge, Button, Group, Menu, Select, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconDots, IconKey, IconLock, IconLockOpen, IconTrash, IconUserPlus } from '@tabler/icons-react';
+import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
+import { createColumnHelper } from '@tanstack/react-table';
+import { useMemo, useState } from 'react';
+import { changeUser, linkFor, removeUser, usersQuery } from '../../api/people';
+import { useSession } from '../../api/session';
+import type { Role, User } from '../../api/types';
+import { Confirm } from '../../components/Confirm';
+import { DataTable } from '../../components/DataTable';
+import { Dialog } from '../../components/Dialog';
+import { exactTime, When } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { Secret } from '../../components/Secret';
+import { Trouble, tell } from '../../components/Trouble';
+import { Invite } from './Invite';
+import { ROLES } from './roles';
+
+const column = createColumnHelper<User>();
+
+type Doing = { what: 'invite' } | { what: 'reset' | 'remove'; user: User };
+
+const STATES = {
+  invited: { color: 'yellow', label: 'Invited' },
+  active: { color: 'green', label: 'Active' },
+  disabled: { color: 'gray', label: 'Disabled' },
+} as const;
+
+function columnsFor(self: string, act: (doing: Doing) => void) {
+  return [
+    column.accessor('name', {
+      header: 'Person',
+      cell: ({ row: { original: user } }) => (
+        <Group gap="sm" wrap="nowrap">
+          <Avatar name={user.name} color="indigo" radius="xl" aria-hidden />
+          <div>
+            <Text size="sm" fw={550}>
+              {user.name}{' '}
+              {user.id === self && (
+                <Text span c="dimmed" size="sm">
+                  (you)
+                </Text>
+              )}
+            </Text>
+            <Text size="xs" c="dimmed" className="break">
+              {user.email}
+            </Text>
+          </div>
+        </Group>
+      ),
+    }),
+    column.accessor('role', {
+      header: 'Role',
+      cell: ({ row: { original: user } }) => <RoleOf user={user} isSelf={user.id === self} />,
+    }),
+    column.accessor('state', {
+      header: 'State',
+      cell: ({ getValue }) => <Badge color={STATES[getValue()].color}>{STATES[getValue()].label}</Badge>,
+    }),
+    column.accessor('createdAt', { header: 'Since', cell: ({ getValue }) => <When at={getValue()} /> }),
+    column.display({
+      id: 'actions',
+      header: () => <span className="visually-hidden">Actions</span>,
+      cell: ({ row: { original: user } }) => user.id !== self && <Actions user={user} act={act} />,
+    }),
+  ];
+}
+
+function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const changing = useMutation({
+    mutationFn: (role: Role) => changeUser(org, user.id, { role }),
+    onSuccess: async (_, role) => {
+      notifications.show({ color: 'green', message: `${user.name} is ${ROLES[role].label.toLowerCase()} now.` });
+      await client.invalidateQueries({ queryKey: [org, 'users'] });
+    },
+    onError: tell,
+  });
+  return (
+    <Select
+      aria-label={`Role of ${user.name}`}
+      size="xs"
+      w={130}
+      // Taking one's own rights away by a slip would lock people out.
+      disabled={isSelf || changing.isPending}
+      value={user.role}
+      data={Object.entries(ROLES).map(([value, { label }]) => ({ value, label }))}
+      onChange={(role) => role !== null && role !== user.role && changing.mutate(role as Role)}
+    />
+  );
+}
+
+function Actions({ user, act }: { user: User; act: (doing: Doing) => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const toggle = useMutation({
+    mutationFn: () => changeUser(org, user.id, { state: user.state === 'disabled' ? 'active' : 'disabled' }),
+    onSuccess: () => client.invalidateQueries({ queryKey: [org, 'users'] }),
+    onError: tell,
+  });
+  return (
+    <Menu position="bottom-end">
+      <Menu.Target>
+        <ActionIcon variant="subtle" color="gray" aria-label={`Actions for ${user.name}`}>
+          <IconDots size={18} aria-hidden />
+        </ActionIcon>
+      </Menu.Target>
+      <Menu.Dropdown>
+        <Menu.Item
+          disabled={user.state === 'disabled'}
+          leftSection={<IconKey size={16} aria-hidden />}
+          onClick={() => act({ what: 'reset', user })}
+        >
+          {user.state === 'invited' ? 'Make a new invitation link' : 'Make a link for a new password'}
+        </Menu.Item>
+        <Menu.Item
+          leftSection={
+            user.state === 'disabled' ? <IconLockOpen size={16} aria-hidden /> : <IconLock size={16} aria-hidden />
+          }
+          onClick={() => toggle.mutate()}
+        >
+          {user.state === 'disabled' ? 'Let in again' : 'Shut out'}
+        </Menu.Item>
+        <Menu.Item
+          color="red"
+          leftSection={<IconTrash size={16} aria-hidden />}
+          onClick={() => act({ what: 'remove', user })}
+        >
+          Remove
+        </Menu.Item>
+      </Menu.Dropdown>
+    </Menu>
+  );
+}
+
+export function Members() {
+  const { organization, user: self } = useSession();
+  const users = useQuery(usersQuery(organization.id));
+  const client = useQueryClient();
+  const [doing, setDoing] = useState<Doing>();
+  const columns = useMemo(() => columnsFor(self.id, setDoing), [self.id]);
+  const close = () => setDoing(undefined);
+  const gone = async (user: User) => {
+    await removeUser(organization.id, user.id);
+    await client.invalidateQueries({ queryKey: [organization.id, 'users'] });
+  };
+  return (
+    <Page
+      title="Members"
+      about={`People who can sign in for ${organization.name}, and what each of them may do.`}
+      actions={
+        <Button leftSection={<IconUserPlus size={16} aria-hidden />} onClick={() => setDoing({ what: 'invite' })}>
+          Invite
+        </Button>
+      }
+    >
+      {users.isPending && <Waiting />}
+      {users.isError && <Trouble error={users.error} retry={() => void users.refetch()} />}
+      {users.data !== undefined && (
+        <DataTable label="Members" rows={users.data} columns={columns} rowId={(user) => user.id} />
+      )}
+      {doing?.what === 'invite' && <Invite onClose={close} />}
+      {doing?.what === 'reset' && <Reset user={doing.user} onClose={close} />}
+      {doing?.what === 'remove' && (
+        <Confirm
+          title={`Remove ${doing.user.name}?`}
+          action="Remove"
+          onConfirm={() => gone(doing.user)}
+          onClose={close}
+        >
+          They are signed out at once and cannot sign in again. What they changed stays.
+        </Confirm>
+      )}
+    </Page>
+  );
+}
+
+function Reset({ user, onClose }: { user: User; onClose: () => void }) {
+  const org = useSession().organization.id;
+  const making = useMutation({ mutationFn: () => linkFor(org, user.id) });
+  return (
+    <Dialog onClose={onClose} title={`A link for ${user.name}`} size="lg">
+      <Stack>
+        {making.isError && <Trouble error={making.error} />}
+        {making.data === undefined ? (
+          <Text size="sm">
+            With this link {user.name} chooses a new password. Links that were made before stop to work.
+          </Text>
+        ) : (
+          <Secret value={making.data.link.url} label="One-time link">
+            Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown
+            this once.
+          </Secret>
+        )}
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            {making.data === undefined ? 'Cancel' : 'Done'}
+          </Button>
+          {making.data === undefined && (
+            <Button loading={making.isPending} onClick={() => making.mutate()} data-autofocus>
+              Make the link
+            </Button>
+          )}
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}

@@ -1,0 +1,111 @@
+// Where models answer: endpoints that speak the OpenAI protocol.
+import { ActionIcon, Badge, Button, Group, Text } from '@mantine/core';
+import { IconPencil, IconPlugConnected, IconPlus } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { createColumnHelper } from '@tanstack/react-table';
+import { useMemo, useState } from 'react';
+import { useMay, useSession } from '../../api/session';
+import { listQuery } from '../../api/things';
+import type { Provider } from '../../api/types';
+import { DataTable } from '../../components/DataTable';
+import { Empty } from '../../components/Empty';
+import { Page, Waiting } from '../../components/Page';
+import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import { EditProvider } from './EditProvider';
+
+const column = createColumnHelper<Provider>();
+
+function columnsFor(edit: ((provider: Provider) => void) | undefined) {
+  return [
+    column.accessor('slug', {
+      header: 'Provider',
+      cell: ({ row: { original: provider } }) => (
+        <>
+          <Text size="sm" fw={550}>
+            {provider.slug}
+          </Text>
+          <Text size="xs" c="dimmed" className="break">
+            {provider.baseUrl}
+          </Text>
+        </>
+      ),
+    }),
+    column.accessor('model', { header: 'Model' }),
+    column.accessor((provider) => provider.embeddingModel ?? '', {
+      id: 'embedding',
+      header: 'Embeddings',
+      cell: ({ getValue }) =>
+        getValue() || (
+          <Text size="sm" c="dimmed">
+            None
+          </Text>
+        ),
+    }),
+    column.accessor('hasApiKey', {
+      header: 'Key',
+      cell: ({ getValue }) => (getValue() ? <Badge color="green">Set</Badge> : <Badge color="gray">None</Badge>),
+    }),
+    ...(edit === undefined
+      ? []
+      : [
+          column.display({
+            id: 'actions',
+            header: () => <span className="visually-hidden">Actions</span>,
+            cell: ({ row: { original: provider } }) => (
+              <Group justify="flex-end">
+                <ActionIcon
+                  variant="subtle"
+                  color="gray"
+                  aria-label={`Edit ${provider.slug}`}
+                  onClick={() => edit(provider)}
+                >
+                  <IconPencil size={18} aria-hidden />
+                </ActionIcon>
+              </Group>
+            ),
+          }),
+        ]),
+  ];
+}
+
+export function Providers() {
+  const org = useSession().organization.id;
+  const mayConfigure = useMay(RIGHTS.configure);
+  const providers = useQuery(listQuery(org, 'providers'));
+  const [editing, setEditing] = useState<Provider | 'new'>();
+  const columns = useMemo(() => columnsFor(mayConfigure ? setEditing : undefined), [mayConfigure]);
+  const newProvider = mayConfigure && (
+    <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setEditing('new')}>
+      New provider
+    </Button>
+  );
+  return (
+    <Page
+      title="Providers"
+      about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation."
+      actions={(providers.data?.length ?? 0) > 0 && newProvider}
+    >
+      {providers.isPending && <Waiting />}
+      {providers.isError && <Trouble error={providers.error} retry={() => void providers.refetch()} />}
+      {providers.data?.length === 0 && (
+        <Empty icon={IconPlugConnected} title="Bring your own model" action={newProvider}>
+          Until then, agents use the default of this installation. Anything that speaks the OpenAI protocol will do,
+          also a server of your own.
+        </Empty>
+      )}
+      {providers.data !== undefined && providers.data.length > 0 && (
+        <DataTable
+          label="Providers"
+          rows={providers.data}
+          columns={columns}
+          rowId={(provider) => provider.id}
+          {...(mayConfigure && { onOpen: setEditing })}
+        />
+      )}
+      {editing !== undefined && (
+        <EditProvider provider={editing === 'new' ? undefined : editing} onClose={() => setEditing(undefined)} />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,105 @@
+// Who is in the team, and what each member is good at.
+import { ActionIcon, Alert, Group, Select, Stack, Text, Textarea } from '@mantine/core';
+import { IconTrash } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { Link } from '@tanstack/react-router';
+import { useSession } from '../../api/session';
+import { listQuery } from '../../api/things';
+import type { Agent } from '../../api/types';
+import { Card } from '../../components/Card';
+import { StatusBadge } from '../../components/Facts';
+import { Face } from '../agents/Face';
+import type { TeamSectionProps } from './TeamPage';
+
+const MEMBERS_MAX = 100;
+
+export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
+  const { members } = form.fields;
+  const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
+  const agentOf = (slug: string) => agents.data?.find((agent) => agent.slug === slug);
+  const free = agents.data?.filter((agent) => !members.some((member) => member.agent === agent.slug)) ?? [];
+  const specialize = (slug: string, specialization: string) =>
+    form.set({ members: members.map((member) => (member.agent === slug ? { ...member, specialization } : member)) });
+  return (
+    <Card
+      title="Members"
+      about="The clearer a specialization says what somebody asks for, the better messages find it."
+    >
+      {members.length === 0 && (
+        <Alert variant="light" color="gray">
+          Nobody is in the team yet. Without members, the default agent answers everything.
+        </Alert>
+      )}
+      <Stack gap={0} component="ul" className="plain-list" aria-label="Members">
+        {members.map((member, index) => (
+          <MemberRow
+            key={member.agent}
+            slug={member.agent}
+            agent={agentOf(member.agent)}
+            specialization={member.specialization}
+            error={mistake(`members[${index}].agent`) ?? mistake(`members[${index}].specialization`)}
+            isReadOnly={isReadOnly}
+            onSpecialize={(text) => specialize(member.agent, text)}
+            onRemove={() => form.set({ members: members.filter((other) => other.agent !== member.agent) })}
+          />
+        ))}
+      </Stack>
+      {!isReadOnly && (
+        <Select
+          aria-label="Add a member"
+          placeholder={free.length === 0 ? 'Every agent is in the team' : 'Add an agent…'}
+          disabled={free.length === 0 || members.length >= MEMBERS_MAX}
+          searchable
+          value={null}
+          data={free.map((agent) => ({ value: agent.slug, label: agent.name }))}
+          onChange={(slug) => slug !== null && form.set({ members: [...members, { agent: slug, specialization: '' }] })}
+        />
+      )}
+    </Card>
+  );
+}
+
+interface MemberRowProps {
+  slug: string;
+  agent: Agent | undefined;
+  specialization: string;
+  error: string | undefined;
+  isReadOnly: boolean;
+  onSpecialize: (text: string) => void;
+  onRemove: () => void;
+}
+
+function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecialize, onRemove }: MemberRowProps) {
+  return (
+    <Group component="li" align="flex-start" wrap="nowrap" py="sm" gap="sm" className="list-row">
+      {agent !== undefined && <Face agent={agent} />}
+      <div className="grow">
+        <Group gap="xs" mb={6}>
+          {agent === undefined ? (
+            <Text size="sm">{slug}</Text>
+          ) : (
+            <Link to="/agents/$id" params={{ id: agent.id }} className="row-link">
+              {agent.name}
+            </Link>
+          )}
+          {agent !== undefined && agent.status !== 'active' && <StatusBadge status={agent.status} />}
+        </Group>
+        <Textarea
+          aria-label={`Specialization of ${agent?.name ?? slug}`}
+          placeholder="What it is good at: orders, delivery, returns…"
+          autosize
+          minRows={1}
+          maxRows={5}
+          value={specialization}
+          error={error}
+          onChange={(event) => onSpecialize(event.currentTarget.value)}
+        />
+      </div>
+      {!isReadOnly && (
+        <ActionIcon variant="subtle" color="gray" aria-label={`Remove ${agent?.name ?? slug}`} onClick={onRemove}>
+          <IconTrash size={16} aria-hidden />
+        </ActionIcon>
+      )}
+    </Group>
+  );
+}

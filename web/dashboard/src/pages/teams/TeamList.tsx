@@ -1,0 +1,99 @@
+// All teams of the organization.
+import { Badge, Button, Text } from '@mantine/core';
+import { IconPlus, IconSitemap } from '@tabler/icons-react';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { Link, useNavigate } from '@tanstack/react-router';
+import { createColumnHelper } from '@tanstack/react-table';
+import { useState } from 'react';
+import { useMay, useSession } from '../../api/session';
+import { create, listQuery } from '../../api/things';
+import type { Team } from '../../api/types';
+import { CreateThing } from '../../components/CreateThing';
+import { DataTable } from '../../components/DataTable';
+import { Empty } from '../../components/Empty';
+import { StatusBadge } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import { STRATEGIES } from './strategies';
+
+const column = createColumnHelper<Team>();
+
+const columns = [
+  column.accessor('name', {
+    header: 'Team',
+    cell: ({ row: { original: team } }) => (
+      <>
+        <Link to="/teams/$id" params={{ id: team.id }} className="row-link">
+          {team.name}
+        </Link>
+        <Text size="xs" c="dimmed" lineClamp={1} maw={420}>
+          {team.description || team.slug}
+        </Text>
+      </>
+    ),
+  }),
+  column.accessor('status', {
+    header: 'Status',
+    cell: ({ row: { original: team } }) => <StatusBadge status={team.status} isPublic={team.public} />,
+  }),
+  column.accessor('routing', {
+    header: 'Strategy',
+    cell: ({ getValue }) => <Badge>{STRATEGIES[getValue()].label}</Badge>,
+  }),
+  column.accessor((team) => team.members.length, {
+    id: 'members',
+    header: 'Members',
+    cell: ({ row: { original: team } }) => (
+      <Text size="sm" lineClamp={1}>
+        {team.members.map((member) => member.agent).join(', ') || 'None yet'}
+      </Text>
+    ),
+  }),
+];
+
+export function TeamList() {
+  const org = useSession().organization.id;
+  const mayConfigure = useMay(RIGHTS.configure);
+  const teams = useQuery(listQuery(org, 'teams'));
+  const [isCreating, setCreating] = useState(false);
+  const navigate = useNavigate();
+  const client = useQueryClient();
+  const make = async (names: { name: string; slug: string }) => {
+    const team = await create(org, 'teams', { ...names, status: 'draft' });
+    await client.invalidateQueries({ queryKey: [org, 'teams'] });
+    await navigate({ to: '/teams/$id', params: { id: team.id } });
+  };
+  const newTeam = mayConfigure && (
+    <Button leftSection={<IconPlus size={16} aria-hidden />} onClick={() => setCreating(true)}>
+      New team
+    </Button>
+  );
+  return (
+    <Page
+      title="Teams"
+      about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does."
+      actions={(teams.data?.length ?? 0) > 0 && newTeam}
+    >
+      {teams.isPending && <Waiting />}
+      {teams.isError && <Trouble error={teams.error} retry={() => void teams.refetch()} />}
+      {teams.data?.length === 0 && (
+        <Empty icon={IconSitemap} title="Let agents share the work" action={newTeam}>
+          Put agents behind one address, say what each of them is good at, and messages find the right one.
+        </Empty>
+      )}
+      {teams.data !== undefined && teams.data.length > 0 && (
+        <DataTable
+          label="Teams"
+          rows={teams.data}
+          columns={columns}
+          rowId={(team) => team.id}
+          onOpen={(team) => void navigate({ to: '/teams/$id', params: { id: team.id } })}
+        />
+      )}
+      {isCreating && (
+        <CreateThing title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />
+      )}
+    </Page>
+  );
+}

@@ -1,0 +1,241 @@
+// One team: its members, how it chooses between them, and a message to try it with.
+import {
+  Anchor,
+  Button,
+  Group,
+  Paper,
+  SegmentedControl,
+  Select,
+  Stack,
+  Switch,
+  Text,
+  Textarea,
+  TextInput,
+  Title,
+} from '@mantine/core';
+import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useState } from 'react';
+import { useMay, useSession } from '../../api/session';
+import { listQuery, oneQuery, remove } from '../../api/things';
+import type { Routing, Status, Team } from '../../api/types';
+import { Card } from '../../components/Card';
+import { Changes } from '../../components/Changes';
+import { Confirm } from '../../components/Confirm';
+import { Conflict } from '../../components/Conflict';
+import { StatusBadge } from '../../components/Facts';
+import { Page, Waiting } from '../../components/Page';
+import { SaveBar } from '../../components/SaveBar';
+import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import { type Draft, useDraft } from '../../use-draft';
+import { useSaving } from '../../use-saving';
+import { Members } from './Members';
+import { STRATEGIES } from './strategies';
+import { Trial } from './Trial';
+
+const route = getRouteApi('/inside/teams/$id');
+
+export function TeamPage() {
+  const { id } = route.useParams();
+  const team = useQuery(oneQuery(useSession().organization.id, 'teams', id));
+  if (team.isPending) return <Waiting rows={6} />;
+  if (team.isError) return <Trouble error={team.error} retry={() => void team.refetch()} />;
+  return <Editor key={id} read={team.data} />;
+}
+
+function Editor({ read }: { read: Team }) {
+  const org = useSession().organization.id;
+  const isReadOnly = !useMay(RIGHTS.configure);
+  const maySeeHistory = useMay(RIGHTS.readAudit);
+  const form = useDraft<Team>(read);
+  const saving = useSaving<Team>(org, 'teams', read.id, form);
+  const [isDeleting, setDeleting] = useState(false);
+  const hindrance = form.fields.name.trim() === '' ? 'The team needs a name' : undefined;
+  const trail = (
+    <Anchor component={Link} to="/teams" size="sm">
+      All teams
+    </Anchor>
+  );
+  return (
+    <Page
+      title={form.base.name}
+      width={1240}
+      about={trail}
+      actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+    >
+      <div className="split">
+        <Stack>
+          <fieldset className="bare-fieldset" disabled={isReadOnly}>
+            <Stack>
+              <Routes form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
+              <Members form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
+              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
+            </Stack>
+          </fieldset>
+          {!isReadOnly && (
+            <Card
+              title="Delete this team"
+              about="Its address stops to work at once. Its agents and conversations stay."
+            >
+              <Group>
+                <Button variant="light" color="red" onClick={() => setDeleting(true)}>
+                  Delete team
+                </Button>
+              </Group>
+            </Card>
+          )}
+          {maySeeHistory && (
+            <section>
+              <Title order={2} mb="sm">
+                History
+              </Title>
+              <Changes kind="team" id={read.id} />
+            </section>
+          )}
+          {saving.error !== null && <Trouble error={saving.error} />}
+          <SaveBar
+            isChanged={form.isChanged}
+            isSaving={saving.isSaving}
+            hindrance={hindrance}
+            onSave={saving.save}
+            onReset={() => {
+              form.reset();
+              saving.forget();
+            }}
+          />
+        </Stack>
+        <aside aria-label="Try the team">
+          <Paper className="panel" p="md">
+            <Title order={2} mb="sm">
+              Try a message
+            </Title>
+            <Trial team={form.base} isChanged={form.isChanged} />
+          </Paper>
+        </aside>
+      </div>
+      {saving.clash !== undefined && (
+        <Conflict
+          theirs={saving.clash.patch}
+          mine={form.patch}
+          onTakeTheirs={saving.takeTheirs}
+          onKeepMine={saving.keepMine}
+          onClose={saving.closeClash}
+        />
+      )}
+      {isDeleting && <Delete team={read} onClose={() => setDeleting(false)} />}
+    </Page>
+  );
+}
+
+export interface TeamSectionProps {
+  form: Draft<Team>;
+  isReadOnly: boolean;
+  mistake: (path: string) => string | undefined;
+}
+
+function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
+  const { fields, set } = form;
+  return (
+    <Card title="Identity and visibility">
+      <TextInput
+        label="Name"
+        maxLength={200}
+        value={fields.name}
+        error={fields.name.trim() === '' ? 'A team needs a name' : mistake('name')}
+        onChange={(event) => set({ name: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Slug"
+        description="Names it in documents and commands; fixed."
+        value={fields.slug}
+        readOnly
+        variant="filled"
+      />
+      <Textarea
+        label="Description"
+        description="What the team handles."
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={fields.description}
+        error={mistake('description')}
+        onChange={(event) => set({ description: event.currentTarget.value })}
+      />
+      <div>
+        <Text size="sm" fw={500} mb={4} id="team-status">
+          Status
+        </Text>
+        <SegmentedControl
+          aria-labelledby="team-status"
+          disabled={isReadOnly}
+          value={fields.status}
+          onChange={(status) => set({ status: status as Status })}
+          data={[
+            { value: 'draft', label: 'Draft' },
+            { value: 'active', label: 'Active' },
+            { value: 'inactive', label: 'Inactive' },
+          ]}
+        />
+      </div>
+      <Switch
+        label="Public"
+        description="The public API reaches it."
+        checked={fields.public}
+        onChange={(event) => set({ public: event.currentTarget.checked })}
+      />
+    </Card>
+  );
+}
+
+const NO_AGENT = '';
+
+function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
+  const { fields, set } = form;
+  const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
+  const known = agents.data?.map((agent) => ({ value: agent.slug, label: agent.name })) ?? [];
+  return (
+    <Card title="Routing">
+      <div>
+        <Text size="sm" fw={500} mb={4} id="strategy-label">
+          Strategy
+        </Text>
+        <SegmentedControl
+          aria-labelledby="strategy-label"
+          disabled={isReadOnly}
+          value={fields.routing}
+          onChange={(routing) => set({ routing: routing as Routing })}
+          data={Object.entries(STRATEGIES).map(([value, { label }]) => ({ value, label }))}
+        />
+        <Text size="xs" c="dimmed" mt={6}>
+          {STRATEGIES[fields.routing].about}
+        </Text>
+      </div>
+      <Select
+        label="Default agent"
+        description="Answers when no member matches, or none of them can."
+        maw={360}
+        data={[{ value: NO_AGENT, label: 'None' }, ...known]}
+        value={fields.defaultAgent ?? NO_AGENT}
+        error={mistake('defaultAgent')}
+        onChange={(slug) => set({ defaultAgent: slug || null })}
+      />
+    </Card>
+  );
+}
+
+function Delete({ team, onClose }: { team: Team; onClose: () => void }) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const navigate = useNavigate();
+  const gone = async () => {
+    await remove(org, 'teams', team.id);
+    await navigate({ to: '/teams', ignoreBlocker: true });
+    await client.invalidateQueries({ queryKey: [org, 'teams', 'list'] });
+  };
+  return (
+    <Confirm title={`Delete ${team.name}?`} action="Delete team" onConfirm={gone} onClose={onClose}>
+      Clients that send to it get an error from then on.
+    </Confirm>
+  );
+}

@@ -1,0 +1,7 @@
+// What the service takes for a password, told while it is typed.
+export const PASSWORD_CHARS_MIN = 12;
+
+export function passwordMistake(password: string): string | undefined {
+  const missing = PASSWORD_CHARS_MIN - [...password].length;
+  return password === '' || missing <= 0 ? undefined : `${missing} more ${missing === 1 ? 'character' : 'characters'}`;
+}

@@ -1,0 +1,28 @@
+// What is kept of the service's answers, for how long, and what a lost session means to all of it.
+import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
+import { Problem } from './api/client';
+import { SESSION_KEY } from './api/session';
+
+const FRESH_MS = 5_000;
+const RETRIES_MAX = 2;
+
+/** A session that ended is told once, by the sign-in page, and not by each page's error. */
+function forgetSession(error: unknown): void {
+  if (error instanceof Problem && error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
+}
+
+export const queryClient: QueryClient = new QueryClient({
+  queryCache: new QueryCache({ onError: forgetSession }),
+  defaultOptions: {
+    queries: {
+      staleTime: FRESH_MS,
+      // What was refused will be refused again; only what could not be asked is worth another try.
+      retry: (failures, error) => failures < RETRIES_MAX && !(error instanceof Problem && error.status < 500),
+    },
+  },
+  mutationCache: new MutationCache({
+    onError: (error, _variables, _context, mutation) => {
+      if (mutation.meta?.['isSignIn'] !== true) forgetSession(error);
+    },
+  }),
+});

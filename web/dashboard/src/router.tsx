@@ -1,0 +1,128 @@
+// Which page lies at which address. Pages are loaded when they are gone to.
+import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { Shell } from './components/Shell';
+import { NotFound, PageFailure } from './components/Trouble';
+
+const root = createRootRoute({ notFoundComponent: NotFound });
+
+const signIn = createRoute({
+  getParentRoute: () => root,
+  path: '/sign-in',
+  validateSearch: (search: Record<string, unknown>): { to?: string } =>
+    typeof search['to'] === 'string' && search['to'].startsWith('/') ? { to: search['to'] } : {},
+  component: lazyRouteComponent(() => import('./pages/SignIn'), 'SignIn'),
+});
+
+const link = createRoute({
+  getParentRoute: () => root,
+  path: '/link',
+  component: lazyRouteComponent(() => import('./pages/Link'), 'Link'),
+});
+
+const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Shell });
+
+const home = createRoute({
+  getParentRoute: () => inside,
+  path: '/',
+  beforeLoad: () => {
+    throw redirect({ to: '/agents' });
+  },
+});
+
+const agents = createRoute({
+  getParentRoute: () => inside,
+  path: '/agents',
+  component: lazyRouteComponent(() => import('./pages/agents/AgentList'), 'AgentList'),
+});
+
+const agentTabs = ['general', 'instructions', 'appearance', 'behaviour', 'access', 'products', 'history'] as const;
+export type AgentTab = (typeof agentTabs)[number];
+
+const agent = createRoute({
+  getParentRoute: () => inside,
+  path: '/agents/$id',
+  validateSearch: (search: Record<string, unknown>): { tab?: AgentTab } => {
+    const tab = agentTabs.find((tab) => tab === search['tab']);
+    return tab === undefined ? {} : { tab };
+  },
+  component: lazyRouteComponent(() => import('./pages/agents/AgentPage'), 'AgentPage'),
+});
+
+const teams = createRoute({
+  getParentRoute: () => inside,
+  path: '/teams',
+  component: lazyRouteComponent(() => import('./pages/teams/TeamList'), 'TeamList'),
+});
+
+const team = createRoute({
+  getParentRoute: () => inside,
+  path: '/teams/$id',
+  component: lazyRouteComponent(() => import('./pages/teams/TeamPage'), 'TeamPage'),
+});
+
+export interface ConversationSearch {
+  agent?: string;
+  team?: string;
+  since?: string;
+  until?: string;
+  rating?: string;
+  visitor?: string;
+}
+
+const searchFields = ['agent', 'team', 'since', 'until', 'rating', 'visitor'] as const;
+
+const conversations = createRoute({
+  getParentRoute: () => inside,
+  path: '/conversations',
+  validateSearch: (search: Record<string, unknown>): ConversationSearch => {
+    const given = searchFields.filter((field) => search[field] !== undefined && search[field] !== '');
+    return Object.fromEntries(given.map((field) => [field, String(search[field])]));
+  },
+  component: lazyRouteComponent(() => import('./pages/conversations/ConversationList'), 'ConversationList'),
+});
+
+const conversation = createRoute({
+  getParentRoute: () => inside,
+  path: '/conversations/$id',
+  component: lazyRouteComponent(() => import('./pages/conversations/ConversationPage'), 'ConversationPage'),
+});
+
+const keys = createRoute({
+  getParentRoute: () => inside,
+  path: '/settings/keys',
+  component: lazyRouteComponent(() => import('./pages/settings/Keys'), 'Keys'),
+});
+
+const providers = createRoute({
+  getParentRoute: () => inside,
+  path: '/settings/providers',
+  component: lazyRouteComponent(() => import('./pages/settings/Providers'), 'Providers'),
+});
+
+const members = createRoute({
+  getParentRoute: () => inside,
+  path: '/settings/members',
+  component: lazyRouteComponent(() => import('./pages/settings/Members'), 'Members'),
+});
+
+const audit = createRoute({
+  getParentRoute: () => inside,
+  path: '/settings/audit',
+  component: lazyRouteComponent(() => import('./pages/settings/Audit'), 'Audit'),
+});
+
+const pages = [home, agents, agent, teams, team, conversations, conversation, keys, providers, members, audit];
+
+export const router = createRouter({
+  routeTree: root.addChildren([signIn, link, inside.addChildren(pages)]),
+  basepath: '/dashboard',
+  defaultPreload: 'intent',
+  defaultErrorComponent: PageFailure,
+  scrollRestoration: true,
+});
+
+declare module '@tanstack/react-router' {
+  interface Register {
+    router: typeof router;
+  }
+}

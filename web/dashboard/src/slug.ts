@@ -1,0 +1,19 @@
+// Slugs name things in documents and in the ids made of them, and never change.
+const SLUG_CHARS_MAX = 63;
+
+export function slugOf(name: string): string {
+  const plain = name
+    .normalize('NFKD')
+    .replace(/[\u0300-\u036f]/g, '')
+    .toLowerCase();
+  return plain
+    .replace(/[^a-z0-9]+/g, '-')
+    .replace(/^-+|-+$/g, '')
+    .slice(0, SLUG_CHARS_MAX);
+}
+
+/** What is wrong with it, if anything. */
+export function slugMistake(slug: string): string | undefined {
+  if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return undefined;
+  return 'Use 1 to 63 characters of a–z, 0–9 and -, not beginning with -';
+}

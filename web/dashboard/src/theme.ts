@@ -1,0 +1,122 @@
+// How everything looks: Mantine's theme, with colours of which each pair has the contrast that WCAG AA asks for.
+import {
+  Badge,
+  Button,
+  type CSSVariablesResolver,
+  createTheme,
+  defaultVariantColorsResolver,
+  Menu,
+  Modal,
+  Notification,
+  NumberInput,
+  Paper,
+  PasswordInput,
+  parseThemeColor,
+  Select,
+  Textarea,
+  TextInput,
+  Tooltip,
+} from '@mantine/core';
+
+export const theme = createTheme({
+  primaryColor: 'indigo',
+  primaryShade: { light: 7, dark: 6 },
+  autoContrast: true,
+  luminanceThreshold: 0.36,
+  defaultRadius: 'md',
+  cursorType: 'pointer',
+  fontFamily: 'Inter, system-ui, -apple-system, "Segoe UI", Roboto, "Helvetica Neue", Arial, sans-serif',
+  fontFamilyMonospace: 'ui-monospace, SFMono-Regular, Menlo, Consolas, "Liberation Mono", monospace',
+  headings: {
+    fontWeight: '650',
+    sizes: { h1: { fontSize: '1.5rem' }, h2: { fontSize: '1.125rem' }, h3: { fontSize: '1rem' } },
+  },
+  colors: {
+    indigo: [
+      '#eef0ff',
+      '#dfe2ff',
+      '#bfc5fd',
+      '#a2a9fb',
+      '#8b92f8',
+      '#7c83f6',
+      '#5d62ea',
+      '#4a46d4',
+      '#4038b4',
+      '#352f92',
+    ],
+    dark: [
+      '#e4e6eb',
+      '#b6bbc4',
+      '#989faa',
+      '#6d7480',
+      '#3a3f49',
+      '#2a2e37',
+      '#20242b',
+      '#16191f',
+      '#101217',
+      '#0b0d11',
+    ],
+  },
+  // The library's own ink on its light grounds stays below the contrast that small text needs.
+  variantColorResolver: (input) => {
+    const usual = defaultVariantColorsResolver(input);
+    const name = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme }).color;
+    if (input.variant !== 'light') return usual;
+    return {
+      ...usual,
+      color: `light-dark(color-mix(in srgb, var(--mantine-color-${name}-9) 72%, black), var(--mantine-color-${name}-2))`,
+    };
+  },
+  components: {
+    Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),
+    Button: Button.extend({ defaultProps: { fw: 550 } }),
+    NumberInput: NumberInput.extend({
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
+    }),
+    // A menu stands where it can be found by landmarks.
+    Menu: Menu.extend({ defaultProps: { portalProps: { target: '#main' }, withInitialFocusPlaceholder: false } }),
+    Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
+    Modal: Modal.extend({
+      defaultProps: {
+        centered: true,
+        overlayProps: { backgroundOpacity: 0.45, blur: 2 },
+        closeButtonProps: { 'aria-label': 'Close' },
+      },
+    }),
+    Paper: Paper.extend({ defaultProps: { withBorder: true, radius: 'lg' } }),
+    Tooltip: Tooltip.extend({ defaultProps: { withArrow: true, openDelay: 300 } }),
+    TextInput: TextInput.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
+    PasswordInput: PasswordInput.extend({
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
+    }),
+    Textarea: Textarea.extend({ defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] } }),
+    Select: Select.extend({
+      defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'], allowDeselect: false },
+    }),
+  },
+});
+
+export const variables: CSSVariablesResolver = () => ({
+  variables: {},
+  light: {
+    '--mantine-color-dimmed': '#5b616d',
+    '--mantine-color-placeholder': '#6b7280',
+    '--mantine-color-error': '#c92a2a',
+    '--mantine-color-text': '#16181d',
+    '--board-ground': '#f7f7f9',
+    '--board-raised': '#ffffff',
+    '--board-line': '#e4e5ea',
+    '--board-selected': '#ecedfd',
+    '--board-selected-text': '#3a35a8',
+  },
+  dark: {
+    '--mantine-color-dimmed': '#a0a6b1',
+    '--mantine-color-placeholder': '#8d94a0',
+    '--mantine-color-error': '#ff8787',
+    '--board-ground': '#101217',
+    '--board-raised': '#16191f',
+    '--board-line': '#2a2e37',
+    '--board-selected': '#23264a',
+    '--board-selected-text': '#c3c7ff',
+  },
+});
