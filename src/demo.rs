@@ -80,7 +80,7 @@ async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
         }
     }
     let document = Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
-    let context = ApplyContext::new(catalog.clone(), opened.backends.bus.clone(), opened.secret.clone());
+    let context = ApplyContext::new(&opened.backends, opened.secret.clone());
     let applied = apply(&context, document).await.context("cannot make the demo organization")?;
     let mut keys = applied.organizations.into_iter().flat_map(|organization| organization.keys);
     keys.find_map(|key| key.value).context("the demo organization was made without a key")

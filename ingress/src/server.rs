@@ -81,7 +81,7 @@ impl Ingress {
         let metrics = Metrics::register(registry)?;
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
-            apply: ApplyContext::new(Arc::clone(&backends.catalog), Arc::clone(&backends.bus), secret.clone()),
+            apply: ApplyContext::new(&backends, secret.clone()),
             limits: Limits::new(Arc::clone(&backends.limiter), secret.clone(), &config, metrics.clone()),
             registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
             ingress_id: IngressId::random(),

@@ -42,20 +42,26 @@ async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
     organization.client().chat(organization.shop(), "s", "hi").await.complete();
 }
 
+/// Documents that are applied twice at once; a lock that is missing shows in one of a few.
+const RACES: usize = 8;
+
 #[tokio::test]
 async fn two_at_the_same_time_make_one_of_each_thing() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
-    let mut document = organization.document.clone();
-    document["organizations"][0]["slug"] = crate::support::unique("race-").into();
-    let (one, two) = (service.admin(), service.admin());
-    let (one, two) = tokio::join!(one.post("/api/admin/apply", &document), two.post("/api/admin/apply", &document));
-    let (one, two) = (one.json(), two.json());
-    let (one, two) = (&one["organizations"][0], &two["organizations"][0]);
-    assert_eq!((&one["id"], &one["agents"], &one["teams"]), (&two["id"], &two["agents"], &two["teams"]));
-    for number in 0..2 {
-        let shown = [one, two].iter().filter(|answer| answer["keys"][number].get("value").is_some()).count();
-        assert_eq!(shown, 1, "one key is made and shown once: {one} {two}");
+    for _ in 0..RACES {
+        let mut document = organization.document.clone();
+        document["organizations"][0]["slug"] = crate::support::unique("race-").into();
+        let (one, two) = (service.admin(), service.admin());
+        let path = "/api/admin/apply";
+        let (one, two) = tokio::join!(one.post(path, &document), two.post(path, &document));
+        let (one, two) = (one.json(), two.json());
+        let (one, two) = (&one["organizations"][0], &two["organizations"][0]);
+        assert_eq!((&one["id"], &one["agents"], &one["teams"]), (&two["id"], &two["agents"], &two["teams"]));
+        for number in 0..2 {
+            let shown = [one, two].iter().filter(|answer| answer["keys"][number].get("value").is_some()).count();
+            assert_eq!(shown, 1, "one key is made and shown once: {one} {two}");
+        }
     }
 }
 

@@ -21,7 +21,7 @@ use switchboard_schemas::{
 use super::{
     administrator::{Action, Administrator},
     audit_fields::record_entry,
-    keys::new_key,
+    keys::{made_by_another, new_key},
     one_thing::{Fields, Slugs, read_one},
     precondition::{Precondition, etag},
     publish_changes::publish_changes,
@@ -52,6 +52,9 @@ pub(super) async fn create(
     refuse_taken_name(&state, &organization.id, &document.name).await?;
     let text = ApiKeyText::generate();
     let key = new_key(&state.apply, &organization.id, document, &text);
+    if let Some((taken, _)) = made_by_another(&state.apply, &key).await? {
+        return Err(name_is_taken(taken.id.as_str()));
+    }
     let entry = put(&state, key, &text).await?;
     publish_changes(&state.apply, &[&entry]).await;
     record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
@@ -98,11 +101,13 @@ pub(super) async fn refuse_taken_name(state: &AppState, org: &OrgId, name: &str)
     let taken = keys.iter().find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == name));
     match taken {
         None => Ok(()),
-        Some(taken) => {
-            let detail = "there is a key of this name already";
-            Err(ApiError::new(ErrorCode::Conflict, detail).param("name").details(json!({ "id": taken.id() })))
-        }
+        Some(taken) => Err(name_is_taken(taken.id())),
     }
+}
+
+fn name_is_taken(id: &str) -> ApiError {
+    let detail = "there is a key of this name already";
+    ApiError::new(ErrorCode::Conflict, detail).param("name").details(json!({ "id": id }))
 }
 
 async fn put(state: &AppState, key: ApiKey, text: &ApiKeyText) -> ApiResult<Entry> {

@@ -6,8 +6,10 @@ use std::sync::Arc;
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use switchboard_backends::{
+    Backends,
     bus::Bus,
     catalog::{Catalog, Entry, EntryKind},
+    relay::Relay,
     store::StoreError,
     vault::{SealBroken, Vault},
 };
@@ -33,6 +35,7 @@ use super::{
 pub struct ApplyContext {
     pub(super) catalog: Arc<dyn Catalog>,
     pub(super) bus: Arc<dyn Bus>,
+    pub(super) relay: Arc<dyn Relay>,
     pub(super) secret: InstallationSecret,
     vault: Vault,
     /// One change at a time on a process: otherwise two that name the same new key could both make it.
@@ -90,9 +93,11 @@ pub struct AppliedEntry<Id> {
 }
 
 impl ApplyContext {
-    /// Writes to `catalog`, with ids and keys that belong to `secret`, and tells other processes over `bus`.
-    pub fn new(catalog: Arc<dyn Catalog>, bus: Arc<dyn Bus>, secret: InstallationSecret) -> Self {
-        Self { catalog, bus, vault: Vault::new(&secret), secret, turn: Mutex::new(()) }
+    /// Writes to the catalogue of `backends`, with ids and keys that belong to `secret`, tells other processes over their
+    /// bus, and agrees with them by their relay.
+    pub fn new(backends: &Backends, secret: InstallationSecret) -> Self {
+        let Backends { catalog, bus, relay, .. } = backends.clone();
+        Self { catalog, bus, relay, vault: Vault::new(&secret), secret, turn: Mutex::new(()) }
     }
 }
 

@@ -126,7 +126,7 @@ pub(super) struct MemberDocument {
     pub(super) specialization: String,
 }
 
-#[derive(Debug, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(rename_all = "camelCase", deny_unknown_fields)]
 pub(super) struct KeyDocument {
     pub(super) name: String,

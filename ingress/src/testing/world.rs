@@ -189,7 +189,7 @@ impl World {
     }
 
     async fn apply(&self, organization: Value) -> Applied {
-        let context = ApplyContext::new(Arc::clone(&self.catalog) as _, Arc::clone(&self.bus) as _, secret());
+        let context = ApplyContext::new(&self.state.backends, secret());
         let document = Document::from_json(json!({ "organizations": [organization] })).unwrap();
         apply(&context, document).await.unwrap()
     }
