@@ -21,8 +21,8 @@ use axum::{
 use futures::stream;
 use http::{HeaderMap, StatusCode};
 use switchboard_backends::{
-    accounts::embedded::EmbeddedAccounts,
     Backends,
+    accounts::embedded::EmbeddedAccounts,
     bus::embedded::EmbeddedBus,
     catalog::embedded::EmbeddedCatalog,
     limiter::embedded::EmbeddedLimiter,
