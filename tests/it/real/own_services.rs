@@ -1,12 +1,14 @@
 //! Services of one test's own, which it may kill.
 
 use std::{
+    net::TcpStream,
     path::PathBuf,
     process::Command,
     sync::atomic::{AtomicU16, Ordering},
+    time::{Duration, Instant},
 };
 
-use crate::support::free_port;
+use crate::support::{PATIENCE, free_port};
 
 /// A Redis that forgets everything when it stops.
 pub(super) struct OwnRedis(OwnService);
@@ -81,6 +83,12 @@ impl OwnService {
     fn kill(&self) {
         let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap();
         assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
+        // The signal is on its way: until the process is gone its port is taken, and a restart would fail.
+        let began = Instant::now();
+        while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
+            assert!(began.elapsed() < PATIENCE, "{} outlives SIGKILL", self.script);
+            std::thread::sleep(Duration::from_millis(5));
+        }
     }
 
     fn run(&self, command: &str) {
