@@ -305,6 +305,20 @@ async fn an_index_that_does_not_fit_into_memory_is_made_again_and_finds_the_same
     }
 }
 
+#[tokio::test]
+async fn an_index_is_finished_though_nobody_waits_so_long() {
+    let world = World::new(INDEX_BYTES_MAX);
+    let many: Vec<String> = (0..2_000).map(|number| format!("Tea number {number}")).collect();
+    world.keep(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let asked = query("tea");
+    // Far less than making an index of so many takes.
+    let patience = std::time::Duration::from_millis(5);
+    while tokio::time::timeout(patience, world.search.search(&world.agent, &asked)).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "each who asks begins anew");
+    }
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn many_who_ask_at_once_all_find() {
     let world = World::new(INDEX_BYTES_MAX);
