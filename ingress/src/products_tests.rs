@@ -78,9 +78,7 @@ async fn the_audit_log_tells_of_uploads_removals_and_refreshes_as_changes_of_the
         .map(|entry| {
             let fields = entry["fields"].as_array().unwrap().iter();
             let has = |field: &Value, side: &str| field.get(side).is_some();
-            fields
-                .map(|field| (field["field"].as_str().unwrap(), has(field, "before"), has(field, "after")))
-                .collect()
+            fields.map(|field| (field["field"].as_str().unwrap(), has(field, "before"), has(field, "after"))).collect()
         })
         .collect();
     let expected: [&[_]; 3] = [

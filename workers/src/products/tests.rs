@@ -208,6 +208,27 @@ proptest! {
     }
 }
 
+#[test]
+fn the_folders_of_a_link_say_what_a_product_is() {
+    let at = |title: &str, url: &str| {
+        let mut product = product(title, "1", "", &[]);
+        product.product.url = url.into();
+        product
+    };
+    let index = index(&[
+        at("Mountain Oolong", "https://shop.example/tea/mountain-oolong?from=feed/list"),
+        at("Garden Mint", "https://shop.example/hot-drinks/tea/garden-mint/"),
+        at("Kit", "https://shop.example/kit#/tea/x"),
+        at("Cup", "https://tea.example/gear/17"),
+        at("Pot", "https://shop.example/t%65a/pot"),
+    ]);
+    assert_eq!(titles(&index.search(&query("tea")).unwrap()), ["Mountain Oolong", "Garden Mint"]);
+    assert_eq!(titles(&index.search(&query("drinks")).unwrap()), ["Garden Mint"]);
+    for word in ["https", "example", "feed"] {
+        assert_eq!(index.search(&query(word)).unwrap().total, 0, "{word}");
+    }
+}
+
 /// A shop whose products are kept.
 struct World {
     products: Arc<dyn Products>,
