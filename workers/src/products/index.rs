@@ -226,7 +226,8 @@ impl Builder {
     }
 }
 
-/// The folders of a link, which are a shop's own words for what a product is: `tea/green` of `https://shop.example/tea/green/17`.
+/// The folders of a link, which are a shop's own words for what a product is: `tea/green` of
+/// `https://shop.example/tea/green/17`.
 fn folders(url: &str) -> &str {
     let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
     let path = path.split(['?', '#']).next().unwrap_or_default();
