@@ -21,6 +21,8 @@ use tokio::{
     sync::{Mutex, Semaphore},
     task,
 };
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::{ProductQuery, ProductSearchError, ProductsFound, index::Index};
 
@@ -43,6 +45,7 @@ pub struct ProductSearch {
     /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
     looks: Cache<AgentId, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
+    tasks: TaskTracker,
 }
 
 struct Loaded {
@@ -61,6 +64,7 @@ impl ProductSearch {
             indexes: Cache::builder().weigher(weigh).max_capacity(index_bytes_max).time_to_idle(IDLE_MAX).build(),
             looks: Cache::builder().max_capacity(AGENTS_MAX).time_to_idle(IDLE_MAX).build(),
             builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -84,25 +88,39 @@ impl ProductSearch {
     async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
         let named = fingerprint(&agent.settings.ecommerce.products);
         let look = self.looks.get_with(agent.id.clone(), async { Arc::default() }).await;
-        let mut looked_at = look.lock().await;
+        let mut looked_at = look.lock_owned().await;
         let present = self.indexes.get(&agent.id).await.filter(|loaded| loaded.named == named);
         if let Some(loaded) = &present
             && looked_at.is_some_and(|at| at.elapsed() < FRESH)
         {
             return Ok(Arc::clone(loaded));
         }
-        let began = Instant::now();
-        let loaded = match (self.fresh(agent, named, present.as_ref()).await, present) {
-            (Ok(loaded), _) => loaded,
+        // Whoever asks may give up waiting; an index that takes longer than they wait would else be begun for ever.
+        let (search, agent) = (self.clone(), agent.clone());
+        let look = async move {
+            let began = Instant::now();
+            let loaded = search.look(&agent, named, present).await?;
+            *looked_at = Some(began);
+            Ok(loaded)
+        };
+        let looked = self.tasks.spawn(look.in_current_span()).await;
+        looked.map_err(|error| ProductSearchError::Index(error.to_string()))?
+    }
+
+    async fn look(
+        &self,
+        agent: &Agent,
+        named: u64,
+        present: Option<Arc<Loaded>>,
+    ) -> Result<Arc<Loaded>, ProductSearchError> {
+        match (self.fresh(agent, named, present.as_ref()).await, present) {
             // What is in memory is better than nothing: prices change seldom, and an outage ends.
             (Err(ProductSearchError::Store(error @ StoreError::Unavailable(_))), Some(present)) => {
                 tracing::warn!(%error, "products are searched as they last were");
-                present
+                Ok(present)
             }
-            (Err(error), _) => return Err(error),
-        };
-        *looked_at = Some(began);
-        Ok(loaded)
+            (looked, _) => looked,
+        }
     }
 
     /// An index of what is kept now: the one that is there, or a new one.
