@@ -21,6 +21,7 @@ mod caller;
 mod client_address;
 mod credential;
 mod key_headers;
+mod key_uses;
 mod limits;
 mod origin;
 mod reachable;
