@@ -88,4 +88,6 @@ mod server_tests;
 #[cfg(test)]
 mod testing;
 #[cfg(test)]
+mod trial_tests;
+#[cfg(test)]
 mod visitor_tests;

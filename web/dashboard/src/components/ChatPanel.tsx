@@ -22,14 +22,7 @@ interface ChatPanelProps {
   isMarkdown?: boolean;
 }
 
-export function ChatPanel({
-  chat,
-  sides,
-  placeholder,
-  opening,
-  suggestions = [],
-  isMarkdown = true,
-}: ChatPanelProps) {
+export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [], isMarkdown = true }: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the turns may make the log longer

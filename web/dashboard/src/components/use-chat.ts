@@ -71,7 +71,9 @@ export function useChat(ask: Ask): Chat {
           );
         } catch (error) {
           const totalMs = performance.now() - began;
-          change(() => (abort.signal.aborted ? { state: 'done', status: 'stopped', totalMs } : { state: 'failed', error }));
+          change(() =>
+            abort.signal.aborted ? { state: 'done', status: 'stopped', totalMs } : { state: 'failed', error },
+          );
         }
       };
       void Promise.all(sides.map(answer)).then(() => {
@@ -147,7 +149,5 @@ function calledTools(
 ): ToolCall[] {
   if (status === 'started') return [...tools, { name, status, startedMs: elapsedMs }];
   const open = tools.findIndex((tool) => tool.name === name && tool.status === 'started');
-  return tools.map((tool, index) =>
-    index === open ? { ...tool, status, tookMs: elapsedMs - tool.startedMs } : tool,
-  );
+  return tools.map((tool, index) => (index === open ? { ...tool, status, tookMs: elapsedMs - tool.startedMs } : tool));
 }
