@@ -35,7 +35,8 @@ async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&AnswerJob)
         let ConversationJob::Trial(job) = job else { panic!("{job:?}") };
         worker(&job).await;
     };
-    tokio::join!(admin(world, &shop(), body), work).0
+    let path = shop();
+    tokio::join!(admin(world, &path, body), work).0
 }
 
 fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &AnswerJob) -> T {

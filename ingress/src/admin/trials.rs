@@ -179,7 +179,7 @@ async fn told(
     });
     Ok(Json(json!({
         "agent": agent,
-        "reason": chosen.as_ref().map_or("nobody of the team can answer", |chosen| &chosen.reason),
+        "reason": chosen.as_ref().map_or("nobody of the team can answer", |chosen| chosen.reason.as_str()),
         "stage": facts.map(|facts| facts.stage),
         "tookMs": facts.map(|facts| facts.took_ms),
         "members": members,
