@@ -291,7 +291,11 @@ async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(
     assert_eq!(subject.catalog.uses(&other).await.unwrap(), []);
     assert_eq!(versioned().await, before);
     subject.catalog.remove(EntryKind::Key, &other, entry.id()).await.unwrap();
-    assert_eq!(subject.catalog.uses(&org).await.unwrap(), [used(9_000_000)], "it is not another organization's to remove");
+    assert_eq!(
+        subject.catalog.uses(&org).await.unwrap(),
+        [used(9_000_000)],
+        "it is not another organization's to remove"
+    );
     subject.remove(&entry).await;
     assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
 }

@@ -34,8 +34,8 @@ use self::{
 };
 use super::{
     AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay,
-    RelayError, Settlement, Standing, TRIAL_TTL, beat, claim_state::is_cancelled_end, decode_decision,
-    encode_decision, millis, waiting,
+    RelayError, Settlement, Standing, TRIAL_TTL, beat, claim_state::is_cancelled_end, decode_decision, encode_decision,
+    millis, waiting,
 };
 use crate::{
     config::RedisConfig,

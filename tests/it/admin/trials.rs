@@ -50,11 +50,9 @@ async fn a_draft_answers_as_it_would_be_saved_and_the_saved_agent_stays_as_it_is
 #[tokio::test]
 async fn a_drafts_own_products_are_found_and_each_call_of_a_tool_is_told() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(
-        &service,
-        Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]),
-    )
-    .await;
+    let organization =
+        Organization::with_agent(&service, Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]))
+            .await;
     let lamp = json!({"title": "Desk Lamp", "price": "$39", "image": "", "url": "https://shop.example/lamp"});
     let draft = json!({"ecommerce": {"enabled": true, "products": [lamp]}});
     let body = json!({"message": "A lamp?", "draft": draft});
@@ -158,14 +156,19 @@ async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_
     let verdict = answer.json();
     assert_eq!((&verdict["agent"]["slug"], &verdict["agent"]["name"]), (&json!("orders"), &json!("Orders")));
     assert!(!verdict["reason"].as_str().unwrap().is_empty() && verdict["stage"].is_string(), "{verdict}");
-    let scores: Vec<_> = verdict["members"].as_array().unwrap().iter().map(|member| member["permille"].as_u64()).collect();
+    let scores: Vec<_> =
+        verdict["members"].as_array().unwrap().iter().map(|member| member["permille"].as_u64()).collect();
     assert!(scores[0] > scores[1] && scores[1].is_some() && scores[2].is_none(), "{verdict}");
     assert_eq!(verdict["members"][2]["canAnswer"], false);
 
     let draft = json!({"routing": "round-robin"});
     let body = json!({"message": "Where is the delivery of my order?", "draft": draft});
     let drafted = asked_who(&service, &organization, team, body).await.json();
-    assert_eq!((&drafted["stage"], &drafted["members"][0]["permille"]), (&json!("strategy"), &Value::Null), "{drafted}");
+    assert_eq!(
+        (&drafted["stage"], &drafted["members"][0]["permille"]),
+        (&json!("strategy"), &Value::Null),
+        "{drafted}"
+    );
     assert_eq!(service.admin().get(&of(&organization, "/conversations")).await.json()["items"], json!([]));
     let keys = service.admin().get(&of(&organization, "/keys")).await.json();
     assert_eq!(keys["total"], 1, "the document's own key alone");

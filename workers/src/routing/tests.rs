@@ -182,7 +182,10 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     assert_eq!(end.failure, Some(ReplyFailure::NoRoute));
     let record = store.reply(&org(), &job.turn.reply_id()).await.unwrap().unwrap();
     assert_eq!(record.end, *end);
-    assert!(matches!(routing.run(message(&job), &CancellationToken::new()).await, JobEnd::Finished), "once and for all");
+    assert!(
+        matches!(routing.run(message(&job), &CancellationToken::new()).await, JobEnd::Finished),
+        "once and for all"
+    );
 }
 
 /// Routes one message and tells what stands in the relay for it.

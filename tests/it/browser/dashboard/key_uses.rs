@@ -17,5 +17,7 @@ async fn a_key_that_was_used_says_when_and_another_says_not_yet() {
     })
     .await;
     person.goes_to("/settings/keys").await;
-    person.does("await shows('Last used'); await until('the time', () => !document.body.innerText.includes('Not yet'));").await;
+    person
+        .does("await shows('Last used'); await until('the time', () => !document.body.innerText.includes('Not yet'));")
+        .await;
 }

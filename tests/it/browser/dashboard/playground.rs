@@ -63,7 +63,9 @@ async fn an_answer_can_be_stopped_and_the_chat_begun_anew() {
     let person = at_the_shop(&service, &organization).await;
     gate.open(1);
     person.does("await type('Message', 'Count'); await press('Send'); await shows('one'); await press('Stop the reply'); await shows('stopped');").await;
-    person.does("await press('Start over'); await until('an empty chat', () => !document.querySelector('[data-side]'));").await;
+    person
+        .does("await press('Start over'); await until('an empty chat', () => !document.querySelector('[data-side]'));")
+        .await;
     assert_eq!(person.does("return document.body.innerText.includes('two');").await, false);
 }
 

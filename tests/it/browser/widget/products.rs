@@ -29,8 +29,7 @@ async fn products_that_the_agent_found_are_cards_and_stay_after_a_refresh() {
     visitor.opens().await;
     visitor.says("a lamp?").await;
     visitor.is_answered("Look at these.").await;
-    let cards =
-        json!([["A", "https://shop.example/desk", "Desk Lamp", "$39"], ["DIV", null, "Floor Lamp", "$89"]]);
+    let cards = json!([["A", "https://shop.example/desk", "Desk Lamp", "$39"], ["DIV", null, "Floor Lamp", "$89"]]);
     assert_eq!(visitor.read(CARDS).await, cards);
     visitor.browser.command("refresh", &json!({})).await;
     visitor.is_answered("Look at these.").await;
@@ -42,7 +41,8 @@ async fn hostile_fields_of_a_catalogue_do_nothing() {
     let service = SharedService::get().await;
     let canary = Canary::start();
     let evil = format!("lamp <img src=x onerror=executed=1><script src={}/s></script>", canary.url);
-    let named = json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
+    let named =
+        json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
     let organization = shop(&service, named).await;
     // What is uploaded is somebody else's export, and may hold any address.
     let uploaded = json!([
@@ -60,7 +60,8 @@ async fn hostile_fields_of_a_catalogue_do_nothing() {
     let touch = "for (const card of all('.card')) { card.addEventListener('click', event => event.preventDefault()); card.click(); }";
     visitor.run(touch, Value::Null).await;
     let state = "({executed, cards: all('.card').length, links: all('.card[href]').map(card => card.href), pictures: all('.card img').length, inside: all('.card *').filter(element => element.tagName !== 'SPAN').length})";
-    let expected = json!({"executed": 0, "cards": 3, "links": ["https://shop.example/lamp"], "pictures": 0, "inside": 0});
+    let expected =
+        json!({"executed": 0, "cards": 3, "links": ["https://shop.example/lamp"], "pictures": 0, "inside": 0});
     assert_eq!(visitor.read(state).await, expected);
     let titles = visitor.read("all('.card .title').map(title => title.textContent)").await;
     assert!(titles.as_array().unwrap().contains(&json!(evil)), "{titles}");
