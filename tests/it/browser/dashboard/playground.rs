@@ -73,12 +73,11 @@ async fn an_answer_can_be_stopped_and_the_chat_begun_anew() {
 async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer_is_told_why_not() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("never")).await;
-    let person = at_the_shop(&service, &organization).await;
-    let path = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
-    assert_eq!(service.admin().delete(&path).await.status, 204);
-    person.does("await type('Message', 'hi'); await press('Send'); await shows('This is not there');").await;
-
-    let organization = Organization::with_agent(&service, Script::says("never")).await;
+    let path = format!("/agents/{}?tab=appearance", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    let steps = "await type('Header', 'red;'); await press('Playground'); await type('Message', 'hi'); await press('Send');
+        await shows('Check “theme.chatHeaderColor”');";
+    person.does(steps).await;
     let path = format!("/agents/{}", organization.shop());
     let viewer = Person::at(&service, &organization, door::VIEWER, &path).await;
     viewer.does("await shows('Trying takes the right to edit');").await;

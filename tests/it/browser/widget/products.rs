@@ -63,7 +63,7 @@ async fn hostile_fields_of_a_catalogue_do_nothing() {
     let expected =
         json!({"executed": 0, "cards": 3, "links": ["https://shop.example/lamp"], "pictures": 0, "inside": 0});
     assert_eq!(visitor.read(state).await, expected);
-    let titles = visitor.read("all('.card .title').map(title => title.textContent)").await;
-    assert!(titles.as_array().unwrap().contains(&json!(evil)), "{titles}");
+    let texts = visitor.read("all('.card').map(card => card.textContent)").await;
+    assert!(texts.as_array().unwrap().iter().all(|text| !text.as_str().unwrap().contains('<')), "{texts}");
     assert_eq!(canary.asked(), 0, "somebody asked the canary");
 }

@@ -1,7 +1,7 @@
 // Tries the agent before it is saved: the form as it stands, the saved agent, or both at one message.
 import { Alert, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
-import { useCallback, useRef, useState } from 'react';
+import { useCallback, useEffect, useRef, useState } from 'react';
 import { useSession } from '../../api/session';
 import { tryAgent } from '../../api/trials';
 import type { Agent } from '../../api/types';
@@ -29,7 +29,9 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   const [view, setView] = useState<View>('draft');
   // Read when a message is sent, so that typing in the form does not make another chat.
   const latest = useRef(patch);
-  latest.current = patch;
+  useEffect(() => {
+    latest.current = patch;
+  }, [patch]);
   const ask = useCallback<Ask>(
     (side, message, history, signal) => {
       const trial = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
