@@ -46,7 +46,7 @@ async fn tools_tokens_and_times_are_shown_with_the_products() {
     let person = at_the_shop(&service, &organization).await;
     person.does("await type('Message', 'A lamp?'); await press('Send'); await shows('Desk Lamp');").await;
     let facts = person
-        .does("await shows('tokens'); return [(await part('tool-call')).innerText, (await part('turn-facts')).innerText];")
+        .does("await until('the end', () => document.querySelector('[data-testid=turn-facts]')?.innerText.includes('done')); return [(await part('tool-call')).innerText, (await part('turn-facts')).innerText];")
         .await;
     let [tool, facts] = [0, 1].map(|index| facts[index].as_str().unwrap().to_owned());
     assert!(tool.starts_with("search_products finished in "), "{tool}");
