@@ -24,6 +24,7 @@ mod key_headers;
 mod key_uses;
 mod limits;
 mod origin;
+mod query;
 mod reachable;
 mod reachable_team;
 mod visitor;
