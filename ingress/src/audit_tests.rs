@@ -42,7 +42,8 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
             let answer = admin(world, "PROPFIND", &concrete, Value::Null).await;
             assert_eq!(answer.status, 405, "{path}");
             for method in answer.headers[header::ALLOW].to_str().unwrap().split(',') {
-                if !["GET", "HEAD"].contains(&method) {
+                // A trial changes nothing that anybody could see.
+                if !["GET", "HEAD"].contains(&method) && !path.ends_with("/try") {
                     found.insert((method.to_owned(), path.to_owned()));
                 }
             }

@@ -344,7 +344,7 @@ impl World {
 /// The reply that a job asks for.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
-        ConversationJob::Answer(job) => job.turn.reply_id(),
+        ConversationJob::Answer(job) | ConversationJob::Trial(job) => job.turn.reply_id(),
         ConversationJob::Patch(_) => panic!("a change has no reply"),
     }
 }

@@ -4,6 +4,7 @@ mod api_keys;
 mod conversations;
 mod own_port;
 mod things;
+mod trials;
 
 use std::time::Duration;
 

@@ -3,6 +3,7 @@
 mod faults;
 mod long_conversations;
 mod shopping;
+mod trials;
 mod world;
 
 pub(crate) use world::shop;

@@ -41,24 +41,26 @@ const READS_MAX: u32 = 4;
 #[derive(Clone)]
 pub struct ProductSearch {
     products: Arc<dyn Products>,
-    indexes: Cache<AgentId, Arc<Loaded>>,
+    indexes: Cache<IndexKey, Arc<Loaded>>,
     /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
-    looks: Cache<AgentId, Arc<Mutex<Option<Instant>>>>,
+    looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
     tasks: TaskTracker,
 }
 
+/// An agent, and a fingerprint of the products that its own document names: while somebody tries a draft, its products
+/// and those of the saved agent are searched side by side.
+type IndexKey = (AgentId, u64);
+
 struct Loaded {
     index: Index,
     version: Option<ProductsVersion>,
-    /// Of the products that the agent's own document names.
-    named: u64,
 }
 
 impl ProductSearch {
     /// A search over `products`, whose indexes together take about so much memory at most.
     pub fn new(products: Arc<dyn Products>, index_bytes_max: u64) -> Self {
-        let weigh = |_: &AgentId, loaded: &Arc<Loaded>| u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX);
+        let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX);
         Self {
             products,
             indexes: Cache::builder().weigher(weigh).max_capacity(index_bytes_max).time_to_idle(IDLE_MAX).build(),
@@ -86,10 +88,10 @@ impl ProductSearch {
     }
 
     async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
-        let named = fingerprint(&agent.settings.ecommerce.products);
-        let look = self.looks.get_with(agent.id.clone(), async { Arc::default() }).await;
+        let key = (agent.id.clone(), fingerprint(&agent.settings.ecommerce.products));
+        let look = self.looks.get_with(key.clone(), async { Arc::default() }).await;
         let mut looked_at = look.lock_owned().await;
-        let present = self.indexes.get(&agent.id).await.filter(|loaded| loaded.named == named);
+        let present = self.indexes.get(&key).await;
         if let Some(loaded) = &present
             && looked_at.is_some_and(|at| at.elapsed() < FRESH)
         {
@@ -99,7 +101,7 @@ impl ProductSearch {
         let (search, agent) = (self.clone(), agent.clone());
         let look = async move {
             let began = Instant::now();
-            let loaded = search.look(&agent, named, present).await?;
+            let loaded = search.look(&agent, key, present).await?;
             *looked_at = Some(began);
             Ok(loaded)
         };
@@ -110,10 +112,10 @@ impl ProductSearch {
     async fn look(
         &self,
         agent: &Agent,
-        named: u64,
+        key: IndexKey,
         present: Option<Arc<Loaded>>,
     ) -> Result<Arc<Loaded>, ProductSearchError> {
-        match (self.fresh(agent, named, present.as_ref()).await, present) {
+        match (self.fresh(agent, key, present.as_ref()).await, present) {
             // What is in memory is better than nothing: prices change seldom, and an outage ends.
             (Err(ProductSearchError::Store(error @ StoreError::Unavailable(_))), Some(present)) => {
                 tracing::warn!(%error, "products are searched as they last were");
@@ -127,7 +129,7 @@ impl ProductSearch {
     async fn fresh(
         &self,
         agent: &Agent,
-        named: u64,
+        key: IndexKey,
         present: Option<&Arc<Loaded>>,
     ) -> Result<Arc<Loaded>, ProductSearchError> {
         for _ in 0..READS_MAX {
@@ -136,8 +138,8 @@ impl ProductSearch {
             if let Some(present) = present.filter(|present| present.version.as_ref() == version) {
                 return Ok(Arc::clone(present));
             }
-            if let Some(loaded) = self.load(agent, named, kept).await? {
-                self.indexes.insert(agent.id.clone(), Arc::clone(&loaded)).await;
+            if let Some(loaded) = self.load(agent, kept).await? {
+                self.indexes.insert(key, Arc::clone(&loaded)).await;
                 return Ok(loaded);
             }
         }
@@ -146,12 +148,7 @@ impl ProductSearch {
     }
 
     /// A new index; none when the version went away while it was read.
-    async fn load(
-        &self,
-        agent: &Agent,
-        named: u64,
-        kept: Option<Kept>,
-    ) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
+    async fn load(&self, agent: &Agent, kept: Option<Kept>) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
         let closed = |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());
         let _turn = self.builds.acquire().await.map_err(closed)?;
         let chunks = match &kept {
@@ -161,7 +158,7 @@ impl ProductSearch {
         let Some(chunks) = chunks else { return Ok(None) };
         let products = agent.settings.ecommerce.products.clone();
         let index = run(move || Index::build(&products, &chunks)).await?;
-        Ok(Some(Arc::new(Loaded { index, version: kept.map(|kept| kept.version), named })))
+        Ok(Some(Arc::new(Loaded { index, version: kept.map(|kept| kept.version) })))
     }
 }
 
