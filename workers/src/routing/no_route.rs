@@ -50,6 +50,8 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         accepted_at: turn.accepted_at,
         attempt: record.attempt,
         user_message_id: turn.message_id.clone(),
+        agent_id: None,
+        team_id: Some(job.team_id.clone()),
         message: None,
         record,
     };
