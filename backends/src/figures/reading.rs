@@ -51,11 +51,7 @@ struct Kept {
 ///
 /// # Errors
 /// [`ReadingError`].
-pub async fn read(
-    figures: &dyn Figures,
-    org: &OrgId,
-    days: DayRange,
-) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+pub async fn read(figures: &dyn Figures, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
     // The marks first: what is counted after them is at least what they stand for.
     let marked = figures.marked_days(org, days).await?;
     let kept = figures.kept(org, days).await?;

@@ -69,8 +69,7 @@ fn with_figures(mut about: Value, tally: &Tally) -> Value {
     });
     about["responseTime"] = times(&tally.response_time);
     about["firstTextTime"] = times(&tally.first_text);
-    about["tokens"] =
-        json!({ "prompt": tally.prompt_tokens, "completion": tally.completion_tokens, "estimatedReplies": tally.estimated });
+    about["tokens"] = json!({ "prompt": tally.prompt_tokens, "completion": tally.completion_tokens, "estimatedReplies": tally.estimated });
     about["ratings"] =
         json!({ "count": tally.rated(), "average": tally.average_rating().map(rating), "stars": stars(tally) });
     about

@@ -51,8 +51,7 @@ fn table(report: &Report) -> String {
 }
 
 fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> impl Iterator<Item = String> {
-    let (agent, team) =
-        (group.agent_id.as_ref().map(|id| id.as_str()), group.team_id.as_ref().map(|id| id.as_str()));
+    let (agent, team) = (group.agent_id.as_ref().map(|id| id.as_str()), group.team_id.as_ref().map(|id| id.as_str()));
     let name = |id| quoted(report.names.of(id).unwrap_or_default());
     let text = |id: Option<&str>| id.unwrap_or_default().to_owned();
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
@@ -74,9 +73,11 @@ fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> impl Iterat
             ]
             .map(|count| count.to_string()),
         )
-        .chain([response, first].into_iter().flat_map(move |times| {
-            [times.average_ms(), times.percentile_ms(50), times.percentile_ms(95)].map(number)
-        }))
+        .chain(
+            [response, first].into_iter().flat_map(move |times| {
+                [times.average_ms(), times.percentile_ms(50), times.percentile_ms(95)].map(number)
+            }),
+        )
         .chain([tally.rated().to_string(), average])
         .collect::<Vec<_>>()
         .into_iter()
