@@ -13,7 +13,8 @@ const LAST_DAY: &str = "
     details.open = true;
     const cells = () => [...table().querySelectorAll('tbody tr:last-child > *')].map(cell => cell.textContent);
     await until(title + ' ' + JSON.stringify(wanted), () => JSON.stringify(cells().slice(1)) === JSON.stringify(wanted));
-    return {days: table().querySelectorAll('tbody tr').length, marks: details.parentElement.querySelectorAll('svg rect, svg circle').length};";
+    await until('the drawing of ' + title, () => details.parentElement.querySelector('svg .chart-mark, svg circle'));
+    return {days: table().querySelectorAll('tbody tr').length, marks: details.parentElement.querySelectorAll('svg .chart-mark, svg circle').length};";
 
 async fn talk(organization: &Organization, agent: &str, sessions: &[&str]) {
     for session in sessions {

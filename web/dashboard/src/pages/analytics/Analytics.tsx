@@ -46,7 +46,7 @@ export function Analytics() {
       <Controls search={search} range={range} />
       {analytics.isPending && <Waiting />}
       {analytics.isError && <Trouble error={analytics.error} retry={() => void analytics.refetch()} />}
-      {analytics.isSuccess && isEmpty && <Nothing isFiltered={Boolean(search.agent ?? search.team)} />}
+      {analytics.isSuccess && isEmpty && <Nothing search={search} />}
       {analytics.isSuccess && !isEmpty && (
         <>
           <Tiles totals={analytics.data.totals} />
@@ -133,9 +133,10 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
   );
 }
 
-function Nothing({ isFiltered }: { isFiltered: boolean }) {
+function Nothing({ search }: { search: AnalyticsSearch }) {
   const change = useChange();
-  const wider = (
+  const isFiltered = (search.agent ?? search.team) !== undefined;
+  const wider = search.days !== '90' && (
     <Button variant="default" onClick={() => change({ days: '90', from: undefined, to: undefined })}>
       Look at 90 days
     </Button>

@@ -23,6 +23,8 @@ interface ChartProps {
   days: DayFigures[];
   series: Series[];
   format: (value: number | null) => string;
+  /** Where the values end, if that is known. */
+  max?: number;
 }
 
 const HEIGHT = 190;
@@ -48,7 +50,7 @@ export function Chart(props: ChartProps) {
           {day === undefined ? summary : readout(day, series, format)}
         </Text>
       </Group>
-      <Box ref={ref} mt="xs">
+      <Box ref={ref} mt="xs" mih={HEIGHT}>
         {width > 0 && <Drawing {...props} width={width} pointed={pointed} onPoint={setPointed} />}
       </Box>
       <Group gap="md" mt={4}>
@@ -73,12 +75,12 @@ interface DrawingProps extends ChartProps {
   onPoint: (day: number | undefined) => void;
 }
 
-function Drawing({ title, summary, kind, days, series, format, width, pointed, onPoint }: DrawingProps) {
+function Drawing({ title, summary, kind, days, series, format, max, width, pointed, onPoint }: DrawingProps) {
   const [inner, base] = [Math.max(width - LEFT, 1), HEIGHT - BELOW];
   const slot = inner / days.length;
   const sums = days.map((day) => series.map(({ of }) => of(day) ?? 0));
   const highest = Math.max(...sums.map((values) => (kind === 'bars' ? total(values) : Math.max(...values))));
-  const lines = ticks(highest);
+  const lines = max === undefined ? ticks(highest) : Array.from({ length: max + 1 }, (_, line) => line);
   const top = lines[lines.length - 1] ?? 1;
   const y = (value: number) => base - (value / top) * (base - ABOVE);
   const x = (day: number) => LEFT + (day + 0.5) * slot;

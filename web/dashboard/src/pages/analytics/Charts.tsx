@@ -77,6 +77,7 @@ export function Charts({ analytics: { days, totals } }: { analytics: Analytics }
         days={days}
         series={RATINGS}
         format={stars}
+        max={5}
       />
     </div>
   );
