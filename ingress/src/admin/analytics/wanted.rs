@@ -17,7 +17,7 @@ const DAYS_MAX: i64 = 400;
 
 /// The query.
 #[derive(Debug, Default, Deserialize)]
-pub(super) struct Wanted {
+pub(in crate::admin) struct Wanted {
     from: Option<String>,
     to: Option<String>,
     agent: Option<String>,
