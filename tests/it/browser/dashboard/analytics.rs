@@ -65,7 +65,7 @@ async fn days_and_agents_are_chosen_and_stand_in_the_address() {
     let seven = "await until('seven days', () => document.querySelectorAll('[aria-label=\"Messages, day by day\"] tbody tr').length === 7);
         return location.search;";
     let address = person.does(seven).await;
-    let wanted = format!("?agent={}&days=7", organization.agent("help"));
+    let wanted = format!("?agent={}&days=7d", organization.agent("help"));
     assert_eq!(address.as_str().map(sorted), Some(sorted(&wanted)));
     // A link that somebody was sent shows the same, and days of one's own are taken as they are.
     person.goes_to(&format!("/analytics{wanted}")).await;

@@ -136,8 +136,8 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
 function Nothing({ search }: { search: AnalyticsSearch }) {
   const change = useChange();
   const isFiltered = (search.agent ?? search.team) !== undefined;
-  const wider = search.days !== '90' && (
-    <Button variant="default" onClick={() => change({ days: '90', from: undefined, to: undefined })}>
+  const wider = search.days !== '90d' && (
+    <Button variant="default" onClick={() => change({ days: '90d', from: undefined, to: undefined })}>
       Look at 90 days
     </Button>
   );

@@ -8,12 +8,13 @@ export interface AnalyticsSearch {
   team?: string;
 }
 
-export const DAYS_DEFAULT = '30';
+/** Written with a letter, because the address would put quotes around a number. */
+export const DAYS_DEFAULT = '30d';
 export const CHOSEN = 'chosen';
 export const RANGES = [
-  { value: '7', label: 'Last 7 days' },
-  { value: '30', label: 'Last 30 days' },
-  { value: '90', label: 'Last 90 days' },
+  { value: '7d', label: 'Last 7 days' },
+  { value: '30d', label: 'Last 30 days' },
+  { value: '90d', label: 'Last 90 days' },
   { value: CHOSEN, label: 'Days I choose' },
 ];
 /** Days that the service counts at once. */
@@ -29,10 +30,10 @@ export interface Range {
 export function rangeOf(search: AnalyticsSearch, today: string): Range {
   if (search.days !== CHOSEN) {
     const known = RANGES.find(({ value }) => value === search.days)?.value ?? DAYS_DEFAULT;
-    return { from: plus(today, 1 - Number(known)), to: today };
+    return { from: plus(today, 1 - Number.parseInt(known, 10)), to: today };
   }
   const to = isDay(search.to) ? search.to : today;
-  const from = isDay(search.from) ? search.from : plus(to, 1 - Number(DAYS_DEFAULT));
+  const from = isDay(search.from) ? search.from : plus(to, 1 - Number.parseInt(DAYS_DEFAULT, 10));
   if (from > to) return { from: to, to };
   const earliest = plus(to, 1 - DAYS_MAX);
   const isTooLong = from < earliest;
