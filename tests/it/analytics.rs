@@ -226,12 +226,12 @@ async fn figures_equal_a_recount_of_every_conversation() {
     rate(&client, tea, "one", json!(4.5)).await;
     rate(&client, tea, "two", json!(1)).await;
     rate(&client, organization.agent("coffee"), "three", json!(5)).await;
-    rate(&client, organization.agent("coffee"), "three", Value::Null).await;
+    rate(&client, organization.agent("coffee"), "three", json!(3)).await;
     assert_figures_equal_a_recount(&admin, &organization).await;
     let told = figures(&admin, &organization, "").await["totals"].clone();
     let replies = json!({"completed": 8, "incomplete": 1, "failed": 1, "cancelled": 1});
     assert_eq!((&told["conversations"], &told["messages"], &told["replies"]), (&json!(7), &json!(11), &replies));
-    assert_eq!(told["ratings"], json!({"count": 2, "average": 2.75, "stars": [1, 0, 0, 0, 1]}));
+    assert_eq!(told["ratings"], json!({"count": 3, "average": 2.83, "stars": [1, 0, 1, 0, 1]}));
 }
 
 #[tokio::test]
