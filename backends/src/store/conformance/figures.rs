@@ -83,7 +83,7 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
     let (mut recounted, mut seed) = (BTreeMap::<(Day, Group), Tally>::new(), 0);
     let statuses = [ReplyStatus::Completed, ReplyStatus::Failed, ReplyStatus::Incomplete, ReplyStatus::Cancelled];
     for (agent, session, began) in
-        [("a", "1", -3 * DAY_SECONDS), ("a", "2", -HOUR_SECONDS), ("b", "3", 11 * HOUR_SECONDS), ("b", "4", 0)]
+        [("a", "1", -3 * DAY_SECONDS), ("a", "2", -HOUR_SECONDS), ("b", "3", 15 * HOUR_SECONDS), ("b", "4", 0)]
     {
         let (talk, mut position) = (office.talk(agent, session), 0);
         for (number, status) in (0..8).zip(statuses.iter().cycle()) {
