@@ -8,6 +8,8 @@ mod admin;
 #[cfg(test)]
 mod agent_chat;
 #[cfg(test)]
+mod analytics;
+#[cfg(test)]
 mod apply;
 #[cfg(test)]
 mod bad_requests;

@@ -23,11 +23,15 @@ use super::{
         latest_first, page_range, read_page,
     },
 };
-use crate::sqlite::SqliteDatabase;
+use crate::{figures::put_fact, sqlite::SqliteDatabase};
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] =
-    &[include_str!("embedded.sql"), include_str!("embedded_links.sql"), include_str!("embedded_lists.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("embedded.sql"),
+    include_str!("embedded_links.sql"),
+    include_str!("embedded_lists.sql"),
+    include_str!("embedded_figures.sql"),
+];
 
 const PUT_MESSAGE: &str =
     "INSERT INTO messages (org_id, conversation_id, position, body, stamp) VALUES (?1, ?2, ?3, ?4, ?5)
@@ -72,7 +76,7 @@ const GET_LISTED: &str = "SELECT began_at, conversation_id FROM conversation_lis
 /// Conversations in a file of this machine.
 #[derive(Clone)]
 pub struct EmbeddedStore {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
     #[cfg(test)]
     pub(super) work: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
@@ -185,11 +189,15 @@ impl Store for EmbeddedStore {
         let (org, id, change) = (org.clone(), id.clone(), MetadataChange::new(changes, at)?);
         self.database
             .write(move |connection| {
-                let exists = head(connection, &org, &id)?.is_some_and(|head| head.origin.is_some());
-                if exists && !change.is_empty() {
+                let head = head(connection, &org, &id)?;
+                let Some(began_at) = head.map(|head| head.began_at()).transpose()?.flatten() else { return Ok(false) };
+                if !change.is_empty() {
                     put_metadata(connection, &org, &id, &change)?;
                 }
-                Ok(exists)
+                if let Some(rating) = change.rating(&id, began_at) {
+                    put_fact(connection, &org, &rating)?;
+                }
+                Ok(true)
             })
             .await
     }
@@ -245,6 +253,7 @@ fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError
         put_message(connection, &rows.org, &rows.conversation, *position, message)?;
     }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
+    put_fact(connection, &rows.org, &rows.fact)?;
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
 }
 

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::try_join3;
+use futures::future::{try_join, try_join3};
 use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
@@ -27,7 +27,10 @@ use super::{
         latest_first, page_range, read_page,
     },
 };
-use crate::scylla_link::ScyllaLink;
+use crate::{
+    figures::{FactWrite, PreparedFigures},
+    scylla_link::ScyllaLink,
+};
 
 /// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
 const BUCKET_POSITIONS: u64 = 500;
@@ -77,6 +80,7 @@ struct Prepared {
     put_link: PreparedStatement,
     get_links: PreparedStatement,
     lists: PreparedLists,
+    figures: PreparedFigures,
 }
 
 impl ScyllaStore {
@@ -87,6 +91,15 @@ impl ScyllaStore {
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
         self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    /// The statements of figures, and what they run on.
+    pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedFigures), StoreError> {
+        Ok((&self.link, &self.prepared().await?.figures))
+    }
+
+    async fn put_fact(&self, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
+        self.prepared().await?.figures.put(&self.link, org, fact).await
     }
 
     async fn put_message(
@@ -166,10 +179,14 @@ impl Store for ScyllaStore {
 
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
         let rows = EndRows::of(end)?;
-        if let Some((position, message)) = &rows.message {
-            self.put_message(&rows.org, &rows.conversation, *position, message).await?;
-        }
-        self.put_progress(&rows.org, &rows.conversation, &rows.progress).await?;
+        let history = async {
+            if let Some((position, message)) = &rows.message {
+                self.put_message(&rows.org, &rows.conversation, *position, message).await?;
+            }
+            self.put_progress(&rows.org, &rows.conversation, &rows.progress).await
+        };
+        // Nobody repeats a turn whose record is there, so that whatever is counted of it comes first.
+        try_join(history, self.put_fact(&rows.org, &rows.fact)).await?;
         self.put_reply(&rows.org, &rows.reply, &rows.record).await
     }
 
@@ -220,11 +237,15 @@ impl Store for ScyllaStore {
         at: Timestamp,
     ) -> Result<bool, StoreError> {
         let change = MetadataChange::new(changes, at)?;
-        let exists = self.head(org, id).await?.is_some_and(|head| head.origin.is_some());
-        if exists && !change.is_empty() {
+        let head = self.head(org, id).await?;
+        let Some(began_at) = head.map(|head| head.began_at()).transpose()?.flatten() else { return Ok(false) };
+        if !change.is_empty() {
             self.put_metadata(org, id, &change).await?;
         }
-        Ok(exists)
+        if let Some(rating) = change.rating(id, began_at) {
+            self.put_fact(org, &rating).await?;
+        }
+        Ok(true)
     }
 
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
@@ -268,6 +289,7 @@ impl Prepared {
             put_link: link.prepare_write(PUT_LINK).await?,
             get_links: link.prepare_read(GET_LINKS).await?,
             lists: PreparedLists::new(link).await?,
+            figures: PreparedFigures::new(link).await?,
         })
     }
 }

@@ -138,6 +138,8 @@ impl Ended {
             accepted_at: job.turn.accepted_at,
             attempt: self.attempt,
             user_message_id: job.turn.message_id.clone(),
+            agent_id: Some(job.agent_id.clone()),
+            team_id: job.routed.as_ref().map(|routed| routed.team_id.clone()),
             message: self.message(job),
             record: self.record(job),
         }

@@ -37,7 +37,12 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
-    let record = record(backends, job, &token).await?;
+    let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
+    let is_stored = stored.is_some();
+    let record = match stored {
+        Some(record) => record,
+        None => record(backends, job, &token).await?,
+    };
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
     if writer.seal(&record.end).await == Sealed::Fenced {
@@ -50,10 +55,15 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         accepted_at: turn.accepted_at,
         attempt: record.attempt,
         user_message_id: turn.message_id.clone(),
+        agent_id: None,
+        team_id: Some(job.team_id.clone()),
         message: None,
         record,
     };
-    backends.store.finish_turn(&turn_end).await?;
+    // An end that lies there was counted, perhaps for the agent that it names and this does not.
+    if !is_stored {
+        backends.store.finish_turn(&turn_end).await?;
+    }
     let ours = writer.settle(&end, count, true).await;
     Ok((!ours).then_some(JobEnd::Open(LEASE)))
 }
@@ -61,9 +71,6 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
 /// Stores the user message; gives the record of its failed reply.
 async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Result<ReplyRecord, RoutingError> {
     let turn = &job.turn;
-    if let Some(record) = backends.store.reply(&turn.org_id, &token.reply_id).await? {
-        return Ok(record);
-    }
     let position = position(backends, job).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
     let start = TurnStart { turn: turn.clone(), owner, position, attempt: token.attempt };

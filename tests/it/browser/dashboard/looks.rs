@@ -78,6 +78,7 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
         ("team", format!("/teams/{team}")),
         ("conversations", "/conversations".to_owned()),
         ("conversation", format!("/conversations/{conversation}")),
+        ("analytics", "/analytics".to_owned()),
         ("keys", "/settings/keys".to_owned()),
         ("providers", "/settings/providers".to_owned()),
         ("not-found", "/nowhere".to_owned()),

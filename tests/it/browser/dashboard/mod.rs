@@ -1,6 +1,7 @@
 //! The dashboard in a real browser, on live data of the real service.
 
 mod agents;
+mod analytics;
 mod conversations;
 mod door;
 mod key_uses;

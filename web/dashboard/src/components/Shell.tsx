@@ -18,6 +18,7 @@ import {
 import { useDisclosure } from '@mantine/hooks';
 import {
   type Icon,
+  IconChartBar,
   IconChevronDown,
   IconHistory,
   IconKey,
@@ -50,6 +51,7 @@ const WORK: Place[] = [
   { to: '/agents', label: 'Agents', icon: IconRobot, right: RIGHTS.readConfiguration },
   { to: '/teams', label: 'Teams', icon: IconSitemap, right: RIGHTS.readConfiguration },
   { to: '/conversations', label: 'Conversations', icon: IconMessages, right: RIGHTS.readConversations },
+  { to: '/analytics', label: 'Analytics', icon: IconChartBar, right: RIGHTS.readConversations },
 ];
 
 const SETTINGS: Place[] = [
