@@ -26,6 +26,7 @@ fn put(world: &World, org: &OrgId, agent: &AgentId, micros: i64, metadata: Value
         owner: ConversationOwner::Agent(agent.clone()),
         message_count: 0,
         active_message_id: None,
+        last_reply_id: None,
         created_at: Timestamp::from_micros(micros),
         updated_at: Timestamp::from_micros(micros),
         metadata: metadata.as_object().unwrap().clone(),

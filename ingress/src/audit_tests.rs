@@ -101,10 +101,15 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     if method == "POST" && rest == list {
         return Some(admin(world, method, &of(&format!("/{list}")), thing(list, &slug)).await);
     }
-    let id = made(world, list, thing(list, &slug)).await["id"].as_str().unwrap().to_owned();
+    let mut made_of = thing(list, &slug);
+    if rest.ends_with("/refresh") {
+        made_of["ecommerce"] = json!({ "feed": { "url": "https://shop.example/feed.csv" } });
+    }
+    let id = made(world, list, made_of).await["id"].as_str().unwrap().to_owned();
     let concrete = of(&format!("/{}", rest.replace("{id}", &id)));
     let changed = match (list, rest.rsplit('/').next()?) {
-        (_, "rotate" | "link") => json!({}),
+        (_, "rotate" | "link" | "refresh") => json!({}),
+        (_, "products") => json!([{ "title": "Tea" }]),
         ("keys", _) => json!({ "name": slug, "scopes": ["chat"] }),
         ("providers", _) => json!({ "slug": slug, "apiKey": "sk-canary-2" }),
         ("users", _) => json!({ "name": "Another" }),

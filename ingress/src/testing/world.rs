@@ -213,6 +213,7 @@ impl World {
             owner: ConversationOwner::Agent(agent_id()),
             message_count: 0,
             active_message_id: None,
+            last_reply_id: None,
             created_at: Timestamp::from_micros(1),
             updated_at: Timestamp::from_micros(2),
             metadata: serde_json::Map::new(),

@@ -21,6 +21,8 @@ use tokio::{
     sync::{Mutex, Semaphore},
     task,
 };
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::{ProductQuery, ProductSearchError, ProductsFound, index::Index};
 
@@ -43,6 +45,7 @@ pub struct ProductSearch {
     /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
     looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
+    tasks: TaskTracker,
 }
 
 /// An agent, and a fingerprint of the products that its own document names: while somebody tries a draft, its products
@@ -63,6 +66,7 @@ impl ProductSearch {
             indexes: Cache::builder().weigher(weigh).max_capacity(index_bytes_max).time_to_idle(IDLE_MAX).build(),
             looks: Cache::builder().max_capacity(AGENTS_MAX).time_to_idle(IDLE_MAX).build(),
             builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -86,25 +90,39 @@ impl ProductSearch {
     async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
         let key = (agent.id.clone(), fingerprint(&agent.settings.ecommerce.products));
         let look = self.looks.get_with(key.clone(), async { Arc::default() }).await;
-        let mut looked_at = look.lock().await;
+        let mut looked_at = look.lock_owned().await;
         let present = self.indexes.get(&key).await;
         if let Some(loaded) = &present
             && looked_at.is_some_and(|at| at.elapsed() < FRESH)
         {
             return Ok(Arc::clone(loaded));
         }
-        let began = Instant::now();
-        let loaded = match (self.fresh(agent, key, present.as_ref()).await, present) {
-            (Ok(loaded), _) => loaded,
+        // Whoever asks may give up waiting; an index that takes longer than they wait would else be begun for ever.
+        let (search, agent) = (self.clone(), agent.clone());
+        let look = async move {
+            let began = Instant::now();
+            let loaded = search.look(&agent, key, present).await?;
+            *looked_at = Some(began);
+            Ok(loaded)
+        };
+        let looked = self.tasks.spawn(look.in_current_span()).await;
+        looked.map_err(|error| ProductSearchError::Index(error.to_string()))?
+    }
+
+    async fn look(
+        &self,
+        agent: &Agent,
+        key: IndexKey,
+        present: Option<Arc<Loaded>>,
+    ) -> Result<Arc<Loaded>, ProductSearchError> {
+        match (self.fresh(agent, key, present.as_ref()).await, present) {
             // What is in memory is better than nothing: prices change seldom, and an outage ends.
             (Err(ProductSearchError::Store(error @ StoreError::Unavailable(_))), Some(present)) => {
                 tracing::warn!(%error, "products are searched as they last were");
-                present
+                Ok(present)
             }
-            (Err(error), _) => return Err(error),
-        };
-        *looked_at = Some(began);
-        Ok(loaded)
+            (looked, _) => looked,
+        }
     }
 
     /// An index of what is kept now: the one that is there, or a new one.
