@@ -75,7 +75,8 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
     let organization = Organization::with_agent(&service, Script::says("never")).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
-    let steps = "await type('Header', 'red;'); await press('Playground'); await type('Message', 'hi'); await press('Send');
+    let steps =
+        "await type('Header', 'red;'); await press('Playground'); await type('Message', 'hi'); await press('Send');
         await shows('Check “theme.chatHeaderColor”');";
     person.does(steps).await;
     let path = format!("/agents/{}", organization.shop());
