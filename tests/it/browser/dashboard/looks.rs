@@ -5,7 +5,7 @@ use std::path::Path;
 
 use serde_json::{Value, json};
 
-use super::Person;
+use super::{Person, invited};
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
 const AXE: &str = include_str!("../assets/axe.min.js");
@@ -80,21 +80,57 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
         ("conversation", format!("/conversations/{conversation}")),
         ("keys", "/settings/keys".to_owned()),
         ("providers", "/settings/providers".to_owned()),
+        ("members", "/settings/members".to_owned()),
+        ("audit", "/settings/audit".to_owned()),
+        ("agent-history", format!("/agents/{agent}?tab=history")),
         ("not-found", "/nowhere".to_owned()),
     ];
     let person = Person::owner_at(&service, &organization, "/agents").await;
+    invited(&service, &organization, "editor").await;
     let mut findings = Vec::new();
-    for (view, width, height, scheme) in VIEWS {
-        person.browser.looks_like(width, height, scheme).await;
+    for view in VIEWS {
+        person.browser.looks_like(view.1, view.2, view.3).await;
         for (name, path) in &pages {
             person.goes_to(path).await;
-            let found = person.does(&format!("{AXE};\n{FINDINGS}")).await;
-            let found = found.as_array().unwrap().iter();
-            findings.extend(found.map(|finding| format!("{name}, {view}: {}", finding.as_str().unwrap())));
-            keep_picture(&person, name, view).await;
+            findings.extend(look_at(&person, name, view.0).await);
+        }
+        person.goes_to("/agents").await;
+        person.does("await openAccountMenu();").await;
+        findings.extend(look_at(&person, "account-menu", view.0).await);
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+#[tokio::test]
+async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let person = Person::with_link(&service, invited(&service, &organization, "editor").await).await;
+    let dead = "/link#nothing-of-this-name-was-ever-made".to_owned();
+    let mut findings = Vec::new();
+    for view in VIEWS {
+        person.browser.looks_like(view.1, view.2, view.3).await;
+        for (name, path, ready) in [
+            ("sign-in", "/sign-in".to_owned(), "Sign in"),
+            ("welcome", format!("/link#{}", person.secret), "Welcome, Edith Eng"),
+            ("link-dead", dead.clone(), "does not work any more"),
+        ] {
+            // An address that differs behind its `#` alone is no other page.
+            person.browser.visit("about:blank").await;
+            person.goes_to(&path).await;
+            person.does_with("await shows(input);", json!(ready)).await;
+            findings.extend(look_at(&person, name, view.0).await);
         }
     }
     assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// What axe finds on what is there, with a picture of it where pictures are wanted.
+async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
+    let found = person.does(&format!("{AXE};\n{FINDINGS}")).await;
+    keep_picture(person, name, view).await;
+    let findings = found.as_array().unwrap().iter();
+    findings.map(|finding| format!("{name}, {view}: {}", finding.as_str().unwrap())).collect()
 }
 
 #[tokio::test]
@@ -107,6 +143,7 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
         ("/teams", "New team"),
         ("/settings/keys", "New key"),
         ("/settings/providers", "New provider"),
+        ("/settings/members", "Invite"),
     ] {
         person.goes_to(path).await;
         let open = "await press(input); await until('the dialog', () => document.querySelector('[role=dialog]'));
@@ -125,5 +162,5 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
 async fn keep_picture(person: &Person, name: &str, view: &str) {
     let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else { return };
     std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(Path::new(&folder).join(format!("{name}-{view}.png")), person.browser.picture().await).unwrap();
+    std::fs::write(Path::new(&folder).join(format!("{name}-{view}.webp")), person.browser.picture().await).unwrap();
 }

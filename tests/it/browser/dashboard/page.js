@@ -34,3 +34,10 @@ const choose = async (name, option) => {
 };
 const shows = text => until('text ' + text, () => document.body.innerText.includes(text));
 const part = id => until('part ' + id, () => document.querySelector(`[data-testid="${id}"]`));
+const openAccountMenu = async () => {
+    await until('the page', () => document.querySelector('h1'));
+    // On a narrow screen the navigation is behind a button.
+    if (all('button', 'Open navigation').length > 0) await press('Open navigation');
+    hit(await until('the account menu', () => [...document.querySelectorAll('nav button[aria-haspopup=menu]')].find(visible)));
+    await until('its items', () => document.querySelector('[role=menu]'));
+};
