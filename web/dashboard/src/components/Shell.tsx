@@ -35,7 +35,7 @@ import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
 import { RIGHTS, type Right } from '../rights';
-import { Trouble, tell } from './Trouble';
+import { NotForThisRole, Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 
@@ -98,6 +98,9 @@ export function Shell() {
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  const { rights } = useSession();
+  const place = [...WORK, ...SETTINGS].find(({ to }) => pathname.startsWith(to));
+  const isAllowed = place === undefined || rights.includes(place.right);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation of a narrow screen closes with each way
   useEffect(close, [pathname, close]);
   return (
@@ -134,7 +137,7 @@ function Frame() {
         <AccountMenu />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Outlet />
+        {isAllowed ? <Outlet /> : <NotForThisRole />}
       </AppShell.Main>
     </AppShell>
   );
