@@ -34,6 +34,7 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
+import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
 import { NotForThisRole, Trouble, tell } from './Trouble';
 
@@ -193,8 +194,13 @@ function AccountMenu() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>
-            {user.email} · {user.role}
+            <Text size="xs" fw={600} truncate>
+              {user.email}
+            </Text>
+            <Text size="xs">{ROLES[user.role].label}</Text>
           </Menu.Label>
+          <Menu.Divider />
+          <Menu.Label>Colours</Menu.Label>
           <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
             {SCHEMES.map(({ scheme, label }) => (
               <Menu.RadioItem key={scheme} value={scheme}>
