@@ -28,7 +28,10 @@ async fn shop(service: &SharedService) -> Organization {
         .apply(service)
         .await;
     let name = json!({"name": "Bean & Leaf"});
-    assert_eq!(service.admin().patch(&format!("/api/admin/organizations/{}", organization.id), &name).await.status, 200);
+    assert_eq!(
+        service.admin().patch(&format!("/api/admin/organizations/{}", organization.id), &name).await.status,
+        200
+    );
     organization
         .script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
     for (session, name, message) in [
