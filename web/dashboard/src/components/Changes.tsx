@@ -108,7 +108,10 @@ function Subject({ entry, names }: { entry: AuditEntry; names: (id: string) => s
 
 /** Values stand in the log only where they are harmless. */
 function values(before: unknown, after: unknown): string {
-  const shown = (value: unknown) => (typeof value === 'string' ? `“${value}”` : JSON.stringify(value));
+  const shown = (value: unknown) => {
+    if (typeof value === 'boolean') return value ? 'on' : 'off';
+    return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
+  };
   if (before === undefined && after === undefined) return 'changed';
   if (before === undefined) return shown(after);
   if (after === undefined) return `${shown(before)} was removed`;
