@@ -32,6 +32,7 @@ impl Browser {
             {"name": "prefers-reduced-motion", "value": "reduce"}
         ]);
         self.protocol("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
     }
 
     /// What axe finds on what is seen, and whether it scrolls sideways; each finding begins with `name`. Keeps a picture.

@@ -4,7 +4,10 @@
 use serde_json::{Value, json};
 
 use super::{Person, invited};
-use crate::support::{Organization, OrganizationDocument, Script, SharedService, VIEWS};
+use crate::{
+    browser::widget::page::FIND,
+    support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, VIEWS, eventually},
+};
 
 /// A page is at rest when it has its head and waits for nothing.
 const RESTS: &str = "await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));";
@@ -89,6 +92,9 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
         person.browser.looks_like(view.1, view.2, view.3).await;
         for (name, path) in &pages {
             person.goes_to(path).await;
+            if *name == "agent-appearance" {
+                shows_its_preview(&person).await;
+            }
             findings.extend(look_at(&person, name, view.0).await);
         }
         person.goes_to("/agents").await;
@@ -120,6 +126,16 @@ async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_
         }
     }
     assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// Waits until the widget of the preview is open and has its conversation.
+async fn shows_its_preview(person: &Person) {
+    person.does("await until('the frame', () => document.querySelector('iframe'));").await;
+    let look = format!("{FIND}\nreturn shown($('.row.user'));");
+    eventually("the preview", PATIENCE, async || {
+        (person.browser.run_in_frame("iframe", &look, Value::Null).await == true).then_some(())
+    })
+    .await;
 }
 
 async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
