@@ -100,6 +100,8 @@ async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
     let mut settings = settings();
     // Nothing is sent in a preview.
     settings.retain(|setting| setting.field != "limits.rateLimitPerMinute");
+    // A frame that is out of sight draws nothing, movements included.
+    person.browser.looks_like(1440, 900, "light").await;
     person.does("await press('Preview');").await;
     let body = format!("{FIND}\nif (!shown($('.row.user'))) return {{}};\n{}", measuring(settings.iter()));
     for which in [0, 1] {
@@ -125,6 +127,7 @@ async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
     let organization = OrganizationDocument::new().agent("shop", texts).apply(&service).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
+    person.browser.looks_like(1440, 900, "light").await;
     for (view, expected) in [
         ("Open", json!([true, false, ""])),
         ("Closed", json!([false, true, ""])),
