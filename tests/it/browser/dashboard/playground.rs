@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Person, door};
+use super::Person;
 use crate::support::{Organization, OrganizationDocument, Script, ScriptedModel, SharedService};
 
 /// The texts of both answers to the last question.
@@ -80,7 +80,7 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
         await shows('Check “theme.chatHeaderColor”');";
     person.does(steps).await;
     let path = format!("/agents/{}", organization.shop());
-    let viewer = Person::at(&service, &organization, door::VIEWER, &path).await;
+    let viewer = Person::at(&service, &organization, "viewer", &path).await;
     viewer.does("await shows('Trying takes the right to edit');").await;
     assert_eq!(viewer.does("return all('textarea', 'Message').length;").await, Value::from(0));
 }

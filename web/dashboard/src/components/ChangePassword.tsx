@@ -42,7 +42,7 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
               autoComplete="current-password"
               data-autofocus
               value={current}
-              error={mistake('currentPassword')}
+              error={mistake('currentPassword') && 'This is not your current password'}
               onChange={(event) => setCurrent(event.currentTarget.value)}
             />
           )}

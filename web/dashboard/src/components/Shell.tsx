@@ -35,8 +35,9 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
+import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
-import { Trouble, tell } from './Trouble';
+import { NotForThisRole, Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 
@@ -100,6 +101,9 @@ export function Shell() {
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  const { rights } = useSession();
+  const place = [...WORK, ...SETTINGS].find(({ to }) => pathname.startsWith(to));
+  const isAllowed = place === undefined || rights.includes(place.right);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation of a narrow screen closes with each way
   useEffect(close, [pathname, close]);
   return (
@@ -136,7 +140,7 @@ function Frame() {
         <AccountMenu />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Outlet />
+        {isAllowed ? <Outlet /> : <NotForThisRole />}
       </AppShell.Main>
     </AppShell>
   );
@@ -192,8 +196,13 @@ function AccountMenu() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>
-            {user.email} · {user.role}
+            <Text size="xs" fw={600} truncate>
+              {user.email}
+            </Text>
+            <Text size="xs">{ROLES[user.role].label}</Text>
           </Menu.Label>
+          <Menu.Divider />
+          <Menu.Label>Colours</Menu.Label>
           <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
             {SCHEMES.map(({ scheme, label }) => (
               <Menu.RadioItem key={scheme} value={scheme}>

@@ -73,7 +73,7 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
       </Card>
       <WhenClientsLeave fields={fields} set={set} isReadOnly={isReadOnly} />
       {!isReadOnly && (
-        <Card title="Delete this agent" about="It stops to answer at once. Its conversations stay.">
+        <Card title="Delete this agent" about="It stops answering at once. Its conversations stay.">
           <Group>
             <Button variant="light" color="red" onClick={onDelete}>
               Delete agent

@@ -76,7 +76,7 @@ function Editor({ read }: { read: Team }) {
           {!isReadOnly && (
             <Card
               title="Delete this team"
-              about="Its address stops to work at once. Its agents and conversations stay."
+              about="Its address stops working at once. Its agents and conversations stay."
             >
               <Group>
                 <Button variant="light" color="red" onClick={() => setDeleting(true)}>
