@@ -16,7 +16,9 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand, route::RouteArguments},
+    commands::{
+        admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand, route::RouteArguments,
+    },
     config::Config,
     serve::ServeArguments,
 };

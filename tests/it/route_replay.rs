@@ -25,7 +25,8 @@ async fn recorded(service: &SharedService, organization: &Organization) {
     for message in [ASKED, "42"] {
         client.team_chat(organization.team("front"), "s", message).await.complete();
     }
-    let stored = format!("/api/admin/organizations/{}/conversations?team={}", organization.id, organization.team("front"));
+    let stored =
+        format!("/api/admin/organizations/{}/conversations?team={}", organization.id, organization.team("front"));
     let admin = service.admin();
     eventually("both turns are stored", PATIENCE, async || {
         let listed = admin.get(&stored).await.json();

@@ -24,16 +24,20 @@ fn main() {
     let local = Means { embedding_model_dir: Some(directory), ..Means::default() };
     let mut ways = vec![("words only", Means::default()), ("words and vectors", local.clone())];
     if let Some(base_url) = variable("SWITCHBOARD_TEST_EMBEDDINGS_URL") {
-        ways.push(("words and vectors of a provider", Means { embeddings: Some((base_url, "e5-query".into())), ..Means::default() }));
+        ways.push((
+            "words and vectors of a provider",
+            Means { embeddings: Some((base_url, "e5-query".into())), ..Means::default() },
+        ));
     }
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
     if std::env::args().any(|argument| argument == "--figures") {
-        return print_figures(&runtime, &ways);
+        return print_figures(&runtime, &ways, asked.first().map_or(PARTS[0].0, String::as_str));
     }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
         ways.push(("with a model", Means { model: Some((base_url, "test".into())), ..local }));
     }
-    let asked: Vec<String> = std::env::args().filter(|argument| !argument.starts_with('-')).skip(1).collect();
-    for (part, note) in PARTS.into_iter().filter(|(part, _)| asked.is_empty() || asked.iter().any(|name| name == part)) {
+    for (part, note) in PARTS.into_iter().filter(|(part, _)| asked.is_empty() || asked.iter().any(|name| name == part))
+    {
         let sets = sets(part);
         for (way, means) in &ways {
             println!("\n=== {part} ({note}), {way}");
@@ -54,11 +58,11 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().filter(|text| !text.is_empty())
 }
 
-/// What is weighed for each message of the tuning part, a line of JSON each: `fit.py` reads it.
-fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)]) {
+/// What is weighed for each message of a part, a line of JSON each: `fit.py` reads that of the tuning part.
+fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)], part: &str) {
     for (way, means) in ways {
         let evaluation = Evaluation::new(means).unwrap();
-        for set in sets(PARTS[0].0) {
+        for set in sets(part) {
             for row in runtime.block_on(evaluation.weighed(&set)) {
                 println!("{}", serde_json::to_string(&(way, &set.team.slug, row)).unwrap());
             }

@@ -176,12 +176,8 @@ impl Evaluation {
             ..WorkersConfig::default()
         };
         let intent = Intent::new(ModelClient::new(&config)?, &config)?;
-        let endpoint = |(base_url, model): (String, String)| Endpoint {
-            base_url,
-            api_key: None,
-            model,
-            continues_prefix: false,
-        };
+        let endpoint =
+            |(base_url, model): (String, String)| Endpoint { base_url, api_key: None, model, continues_prefix: false };
         Ok(Self {
             intent,
             embeddings: means.embeddings.clone().map(endpoint),

@@ -78,7 +78,11 @@ pub struct Replay {
 impl fmt::Debug for Recorded {
     /// Without the text: it is a person's.
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("Recorded").field("id", &self.id).field("by", &self.by).field("at", &self.at).finish_non_exhaustive()
+        f.debug_struct("Recorded")
+            .field("id", &self.id)
+            .field("by", &self.by)
+            .field("at", &self.at)
+            .finish_non_exhaustive()
     }
 }
 
@@ -202,7 +206,8 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_goes_to_whom_the_changed_team_names_and_the_reason_says_why() {
-        let before = team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
+        let before =
+            team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
         let after = team(&[("billing", "Crashes and error messages"), ("technical", "Invoices, refunds and payments")]);
         let lines = [(None, ASKED), (Some("billing"), "Here you are.")];
         let same = replay(&before, &lines).await;
@@ -215,7 +220,8 @@ mod tests {
     #[tokio::test]
     async fn later_messages_are_decided_from_whom_they_were_with_and_unanswered_ones_not_at_all() {
         let team = team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
-        let lines = [(None, ASKED), (None, ASKED), (Some("technical"), "Which one?"), (None, "42"), (Some("technical"), "ok")];
+        let lines =
+            [(None, ASKED), (None, ASKED), (Some("technical"), "Which one?"), (None, "42"), (Some("technical"), "ok")];
         let replayed = replay(&team, &lines).await;
         let ids: Vec<&str> = replayed.iter().map(|message| message.message_id.as_str()).collect();
         assert_eq!(ids, ["m1", "m3"]);

@@ -60,7 +60,9 @@ pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::
     let document = arguments.file.as_ref().map(apply::read_document).transpose()?;
     let (team_id, team) = tried_team::read(&service, &arguments.team, document.as_ref()).await?;
     let agents = service.agents().await?;
-    let name = |id: &AgentId| agents.iter().find(|agent| agent.id == *id).map_or(id.to_string(), |agent| agent.slug.clone());
+    let name = |id: &AgentId| {
+        agents.iter().find(|agent| agent.id == *id).map_or_else(|| id.to_string(), |agent| agent.slug.clone())
+    };
     let replay = Replay::new(&config.workers).context("the router cannot start")?;
     let (mut counts, mut out) = (Counts::default(), std::io::stdout().lock());
     for conversation in service.conversations(&team_id, arguments.since.as_deref(), arguments.limit).await? {
@@ -105,7 +107,11 @@ impl Counts {
 
 impl std::fmt::Display for Counts {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        writeln!(f, "messages: {}, would change: {}, a model would be asked: {}", self.messages, self.changed, self.asked)?;
+        writeln!(
+            f,
+            "messages: {}, would change: {}, a model would be asked: {}",
+            self.messages, self.changed, self.asked
+        )?;
         for ((from, to), count) in &self.pairs {
             writeln!(f, "  {from} -> {to}: {count}")?;
         }
@@ -121,8 +127,7 @@ mod tests {
 
     #[test]
     fn what_a_visitor_wrote_is_one_line_that_no_terminal_obeys() {
-        let message =
-            Recorded { id: "m".into(), by: None, text: "red\u{1b}[31m\nline".into(), at: Timestamp::now() };
+        let message = Recorded { id: "m".into(), by: None, text: "red\u{1b}[31m\nline".into(), at: Timestamp::now() };
         assert_eq!(text(&[message], "m"), "red [31m line");
     }
 }

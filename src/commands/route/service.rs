@@ -90,7 +90,11 @@ struct MessageView {
 
 impl Service {
     /// Finds the organization.
-    pub(super) async fn connect(config: &Config, url: Option<&str>, organization: Option<&str>) -> anyhow::Result<Self> {
+    pub(super) async fn connect(
+        config: &Config,
+        url: Option<&str>,
+        organization: Option<&str>,
+    ) -> anyhow::Result<Self> {
         let token = config.admin.token.clone().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
         let base = url.map_or_else(|| config.admin_url(), str::to_owned);
         let base = format!("{}/api/admin/organizations", base.trim_end_matches('/'));
@@ -119,7 +123,12 @@ impl Service {
     }
 
     /// Ids of its conversations, the latest first.
-    pub(super) async fn conversations(&self, team: &TeamId, since: Option<&str>, max: usize) -> anyhow::Result<Vec<String>> {
+    pub(super) async fn conversations(
+        &self,
+        team: &TeamId,
+        since: Option<&str>,
+        max: usize,
+    ) -> anyhow::Result<Vec<String>> {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         while found.len() < max {
             let mut query = vec![("team", team.to_string()), ("limit", PAGE.to_string())];

@@ -135,7 +135,8 @@ impl Lexicon {
     /// The longest entry of these languages that the words begin with.
     pub(super) fn longest(&self, words: &[String], languages: Languages) -> Option<Longest<'_>> {
         let entries = self.entries.get(&start(words.first()?))?;
-        let fitting = entries.iter().filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
+        let fitting =
+            entries.iter().filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
         let longest = fitting.filter_map(|entry| {
             let part = &words[..entry.words.len()];
             likeness(part, &entry.words)?;

@@ -75,8 +75,11 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
     let mentions = concepts::mentions(message);
     let asked = Bag::of(&reading::in_english(message));
     let bags = |of: fn(&Profile) -> &Bag| profiles.iter().map(|profile| of(profile)).collect::<Vec<&Bag>>();
-    let (own, names, said) =
-        (bags(|profile| &profile.bags.own), bags(|profile| &profile.bags.concepts), bags(|profile| &profile.bags.sayings));
+    let (own, names, said) = (
+        bags(|profile| &profile.bags.own),
+        bags(|profile| &profile.bags.concepts),
+        bags(|profile| &profile.bags.sayings),
+    );
     let evidence = |(index, profile): (usize, &&Profile)| Evidence {
         words: bounded(fits[index].score),
         english: bounded(asked.shared(own[index], &own)),

@@ -137,7 +137,8 @@ impl MessageVectors {
     /// How alike the message is to the nearest sentence that is nobody's matter, and no member's either.
     pub(super) fn alike_nobodys(&self) -> f32 {
         let is_members = |nobodys: &&Vector| {
-            let alike = |member: &MemberVectors| self.scale.read(highest(nobodys, &member.english_pieces)) >= MEMBERS_MIN;
+            let alike =
+                |member: &MemberVectors| self.scale.read(highest(nobodys, &member.english_pieces)) >= MEMBERS_MIN;
             !self.members.iter().any(alike)
         };
         let nobodys = self.nobodys.iter().filter(is_members).map(|nobodys| cosine(self.asked(), nobodys));

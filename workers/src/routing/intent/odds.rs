@@ -26,18 +26,12 @@ struct Weights {
     nobody: [f32; NOBODY_FIGURES],
 }
 
-const WORDS: Weights = Weights {
-    member: [0.3, 0.7, 0.7, 0.7, 0.7, 0.7, 0.0, 0.0, 0.0, 0.0],
-    nobody: [1.0, 1.0, 0.5, 0.0],
-};
-const VECTORS: Weights = Weights {
-    member: [0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.4],
-    nobody: [1.0, 0.5, 0.5, 0.5],
-};
-const ENGLISH_ONLY: Weights = Weights {
-    member: [0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.4],
-    nobody: [1.0, 0.5, 0.5, 0.5],
-};
+const WORDS: Weights =
+    Weights { member: [0.3, 0.7, 0.7, 0.7, 0.7, 0.7, 0.0, 0.0, 0.0, 0.0], nobody: [1.0, 1.0, 0.5, 0.0] };
+const VECTORS: Weights =
+    Weights { member: [0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.4], nobody: [1.0, 0.5, 0.5, 0.5] };
+const ENGLISH_ONLY: Weights =
+    Weights { member: [0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.4], nobody: [1.0, 0.5, 0.5, 0.5] };
 
 /// How likely each member is meant, in their order, and last how likely nobody is; together 1.
 pub(super) fn shares(findings: &Findings) -> Vec<f32> {
