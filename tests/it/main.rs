@@ -67,6 +67,8 @@ mod restart;
 #[cfg(test)]
 mod resume;
 #[cfg(test)]
+mod route_replay;
+#[cfg(test)]
 mod shopping;
 #[cfg(test)]
 mod specification;

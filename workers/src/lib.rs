@@ -16,6 +16,7 @@ mod job_loop;
 pub mod metrics;
 mod model;
 pub mod products;
+pub mod replay;
 mod retry;
 mod routing;
 #[cfg(test)]

@@ -107,7 +107,8 @@ impl Situation<'_> {
     /// Without vectors, what shares nothing with a member is not its matter, however the shares fall.
     fn has_ground(&self, member: usize) -> bool {
         let evidence = &self.findings.members[member];
-        self.findings.ground != Ground::Words || evidence.words + evidence.concepts > 0.0
+        self.findings.ground != Ground::Words
+            || evidence.words + evidence.concepts + evidence.english + evidence.said > 0.0
     }
 
     fn best(&self, except: Option<usize>) -> Option<usize> {
