@@ -26,8 +26,10 @@ struct Weights {
     nobody: [f32; NOBODY_FIGURES],
 }
 
-const WORDS: Weights =
-    Weights { member: [0.3, 0.7, 0.7, 0.7, 0.7, 0.7, 0.0, 0.0, 0.0, 0.0], nobody: [1.0, 1.0, 0.5, 0.0] };
+const WORDS: Weights = Weights {
+    member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0],
+    nobody: [0.44, 1.65, 1.66, 0.0],
+};
 const VECTORS: Weights =
     Weights { member: [0.0, 0.3, 0.3, 0.3, 0.3, 0.3, 0.4, 0.4, 0.2, 0.4], nobody: [1.0, 0.5, 0.5, 0.5] };
 const ENGLISH_ONLY: Weights =
