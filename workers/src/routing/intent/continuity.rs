@@ -22,8 +22,8 @@ const SHARE_MIN: f32 = 1e-6;
 const FIGURES: usize = 7;
 /// The place of the number of telling words among them.
 const WORDS_FIGURE: usize = 2;
-const CONSTANT: f32 = -7.25;
-const WEIGHTS: [f32; FIGURES] = [0.76, -0.09, 1.06, 1.82, -1.05, 1.56, 2.40];
+const CONSTANT: f32 = -8.06;
+const WEIGHTS: [f32; FIGURES] = [0.75, 0.49, 1.11, 1.67, -1.21, 1.65, 2.06];
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {
