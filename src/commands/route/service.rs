@@ -171,8 +171,9 @@ impl Service {
     }
 
     async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<T> {
-        let request = self.client.get(format!("{}{path}", self.base)).query(query);
-        let response = request.bearer_auth(self.token.expose_secret()).send().await;
+        let url = reqwest::Url::parse_with_params(&format!("{}{path}", self.base), query)
+            .with_context(|| format!("{} is no address", self.base))?;
+        let response = self.client.get(url).bearer_auth(self.token.expose_secret()).send().await;
         let response = response.with_context(|| format!("no service answers at {}", self.base))?;
         let (status, text) = (response.status(), response.text().await?);
         ensure!(status.is_success(), "refused with {status}:\n{text}");

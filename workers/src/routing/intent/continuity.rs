@@ -8,7 +8,7 @@ use super::language;
 use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
-pub(super) const CHANGED_MIN: f32 = 0.45;
+pub(super) const CHANGED_MIN: f32 = 0.4;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -22,8 +22,8 @@ const SHARE_MIN: f32 = 1e-6;
 const FIGURES: usize = 7;
 /// The place of the number of telling words among them.
 const WORDS_FIGURE: usize = 2;
-const CONSTANT: f32 = -7.09;
-const WEIGHTS: [f32; FIGURES] = [0.63, 0.0, 1.11, 1.88, -1.08, 1.38, 2.04];
+const CONSTANT: f32 = -8.06;
+const WEIGHTS: [f32; FIGURES] = [0.75, 0.49, 1.11, 1.67, -1.21, 1.65, 2.06];
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {
