@@ -197,6 +197,7 @@ impl TestService {
     }
 
     /// Starts a further process of a role beside the others.
+    #[cfg(feature = "real-services")]
     pub(crate) async fn add(&mut self, name: &str, role: &str) {
         let environment = environment(self.profile, &self.namespace, &self.directory, &[]);
         let (process, running) = launch_role((name, role), &environment, &self.directory, false);
