@@ -77,11 +77,11 @@ mod tests {
     #[test]
     fn a_sentence_of_each_language_is_read_in_english_words() {
         for (text, words) in [
-            ("Ich habe mein Passwort vergessen", ["password", "forget"]),
-            ("J'ai oublié mon mot de passe", ["password", "forget"]),
-            ("he olvidado mi contraseña", ["password", "forget"]),
-            ("ho dimenticato la mia password", ["password", "forget"]),
-            ("zapomniałem mojego hasła do konta", ["password", "forget"]),
+            ("Wir haben einen Hund und eine Katze", ["dog", "cat"]),
+            ("nous avons un chien et un chat", ["dog", "cat"]),
+            ("tenemos un perro y un gato", ["dog", "cat"]),
+            ("abbiamo un cane e un gatto", ["dog", "cat"]),
+            ("mamy psa i kota, są małe", ["dog", "cat"]),
         ] {
             let english = in_english(text);
             assert!(words.iter().all(|word| english.contains(word)), "{text}: {english}");
