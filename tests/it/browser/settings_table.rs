@@ -125,7 +125,7 @@ fn theme() -> Vec<Setting> {
             "theme.chatHeaderColor",
             "Header",
             ["rgb(1, 60, 90)", "#223344"],
-            "style('header').backgroundColor",
+            "style('.header').backgroundColor",
             ["rgb(1, 60, 90)", "rgb(34, 51, 68)"],
         ),
         field(
