@@ -8,7 +8,7 @@ use super::language;
 use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
-pub(super) const CHANGED_MIN: f32 = 0.4;
+const CHANGED_MIN: f32 = 0.4;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -48,6 +48,11 @@ pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
     }
     let score: f32 = CONSTANT + figures.iter().zip(WEIGHTS).map(|(figure, weight)| figure * weight).sum::<f32>();
     1.0 / (1.0 + (-score).exp())
+}
+
+/// Chance from which a message is taken for a change. One that announces another matter needs less.
+pub(super) fn changed_min(message: &str) -> f32 {
+    if language::announces_change(message) { UNSURE_MIN } else { CHANGED_MIN }
 }
 
 /// What tells a change from an answer.
