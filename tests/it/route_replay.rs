@@ -59,7 +59,8 @@ async fn a_document_is_tried_and_each_message_that_would_go_elsewhere_is_a_row_w
     recorded(&service, &organization).await;
     let mut swapped = team("intent", TECHNICAL, BILLING);
     swapped["slug"] = "front".into();
-    let file = service.data_directory().join(format!("{}.json", organization.id));
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("changed.json");
     std::fs::write(&file, json!({"organizations": [{"slug": "o", "teams": [swapped]}]}).to_string()).unwrap();
     let file = file.to_string_lossy();
     let (ok, output) = replay(&service, &organization, &["-f", &file]);
@@ -81,7 +82,8 @@ async fn what_cannot_be_tried_is_said_in_words() {
     let organization = desk(&service, "round-robin").await;
     let (ok, output) = replay(&service, &organization, &[]);
     assert!(!ok && output.contains("does not choose by intent"), "{output}");
-    let file = service.data_directory().join(format!("{}-other.json", organization.id));
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("other.json");
     std::fs::write(&file, json!({"organizations": [{"teams": [{"slug": "back"}]}]}).to_string()).unwrap();
     let (ok, output) = replay(&service, &organization, &["-f", &file.to_string_lossy()]);
     assert!(!ok && output.contains("names neither the team"), "{output}");
