@@ -92,7 +92,7 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
     eager.sees("the window", "shown($('.panel'))").await;
     assert_eq!(eager.read("document.activeElement === document.body").await, true, "the focus stays the page's");
     // Who has closed it is not asked again on the next page.
-    eager.clicks("header .plain:last-child").await;
+    eager.clicks(".header .plain:last-child").await;
     eager.browser.command("refresh", &json!({})).await;
     eager.sees("the button", "shown($('.launcher'))").await;
     eager.sees("the window's part", "$('.panel')").await;
