@@ -53,14 +53,7 @@ pub(super) async fn run(
         Err(end) => return end,
     };
     let turn = Turn::new(inference, job, &writer, None);
-    tokio::select! {
-        biased;
-        // Someone else has it: what they make of it, the next claim will tell.
-        () = writer.fenced().cancelled() => JobEnd::Open(LEASE),
-        () = handover.cancelled() => turn.hand_over().await,
-        () = writer.drive() => JobEnd::Open(LEASE),
-        end = Box::pin(turn.run(duty, settled_count)) => end,
-    }
+    turn.while_ours(handover, turn.run(duty, settled_count)).await
 }
 
 /// A claimed turn.
@@ -98,6 +91,18 @@ impl<'a> Turn<'a> {
         let deadline = Instant::now() + inference.config.job_deadline();
         let conclusion_limit = deadline + inference.config.store_grace();
         Self { inference, job, writer, deadline, conclusion_limit, told: OnceLock::new(), draft }
+    }
+
+    /// Does `work` beside the writer, until that ends or the turn is somebody else's.
+    pub(super) async fn while_ours(&self, handover: &CancellationToken, work: impl Future<Output = JobEnd>) -> JobEnd {
+        tokio::select! {
+            biased;
+            // Someone else has it: what they make of it, the next claim will tell.
+            () = self.writer.fenced().cancelled() => JobEnd::Open(LEASE),
+            () = handover.cancelled() => self.hand_over().await,
+            () = self.writer.drive() => JobEnd::Open(LEASE),
+            end = Box::pin(work) => end,
+        }
     }
 
     async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {
