@@ -5,6 +5,7 @@
 //! built here is refused when the directory is opened: a vector made otherwise would be wrong without a sign.
 
 use std::{
+    collections::HashMap,
     fs,
     path::{Path, PathBuf},
     sync::Arc,
@@ -39,6 +40,16 @@ pub(crate) struct SentenceTransformer {
 struct Model {
     bert: BertModel,
     tokenizer: Tokenizer,
+    prompt: String,
+}
+
+/// What some models want before every text (`config_sentence_transformers.json`), by the names of their uses.
+#[derive(Default, Deserialize)]
+struct Prompts {
+    #[serde(default)]
+    prompts: HashMap<String, String>,
+    #[serde(default)]
+    default_prompt_name: Option<String>,
 }
 
 /// One step of `modules.json`.
@@ -79,7 +90,7 @@ impl SentenceTransformer {
         let bert = BertModel::load(weights, &config).context("model.safetensors is not the BERT of config.json")?;
         Ok(Self {
             name: directory.display().to_string(),
-            model: Arc::new(Model { bert, tokenizer }),
+            model: Arc::new(Model { bert, tokenizer, prompt: prompt(directory)? }),
             turn: Arc::new(Semaphore::new(AT_ONCE_MAX)),
         })
     }
@@ -110,7 +121,7 @@ impl Model {
         order.sort_by_key(|index| texts[*index].len());
         let mut vectors = vec![Vec::new(); texts.len()];
         for pass in order.chunks(PASS_TEXTS_MAX) {
-            let together: Vec<&str> = pass.iter().map(|index| texts[*index].as_str()).collect();
+            let together = pass.iter().map(|index| format!("{}{}", self.prompt, texts[*index])).collect();
             for (index, vector) in pass.iter().zip(self.pass(together)?) {
                 vectors[*index] = vector;
             }
@@ -119,7 +130,7 @@ impl Model {
     }
 
     /// Mean of the tokens' vectors, the padding left out. Its length is the caller's matter.
-    fn pass(&self, texts: Vec<&str>) -> anyhow::Result<Vec<Vec<f32>>> {
+    fn pass(&self, texts: Vec<String>) -> anyhow::Result<Vec<Vec<f32>>> {
         let encoded = self.tokenizer.encode_batch_fast(texts, true).map_err(anyhow::Error::msg)?;
         let rows = |of: fn(&tokenizers::Encoding) -> &[u32]| {
             encoded.iter().map(|text| Tensor::new(of(text), &Device::Cpu)).collect::<Result<Vec<_>, _>>()
@@ -147,6 +158,14 @@ fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
         [pooling.pooling_mode_cls_token, pooling.pooling_mode_max_tokens, pooling.pooling_mode_mean_sqrt_len_tokens];
     ensure!(pooling.pooling_mode_mean_tokens && others == [false; 3], "only pooling by the mean of tokens is known");
     Ok(directory.join(&transformer.path))
+}
+
+/// The prompt that the directory names as the default, as in sentence-transformers; none if it names none.
+fn prompt(directory: &Path) -> anyhow::Result<String> {
+    let file = directory.join("config_sentence_transformers.json");
+    let Prompts { mut prompts, default_prompt_name } = if file.exists() { read(&file)? } else { Prompts::default() };
+    let Some(name) = default_prompt_name else { return Ok(String::new()) };
+    prompts.remove(&name).with_context(|| format!("{} has no prompt {name:?}", file.display()))
 }
 
 fn tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {

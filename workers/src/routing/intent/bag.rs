@@ -10,6 +10,9 @@ use super::{concepts, language::Languages, words};
 /// Damps the overlap with sentences of a single word.
 const SHORT_SENTENCE: f64 = 0.5;
 
+/// Keeps a share finite where all words are of every trade.
+const SHORTEST: f64 = 0.1;
+
 /// Stems of English words, small words left out.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(super) struct Bag(BTreeSet<String>);
@@ -44,6 +47,17 @@ impl Bag {
             weight(stem) / f64::from(u32::try_from(having.max(1)).unwrap_or(u32::MAX))
         };
         self.0.intersection(&own.0).map(of).sum()
+    }
+
+    /// How much of it is in another, from 0 to 1.
+    pub(super) fn share_in(&self, other: &Self) -> f64 {
+        let weigh = |stems: &mut dyn Iterator<Item = &String>| stems.map(|stem| weight(stem)).sum::<f64>();
+        weigh(&mut self.0.intersection(&other.0)) / weigh(&mut self.0.iter()).max(SHORTEST)
+    }
+
+    /// Its stems.
+    pub(super) fn stems(&self) -> impl Iterator<Item = &str> {
+        self.0.iter().map(String::as_str)
     }
 
     /// How much of a sentence is in it, from 0 to about 1 for short ones and somewhat more for long ones.

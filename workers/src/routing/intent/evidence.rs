@@ -6,7 +6,7 @@ use super::{
     bag::Bag,
     concepts::{self, Concept, Mention},
     lexical,
-    meaning::{Alike, MessageVectors},
+    meaning::{Alike, AlikeNobodys, MessageVectors},
     profile::Profile,
     reading, sayings,
 };
@@ -29,6 +29,11 @@ pub(super) struct Evidence {
     pub(super) said: f32,
     /// How much of one such sentence is said.
     pub(super) saying: f32,
+    /// How likely the message is about a matter that it mentions, by the words of what visitors say; what other members
+    /// mention too says less.
+    pub(super) matter: f32,
+    /// The same of matters whose names it has words of.
+    pub(super) matter_words: f32,
     /// How alike the vectors are, if there are any.
     pub(super) alike: Alike,
 }
@@ -53,8 +58,8 @@ pub(super) struct Nobody {
     pub(super) asides: f32,
     /// How much of one sentence that is nobody's matter is said.
     pub(super) saying: f32,
-    /// How alike the message is to the nearest of these sentences.
-    pub(super) alike: f32,
+    /// How alike the message is to these sentences.
+    pub(super) alike: AlikeNobodys,
 }
 
 /// What numbers stand on.
@@ -80,6 +85,8 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
         bags(|profile| &profile.bags.concepts),
         bags(|profile| &profile.bags.sayings),
     );
+    let guesses = sayings::guesses(&asked);
+    let alike = vectors.map(MessageVectors::alike).unwrap_or_default();
     let evidence = |(index, profile): (usize, &&Profile)| Evidence {
         words: bounded(fits[index].score),
         english: bounded(asked.shared(own[index], &own)),
@@ -87,7 +94,9 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
         names: bounded(asked.shared(names[index], &names)),
         said: bounded(asked.shared(said[index], &said)),
         saying: bounded(sayings::nearest(&asked, &profile.sayings)),
-        alike: vectors.map(|vectors| vectors.alike(index)).unwrap_or_default(),
+        matter: bounded(guesses.iter().map(|guess| guess.weight * mentioned(guess.concept, profile, profiles)).sum()),
+        matter_words: bounded(guesses.iter().map(|guess| guess.weight * guess.name.share_in(&profile.bags.own)).sum()),
+        alike: alike.get(index).copied().unwrap_or_default(),
     };
     Findings {
         members: profiles.iter().enumerate().map(evidence).collect(),
@@ -109,6 +118,15 @@ fn shared(mentions: &BTreeMap<Concept, Mention>, profile: &Profile, profiles: &[
         Some(mention.weight.min(own.weight) / f64::from(u32::try_from(having).ok()?))
     };
     mentions.iter().filter_map(of).sum()
+}
+
+/// 1 if the member alone mentions it, less the more do, and 0 if it does not.
+fn mentioned(concept: Concept, profile: &Profile, profiles: &[&Profile]) -> f64 {
+    if !profile.concepts.contains_key(&concept) {
+        return 0.0;
+    }
+    let having = profiles.iter().filter(|other| other.concepts.contains_key(&concept)).count();
+    1.0 / f64::from(u32::try_from(having.max(1)).unwrap_or(u32::MAX))
 }
 
 #[expect(clippy::cast_possible_truncation, reason = "small figures, of which a few digits matter")]

@@ -2,10 +2,11 @@
 //!
 //! Reading order: [`evidence`] gathers what speaks for each member: words ([`lexical`]), [`concepts`], what visitors say of
 //! these ([`sayings`]), all of it also [read in English](reading), and vectors of the pieces that [`profile`] cuts
-//! ([`meaning`]). [`odds`] makes shares of it; [`continuity`] says whether a running conversation is left;
+//! ([`meaning`], [`background`]). [`odds`] makes shares of it; [`continuity`] says whether a running conversation is left;
 //! [`second_opinion`] asks a model; [`verdict`] puts it together and says why. Nothing here fails: each stage that gives
 //! nothing leaves the decision to the one before.
 
+mod background;
 mod bag;
 mod concepts;
 mod continuity;
@@ -31,6 +32,7 @@ use moka::sync::Cache;
 use tokio::time::Instant;
 
 use self::{
+    background::Background,
     evidence::Findings,
     meaning::MessageVectors,
     profile::Profile,
@@ -40,7 +42,7 @@ use self::{
 use super::candidates::Candidate;
 use crate::{
     config::WorkersConfig,
-    embedding::{Embedder, Vectors, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
+    embedding::{Embedder, EmbeddingError, Vectors, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
     model::{Endpoint, PromptMessage, openai::ModelClient},
 };
 
@@ -48,6 +50,8 @@ pub(crate) use verdict::Stage;
 
 /// Profiles that are kept, by their texts.
 const PROFILES_MAX: u64 = 10_000;
+/// Backgrounds that are kept, by their source: a few megabytes each.
+const BACKGROUNDS_MAX: u64 = 16;
 /// Characters of a message that are looked at: what it is about stands early or not at all.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -58,6 +62,7 @@ pub(crate) struct Intent {
     vectors: Vectors,
     local: Option<Arc<dyn Embedder>>,
     profiles: Cache<[String; 3], Arc<Profile>>,
+    backgrounds: Cache<String, Arc<Background>>,
     embedding_wait: Duration,
     budget: Duration,
 }
@@ -121,6 +126,7 @@ impl Intent {
             vectors: Vectors::new(config.embedding_cache_bytes_max),
             local,
             profiles: Cache::new(PROFILES_MAX),
+            backgrounds: Cache::new(BACKGROUNDS_MAX),
             embedding_wait: Duration::from_millis(config.embedding_timeout_ms),
             budget: Duration::from_millis(config.routing_budget_ms),
         })
@@ -159,13 +165,38 @@ impl Intent {
         });
         let mut vectors = None;
         if let Some(source) = source {
-            let texts = meaning::texts(message, profiles);
-            match self.vectors.of(&source, &texts, self.embedding_wait).await {
-                Ok(found) => vectors = MessageVectors::of(found, message, profiles),
+            match self.vectors_of(&source, message, profiles).await {
+                Ok(found) => vectors = found,
                 Err(error) => tracing::debug!(%error, "routing without embeddings"),
             }
         }
         evidence::gather(message, profiles, vectors.as_ref())
+    }
+
+    /// None: the source gave something else than was asked.
+    async fn vectors_of(
+        &self,
+        source: &Arc<dyn Embedder>,
+        message: &str,
+        profiles: &[&Profile],
+    ) -> Result<Option<MessageVectors>, EmbeddingError> {
+        let Some(background) = self.background(source).await? else { return Ok(None) };
+        let ground = meaning::ground(&background, message, profiles);
+        let texts = meaning::texts(message, profiles, ground);
+        let found = self.vectors.of(source, &texts, self.embedding_wait).await?;
+        Ok(MessageVectors::of(found, profiles, background, ground))
+    }
+
+    async fn background(&self, source: &Arc<dyn Embedder>) -> Result<Option<Arc<Background>>, EmbeddingError> {
+        if let Some(known) = self.backgrounds.get(source.name()) {
+            return Ok(Some(known));
+        }
+        let found = self.vectors.of(source, &Background::texts(), self.embedding_wait).await?;
+        let background = Background::of(found).map(Arc::new);
+        if let Some(background) = &background {
+            self.backgrounds.insert(source.name().to_owned(), background.clone());
+        }
+        Ok(background)
     }
 
     async fn opinion(&self, question: &Question<'_>, message: &str, began: Instant) -> Option<Opinion> {

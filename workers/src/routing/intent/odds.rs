@@ -7,9 +7,9 @@
 use super::evidence::{Evidence, Findings, Ground};
 
 /// Figures of a member.
-const MEMBER_FIGURES: usize = 10;
+const MEMBER_FIGURES: usize = 15;
 /// Figures of nobody, the first of which is always 1.
-const NOBODY_FIGURES: usize = 4;
+const NOBODY_FIGURES: usize = 5;
 
 /// Everything that is weighed.
 #[derive(Clone, Debug)]
@@ -27,11 +27,11 @@ struct Weights {
 }
 
 const WORDS: Weights =
-    Weights { member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0], nobody: [0.44, 1.65, 1.66, 0.0] };
+    Weights { member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], nobody: [0.44, 1.65, 1.66, 0.0, 0.0] };
 const VECTORS: Weights =
-    Weights { member: [0.0, 0.19, 0.0, 0.0, 0.7, 0.49, 0.32, 0.89, 0.58, 0.4], nobody: [0.37, 0.76, 1.23, 0.75] };
+    Weights { member: [0.0, 0.19, 0.0, 0.0, 0.7, 0.49, 0.0, 0.0, 0.32, 0.89, 0.58, 0.4, 0.0, 0.0, 0.0], nobody: [0.37, 0.76, 1.23, 0.75, 0.0] };
 const ENGLISH_ONLY: Weights =
-    Weights { member: [0.46, 0.04, 0.39, 0.11, 0.48, 1.49, 0.15, 0.59, 0.26, 0.81], nobody: [0.18, 1.33, -0.48, 1.14] };
+    Weights { member: [0.46, 0.04, 0.39, 0.11, 0.48, 1.49, 0.0, 0.0, 0.15, 0.59, 0.26, 0.81, 0.0, 0.0, 0.0], nobody: [0.18, 1.33, -0.48, 1.14, 0.0] };
 
 /// How likely each member is meant, in their order, and last how likely nobody is; together 1.
 pub(super) fn shares(findings: &Findings) -> Vec<f32> {
@@ -55,7 +55,7 @@ impl Figures {
         let nobody = findings.nobody;
         Self {
             members: findings.members.iter().map(of_member).collect(),
-            nobody: [1.0, nobody.asides, nobody.saying, nobody.alike],
+            nobody: [1.0, nobody.asides, nobody.saying, nobody.alike.nearest, nobody.alike.near],
         }
     }
 }
@@ -69,10 +69,15 @@ const fn of_member(evidence: &Evidence) -> [f32; MEMBER_FIGURES] {
         evidence.names,
         evidence.said,
         evidence.saying,
+        evidence.matter,
+        evidence.matter_words,
         alike.piece,
+        alike.pieces,
         alike.whole,
         alike.saying,
         alike.sayings,
+        alike.matter_piece,
+        alike.matter_whole,
     ]
 }
 

@@ -30,13 +30,13 @@ pub(super) struct Profile {
     /// The words of all that, in English.
     pub(super) bags: Bags,
     /// Name, phrases of the specialization and parts of the description.
-    pub(super) pieces: Vec<String>,
+    pieces: Vec<String>,
     /// The same for readers that know English only.
-    pub(super) english_pieces: Vec<String>,
+    english_pieces: Vec<String>,
     /// All of it.
     pub(super) whole: String,
     /// All of it for readers that know English only.
-    pub(super) english_whole: String,
+    english_whole: String,
 }
 
 /// English words of a member.
@@ -73,6 +73,13 @@ impl Profile {
             whole,
             english_whole,
         }
+    }
+}
+
+impl Profile {
+    /// All of it and its pieces; for readers that know English only, what was read of them in English.
+    pub(super) fn texts(&self, in_english: bool) -> (&str, &[String]) {
+        if in_english { (&self.english_whole, &self.english_pieces) } else { (&self.whole, &self.pieces) }
     }
 }
 

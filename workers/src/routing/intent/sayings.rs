@@ -3,7 +3,11 @@
 //! `sayings.txt` has sentences for the concepts of the lexicon; a member has those of the concepts that it mentions. They
 //! are English: what is written in another language is read in English first ([`super::reading`]).
 
-use std::{collections::BTreeMap, sync::LazyLock};
+use std::{
+    collections::{BTreeMap, BTreeSet, HashMap},
+    ops::Range,
+    sync::LazyLock,
+};
 
 use super::{
     bag::Bag,
@@ -14,8 +18,13 @@ use super::{
 const SAYINGS: &str = include_str!("sayings.txt");
 /// Sentences that are nobody's matter, one a line.
 const NOBODYS: &str = include_str!("nobodys.txt");
-/// Sentences of one member, those of its surest concepts first: each of them has to be made a vector.
-const MEMBER_MAX: usize = 120;
+/// Sentences of one member, those of its surest concepts first.
+const MEMBER_MAX: usize = 200;
+
+/// Sentences by which a message is taken for one of a matter.
+const NEIGHBOURS: usize = 20;
+/// How much less a sentence counts than the nearest: at this distance a power of e.
+const NEIGHBOURS_WIDTH: f64 = 0.1;
 
 /// A sentence.
 #[derive(Clone, Debug)]
@@ -24,30 +33,104 @@ pub(super) struct Saying {
     pub(super) text: String,
     /// Its words.
     pub(super) words: Bag,
+    /// Its place among [`all`].
+    pub(super) place: usize,
+    /// The place among [`matters`] of what it is said of.
+    pub(super) matter: usize,
 }
 
-static KNOWN: LazyLock<BTreeMap<Concept, Vec<Saying>>> = LazyLock::new(|| {
-    let lines = SAYINGS.lines().filter(|line| !line.starts_with('#'));
-    let known = lines.filter_map(|line| {
-        let (name, sentences) = line.split_once('|')?;
-        Some((concepts::named(name.trim())?, sentences.split(';').map(Saying::of).collect()))
-    });
-    known.collect()
+/// A concept of which things are said.
+#[derive(Debug)]
+pub(super) struct Matter {
+    concept: Concept,
+    /// What it is, in English words.
+    pub(super) name: String,
+    words: Bag,
+}
+
+/// A matter that a message may be about.
+pub(super) struct Guess {
+    /// What it is.
+    pub(super) concept: Concept,
+    /// The words of its name.
+    pub(super) name: &'static Bag,
+    /// How likely; all guesses together at most 1.
+    pub(super) weight: f64,
+}
+
+/// Every sentence, with what each is said of.
+#[derive(Default)]
+struct Known {
+    all: Vec<Saying>,
+    matters: Vec<Matter>,
+    by_concept: BTreeMap<Concept, Range<usize>>,
+    /// The places of the sentences that have a stem.
+    by_stem: HashMap<String, Vec<usize>>,
+}
+
+static KNOWN: LazyLock<Known> = LazyLock::new(|| {
+    let mut known = Known::default();
+    for line in SAYINGS.lines().filter(|line| !line.starts_with('#')) {
+        let Some((name, sentences)) = line.split_once('|') else { continue };
+        let Some(concept) = concepts::named(name.trim()) else { continue };
+        let (from, matter) = (known.all.len(), known.matters.len());
+        for text in sentences.split(';') {
+            known.all.push(Saying::of(text, known.all.len(), matter));
+        }
+        let name = concepts::in_english(concept);
+        known.matters.push(Matter { concept, words: Bag::of(&name), name });
+        known.by_concept.insert(concept, from..known.all.len());
+    }
+    for saying in &known.all {
+        for stem in saying.words.stems() {
+            known.by_stem.entry(stem.to_owned()).or_default().push(saying.place);
+        }
+    }
+    known
 });
-static OF_NOBODY: LazyLock<Vec<Saying>> = LazyLock::new(|| NOBODYS.lines().map(Saying::of).collect());
+static OF_NOBODY: LazyLock<Vec<Saying>> =
+    LazyLock::new(|| NOBODYS.lines().enumerate().map(|(place, text)| Saying::of(text, place, 0)).collect());
 
 impl Saying {
-    fn of(text: &str) -> Self {
-        Self { text: text.trim().to_owned(), words: Bag::of(text) }
+    fn of(text: &str, place: usize, matter: usize) -> Self {
+        Self { text: text.trim().to_owned(), words: Bag::of(text), place, matter }
     }
+}
+
+/// What visitors say of any matter.
+pub(super) fn all() -> &'static [Saying] {
+    &KNOWN.all
+}
+
+/// What is spoken of.
+pub(super) fn matters() -> &'static [Matter] {
+    &KNOWN.matters
 }
 
 /// What visitors say who mean what is mentioned.
 pub(super) fn of(mentions: &BTreeMap<Concept, Mention>) -> Vec<Saying> {
     let mut surest: Vec<(&Concept, &Mention)> = mentions.iter().collect();
     surest.sort_by(|left, right| right.1.weight.total_cmp(&left.1.weight));
-    let sayings = surest.into_iter().filter_map(|(concept, _)| KNOWN.get(concept)).flatten();
-    sayings.take(MEMBER_MAX).cloned().collect()
+    let places = surest.into_iter().filter_map(|(concept, _)| KNOWN.by_concept.get(concept)).cloned().flatten();
+    places.take(MEMBER_MAX).map(|place| KNOWN.all[place].clone()).collect()
+}
+
+/// What may be meant by these words: the matters of the sentences that have most of them.
+pub(super) fn guesses(asked: &Bag) -> Vec<Guess> {
+    let places: BTreeSet<usize> = asked.stems().filter_map(|stem| KNOWN.by_stem.get(stem)).flatten().copied().collect();
+    let near = |place: usize| (asked.overlap(&KNOWN.all[place].words), KNOWN.all[place].matter);
+    let mut near: Vec<(f64, usize)> = places.into_iter().map(near).collect();
+    near.sort_by(|left, right| right.0.total_cmp(&left.0));
+    near.truncate(NEIGHBOURS);
+    let highest = near.first().map_or(0.0, |nearest| nearest.0);
+    let weight = |overlap: f64| ((overlap - highest) / NEIGHBOURS_WIDTH).exp();
+    let all: f64 = near.iter().map(|(overlap, _)| weight(*overlap)).sum();
+    let guess = |(overlap, matter): (f64, usize)| {
+        let Matter { concept, words, .. } = &KNOWN.matters[matter];
+        // Of few words nothing much is sure, however near they are to each other.
+        Guess { concept: *concept, name: words, weight: weight(overlap) / all * highest.min(1.0) }
+    };
+    near.into_iter().map(guess).collect()
 }
 
 /// What is said that is nobody's matter, mostly.
@@ -67,8 +150,8 @@ mod tests {
     #[test]
     fn every_line_is_of_a_concept_that_the_lexicon_has() {
         let lines = SAYINGS.lines().filter(|line| !line.starts_with('#') && !line.is_empty());
-        assert_eq!(lines.count(), KNOWN.len());
-        assert!(KNOWN.values().flatten().all(|saying| !saying.text.is_empty()));
+        assert_eq!(lines.count(), KNOWN.by_concept.len());
+        assert!(all().iter().all(|saying| !saying.text.is_empty()));
     }
 
     #[test]

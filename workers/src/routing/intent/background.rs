@@ -1,0 +1,160 @@
+//! What every message is held against, whatever the team, by the vectors of one source: sentences of no matter, sentences of
+//! known matters, and the names of these.
+//!
+//! Cosines of different models lie differently: about 0 between strangers for one, about 0.8 for another. They are read on
+//! the scale of the model itself, which is how it finds sentences to be alike that have nothing in common: 0 is as alike as
+//! these are, and 1 is a standard deviation more. So the weights of one model serve another.
+
+use super::{
+    language::Languages,
+    sayings::{self, Saying},
+};
+use crate::embedding::{Vector, cosine};
+
+/// A sentence in each language of the lexicon; the first in English. A model that finds them alike knows the language.
+const PROBES: [(&str, &str); 8] = [
+    ("en", "Good morning, where is the blue bicycle that I bought from you last week?"),
+    ("de", "Guten Morgen, wo ist das blaue Fahrrad, das ich letzte Woche bei Ihnen gekauft habe?"),
+    ("fr", "Bonjour, où est le vélo bleu que je vous ai acheté la semaine dernière ?"),
+    ("es", "Buenos días, ¿dónde está la bicicleta azul que les compré la semana pasada?"),
+    ("it", "Buongiorno, dov'è la bicicletta blu che ho comprato da voi la settimana scorsa?"),
+    ("pl", "Dzień dobry, gdzie jest niebieski rower, który kupiłem u was w zeszłym tygodniu?"),
+    ("pt", "Bom dia, onde está a bicicleta azul que comprei a vocês na semana passada?"),
+    ("nl", "Goedemorgen, waar is de blauwe fiets die ik vorige week bij jullie heb gekocht?"),
+];
+/// Cosine from which two sentences of the same meaning show that the model knows the other language.
+const KNOWS_COSINE_MIN: f32 = 0.75;
+/// The same on the model's own scale: all cosines of some models are high.
+const KNOWS_MIN: f32 = 3.0;
+/// More alike says no more.
+const ALIKE_MAX: f32 = 8.0;
+/// Keeps the scale finite for a model that finds everything the same.
+const DEVIATION_MIN: f32 = 1e-3;
+/// Sayings by which a message is taken for one of a matter.
+const NEIGHBOURS: usize = 20;
+/// How much less a saying counts than the nearest: at this distance, in deviations, a power of e.
+const NEIGHBOURS_WIDTH: f32 = 0.5;
+
+/// The vectors of one source.
+pub(super) struct Background {
+    scale: Scale,
+    known: Languages,
+    nobodys: Vec<Vector>,
+    sayings: Vec<Vector>,
+    /// The names of the matters that have sayings.
+    names: Vec<Vector>,
+}
+
+/// What a model finds between sentences that have nothing in common.
+#[derive(Clone, Copy)]
+pub(super) struct Scale {
+    mean: f32,
+    deviation: f32,
+}
+
+/// A matter that a message may be about.
+pub(super) struct Guess<'a> {
+    /// Its name.
+    pub(super) name: &'a Vector,
+    /// How likely; all guesses together 1.
+    pub(super) weight: f32,
+}
+
+impl Background {
+    /// Everything that is to be a vector, in the order in which [`Background::of`] takes it.
+    pub(super) fn texts() -> Vec<String> {
+        let said = |sayings: &[Saying]| sayings.iter().map(|saying| saying.text.clone()).collect::<Vec<_>>();
+        let mut texts: Vec<String> = PROBES.iter().map(|(_, text)| (*text).to_owned()).collect();
+        texts.extend(said(sayings::of_nobody()));
+        texts.extend(said(sayings::all()));
+        texts.extend(sayings::matters().iter().map(|matter| matter.name.clone()));
+        texts
+    }
+
+    /// Takes the vectors of [`Background::texts`] apart; none if there are too few.
+    pub(super) fn of(vectors: Vec<Vector>) -> Option<Self> {
+        let mut vectors = vectors.into_iter();
+        let mut take = |count: usize| -> Option<Vec<Vector>> {
+            let taken: Vec<Vector> = vectors.by_ref().take(count).collect();
+            (taken.len() == count).then_some(taken)
+        };
+        let (probes, nobodys) = (take(PROBES.len())?, take(sayings::of_nobody().len())?);
+        let (sayings, names) = (take(sayings::all().len())?, take(sayings::matters().len())?);
+        let scale = Scale::of(&nobodys);
+        let known = PROBES.iter().zip(&probes).filter_map(|((code, _), probe)| {
+            let alike = cosine(&probes[0], probe);
+            (alike >= KNOWS_COSINE_MIN && scale.read(alike) >= KNOWS_MIN).then(|| Languages::of_code(code))
+        });
+        let known = known.fold(Languages::default(), Languages::and);
+        Some(Self { scale, known, nobodys, sayings, names })
+    }
+
+    /// Whether the model knows one of the languages.
+    pub(super) const fn knows(&self, languages: Languages) -> bool {
+        self.known.meets(languages)
+    }
+
+    /// How its cosines are read.
+    pub(super) const fn scale(&self) -> Scale {
+        self.scale
+    }
+
+    /// Sentences that are nobody's matter.
+    pub(super) fn nobodys(&self) -> &[Vector] {
+        &self.nobodys
+    }
+
+    /// The vector of one of [`sayings::all`].
+    pub(super) fn saying(&self, place: usize) -> Option<&Vector> {
+        self.sayings.get(place)
+    }
+
+    /// The matters whose sayings are nearest, each once.
+    pub(super) fn guesses(&self, asked: &Vector) -> Vec<Guess<'_>> {
+        let mut near: Vec<(f32, usize)> =
+            self.sayings.iter().zip(sayings::all()).map(|(saying, known)| (cosine(asked, saying), known.matter)).collect();
+        near.sort_by(|left, right| right.0.total_cmp(&left.0));
+        near.truncate(NEIGHBOURS);
+        let highest = near.first().map_or(0.0, |nearest| nearest.0);
+        let width = NEIGHBOURS_WIDTH * self.scale.deviation;
+        let weight = |cosine: f32| ((cosine - highest) / width).exp();
+        let all: f32 = near.iter().map(|(cosine, _)| weight(*cosine)).sum();
+        let mut places: Vec<usize> = near.iter().map(|(_, place)| *place).collect();
+        places.sort_unstable();
+        places.dedup();
+        let guess = |place: usize| {
+            let own = near.iter().filter(|(_, other)| *other == place).map(|(cosine, _)| weight(*cosine));
+            Some(Guess { name: self.names.get(place)?, weight: own.sum::<f32>() / all })
+        };
+        places.into_iter().filter_map(guess).collect()
+    }
+}
+
+impl Scale {
+    fn of(strangers: &[Vector]) -> Self {
+        let pairs = strangers.iter().enumerate().flat_map(|(place, left)| {
+            let others = strangers[place + 1..].iter();
+            others.map(move |right| cosine(left, right))
+        });
+        let cosines: Vec<f32> = pairs.collect();
+        let mean = mean(&cosines).unwrap_or_default();
+        let squares: Vec<f32> = cosines.iter().map(|cosine| (cosine - mean).powi(2)).collect();
+        Self { mean, deviation: self::mean(&squares).unwrap_or_default().sqrt().max(DEVIATION_MIN) }
+    }
+
+    /// A cosine in deviations from that of strangers.
+    pub(super) fn read(self, cosine: f32) -> f32 {
+        ((cosine - self.mean) / self.deviation).clamp(-ALIKE_MAX, ALIKE_MAX)
+    }
+
+    /// The cosine of strangers.
+    pub(super) const fn mean(self) -> f32 {
+        self.mean
+    }
+}
+
+/// The mean; none of nothing.
+#[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
+pub(super) fn mean(values: &[f32]) -> Option<f32> {
+    if values.is_empty() { None } else { Some(values.iter().sum::<f32>() / values.len() as f32) }
+}
