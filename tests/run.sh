@@ -159,7 +159,8 @@ misbehaviour_table() {
 eval_routing() {
   use_mold
   SWITCHBOARD_TEST_EMBEDDINGS=${SWITCHBOARD_TEST_EMBEDDINGS:-$(tests/routing/embedding_model.sh)}
-  export SWITCHBOARD_TEST_EMBEDDINGS
+  SWITCHBOARD_TEST_MULTILINGUAL=${SWITCHBOARD_TEST_MULTILINGUAL:-$(tests/routing/multilingual_model.sh)}
+  export SWITCHBOARD_TEST_EMBEDDINGS SWITCHBOARD_TEST_MULTILINGUAL
   cargo bench --locked --workspace --features switchboard/evaluation --bench routing
 }
 

@@ -23,6 +23,12 @@ fn main() {
         .expect("SWITCHBOARD_TEST_EMBEDDINGS names no sentence-transformers directory: make eval-routing fetches one");
     let local = Means { embedding_model_dir: Some(directory), ..Means::default() };
     let mut ways = vec![("words only", Means::default()), ("words and vectors", local.clone())];
+    if let Some(directory) = variable("SWITCHBOARD_TEST_MULTILINGUAL") {
+        ways.push((
+            "words and vectors of many languages",
+            Means { embedding_model_dir: Some(directory), ..Means::default() },
+        ));
+    }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_EMBEDDINGS_URL") {
         ways.push((
             "words and vectors of a provider",
