@@ -85,6 +85,12 @@ def turn_figures(row, share):
     return [1.0, lead, other] + row["turn"][2:]
 
 
+def is_answer(turn):
+    """As in continuity.rs: what can be no change is not fitted on."""
+    _, _, words, announces, agent_asked, asks, _ = turn
+    return words == 0 or (not announces and not asks and words <= (3 if agent_asked else 2))
+
+
 def fit_continuity(turns):
     figures, changed = np.array([figures for figures, _ in turns]), np.array([changed for _, changed in turns])
 
@@ -141,20 +147,21 @@ def main():
         weights, members = fit_odds(openings), len(openings[0]["members"][0])
         print(f"const {constant}: member: {numbers(weights[:members])}, nobody: {numbers(weights[members:])}")
     for way in sorted({r["way"] for r in rows}):
-        turns = [r for r in rows if r["way"] == way and r["turn"] and r["turn"][2] > 0]
+        turns = [r for r in rows if r["way"] == way and r["turn"] and not is_answer(r["turn"])]
         data = [(r["team"], turn_figures(r, left_out[id(r)]), float(r["kind"] == "change"), r["kind"]) for r in turns]
         chances = []
         for team in sorted({d[0] for d in data}):
             weights = fit_continuity([(f, c) for t, f, c, _ in data if t != team])
             chances += [(1 / (1 + math.exp(-float(np.dot(weights, f)))), k) for t, f, _, k in data if t == team]
-        print(f"continuity, {way}: left out one team each time, of turns with words")
+        print(f"continuity, {way}: left out one team each time, of turns that are no plain answers")
         slots_all = sum(r["way"] == way and r["kind"] == "slot" for r in rows)
-        for bound in (0.3, 0.4, 0.5, 0.6, 0.7):
+        changes_all = sum(r["way"] == way and r["kind"] == "change" for r in rows)
+        for bound in (0.2, 0.3, 0.4, 0.5, 0.6, 0.7):
             by_kind = defaultdict(list)
             for chance, kind in chances:
                 by_kind[kind].append(chance >= bound)
             moved = {kind: sum(seen) for kind, seen in by_kind.items()}
-            print(f"  from {bound}: changes seen {percent(moved.get('change', 0), len(by_kind['change']))}"
+            print(f"  from {bound}: changes seen {percent(moved.get('change', 0), changes_all)}"
                   f"  slots moved {percent(moved.get('slot', 0), slots_all)}"
                   f"  others moved {percent(moved.get('follow-up', 0) + moved.get('digression', 0), len(by_kind['follow-up'] + by_kind['digression']))}")
         print("  const", numbers(fit_continuity([(f, c) for _, f, c, _ in data])))

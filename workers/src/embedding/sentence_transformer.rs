@@ -205,6 +205,19 @@ mod tests {
         fs::write(folder.path().join("a.Pooling/config.json"), pooling).unwrap();
         assert!(refusal(folder.path()).contains("mean"));
     }
+
+    #[test]
+    fn the_prompt_is_the_one_that_the_directory_names_as_the_default() {
+        let folder = tempfile::tempdir().unwrap();
+        let file = folder.path().join("config_sentence_transformers.json");
+        assert_eq!(prompt(folder.path()).unwrap(), "");
+        fs::write(&file, r#"{"prompts": {"query": "query: "}, "default_prompt_name": null}"#).unwrap();
+        assert_eq!(prompt(folder.path()).unwrap(), "");
+        fs::write(&file, r#"{"prompts": {"query": "query: "}, "default_prompt_name": "query"}"#).unwrap();
+        assert_eq!(prompt(folder.path()).unwrap(), "query: ");
+        fs::write(&file, r#"{"prompts": {}, "default_prompt_name": "query"}"#).unwrap();
+        assert!(format!("{:#}", prompt(folder.path()).unwrap_err()).contains("query"));
+    }
 }
 
 /// Against the real model that `tests/routing/embedding_model.sh` fetches.

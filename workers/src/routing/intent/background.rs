@@ -111,8 +111,12 @@ impl Background {
 
     /// The matters whose sayings are nearest, each once.
     pub(super) fn guesses(&self, asked: &Vector) -> Vec<Guess<'_>> {
-        let mut near: Vec<(f32, usize)> =
-            self.sayings.iter().zip(sayings::all()).map(|(saying, known)| (cosine(asked, saying), known.matter)).collect();
+        let mut near: Vec<(f32, usize)> = self
+            .sayings
+            .iter()
+            .zip(sayings::all())
+            .map(|(saying, known)| (cosine(asked, saying), known.matter))
+            .collect();
         near.sort_by(|left, right| right.0.total_cmp(&left.0));
         near.truncate(NEIGHBOURS);
         let highest = near.first().map_or(0.0, |nearest| nearest.0);
@@ -157,4 +161,42 @@ impl Scale {
 #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 pub(super) fn mean(values: &[f32]) -> Option<f32> {
     if values.is_empty() { None } else { Some(values.iter().sum::<f32>() / values.len() as f32) }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// A direction for each text, so that no two are alike.
+    fn background() -> (Background, Vec<Vector>) {
+        let count = Background::texts().len();
+        let direction = |place: usize| (0..count).map(|other| if other == place { 1.0 } else { 0.0 }).collect();
+        let vectors: Vec<Vector> = (0..count).map(direction).collect();
+        (Background::of(vectors.clone()).unwrap(), vectors)
+    }
+
+    #[test]
+    fn a_message_that_is_a_saying_is_guessed_to_be_of_its_matter() {
+        let (background, _) = background();
+        let place = sayings::all().len() / 2;
+        let guesses = background.guesses(background.saying(place).unwrap());
+        let likely = guesses.iter().max_by(|left, right| left.weight.total_cmp(&right.weight)).unwrap();
+        assert_eq!(likely.name, &background.names[sayings::all()[place].matter]);
+        assert!(likely.weight > 0.99 && (guesses.iter().map(|guess| guess.weight).sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_model_that_finds_no_two_sentences_alike_knows_english_only_and_too_few_vectors_are_none() {
+        let (background, mut vectors) = background();
+        assert!(background.knows(Languages::of_code("en")) && !background.knows(Languages::of_code("de")));
+        vectors.pop();
+        assert!(Background::of(vectors).is_none());
+    }
+
+    #[test]
+    fn cosines_are_read_in_deviations_from_those_of_strangers() {
+        let strangers: Vec<Vector> = vec![[1.0, 0.0].into(), [0.0, 1.0].into(), [0.6, 0.8].into()];
+        let scale = Scale::of(&strangers);
+        assert!(scale.read(scale.mean()).abs() < 1e-6 && scale.read(1.0) > 1.0 && scale.read(-1.0) < -1.0);
+    }
 }

@@ -20,8 +20,10 @@ const SHARE_MIN: f32 = 1e-6;
 
 /// Figures of a turn.
 const FIGURES: usize = 7;
-/// The place of the number of telling words among them.
-const WORDS_FIGURE: usize = 2;
+/// Telling words up to which a message that neither asks nor announces anything is an answer to the agent's question.
+const ANSWER_WORDS_MAX: f32 = 3.0;
+/// The same where the agent asked nothing: thanks, a name, a remark.
+const REMARK_WORDS_MAX: f32 = 2.0;
 const CONSTANT: f32 = -8.06;
 const WEIGHTS: [f32; FIGURES] = [0.75, 0.49, 1.11, 1.67, -1.21, 1.65, 2.06];
 
@@ -42,12 +44,19 @@ pub(super) struct Turn<'a> {
 /// How likely the message is another member's matter.
 pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
     let figures = figures(turn);
-    // What names nothing names no other matter either: numbers, thanks, a yes.
-    if figures[WORDS_FIGURE] == 0.0 {
+    if is_answer(&figures) {
         return 0.0;
     }
     let score: f32 = CONSTANT + figures.iter().zip(WEIGHTS).map(|(figure, weight)| figure * weight).sum::<f32>();
     1.0 / (1.0 + (-score).exp())
+}
+
+/// What names nothing names no other matter either: numbers, thanks, a yes. And a few words that ask nothing are about what
+/// the agent said last, whatever they name: a place, a department, a product.
+fn is_answer([_, _, words, announces, agent_asked, asks, _]: &[f32; FIGURES]) -> bool {
+    let is_plain = *announces == 0.0 && *asks == 0.0;
+    let words_max = if *agent_asked == 0.0 { REMARK_WORDS_MAX } else { ANSWER_WORDS_MAX };
+    *words == 0.0 || is_plain && *words <= words_max
 }
 
 /// Chance from which a message is taken for a change. One that announces another matter needs less.
@@ -85,6 +94,16 @@ mod tests {
         for message in ["Billing", "42", "thanks!", "yes please", "Berlin", "OG-44871", "jo@mailbox.example"] {
             let chance = chance(message, Some("Which department are you in?"), 0.79);
             assert!(chance < UNSURE_MIN, "{message}: {chance}");
+        }
+    }
+
+    #[test]
+    fn a_few_words_that_ask_and_announce_nothing_are_an_answer_whatever_they_name() {
+        let answer = "broken screen, cracked glass";
+        assert!(chance(answer, Some("What happened?"), 0.99) < UNSURE_MIN);
+        assert!(chance("Mahnung, Rechnung", None, 0.99) < UNSURE_MIN);
+        for question in ["by the way, broken screen", "broken screen?"] {
+            assert!(chance(question, None, 0.99) > chance(answer, Some("What happened?"), 0.99), "{question}");
         }
     }
 

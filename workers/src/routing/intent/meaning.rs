@@ -95,7 +95,8 @@ impl MessageVectors {
         let members = profiles.iter().map(|profile| {
             let (whole, count) = (vectors.next()?, profile.texts(ground == Ground::EnglishOnly).1.len());
             let pieces: Vec<Vector> = vectors.by_ref().take(count).collect();
-            let sayings = profile.sayings.iter().filter_map(|saying| background.saying(saying.place)).cloned().collect();
+            let sayings =
+                profile.sayings.iter().filter_map(|saying| background.saying(saying.place)).cloned().collect();
             (pieces.len() == count).then_some(MemberVectors { whole, pieces, sayings })
         });
         let members = members.collect::<Option<_>>()?;

@@ -42,7 +42,9 @@ use self::{
 use super::candidates::Candidate;
 use crate::{
     config::WorkersConfig,
-    embedding::{Embedder, EmbeddingError, Vectors, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
+    embedding::{
+        Embedder, EmbeddingError, Vectors, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer,
+    },
     model::{Endpoint, PromptMessage, openai::ModelClient},
 };
 

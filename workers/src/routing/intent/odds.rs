@@ -26,12 +26,18 @@ struct Weights {
     nobody: [f32; NOBODY_FIGURES],
 }
 
-const WORDS: Weights =
-    Weights { member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0], nobody: [0.44, 1.65, 1.66, 0.0, 0.0] };
-const VECTORS: Weights =
-    Weights { member: [0.0, 0.19, 0.0, 0.0, 0.7, 0.49, 0.0, 0.0, 0.32, 0.89, 0.58, 0.4, 0.0, 0.0, 0.0], nobody: [0.37, 0.76, 1.23, 0.75, 0.0] };
-const ENGLISH_ONLY: Weights =
-    Weights { member: [0.46, 0.04, 0.39, 0.11, 0.48, 1.49, 0.0, 0.0, 0.15, 0.59, 0.26, 0.81, 0.0, 0.0, 0.0], nobody: [0.18, 1.33, -0.48, 1.14, 0.0] };
+const WORDS: Weights = Weights {
+    member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    nobody: [0.44, 1.65, 1.66, 0.0, 0.0],
+};
+const VECTORS: Weights = Weights {
+    member: [0.0, 0.19, 0.0, 0.0, 0.7, 0.49, 0.0, 0.0, 0.32, 0.89, 0.58, 0.4, 0.0, 0.0, 0.0],
+    nobody: [0.37, 0.76, 1.23, 0.75, 0.0],
+};
+const ENGLISH_ONLY: Weights = Weights {
+    member: [0.46, 0.04, 0.39, 0.11, 0.48, 1.49, 0.0, 0.0, 0.15, 0.59, 0.26, 0.81, 0.0, 0.0, 0.0],
+    nobody: [0.18, 1.33, -0.48, 1.14, 0.0],
+};
 
 /// How likely each member is meant, in their order, and last how likely nobody is; together 1.
 pub(super) fn shares(findings: &Findings) -> Vec<f32> {

@@ -170,4 +170,13 @@ mod tests {
         let asked = Bag::of("my wisdom tooth is killing me");
         assert!(nearest(&asked, &dentist) > nearest(&asked, &refund));
     }
+
+    #[test]
+    fn what_is_meant_is_guessed_from_words_that_name_no_matter() {
+        let guesses = guesses(&Bag::of("my wisdom tooth is killing me"));
+        let heaviest = guesses.iter().max_by(|left, right| left.weight.total_cmp(&right.weight)).unwrap();
+        assert_eq!(Some(heaviest.concept), concepts::named("dentist"));
+        assert!(guesses.iter().map(|guess| guess.weight).sum::<f64>() <= 1.0 + 1e-9);
+        assert!(super::guesses(&Bag::of("qwertz")).is_empty());
+    }
 }
