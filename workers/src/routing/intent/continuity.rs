@@ -8,7 +8,7 @@ use super::language;
 use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
-const CHANGED_MIN: f32 = 0.4;
+const CHANGED_MIN: f32 = 0.3;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -24,8 +24,8 @@ const FIGURES: usize = 7;
 const ANSWER_WORDS_MAX: f32 = 3.0;
 /// The same where the agent asked nothing: thanks, a name, a remark.
 const REMARK_WORDS_MAX: f32 = 2.0;
-const CONSTANT: f32 = -8.06;
-const WEIGHTS: [f32; FIGURES] = [0.75, 0.49, 1.11, 1.67, -1.21, 1.65, 2.06];
+const CONSTANT: f32 = -8.51;
+const WEIGHTS: [f32; FIGURES] = [0.76, 1.22, 1.14, 1.81, -1.68, 1.77, 2.47];
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {
