@@ -87,8 +87,8 @@ def turn_figures(row, share):
 
 def is_answer(turn):
     """As in continuity.rs: what can be no change is not fitted on."""
-    _, _, words, announces, agent_asked, asks, _ = turn
-    return words == 0 or (not announces and not asks and words <= (3 if agent_asked else 2))
+    _, _, words, announces, agent_asked, asks, with_default = turn
+    return words == 0 or (not announces and not asks and not with_default and words <= (3 if agent_asked else 2))
 
 
 def fit_continuity(turns):

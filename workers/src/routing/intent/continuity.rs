@@ -52,9 +52,9 @@ pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
 }
 
 /// What names nothing names no other matter either: numbers, thanks, a yes. And a few words that ask nothing are about what
-/// the agent said last, whatever they name: a place, a department, a product.
-fn is_answer([_, _, words, announces, agent_asked, asks, _]: &[f32; FIGURES]) -> bool {
-    let is_plain = *announces == 0.0 && *asks == 0.0;
+/// a member said last, whatever they name: a place, a department, a product. The default agent has no matter to stay with.
+fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; FIGURES]) -> bool {
+    let is_plain = *announces == 0.0 && *asks == 0.0 && *with_default == 0.0;
     let words_max = if *agent_asked == 0.0 { REMARK_WORDS_MAX } else { ANSWER_WORDS_MAX };
     *words == 0.0 || is_plain && *words <= words_max
 }
