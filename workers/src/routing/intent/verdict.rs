@@ -14,6 +14,10 @@ const SURE_MIN: f32 = 0.6;
 /// The same where there are only words: they mislead more often than their share says.
 const SURE_WORDS_MIN: f32 = 0.8;
 
+/// A message that is made like a change is one, though it fits whoever has the conversation up to twice as well: it often
+/// goes on about the same things.
+const RIVAL_SHARE: f32 = 0.5;
+
 /// Everything that the verdict stands on.
 pub(super) struct Situation<'a> {
     /// What was asked.
@@ -91,10 +95,10 @@ impl Situation<'_> {
             present,
             other: self.shares[other],
         });
-        let is_better = self.shares[other] > present && self.has_ground(other);
+        let is_rival = self.shares[other] > present * RIVAL_SHARE && self.has_ground(other);
         // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
         let leaves_default = current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
-        if (chance >= continuity::changed_min(self.message) && is_better) || leaves_default {
+        if (chance >= continuity::changed_min(self.message) && is_rival) || leaves_default {
             return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < self.sure_min());
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
