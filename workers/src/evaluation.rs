@@ -172,7 +172,7 @@ impl Evaluation {
         // Embeddings of a team are computed once and then kept; a cold start is no figure of this evaluation.
         let config = WorkersConfig {
             embedding_model_dir: means.embedding_model_dir.clone().unwrap_or_default(),
-            embedding_timeout_ms: 60_000,
+            embedding_timeout_ms: 180_000,
             ..WorkersConfig::default()
         };
         let intent = Intent::new(ModelClient::new(&config)?, &config)?;

@@ -17,7 +17,7 @@ const ENTRY_OVERHEAD_BYTES: usize = 128;
 /// How long a source that failed is not asked.
 const REST: Duration = Duration::from_secs(10);
 /// How long a computation may go on for which nobody waits any more.
-const COMPUTE_MAX: Duration = Duration::from_secs(30);
+const COMPUTE_MAX: Duration = Duration::from_secs(180);
 /// Sources whose failures are remembered.
 const RESTING_SOURCES_MAX: u64 = 10_000;
 
