@@ -30,7 +30,7 @@ const QUEUE_WAIT: Duration = Duration::from_secs(3);
 /// Longest wait for another process that holds the file.
 const BUSY_WAIT: Duration = Duration::from_secs(5);
 /// Prepared statements that a connection keeps; more than a twin has.
-const STATEMENTS_MAX: usize = 32;
+const STATEMENTS_MAX: usize = 48;
 
 /// A database of this process; clones share it.
 #[derive(Clone)]

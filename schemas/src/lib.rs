@@ -18,6 +18,7 @@ pub mod client_text;
 pub mod control_event;
 pub mod conversation;
 pub mod email;
+pub mod erasure;
 pub mod ids;
 pub mod inference_job;
 pub mod message_event;

@@ -105,7 +105,7 @@ fn table_statements(keyspace: &Keyspace) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    const TABLES: usize = 15;
+    const TABLES: usize = 16;
 
     #[cfg(feature = "real-services")]
     use super::super::testing::{config, new_namespace, session};

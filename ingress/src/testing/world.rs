@@ -344,6 +344,6 @@ impl World {
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
         ConversationJob::Answer(job) => job.turn.reply_id(),
-        ConversationJob::Patch(_) => panic!("a change has no reply"),
+        ConversationJob::Patch(_) | ConversationJob::Delete(_) => panic!("a change has no reply"),
     }
 }

@@ -5,7 +5,10 @@
 use switchboard_backends::{
     Backends,
     relay::{Claim, ClaimRequest, ClaimToken, LEASE},
-    store::{ReplyRecord, TurnEnd, TurnStart},
+    store::{
+        ReplyRecord, TurnEnd, TurnStart,
+        deletion::{Standing, Tombstone},
+    },
 };
 use switchboard_schemas::{
     chat_job::ChatJob, conversation::ConversationOwner, reply_event::ReplyFailure, time::Timestamp,
@@ -37,7 +40,7 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
-    let record = record(backends, job, &token).await?;
+    let (record, tombstone) = record(backends, job, &token).await?;
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
     if writer.seal(&record.end).await == Sealed::Fenced {
@@ -48,6 +51,7 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
     let turn_end = TurnEnd {
         org_id: turn.org_id.clone(),
         accepted_at: turn.accepted_at,
+        tombstone,
         attempt: record.attempt,
         user_message_id: turn.message_id.clone(),
         message: None,
@@ -59,17 +63,23 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
 }
 
 /// Stores the user message; gives the record of its failed reply.
-async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Result<ReplyRecord, RoutingError> {
+async fn record(
+    backends: &Backends,
+    job: &ChatJob,
+    token: &ClaimToken,
+) -> Result<(ReplyRecord, Option<Tombstone>), RoutingError> {
     let turn = &job.turn;
+    let Standing { message_count, tombstone } = backends.store.standing(&turn.org_id, &turn.conversation_id).await?;
     if let Some(record) = backends.store.reply(&turn.org_id, &token.reply_id).await? {
-        return Ok(record);
+        return Ok((record, tombstone));
     }
-    let position = position(backends, job).await?;
+    let position = position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
-    let start = TurnStart { turn: turn.clone(), owner, position, attempt: token.attempt };
+    let start =
+        TurnStart { turn: turn.clone(), owner, position, tombstone: tombstone.clone(), attempt: token.attempt };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
-    Ok(ReplyRecord {
+    let record = ReplyRecord {
         user_message_id: turn.message_id.clone(),
         user_position: position,
         position: None,
@@ -79,14 +89,13 @@ async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Resul
         attempt: token.attempt,
         finished_at: now,
         first_text_ms: None,
-    })
+    };
+    Ok((record, tombstone))
 }
 
 /// The place of the user message, which an earlier run may have stored last.
-async fn position(backends: &Backends, job: &ChatJob) -> Result<u64, RoutingError> {
+async fn position(backends: &Backends, job: &ChatJob, count: u64) -> Result<u64, RoutingError> {
     let turn = &job.turn;
-    let conversation = backends.store.conversation(&turn.org_id, &turn.conversation_id).await?;
-    let count = conversation.map_or(0, |conversation| conversation.message_count);
     let Some(last) = count.checked_sub(1) else { return Ok(0) };
     let stored = backends.store.messages(&turn.org_id, &turn.conversation_id, last, 1).await?;
     Ok(if stored.iter().any(|message| message.id == turn.message_id) { last } else { count })
