@@ -46,7 +46,20 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/users/{id}/link", post(users::link))
         .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
         .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
-        .route("/api/admin/organizations/{org}/conversations/{id}", get(conversations::get))
+        .route("/api/admin/organizations/{org}/conversations/export", get(conversations::export))
+        .route(
+            "/api/admin/organizations/{org}/conversations/{id}",
+            get(conversations::get).delete(conversations::remove),
+        )
+        .route(
+            "/api/admin/organizations/{org}/conversations/{id}/messages/{message}/stream",
+            get(conversations::follow),
+        )
+        .route("/api/admin/organizations/{org}/erasures", get(conversations::erasures).post(conversations::erase))
+        .route(
+            "/api/admin/organizations/{org}/erasures/{id}",
+            get(conversations::erasure).post(conversations::go_on_erasing),
+        )
 }
 
 fn things_of<K: Kind>(all: &str, one: &str) -> Router<AppState> {

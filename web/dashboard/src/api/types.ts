@@ -151,7 +151,14 @@ export interface Message {
   responseTime?: number | null;
   model?: string | null;
   routingReason?: string | null;
+  routing?: { stage: string; tookMs: number; scores: { agentId: string; permille: number }[] } | null;
   uiSpec?: UiSpec | null;
+  leftOut?: { messages: number; summarized: number } | null;
+  summary?: string | null;
+  /** How far the reply was after so many milliseconds; only the steps that are known. */
+  timeline?: { step: string; ms: number }[];
+  /** What became of the answer, where there is none. */
+  unanswered?: { status: string; failure: string | null; responseTime: number; at: string };
 }
 
 export interface ConversationSummary {
@@ -167,6 +174,19 @@ export interface ConversationSummary {
 }
 
 export type Conversation = ConversationSummary & { messages: Message[] };
+
+/** The receipt of an erasure; whom it was about is in it as digests only. */
+export interface Erasure {
+  id: string;
+  state: 'running' | 'finished';
+  visitor: { visitorId: string | null; visitorEmail: string | null };
+  by: { type: 'user'; id: string } | { type: 'token' };
+  beganAt: string;
+  finishedAt: string | null;
+  lookedAt: number;
+  conversations: number;
+  messages: number;
+}
 
 export interface User {
   id: string;

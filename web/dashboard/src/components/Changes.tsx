@@ -16,6 +16,7 @@ const ACTIONS: Record<string, string> = {
   link: 'made a link for',
   'sign-in': 'signed in',
   'sign-out': 'signed out',
+  export: 'exported',
 };
 
 export function actorName(actor: Actor): string {

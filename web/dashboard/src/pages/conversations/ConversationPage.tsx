@@ -1,13 +1,18 @@
-// One conversation: its transcript, which grows while it is open, and who the visitor is.
-import { Anchor, Loader, Paper, Stack, Text } from '@mantine/core';
+// One conversation: its transcript, which grows word by word while it is open, and who the visitor is.
+import { Anchor, Group, Paper, Stack, Text } from '@mantine/core';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useCallback } from 'react';
 import { conversationQuery } from '../../api/conversations';
-import { useSession } from '../../api/session';
+import { useMay, useSession } from '../../api/session';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import { DeleteConversation } from './DeleteConversation';
 import { Details } from './Details';
+import { LiveReply } from './LiveReply';
 import { MessageView } from './MessageView';
+import { VisitorErasure } from './VisitorErasure';
 import { visitorOf } from './visitor';
 
 const route = getRouteApi('/inside/conversations/$id');
@@ -15,30 +20,54 @@ const route = getRouteApi('/inside/conversations/$id');
 export function ConversationPage() {
   const { id } = route.useParams();
   const org = useSession().organization.id;
+  const navigate = useNavigate();
+  const mayAct = useMay(RIGHTS.actOnConversations);
   const conversation = useQuery(conversationQuery(useQueryClient(), org, id));
+  const { refetch } = conversation;
+  const readAgain = useCallback(() => void refetch(), [refetch]);
   if (conversation.isPending) return <Waiting rows={6} />;
   if (conversation.data === undefined)
     return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
-  const { messages, activeMessageId } = conversation.data;
+  const { messages, activeMessageId, teamId } = conversation.data;
+  const visitor = visitorOf(conversation.data);
+  const leave = () => void navigate({ to: '/conversations', search: {} });
   const trail = (
     <Anchor component={Link} to="/conversations" size="sm">
       All conversations
     </Anchor>
   );
+  const actions = (
+    <Group gap="xs">
+      <VisitorErasure
+        org={org}
+        visitor={{
+          ...(visitor.id !== undefined && { visitorId: visitor.id }),
+          ...(visitor.email !== undefined && { visitorEmail: visitor.email }),
+        }}
+        onErased={leave}
+      />
+      <DeleteConversation org={org} id={id} onDeleted={leave} />
+    </Group>
+  );
   return (
-    <Page title={visitorOf(conversation.data).label} width={1240} about={trail}>
+    <Page title={visitor.label} width={1240} about={trail} actions={mayAct && actions}>
       {conversation.isError && <Trouble error={conversation.error} />}
       <div className="split">
         <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
           <Stack gap="md">
             {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
             {messages.map((message) => (
-              <MessageView key={message.id} message={message} withAgent={conversation.data.teamId !== null} />
+              <MessageView key={message.id} message={message} withAgent={teamId !== null} />
             ))}
             {activeMessageId !== null && (
-              <div className="said" data-role="assistant">
-                <Loader type="dots" size="sm" aria-label="The agent is answering" />
-              </div>
+              <LiveReply
+                key={activeMessageId}
+                org={org}
+                conversation={id}
+                message={activeMessageId}
+                withAgent={teamId !== null}
+                onEnd={readAgain}
+              />
             )}
           </Stack>
         </Paper>
