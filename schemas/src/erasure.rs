@@ -72,13 +72,9 @@ pub struct ErasurePlace {
 
 impl VisitorDigest {
     /// The digests of what is known of a visitor.
-    pub fn of(
-        secret: &InstallationSecret,
-        org: &OrgId,
-        visitor_id: Option<&str>,
-        visitor_email: Option<&str>,
-    ) -> Self {
-        let digest = |field, value: &str| format!("{:032x}", keyed_bits(secret, "erasure", &[org.as_str(), field, value]));
+    pub fn of(secret: &InstallationSecret, org: &OrgId, visitor_id: Option<&str>, visitor_email: Option<&str>) -> Self {
+        let digest =
+            |field, value: &str| format!("{:032x}", keyed_bits(secret, "erasure", &[org.as_str(), field, value]));
         Self {
             visitor_id: visitor_id.map(|value| digest("visitorId", value)),
             // One address is one visitor in any spelling.

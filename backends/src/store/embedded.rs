@@ -251,12 +251,7 @@ impl Store for EmbeddedStore {
         erasures::get(&self.database, org, id).await
     }
 
-    async fn erasures(
-        &self,
-        org: &OrgId,
-        before: Option<&ErasureId>,
-        limit: u32,
-    ) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
         erasures::list(&self.database, org, before, limit).await
     }
 
@@ -325,7 +320,12 @@ fn put_message(
     Ok(())
 }
 
-pub(super) fn put_progress(connection: &Connection, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
+pub(super) fn put_progress(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    progress: &Cell,
+) -> Result<(), StoreError> {
     let values = params![org.as_str(), id.as_str(), progress.body, progress.stamp];
     connection.prepare_cached(PUT_PROGRESS)?.execute(values)?;
     Ok(())

@@ -34,11 +34,7 @@ pub(super) async fn put(database: &SqliteDatabase, erasure: &Erasure) -> Result<
 }
 
 /// The latest state of one.
-pub(super) async fn get(
-    database: &SqliteDatabase,
-    org: &OrgId,
-    id: &ErasureId,
-) -> Result<Option<Erasure>, StoreError> {
+pub(super) async fn get(database: &SqliteDatabase, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
     let key = [org.to_string(), id.to_string()];
     let body: Option<String> = database
         .read(move |connection| Ok(connection.prepare_cached(GET)?.query_row(key, |row| row.get(0)).optional()?))

@@ -127,12 +127,7 @@ pub trait Store: Send + Sync {
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
 
     /// At most `limit` erasures, latest first; those before `before`, if it is given.
-    async fn erasures(
-        &self,
-        org: &OrgId,
-        before: Option<&ErasureId>,
-        limit: u32,
-    ) -> Result<Vec<Erasure>, StoreError>;
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
 
     /// Whether the store answers.
     async fn check(&self) -> Result<(), StoreError>;

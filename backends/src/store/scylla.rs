@@ -270,12 +270,7 @@ impl Store for ScyllaStore {
         self.prepared().await?.erasures.get(&self.link, org, id).await
     }
 
-    async fn erasures(
-        &self,
-        org: &OrgId,
-        before: Option<&ErasureId>,
-        limit: u32,
-    ) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
         self.prepared().await?.erasures.list(&self.link, org, before, limit).await
     }
 

@@ -121,7 +121,8 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
 pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
     let message = world.reply();
     let (reply, token) = (message.reply(), world.token(&message.reply()).await);
-    let decision = Decision { agent_id: "agt_00000000000000000000000000".parse().unwrap(), reason: "why".into(), facts: None };
+    let decision =
+        Decision { agent_id: "agt_00000000000000000000000000".parse().unwrap(), reason: "why".into(), facts: None };
     world.ingress.decide(&message, &decision).await.unwrap();
     world.worker.append(&token, None, &texts(1..=3)).await.unwrap();
     world.worker.seal(&token, &completed(4)).await.unwrap();

@@ -46,7 +46,7 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
     person.does_with(names, json!(["Ann", "Ben"])).await;
     person.does("await choose('Rating', '1 and 2 stars');").await;
     person.does_with(names, json!(["Ben"])).await;
-    person.does("await press('Clear'); await type('Visitor’s e-mail or id', 'Cid@example.com');").await;
+    person.does("await press('Clear'); await type('Visitor’s name, e-mail or id', 'Cid@example.com');").await;
     person.does_with(names, json!(["Cid"])).await;
 }
 

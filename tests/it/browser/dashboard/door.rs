@@ -19,8 +19,15 @@ use serde_json::{Value, json};
 use crate::support::{ADMIN_TOKEN, Organization, SharedService, background};
 
 /// What an owner may.
-pub(super) const OWNER: &[&str] =
-    &["readConfiguration", "readConversations", "configure", "readAudit", "manageKeys", "manageUsers"];
+pub(super) const OWNER: &[&str] = &[
+    "readConfiguration",
+    "readConversations",
+    "actOnConversations",
+    "configure",
+    "readAudit",
+    "manageKeys",
+    "manageUsers",
+];
 /// What a viewer may.
 pub(super) const VIEWER: &[&str] = &["readConfiguration", "readConversations"];
 

@@ -101,12 +101,15 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
 async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
+    let conversation = conversation_of(&service, &organization).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
     for (path, opener) in [
         ("/agents", "New agent"),
         ("/teams", "New team"),
         ("/settings/keys", "New key"),
         ("/settings/providers", "New provider"),
+        ("/conversations", "Erase visitor"),
+        (&format!("/conversations/{conversation}"), "Delete"),
     ] {
         person.goes_to(path).await;
         let open = "await press(input); await until('the dialog', () => document.querySelector('[role=dialog]'));

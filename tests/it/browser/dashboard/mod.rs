@@ -1,6 +1,7 @@
 //! The dashboard in a real browser, on live data of the real service.
 
 mod agents;
+mod conversation_actions;
 mod conversations;
 mod door;
 mod keys;
