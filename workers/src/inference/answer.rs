@@ -95,9 +95,11 @@ impl<'a> Turn<'a> {
         let deadline = Instant::now() + inference.config.job_deadline();
         let conclusion_limit = deadline + inference.config.store_grace();
         let since_acceptance = |at: Timestamp| at.millis_since(job.turn.accepted_at);
+        let routed_ms = job.routed.as_ref().and_then(|routed| routed.routed_at).map(since_acceptance);
         let steps = ReplySteps {
-            routed_ms: job.routed.as_ref().and_then(|routed| routed.routed_at).map(since_acceptance),
-            queued_ms: Some(since_acceptance(queued_at)),
+            routed_ms,
+            // A broker keeps milliseconds, cut off.
+            queued_ms: Some(since_acceptance(queued_at).max(routed_ms.unwrap_or_default())),
             claimed_ms: Some(since_acceptance(Timestamp::now())),
             ..ReplySteps::default()
         };

@@ -147,7 +147,7 @@ impl Exporter {
     async fn step(self) -> io::Result<Option<(Bytes, Self)>> {
         self.next_part().await.map_err(|error| {
             let facts = error.into_facts();
-            tracing::warn!(detail = facts.detail, "an export breaks off");
+            tracing::warn!(detail = %facts.detail, "an export breaks off");
             io::Error::other("the export breaks off")
         })
     }
