@@ -5,6 +5,10 @@
 //! keeps what their agents may show; [`limiter`] counts requests; [`accounts`] keeps who is signed in and what they
 //! changed. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
 
+#[cfg(test)]
+#[macro_use]
+mod twin_claims;
+
 pub mod accounts;
 pub mod bus;
 pub mod catalog;

@@ -31,6 +31,7 @@ pub(crate) async fn observe(State(state): State<AppState>, mut request: Request,
     let span = tracing::info_span!(
         "request",
         request.id = %request_id,
+        trace.id = tracing::field::Empty,
         http.method = method,
         http.route = route,
         org.id = tracing::field::Empty,

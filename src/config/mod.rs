@@ -1,5 +1,6 @@
 //! The configuration of a process: read once at start, checked whole, passed down in parts.
 
+mod checks;
 mod layers;
 
 use std::{
@@ -149,12 +150,16 @@ impl Config {
         let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
         let products = named_section::<ProductsConfig>(&table, "products", mistakes);
         let telemetry = named_section(&table, "telemetry", mistakes);
-        check_bus(bus.as_ref(), mistakes);
-        check_admin_port(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
-        check_figures(ingress.as_ref(), workers.as_ref(), mistakes);
+        checks::bus(bus.as_ref(), mistakes);
+        checks::admin(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
+        checks::figures(ingress.as_ref(), workers.as_ref(), mistakes);
         mistakes.extend(products.as_ref().map(ProductsConfig::mistakes).unwrap_or_default());
         let (top, products) = (top?, products?);
-        check(&top, model.as_ref(), mistakes);
+        checks::top_level(&top, mistakes);
+        checks::model(model.as_ref(), mistakes);
+        if top.profile == Profile::Cluster {
+            checks::addresses(bus.as_ref(), redis.as_ref(), scylla.as_ref(), mistakes);
+        }
         Some(Self {
             backends: BackendsConfig {
                 profile: top.profile,
@@ -226,53 +231,6 @@ fn local_url(listen: SocketAddr) -> String {
     } else {
         format!("http://{listen}")
     }
-}
-
-fn check(top: &TopLevel, model: Option<&ModelConfig>, mistakes: &mut Vec<String>) {
-    if top.profile == Profile::Cluster && top.secret.is_none() {
-        mistakes.push("secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes".into());
-    }
-    if !top.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-') || top.namespace.len() > 32 {
-        mistakes.push("namespace: at most 32 letters, digits and hyphens".into());
-    }
-    let is_url = |text: &str| reqwest::Url::parse(text).is_ok_and(|url| url.has_host());
-    if model.is_some_and(|model| !model.base_url.is_empty() && !is_url(&model.base_url)) {
-        mistakes.push("model.base_url: not a URL such as https://api.example/v1".into());
-    }
-    if model.is_some_and(|model| !model.base_url.is_empty() && model.name.is_empty()) {
-        mistakes.push("model.name: a model.base_url needs a model (OPENAI_MODEL)".into());
-    }
-}
-
-fn check_admin_port(
-    admin: Option<&AdminConfig>,
-    ingress: Option<&IngressConfig>,
-    ops: Option<&OpsConfig>,
-    mistakes: &mut Vec<String>,
-) {
-    let Some(address) = admin.and_then(|admin| admin.listen) else { return };
-    if ingress.is_some_and(|ingress| ingress.listen == address) {
-        mistakes.push("admin.listen: the same as ingress.listen; empty means the public port".into());
-    }
-    if ops.is_some_and(|ops| ops.listen == address) {
-        mistakes.push("admin.listen: the same as ops.listen, which is another port".into());
-    }
-}
-
-fn check_bus(bus: Option<&BusConfig>, mistakes: &mut Vec<String>) {
-    let Some(bus) = bus else { return };
-    if bus.partitions == 0 {
-        mistakes.push("bus.partitions must not be 0".into());
-    }
-    if !["classic", "consumer"].contains(&bus.group_protocol.as_str()) {
-        mistakes.push("bus.group_protocol: classic or consumer".into());
-    }
-}
-
-fn check_figures(ingress: Option<&IngressConfig>, workers: Option<&WorkersConfig>, mistakes: &mut Vec<String>) {
-    mistakes.extend(ingress.map(IngressConfig::mistakes).unwrap_or_default());
-    let problems = workers.map(WorkersConfig::problems).unwrap_or_default();
-    mistakes.extend(problems.into_iter().map(|(key, reason)| format!("workers.{key} {reason}")));
 }
 
 fn read_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
@@ -435,6 +393,25 @@ mod tests {
     }
 
     #[test]
+    fn addresses_and_secrets_that_cannot_work_are_refused_before_anything_starts() {
+        let mistakes = loaded(&[
+            ("SWITCHBOARD__PROFILE", "cluster"),
+            ("SWITCHBOARD__SECRET", "short"),
+            ("SWITCHBOARD__ADMIN__TOKEN", "x"),
+            ("SWITCHBOARD__BUS__BROKERS", ""),
+            ("SWITCHBOARD__SCYLLA__NODES", "node-without-port"),
+            ("SWITCHBOARD__REDIS__URL", "http://:canary@127.0.0.1:6379"),
+        ]);
+        let mistakes = mistakes.unwrap_err().to_string();
+        for key in ["secret:", "admin.token:", "bus.brokers:", "scylla.nodes:", "redis.url:"] {
+            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
+        }
+        assert!(!mistakes.contains("canary"), "{mistakes}");
+        let usual = [("SWITCHBOARD__PROFILE", "cluster"), ("SWITCHBOARD__SECRET", "an-installation-secret")];
+        assert!(loaded(&usual).is_ok());
+    }
+
+    #[test]
     fn administrators_have_the_public_port_unless_they_are_given_one_that_nothing_else_has() {
         assert_eq!(loaded(&[]).unwrap().admin_url(), "http://127.0.0.1:8080");
         let own = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", "127.0.0.1:8081")]).unwrap();
@@ -468,7 +445,7 @@ mod tests {
     fn secrets_are_hidden_where_the_configuration_is_printed() {
         let config = loaded(&[
             ("SWITCHBOARD__SECRET", "canary-installation-secret"),
-            ("SWITCHBOARD__ADMIN__TOKEN", "canary-admin"),
+            ("SWITCHBOARD__ADMIN__TOKEN", "canary-admin-token"),
             ("SWITCHBOARD__REDIS__URL", "redis://:canary-redis@127.0.0.1"),
             ("SWITCHBOARD__SCYLLA__PASSWORD", "canary-scylla"),
             ("OPENAI_API_KEY", "canary-model"),

@@ -2,10 +2,12 @@
 
 use std::{path::Path, time::Duration};
 
+use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Client, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService, TestService, eventually, free_port,
+    Client, End, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService, TestService, eventually,
+    free_port,
 };
 
 #[tokio::test]
@@ -190,4 +192,23 @@ async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() 
     }
     let (status, output) = command(directory.path(), "none", &["apply", "-f", &yaml, "--url", &url], &[]).run(PATIENCE);
     assert!(!status.success() && output.contains("SWITCHBOARD__ADMIN__TOKEN"), "{output}");
+}
+
+#[tokio::test]
+async fn the_logs_follow_a_failed_reply_by_one_trace_id_from_its_request_to_its_provider() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("half of a rep").ends(End::Cut)).await;
+    let trace = format!("{:032x}", rand::random::<u128>());
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let request = organization.client().request(Method::POST, &path);
+    let request = request.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
+    // The text is cut on purpose; what is asked for is in the logs.
+    let _cut = request.json(&json!({"message": "hi", "sessionId": "s"})).send().await.unwrap().text().await;
+    for said in ["response begins", "model call broke off after text"] {
+        let line = eventually(said, PATIENCE, async || {
+            service.logs().lines().find(|line| line.contains(&trace) && line.contains(said)).map(str::to_owned)
+        })
+        .await;
+        assert!(said == "response begins" || line.contains("provider.host"), "{line}");
+    }
 }

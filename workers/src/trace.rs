@@ -3,6 +3,7 @@
 use opentelemetry::{
     Context, global,
     propagation::{Extractor, Injector},
+    trace::TraceContextExt,
 };
 use switchboard_backends::bus::Headers;
 use tracing::Span;
@@ -13,6 +14,11 @@ pub(crate) fn continue_trace(span: &Span, headers: &Headers) {
     let parent: Context = global::get_text_map_propagator(|propagator| propagator.extract(&Incoming(headers)));
     // Without a telemetry layer there is no trace to continue.
     let _ = span.set_parent(parent);
+}
+
+/// Id of the trace that the current span belongs to, for the logs: the same in the ingress and in every worker.
+pub(crate) fn current_id() -> String {
+    Span::current().context().span().span_context().trace_id().to_string()
 }
 
 /// The headers that let a consumer continue the current span.

@@ -21,30 +21,7 @@ struct Subject {
     _directory: Option<tempfile::TempDir>,
 }
 
-macro_rules! claims {
-    ($($claim:ident,)*) => {
-        mod embedded {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::embedded_subject()).await;
-                }
-            )*
-        }
-
-        #[cfg(feature = "real-services")]
-        mod scylla {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::scylla_subject().await).await;
-                }
-            )*
-        }
-    };
-}
-
-claims! {
+twin_claims! {
     a_session_is_found_by_its_hash_until_it_ends,
     a_touch_moves_the_last_use_and_nothing_else,
     a_touch_that_comes_late_opens_no_ended_session,

@@ -22,30 +22,7 @@ pub(super) struct Subject {
     _directory: Option<tempfile::TempDir>,
 }
 
-macro_rules! claims {
-    ($($claim:ident,)*) => {
-        mod embedded {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::embedded_subject()).await;
-                }
-            )*
-        }
-
-        #[cfg(feature = "real-services")]
-        mod scylla {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::scylla_subject().await).await;
-                }
-            )*
-        }
-    };
-}
-
-claims! {
+twin_claims! {
     an_entry_of_each_kind_is_read_as_it_was_put,
     a_put_may_be_repeated_and_replaces,
     each_put_gives_a_greater_version_and_a_removal_takes_none_back,

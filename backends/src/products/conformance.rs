@@ -25,30 +25,7 @@ struct Subject {
     _directory: Option<tempfile::TempDir>,
 }
 
-macro_rules! claims {
-    ($($claim:ident,)*) => {
-        mod embedded {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::embedded_subject()).await;
-                }
-            )*
-        }
-
-        #[cfg(feature = "real-services")]
-        mod scylla {
-            $(
-                #[tokio::test(flavor = "multi_thread")]
-                async fn $claim() {
-                    super::$claim(super::scylla_subject().await).await;
-                }
-            )*
-        }
-    };
-}
-
-claims! {
+twin_claims! {
     nothing_is_known_of_an_agent_without_products,
     a_version_is_seen_by_nobody_until_it_is_published_and_then_whole,
     a_replaced_version_is_gone_and_its_reader_is_told,

@@ -48,6 +48,7 @@ use crate::{
     model::{openai::ModelClient, providers::Providers},
     products::ProductSearch,
     tools::{registry::ToolRegistry, search_products::ProductTools},
+    trace,
 };
 
 /// The inference role.
@@ -129,15 +130,17 @@ impl Handler for Inference {
             ConversationJob::Answer(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
-                    agent.id = %job.agent_id, request.id = %turn.request_id);
+                    agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
                 Box::pin(answer::run(self, job, queued_at, &inherited, handover)).instrument(span).await
             }
             ConversationJob::Patch(job) => {
-                let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id);
+                let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
+                    trace.id = %trace::current_id());
                 Box::pin(patch::run(self, job, handover)).instrument(span).await
             }
             ConversationJob::Delete(job) => {
-                let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id);
+                let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
+                    trace.id = %trace::current_id());
                 Box::pin(delete::run(self, job, handover)).instrument(span).await
             }
         }

@@ -165,7 +165,8 @@ impl<'a> Generation<'a> {
                 has_fallback: index + 1 < self.endpoints.len(),
                 jitter: rand::random(),
             };
-            tracing::warn!(%error, tries, fallback = index > 0, "model call failed before its first token");
+            tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, tries, fallback = index > 0,
+                "model call failed before its first token");
             match policy::after(&error, standing, self.limits()) {
                 Decision::Again(pause) => sleep(pause).await,
                 Decision::Fallback => (index, tries) = (index + 1, 0),
@@ -178,7 +179,8 @@ impl<'a> Generation<'a> {
 
     /// After the first text: goes on from there once, where the provider can do that.
     async fn continuation(&mut self, endpoint: &Endpoint, error: CallError) -> Result<AnswerEnd, ReplyFailure> {
-        tracing::warn!(%error, continues = endpoint.continues_prefix, "model call broke off after text");
+        tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
+            "model call broke off after text");
         if !endpoint.continues_prefix || Instant::now() >= self.deadline {
             return Err(policy::failure(&error));
         }

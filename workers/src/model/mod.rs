@@ -33,12 +33,23 @@ pub(crate) struct Endpoint {
     pub(crate) continues_prefix: bool,
 }
 
+impl Endpoint {
+    /// Its host, for logs; an address as a whole could hold a password.
+    pub(crate) fn host(&self) -> String {
+        let url = reqwest::Url::parse(&self.base_url).ok();
+        url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default().to_owned()
+    }
+}
+
 /// What went wrong with one call. No variant holds what the provider wrote.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub(crate) enum CallError {
     /// No connection.
-    #[error("provider cannot be reached")]
-    Unreachable,
+    #[error("provider cannot be reached: {cause}")]
+    Unreachable {
+        /// What the operating system or TLS says of it.
+        cause: String,
+    },
     /// 429, 408 or 5xx.
     #[error("provider is overloaded or failing, status {status}")]
     Overloaded {

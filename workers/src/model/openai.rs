@@ -227,13 +227,22 @@ fn bounded(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
     bounded.into()
 }
 
+/// "Connection refused" and not "error sending request", which would name the whole address.
+fn innermost(error: &reqwest::Error) -> String {
+    let first = std::error::Error::source(error);
+    let last = std::iter::successors(first, |error| error.source()).last();
+    last.map_or_else(|| "no connection".to_owned(), ToString::to_string)
+}
+
 impl CallError {
     /// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
     pub(crate) fn of(error: &OpenAIError) -> Self {
         match error {
             OpenAIError::Boxed(error) => error.downcast_ref::<Self>().cloned().unwrap_or(Self::BrokenOff),
             OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
-            OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => Self::Unreachable,
+            OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => {
+                Self::Unreachable { cause: innermost(error) }
+            }
             OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => Self::NotAnAnswer,
             _ => Self::BrokenOff,
         }

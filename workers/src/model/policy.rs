@@ -53,7 +53,7 @@ pub(crate) enum Decision {
 /// Decides.
 pub(crate) fn after(error: &CallError, standing: Standing, limits: Limits) -> Decision {
     let again = match error {
-        CallError::Unreachable | CallError::Overloaded { .. } | CallError::BrokenOff | CallError::Reported => {
+        CallError::Unreachable { .. } | CallError::Overloaded { .. } | CallError::BrokenOff | CallError::Reported => {
             pause(error, standing, limits)
         }
         CallError::Silent if !standing.has_fallback => pause(error, standing, limits).map(|_| Duration::ZERO),
@@ -71,7 +71,7 @@ pub(crate) fn after(error: &CallError, standing: Standing, limits: Limits) -> De
 /// The name of a failure in the public API.
 pub(crate) const fn failure(error: &CallError) -> ReplyFailure {
     match error {
-        CallError::Unreachable | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
+        CallError::Unreachable { .. } | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
         CallError::Silent => ReplyFailure::ModelTimeout,
         CallError::Refused { .. } | CallError::NotAnAnswer | CallError::Reported | CallError::BrokenOff => {
             ReplyFailure::ModelError
@@ -156,7 +156,7 @@ mod tests {
         #[test]
         fn pauses_keep_their_bounds_and_tries_come_to_an_end(tries in 1u32..20, jitter in 0.0f64..1.0, left_ms in 0u64..30_000) {
             let standing = Standing { tries, left: Duration::from_millis(left_ms), has_fallback: false, jitter };
-            match after(&CallError::Unreachable, standing, LIMITS) {
+            match after(&CallError::Unreachable { cause: String::new() }, standing, LIMITS) {
                 Decision::Again(pause) => {
                     prop_assert!(tries <= LIMITS.retries_max);
                     prop_assert!(pause >= LIMITS.delay_min && pause <= LIMITS.delay_max && pause < standing.left);

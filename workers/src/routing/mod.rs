@@ -237,7 +237,8 @@ impl Handler for Routing {
 
     async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
         let span = tracing::info_span!("route", message.id = %job.turn.message_id, team.id = %job.team_id,
-            conversation.id = %job.turn.conversation_id, request.id = %job.turn.request_id);
+            conversation.id = %job.turn.conversation_id, request.id = %job.turn.request_id,
+            trace.id = %trace::current_id());
         let routed = async {
             tokio::select! {
                 biased;
