@@ -118,7 +118,7 @@ async fn with_failures(state: &AppState, conversation: &Conversation, messages: 
         (view::message(message), is_alone.then_some(reply))
     };
     let shown: Vec<(Value, Option<MessageId>)> = messages.iter().map(show).collect();
-    let complete = |(mut shown, reply): (Value, Option<MessageId>)| async move {
+    let complete = move |(mut shown, reply): (Value, Option<MessageId>)| async move {
         let Some(reply) = reply else { return Ok(shown) };
         if let Some(KnownReply::Final(record)) = state.backends.store.known_reply(&conversation.org_id, &reply).await?
             && record.position.is_none()
