@@ -23,6 +23,7 @@ mod credential;
 mod key_headers;
 mod limits;
 mod origin;
+mod query;
 mod reachable;
 mod reachable_team;
 mod visitor;

@@ -59,7 +59,8 @@ start() {
   write_configuration
   mapfile -t flags < <(java_flags)
   cd "$dir"
-  setsid nohup java "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx1g \
+  # Each service under test has a keyspace of its own, and each table costs about a megabyte of heap.
+  setsid nohup java "${flags[@]}" -javaagent:"$(ls "$libs"/jamm-*.jar)" -Djdk.attach.allowAttachSelf=true -Xms512m -Xmx3g \
     -cp "$dir/conf:$libs/*" -Dcassandra.config="file://$dir/conf/cassandra.yaml" -Dcassandra.storagedir="$dir/data" \
     -Dcassandra-foreground=yes -Dcassandra.skip_wait_for_gossip_to_settle=0 -Dcassandra.ring_delay_ms=0 \
     org.apache.cassandra.service.CassandraDaemon >"$dir/cassandra.log" 2>&1 </dev/null &

@@ -3,6 +3,8 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
+use crate::query;
+
 /// Items of a page that says nothing of its size, and of the largest one.
 const LIMIT_DEFAULT: usize = 50;
 const LIMIT_MAX: usize = 200;
@@ -54,8 +56,7 @@ pub(super) fn limit(text: Option<&str>) -> usize {
 }
 
 fn whole_number(text: Option<&str>) -> Option<usize> {
-    let text = text.filter(|text| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit()))?;
-    Some(text.parse().unwrap_or(usize::MAX))
+    query::whole_number(text?).map(|number| usize::try_from(number).unwrap_or(usize::MAX))
 }
 
 #[cfg(test)]

@@ -3,7 +3,10 @@
 use http::HeaderMap;
 use serde_json::json;
 
-use crate::error::{ApiError, ApiResult, ErrorCode};
+use crate::{
+    error::{ApiError, ApiResult, ErrorCode},
+    query::{self, whole_number},
+};
 
 /// What a reader that was interrupted sends by itself: the id of the last event that it has.
 const LAST_EVENT_ID: &str = "last-event-id";
@@ -33,7 +36,7 @@ impl Position {
     pub(crate) fn parse(query: &str, headers: &HeaderMap, whole_characters: bool) -> ApiResult<Self> {
         if let Some(id) = headers.get(LAST_EVENT_ID) {
             let parts = id.to_str().ok().and_then(|id| id.split_once('.'));
-            let numbers = parts.and_then(|(generation, after)| Some((digits(generation)?, digits(after)?)));
+            let numbers = parts.and_then(|(generation, after)| Some((whole_number(generation)?, whole_number(after)?)));
             let (generation, after) =
                 numbers.ok_or_else(|| ApiError::field("Last-Event-ID", "must be the id of an event of this reply"))?;
             let generation = saturated(generation);
@@ -74,15 +77,8 @@ fn boundary_before(text: &[u8], at: usize) -> usize {
 }
 
 fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    let Some((_, value)) = pairs.into_iter().find(|(key, _)| *key == name) else { return Ok(None) };
-    digits(value).map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
-}
-
-/// A whole number; more digits than fit are still a large one, behind the end of everything.
-fn digits(text: &str) -> Option<u64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
+    let Some(value) = query::value(query, name) else { return Ok(None) };
+    whole_number(&value).map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
 }
 
 /// A generation that is too large to be one is another one.

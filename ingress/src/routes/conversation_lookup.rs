@@ -9,6 +9,7 @@ use switchboard_schemas::{
 use crate::{
     client_address::CountedAddress,
     error::ApiResult,
+    query,
     reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
     state::AppState,
 };
@@ -26,10 +27,9 @@ pub(super) enum Named {
 
 /// Reads `conversationId` of a query string.
 pub(super) fn named(query: &str) -> Named {
-    let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-    match pairs.into_iter().find(|(name, _)| *name == "conversationId") {
+    match query::value(query, "conversationId") {
         None => Named::Any,
-        Some((_, id)) => id.parse().map_or(Named::Nothing, Named::One),
+        Some(id) => id.parse().map_or(Named::Nothing, Named::One),
     }
 }
 

@@ -11,7 +11,10 @@ use switchboard_schemas::{
 };
 use utoipa::ToSchema;
 
-use crate::openapi::event_stream::UiSpec;
+use crate::{
+    openapi::event_stream::UiSpec,
+    query::{self, whole_number},
+};
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 100;
@@ -26,22 +29,13 @@ pub(super) struct Page {
 impl Page {
     /// Reads a query string; what is no whole number counts as absent, and too large a page as the largest.
     pub(super) fn parse(query: &str) -> Self {
-        let value = |name: &str| {
-            let pairs = query.split('&').filter_map(|pair| pair.split_once('='));
-            pairs.into_iter().find(|(key, _)| *key == name).and_then(|(_, value)| whole_number(value))
-        };
+        let value = |name: &str| query::value(query, name).and_then(|value| whole_number(&value));
         let limit = value("limit").filter(|limit| *limit >= 1).unwrap_or(LIMIT_DEFAULT.into());
         Self {
             limit: u32::try_from(limit).unwrap_or(LIMIT_MAX).min(LIMIT_MAX),
             offset: value("offset").unwrap_or_default(),
         }
     }
-}
-
-/// Digits only; more of them than fit are still a large number.
-fn whole_number(text: &str) -> Option<u64> {
-    let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
-    is_number.then(|| text.parse().unwrap_or(u64::MAX))
 }
 
 /// A conversation and a page of its messages.
