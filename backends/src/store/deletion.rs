@@ -107,7 +107,9 @@ pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings,
                 let written = result_stamp(message.created_at, u32::MAX);
                 found.replies.push((message.id.reply(), written.max(at.micros())));
             }
-            Author::Assistant(facts) => drop(found.agents.insert(facts.agent_id)),
+            Author::Assistant(facts) => {
+                found.agents.insert(facts.agent_id);
+            }
         }
     }
     Ok(found)
