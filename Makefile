@@ -5,7 +5,7 @@ SHELL := /bin/bash
 SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products eval-routing screenshots fuzz clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products misbehaviours eval-routing screenshots fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -41,6 +41,9 @@ bench: ## Measure added latency, throughput and memory (over real services too, 
 
 bench-products: ## Measure the search for products: 50,000 made-up ones, with and without misspelt words and filters
 	@tests/run.sh bench-products
+
+misbehaviours: ## Print what providers do wrong and what comes of it, 40 ways (over real services too, after: source target/services/env)
+	@tests/run.sh misbehaviours
 
 eval-routing: ## Measure how well teams choose by intent, on labelled sets; with a model too if SWITCHBOARD_TEST_MODEL names its base URL
 	@tests/run.sh eval-routing

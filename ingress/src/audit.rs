@@ -18,7 +18,7 @@ use crate::{
 };
 
 /// Fields whose values are shown; a name stands for everything below it.
-const HARMLESS: [&str; 22] = [
+const HARMLESS: [&str; 23] = [
     "allowedDomains",
     "baseUrl",
     "defaultAgent",
@@ -29,6 +29,7 @@ const HARMLESS: [&str; 22] = [
     "maxOutputTokens",
     "model",
     "name",
+    "products",
     "provider",
     "public",
     "role",

@@ -129,6 +129,7 @@ impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
         };
         let told = LimitsTold::of(&parts.extensions);
         credential.check_expiry().inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
+        credential.note_use(&state.key_uses);
         credential.admit(&state.limits, P::BUCKET, &told).await?;
         check_scope::<P>(&credential)?;
         Ok(Self { credential, told, purpose: PhantomData })

@@ -49,6 +49,8 @@ pub struct IngressConfig {
     pub sign_ins_per_account: u32,
     /// The same for an address.
     pub sign_ins_per_address: u32,
+    /// Drafts and teams that one person may try in a minute; 0: any number.
+    pub trials_per_minute: u32,
     /// Where a browser reaches the public API, for a dashboard on a port of its own; never read from a file of its own.
     #[serde(skip)]
     pub public_url: String,
@@ -119,6 +121,7 @@ impl Default for IngressConfig {
             sign_in_link_lifetime_ms: 86_400_000,
             sign_ins_per_account: 20,
             sign_ins_per_address: 100,
+            trials_per_minute: 60,
             public_url: String::new(),
             header_timeout_ms: 10_000,
             idle_timeout_ms: 60_000,

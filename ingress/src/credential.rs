@@ -16,6 +16,7 @@ use crate::{
     client_address::CountedAddress,
     error::{ApiError, ApiResult, ErrorCode},
     key_headers::{SuppliedKey, supplied_key},
+    key_uses::KeyUses,
     limits::{Bucket, Limits, LimitsTold},
     origin,
     state::AppState,
@@ -78,6 +79,13 @@ impl Credential {
         match self {
             Self::Key(key) => limits.admit_key(key, bucket, told).await,
             Self::Visitor(visitor) => limits.admit_token(&visitor.claims, visitor.key(), bucket, told).await,
+        }
+    }
+
+    /// Notes that a key is used. What a token does is its visitor's doing, and the key may be out of its holder's hands.
+    pub(crate) fn note_use(&self, uses: &KeyUses) {
+        if let Self::Key(key) = self {
+            uses.note(key);
         }
     }
 

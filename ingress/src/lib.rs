@@ -21,6 +21,7 @@ mod caller;
 mod client_address;
 mod credential;
 mod key_headers;
+mod key_uses;
 mod limits;
 mod origin;
 mod query;
@@ -87,5 +88,7 @@ mod products_tests;
 mod server_tests;
 #[cfg(test)]
 mod testing;
+#[cfg(test)]
+mod trial_tests;
 #[cfg(test)]
 mod visitor_tests;

@@ -6,7 +6,7 @@ use std::{sync::atomic::Ordering, time::Duration};
 use serde_json::{Value, json};
 use switchboard_schemas::{
     agent::OnDisconnect,
-    conversation::ReplyStatus,
+    conversation::{Conversation, ReplyStatus},
     ids::MessageId,
     inference_job::ConversationJob,
     reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure, ToolProgress, ToolStatus},
@@ -83,6 +83,25 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
     assert_eq!(answer.json()["agentName"], "Shop");
     let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
     assert_eq!(job.turn.reply_to, None, "nobody waits");
+}
+
+#[tokio::test]
+async fn a_reply_whose_final_state_is_being_stored_is_known_all_the_while() {
+    let world = World::new().await;
+    let conversation = world.put_conversation(org_id());
+    let reply = MessageId::new_in(&conversation).reply();
+    let stages: [fn(&mut Conversation, MessageId); 2] = [
+        |conversation, reply| conversation.active_message_id = Some(reply),
+        |conversation, reply| (conversation.active_message_id, conversation.last_reply_id) = (None, Some(reply)),
+    ];
+    assert_eq!(world.message(&reply, "").await.problem().0, 404);
+    for stage in stages {
+        stage(world.store.conversations.lock().unwrap().get_mut(&conversation).unwrap(), reply.clone());
+        let answer = world.message(&reply, "").await;
+        assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (200, &json!("in_progress")));
+    }
+    world.put_final(&reply, ReplyStatus::Cancelled);
+    assert_eq!(world.message(&reply, "").await.json()["status"], "cancelled");
 }
 
 #[tokio::test]

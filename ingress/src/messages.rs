@@ -6,7 +6,7 @@ use http::{HeaderMap, header, request::Parts};
 use switchboard_backends::store::{KnownReply, ReplyRecord};
 use switchboard_schemas::{
     api_key::Scope,
-    conversation::{ConversationOwner, ReplyStatus},
+    conversation::{Conversation, ConversationOwner, ReplyStatus},
     ids::{AgentId, MessageId, OrgId},
     time::Timestamp,
 };
@@ -159,8 +159,11 @@ async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult
         None => None,
     };
     let conversation = store.conversation(org, &reply.conversation()).await?;
-    let active = conversation.filter(|conversation| conversation.active_message_id.as_ref() == Some(reply));
-    if let Some(conversation) = active {
+    // One that has just ended is nobody's active reply any more, and its final state may still be on its way.
+    let is_open = |conversation: &Conversation| {
+        [&conversation.active_message_id, &conversation.last_reply_id].into_iter().flatten().any(|id| id == reply)
+    };
+    if let Some(conversation) = conversation.filter(is_open) {
         let since = accepted.map_or(conversation.updated_at, |accepted| accepted.accepted_at);
         let status = ReplyStatus::InProgress;
         return Ok(Some(Stage::Open { status, owner: conversation.owner, since }));

@@ -61,6 +61,37 @@ async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
 }
 
 #[tokio::test]
+async fn the_audit_log_tells_of_uploads_removals_and_refreshes_as_changes_of_the_agent() {
+    let world = World::new().await;
+    assert_eq!(upload(&world, CSV).await.status, 200);
+    assert_eq!(upload(&world, "title\n\"open").await.status, 400, "and what is refused changes nothing");
+    assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
+    let feed = json!({ "url": "https://shop.example/feed.csv" });
+    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
+    assert_eq!(send(&world, "POST", &format!("{}/refresh", path()), "", "").await.status, 202);
+    let log = format!("/api/admin/organizations/{}/audit?kind=agent&id={}&action=update", org_id(), agent_id());
+    let log = send(&world, "GET", &log, "", "").await.json();
+    let told: Vec<Vec<(&str, bool, bool)>> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|entry| {
+            let fields = entry["fields"].as_array().unwrap().iter();
+            let has = |field: &Value, side: &str| field.get(side).is_some();
+            fields.map(|field| (field["field"].as_str().unwrap(), has(field, "before"), has(field, "after"))).collect()
+        })
+        .collect();
+    let expected: [&[_]; 3] = [
+        &[("products.refreshAskedAt", false, true)],
+        &[("products.count", true, true), ("products.version", true, false)],
+        &[("products.count", true, true), ("products.version", false, true)],
+    ];
+    assert_eq!(told, expected);
+    let count = &log["items"][2]["fields"][0];
+    assert_eq!((&count["before"], &count["after"]), (&json!(0), &json!(2)));
+}
+
+#[tokio::test]
 async fn where_a_piece_of_an_upload_ends_does_not_matter() {
     let world = World::new().await;
     let body = pieces(CSV.split_inclusive(|_: char| true).map(Ok).collect());

@@ -9,6 +9,7 @@ use switchboard_schemas::{
     ids::{AgentId, RequestId},
     inference_job::{AnswerJob, ConversationJob},
     topics::Topic,
+    trial::TeamTrialJob,
     turn::Turn,
     versioned::{self, Record},
 };
@@ -29,6 +30,8 @@ const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 pub(crate) enum TurnJob {
     /// An agent was addressed.
     Agent(AnswerJob),
+    /// An agent's draft is tried.
+    Trial(AnswerJob),
     /// A team was addressed: who answers is decided behind the bus.
     Team(ChatJob),
 }
@@ -37,7 +40,7 @@ impl TurnJob {
     /// The message.
     pub(crate) const fn turn(&self) -> &Turn {
         match self {
-            Self::Agent(job) => &job.turn,
+            Self::Agent(job) | Self::Trial(job) => &job.turn,
             Self::Team(job) => &job.turn,
         }
     }
@@ -45,7 +48,7 @@ impl TurnJob {
     /// The agent that was addressed; none for a team's message.
     pub(crate) const fn agent_id(&self) -> Option<&AgentId> {
         match self {
-            Self::Agent(job) => Some(&job.agent_id),
+            Self::Agent(job) | Self::Trial(job) => Some(&job.agent_id),
             Self::Team(_) => None,
         }
     }
@@ -53,15 +56,23 @@ impl TurnJob {
     /// Whom the message was sent to.
     pub(crate) fn owner(&self) -> ConversationOwner {
         match self {
-            Self::Agent(job) => ConversationOwner::Agent(job.agent_id.clone()),
+            Self::Agent(job) | Self::Trial(job) => ConversationOwner::Agent(job.agent_id.clone()),
             Self::Team(job) => ConversationOwner::Team(job.team_id.clone()),
+        }
+    }
+
+    /// The record that has `answer` worked on by an inference worker.
+    pub(crate) fn record(&self, answer: AnswerJob) -> ConversationJob {
+        match self {
+            Self::Trial(_) => ConversationJob::Trial(Box::new(answer)),
+            Self::Agent(_) | Self::Team(_) => ConversationJob::Answer(Box::new(answer)),
         }
     }
 
     /// The message, to be named anew.
     pub(crate) const fn turn_mut(&mut self) -> &mut Turn {
         match self {
-            Self::Agent(job) => &mut job.turn,
+            Self::Agent(job) | Self::Trial(job) => &mut job.turn,
             Self::Team(job) => &mut job.turn,
         }
     }
@@ -71,14 +82,18 @@ impl TurnJob {
 /// be voided ([`void`]).
 pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     match job {
-        TurnJob::Agent(answer) => {
-            let record = ConversationJob::Answer(Box::new(answer.clone()));
-            publish(state, Topic::Jobs, &record, &answer.turn.request_id).await
+        TurnJob::Agent(answer) | TurnJob::Trial(answer) => {
+            publish(state, Topic::Jobs, &job.record(answer.clone()), &answer.turn.request_id).await
         }
         TurnJob::Team(chat) => {
             send(state, Topic::Route, chat.turn.conversation_id.as_str(), chat, &chat.turn.request_id).await
         }
     }
+}
+
+/// Asks who of a team would answer.
+pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamTrialJob) -> ApiResult<()> {
+    send(state, Topic::Route, job.trial_id.conversation().as_str(), job, &job.request_id).await
 }
 
 /// Publishes a record of a conversation.

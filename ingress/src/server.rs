@@ -36,6 +36,7 @@ use crate::{
     client_address::PeerAddress,
     config::IngressConfig,
     connection_timer::{ConnectionTimer, Expiry},
+    key_uses::{self, KeyUses},
     limits::Limits,
     metrics::Metrics,
     reply::registry::{self, Registry},
@@ -83,6 +84,7 @@ impl Ingress {
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(&backends, secret.clone()),
             limits: Limits::new(Arc::clone(&backends.limiter), secret.clone(), &config, metrics.clone()),
+            key_uses: KeyUses::default(),
             registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
             ingress_id: IngressId::random(),
             backends,
@@ -98,6 +100,7 @@ impl Ingress {
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
+        write_key_uses(&state, &listening, stop.clone());
         Ok(Self { state, admin_listener: None, listening, stop_listening: stop.drop_guard() })
     }
 
@@ -181,6 +184,14 @@ fn watch_limiter(state: &AppState, tasks: &TaskTracker, stop: CancellationToken)
     let state = state.clone();
     tasks.spawn(async move {
         stop.run_until_cancelled(state.limits.watch()).await;
+    });
+}
+
+fn write_key_uses(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
+    let state = state.clone();
+    tasks.spawn(async move {
+        stop.run_until_cancelled(key_uses::keep_writing(&state)).await;
+        key_uses::write_rest(&state).await;
     });
 }
 

@@ -14,8 +14,8 @@ use switchboard_schemas::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, limits::Limits, metrics::Metrics,
-    reply::registry::Registry,
+    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, key_uses::KeyUses, limits::Limits,
+    metrics::Metrics, reply::registry::Registry,
 };
 
 /// Shared by all requests of a process.
@@ -36,6 +36,8 @@ pub(crate) struct StateFields {
     pub(crate) config: IngressConfig,
     /// How much may be asked for.
     pub(crate) limits: Limits,
+    /// When keys were last used.
+    pub(crate) key_uses: KeyUses,
     /// Counters.
     pub(crate) metrics: Metrics,
     /// Who waits for which reply.

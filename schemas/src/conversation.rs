@@ -30,6 +30,8 @@ pub struct Conversation {
     pub message_count: u64,
     /// The reply that is being made, if one is.
     pub active_message_id: Option<MessageId>,
+    /// The reply that ended last, if none is being made. What became of it is stored behind this and may be a moment late.
+    pub last_reply_id: Option<MessageId>,
     /// First message.
     pub created_at: Timestamp,
     /// Last change.

@@ -19,6 +19,8 @@ use crate::{
 pub enum ConversationJob {
     /// Answer a message.
     Answer(Box<AnswerJob>),
+    /// Answer an editor's message with a draft, and store nothing: what it runs on lies in the relay ([`crate::trial`]).
+    Trial(Box<AnswerJob>),
     /// Change what is known about the conversation.
     Patch(Box<PatchJob>),
     /// Delete it. Since version 2.
@@ -30,7 +32,7 @@ impl Record for ConversationJob {
 
     fn version(&self) -> u32 {
         match self {
-            Self::Answer(_) | Self::Patch(_) => 1,
+            Self::Answer(_) | Self::Trial(_) | Self::Patch(_) => 1,
             Self::Delete(_) => 2,
         }
     }
@@ -40,7 +42,7 @@ impl ConversationJob {
     /// The conversation, which is the record's key.
     pub fn conversation_id(&self) -> &ConversationId {
         match self {
-            Self::Answer(job) => &job.turn.conversation_id,
+            Self::Answer(job) | Self::Trial(job) => &job.turn.conversation_id,
             Self::Patch(job) => &job.conversation_id,
             Self::Delete(job) => &job.conversation_id,
         }

@@ -5,7 +5,8 @@
 //! [`visitor_token`] is what a page holds instead of a key; [`user`] is who configures, [`random_token`] what they hold,
 //! and [`audit`] what they changed; [`turn`] is an accepted message on its way; [`chat_job`] and
 //! [`inference_job`] carry it; [`reply_event`] is the reply on its way back; [`conversation`] is what is kept; and
-//! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew. [`topics`] is the one
+//! [`message_event`] is what analytics reads; [`control_event`] says what was configured anew, and [`trial`] is what is
+//! tried before. [`topics`] is the one
 //! table of where each of them travels.
 
 pub mod agent;
@@ -35,6 +36,7 @@ pub mod secret;
 pub mod team;
 pub mod time;
 pub mod topics;
+pub mod trial;
 pub mod turn;
 pub mod user;
 pub mod versioned;

@@ -5,10 +5,10 @@ use proptest::{collection::vec, prelude::*};
 use serde_json::{Map, Value, json};
 
 use crate::{
-    chat_job::ChatJob,
     control_event::ControlEvent,
     inference_job::ConversationJob,
     message_event::MessageEvent,
+    trial::RoutingJob,
     versioned::{DecodeError, Record, decode, encode},
 };
 
@@ -60,7 +60,7 @@ fn survives<T: Record + PartialEq + std::fmt::Debug>(value: &Value) -> Result<()
 }
 
 fn is_read_or_refused(bytes: &[u8]) {
-    let _ = decode::<ChatJob>(bytes);
+    let _ = decode::<RoutingJob>(bytes);
     let _ = decode::<ConversationJob>(bytes);
     let _ = decode::<MessageEvent>(bytes);
     let _ = decode::<ControlEvent>(bytes);
@@ -74,7 +74,7 @@ proptest! {
         metadata in any_object(any_json()),
     ) {
         let turn = turn(&content, &session, &metadata);
-        survives::<ChatJob>(&json!({"version": 1, "teamId": format!("team_{ID}"), "turn": turn}))?;
+        survives::<RoutingJob>(&json!({"version": 1, "teamId": format!("team_{ID}"), "turn": turn}))?;
         let routed = json!({"teamId": format!("team_{ID}"), "reason": content});
         let answer = json!({"version": 1, "kind": "answer", "agentId": format!("agt_{ID}"), "routed": routed, "turn": turn});
         survives::<ConversationJob>(&answer)?;

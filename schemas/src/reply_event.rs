@@ -11,6 +11,7 @@ use serde_json::Value;
 use crate::{
     conversation::{FinishReason, ReplyStatus, Usage},
     ids::{AgentId, ConversationId, EventId, MessageId},
+    trial::TeamVerdict,
 };
 
 /// Version of the byte layout.
@@ -141,6 +142,8 @@ pub enum Envelope {
     Reply(MessageId, Frame),
     /// The outcome of a change of metadata.
     Patch(EventId, PatchOutcome),
+    /// Who of a team would answer.
+    Trial(MessageId, TeamVerdict),
 }
 
 /// What became of a change of metadata.
@@ -167,6 +170,7 @@ const END: u8 = 5;
 
 const REPLY: u8 = 0;
 const PATCH: u8 = 1;
+const TRIAL: u8 = 2;
 
 impl Frame {
     /// The frame as bytes.
@@ -222,6 +226,7 @@ impl Envelope {
         let (head, body) = match self {
             Self::Reply(id, frame) => (address(REPLY, id.as_str()), frame.encode()),
             Self::Patch(id, outcome) => (address(PATCH, id.as_str()), json(outcome)),
+            Self::Trial(id, verdict) => (address(TRIAL, id.as_str()), json(verdict)),
         };
         [head, body].concat().into()
     }
@@ -241,6 +246,7 @@ impl Envelope {
         match kind {
             REPLY => Ok(Self::Reply(address.parse().map_err(|_| MalformedFrame)?, Frame::decode(bytes)?)),
             PATCH => Ok(Self::Patch(address.parse().map_err(|_| MalformedFrame)?, parse(&bytes)?)),
+            TRIAL => Ok(Self::Trial(address.parse().map_err(|_| MalformedFrame)?, parse(&bytes)?)),
             _ => Err(MalformedFrame),
         }
     }

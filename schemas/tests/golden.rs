@@ -13,12 +13,12 @@ use std::{
 use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    chat_job::ChatJob,
     control_event::ControlEvent,
     ids::MessageId,
     inference_job::ConversationJob,
     message_event::{Fact, MessageEvent},
     topics::Topic,
+    trial::RoutingJob,
     versioned::{DecodeError, Record, decode, encode},
 };
 
@@ -34,7 +34,7 @@ struct Contract {
 
 fn contract(topic: Topic) -> Contract {
     match topic {
-        Topic::Route => contract_of::<ChatJob>("chat.route"),
+        Topic::Route => contract_of::<RoutingJob>("chat.route"),
         // A dead letter may be any bytes; those that are records at all are jobs as they were.
         Topic::Jobs | Topic::JobsRetry | Topic::DeadLetters => contract_of::<ConversationJob>("chat.jobs"),
         Topic::Messages => contract_of::<MessageEvent>("chat.messages"),
@@ -236,7 +236,7 @@ fn the_examples_show_every_variant() {
     assert_eq!(texts(messages, "source"), set(&["api", "widget", "null"]));
     assert_eq!(texts(messages, "status"), set(&["completed", "incomplete", "failed", "cancelled", "null"]));
     assert_eq!(texts(messages, "finishReason"), set(&["stop", "length", "content_filter", "cancelled", "null"]));
-    assert_eq!(texts(Topic::Jobs, "kind"), set(&["answer", "patch", "delete"]));
+    assert_eq!(texts(Topic::Jobs, "kind"), set(&["answer", "patch", "trial", "delete"]));
     assert_eq!(texts(Topic::Control, "kind"), set(&["organization", "provider", "agent", "team", "key"]));
 
     let shown = |wanted: fn(&Value) -> bool| examples_of(messages).iter().any(|example| wanted(&example.value));

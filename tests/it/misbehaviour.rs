@@ -1,5 +1,5 @@
-//! Forty ways in which providers and their tool calls misbehave, each with what the visitor gets: one table, run side by
-//! side, printed with the outcome of each row. Nothing here is ever a clean end with missing text.
+//! Forty ways in which providers and their tool calls misbehave, each with what the visitor gets and what is stored: one
+//! table, run side by side, printed row by row (`make misbehaviours`). Nothing here is ever a clean end with missing text.
 
 mod table;
 
@@ -26,6 +26,18 @@ enum Outcome {
     Refused(u16, String),
 }
 
+impl Outcome {
+    /// What the history holds of it.
+    fn stored(&self) -> String {
+        match self {
+            Self::Says(text) | Self::Shows(text, _) => format!("completed, {} bytes", text.len()),
+            Self::Bounded(bytes) => format!("completed, {bytes} bytes"),
+            Self::Cut(text) => format!("incomplete, {} bytes", text.len()),
+            Self::Refused(..) => "the question alone".to_owned(),
+        }
+    }
+}
+
 impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
@@ -49,6 +61,8 @@ async fn outcome(organization: &Organization, row: &Row) -> Outcome {
         let answer = reply.into_answer();
         let code = answer.json()["code"].as_str().unwrap().to_owned();
         answer.assert_problem(answer.status, Some(&code));
+        let history = client.settled_history(agent, row.name, 1).await;
+        assert_eq!(history["totalMessages"], 1, "{}: a failure is no message: {history}", row.name);
         return Outcome::Refused(answer.status, code);
     }
     let history = client.settled_history(agent, row.name, 2).await;
@@ -91,10 +105,12 @@ async fn forty_misbehaviours_have_forty_known_outcomes() {
     let outcomes = join_all(rows.iter().map(|row| outcome(&organization, row))).await;
     let requests = ScriptedModel::get().requests(&organization.model);
     let mut wrong = Vec::new();
+    let on = format!("{:?}", service.profile).to_lowercase();
+    report(&format!("misbehaviour  # {:42} calls  {:22} client ({on})", "provider", "stored"));
     for (number, (row, outcome)) in rows.iter().zip(&outcomes).enumerate() {
         let marker = format!("[[{}]]", row.name);
         let calls = requests.iter().filter(|request| request.question().contains(&marker)).count();
-        report(&format!("misbehaviour {:2} {:44} {calls} calls  {outcome}", number + 1, row.name));
+        report(&format!("misbehaviour {:2} {:42} {calls:5}  {:22} {outcome}", number + 1, row.name, outcome.stored()));
         if *outcome != row.outcome || calls != row.calls {
             wrong.push(format!("{}: {outcome} after {calls} calls, not {} after {}", row.name, row.outcome, row.calls));
         }

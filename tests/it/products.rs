@@ -8,14 +8,21 @@ use std::{
         atomic::{AtomicUsize, Ordering},
     },
     thread,
+    time::{Duration, Instant},
 };
 
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, SharedService, TestService, eventually,
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, TestService, eventually,
+    report,
 };
+
+/// A chat that begins this long after a change of the products shows it.
+const LIVE: Duration = Duration::from_secs(2);
+/// Conversations that are asked then; they lie on all workers.
+const CONVERSATIONS: usize = 8;
 
 const CSV: &str = "title;price;image_link;colour\n\"Tea; green\";5,00 €;https://cdn.example/tea.jpg;green\n\
     Cup;7,50 €;;white\n;9;;\n";
@@ -32,7 +39,40 @@ async fn upload(admin: &Client, path: &str, media_type: &str, body: &str) -> (u1
 }
 
 async fn shop(service: &TestService) -> Organization {
-    OrganizationDocument::new().agent("shop", json!({})).apply(service).await
+    OrganizationDocument::new().agent("shop", json!({"ecommerce": {"enabled": true}})).apply(service).await
+}
+
+/// What a visitor of a new conversation is shown who asks for a lamp.
+async fn lamps(organization: &Organization, session: &str) -> Vec<String> {
+    let marker = format!("lamps-{session}");
+    organization.script_for(&marker, Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]));
+    let reply = organization.client().chat(organization.shop(), session, &format!("a lamp? [[{marker}]]")).await;
+    assert_eq!(reply.complete(), "Look.");
+    let spec: Value = reply.header("x-ui-spec").map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
+    let cards = spec["data"].as_array().into_iter().flatten();
+    let mut titles: Vec<_> = cards.map(|card| card["title"].as_str().unwrap().to_owned()).collect();
+    titles.sort();
+    titles
+}
+
+/// Asks for lamps again and again, and from [`LIVE`] after the change on accepts nothing but these.
+async fn expect_live(organization: &Organization, changed: Instant, what: &str, expected: &[&str]) {
+    let (mut first_right, mut late) = (None, 0);
+    for number in 0.. {
+        let begun = changed.elapsed();
+        let shown = lamps(organization, &format!("{what}-{number}")).await;
+        if shown == expected {
+            first_right.get_or_insert(begun);
+        }
+        if begun > LIVE {
+            assert_eq!(shown, expected, "{what}: a chat that began {begun:?} after the change");
+            late += 1;
+        }
+        if late == CONVERSATIONS {
+            break;
+        }
+    }
+    report(&format!("products {what}: shown by a chat that began {} ms after", first_right.unwrap().as_millis()));
 }
 
 #[tokio::test]
@@ -94,6 +134,22 @@ async fn products_belong_to_one_organization_and_go_with_their_agent() {
     assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
 }
 
+#[tokio::test]
+async fn an_upload_and_a_removal_are_live_in_every_chat_within_two_seconds() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let (admin, path) = (service.admin(), products_of(&organization));
+    assert_eq!(upload(&admin, &path, "text/csv", "title,price\nDesk lamp,39 EUR\nSofa,500 EUR\n").await.0, 200);
+    expect_live(&organization, Instant::now(), "first upload", &["Desk lamp"]).await;
+    assert_eq!(upload(&admin, &path, "application/json", r#"[{"title":"Floor lamp"}]"#).await.0, 200);
+    expect_live(&organization, Instant::now(), "another upload", &["Floor lamp"]).await;
+    let named = json!({"enabled": true, "products": [{"title": "Oil lamp", "price": "5"}]});
+    let document = organization.changed_agent("shop", json!({ "ecommerce": named }));
+    assert_eq!(admin.post("/api/admin/apply", &document).await.status, 200);
+    assert_eq!(admin.delete(&path).await.status, 204);
+    expect_live(&organization, Instant::now(), "a document and a removal", &["Oil lamp"]).await;
+}
+
 /// A server of one feed, which says what a test wants.
 struct FeedServer {
     port: u16,
@@ -144,8 +200,8 @@ impl FeedServer {
     }
 }
 
-async fn with_feed(service: &TestService, url: &str) -> Organization {
-    let feed = json!({"enabled": true, "feed": {"url": url, "everyMinutes": 60}});
+async fn with_feed(service: &TestService, url: &str, every_minutes: u32) -> Organization {
+    let feed = json!({"enabled": true, "feed": {"url": url, "everyMinutes": every_minutes}});
     OrganizationDocument::new().agent("shop", json!({"ecommerce": feed})).apply(service).await
 }
 
@@ -157,7 +213,7 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
     ])
     .await;
     let server = FeedServer::start();
-    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port)).await;
+    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port), 60).await;
     let (admin, path) = (service.admin(), products_of(&organization));
     let status = async |what: &str, expected: &dyn Fn(&Value) -> bool| {
         eventually(what, PATIENCE, async || Some(admin.get(&path).await.json()).filter(expected)).await
@@ -184,9 +240,34 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
     assert_eq!(failed["kept"], first["kept"]);
     server.says(200, "title,price\nTea,5 EUR\nCup,7 EUR\n");
     refresh().await;
-    let third = status("the new products are there", &|shown| shown["kept"]["count"] == 2).await;
-    assert_eq!(third["feed"]["error"], Value::Null);
+    // The products are there a moment before the note of their fetch.
+    let is_noted = |shown: &Value| shown["kept"]["count"] == 2 && shown["feed"]["error"].is_null();
+    let third = status("the new products are there", &is_noted).await;
     assert_ne!(third["kept"]["version"], first["kept"]["version"]);
+}
+
+#[tokio::test]
+async fn a_feed_is_fetched_on_its_schedule_and_what_is_new_is_live_within_two_seconds() {
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
+        ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
+    ])
+    .await;
+    let server = FeedServer::start();
+    server.says(200, "title\nDesk lamp\n");
+    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port), 1).await;
+    let (admin, path) = (service.admin(), products_of(&organization));
+    let stored = async |count: u32| {
+        // A minute between two fetches, and what a busy machine needs.
+        eventually("the feed is fetched", PATIENCE * 4, async || {
+            (admin.get(&path).await.json()["kept"]["count"] == count).then(Instant::now)
+        })
+        .await
+    };
+    expect_live(&organization, stored(1).await, "first fetch", &["Desk lamp"]).await;
+    server.says(200, "title\nFloor lamp\nReading lamp\n");
+    expect_live(&organization, stored(2).await, "fetch on schedule", &["Floor lamp", "Reading lamp"]).await;
+    assert_eq!(server.asked(), 2);
 }
 
 #[tokio::test]
@@ -202,7 +283,7 @@ async fn a_feed_leads_nowhere_inside() {
         ("https://169.254.169.254/latest/meta-data".to_owned(), "not public"),
         ("https://[::ffff:127.0.0.1]/feed.csv".to_owned(), "not public"),
     ] {
-        let organization = with_feed(&service, &url).await;
+        let organization = with_feed(&service, &url, 60).await;
         let (admin, path) = (service.admin(), products_of(&organization));
         let error = eventually("the refusal is told", PATIENCE, async || {
             admin.get(&path).await.json()["feed"]["error"].as_str().map(str::to_owned)

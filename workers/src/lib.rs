@@ -22,6 +22,7 @@ mod routing;
 mod testing;
 mod tools;
 mod trace;
+mod trial;
 
 use std::sync::Arc;
 

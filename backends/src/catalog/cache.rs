@@ -147,7 +147,7 @@ mod tests {
 
     use super::{
         super::{
-            Versioned,
+            KeyUse, Versioned,
             conformance::{agent, key, organization, provider},
             embedded::EmbeddedCatalog,
             freshness::{FRESH, STALE_MAX},
@@ -222,6 +222,14 @@ mod tests {
         }
 
         async fn list(&self, _: EntryKind, _: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+            Ok(Vec::new())
+        }
+
+        async fn note_uses(&self, _: &[KeyUse]) -> Result<(), StoreError> {
+            Ok(())
+        }
+
+        async fn uses(&self, _: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
             Ok(Vec::new())
         }
 

@@ -14,7 +14,7 @@ use switchboard_schemas::{
     user::{Account, LinkPurpose, OneTimeLink, PasswordHash, Role, User, UserState},
 };
 
-use super::{Catalog, Entry, EntryKind, embedded::EmbeddedCatalog};
+use super::{Catalog, Entry, EntryKind, KeyUse, embedded::EmbeddedCatalog};
 
 /// A twin under test.
 pub(super) struct Subject {
@@ -32,6 +32,7 @@ twin_claims! {
     entries_are_listed_under_their_organization_by_id,
     organizations_are_listed_without_one,
     a_key_is_found_by_the_hash_it_has_now,
+    the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key,
     an_account_is_found_by_its_address_and_is_one_organizations_at_a_time,
     simultaneous_puts_end_the_same_wherever_they_are_read,
     a_put_and_a_removal_at_once_end_the_same_wherever_they_are_read,
@@ -250,6 +251,30 @@ async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
     assert_eq!((subject.key(old).await, subject.key(new).await), (None, None));
     subject.put(&key(&org, new)).await;
     assert_eq!(subject.key(new).await.map(|key| key.org_id), Some(org));
+}
+
+async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(subject: Subject) {
+    let (org, other) = (org(), org());
+    let entry = key(&org, rand::random());
+    subject.put(&entry).await;
+    let versioned = || async { subject.catalog.versioned(EntryKind::Key, entry.id()).await.unwrap() };
+    let before = versioned().await;
+    assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
+    let used = |at| KeyUse { org_id: org.clone(), key_id: entry.id().parse().unwrap(), at: Timestamp::from_micros(at) };
+    for at in [5_000_000, 9_000_000, 7_000_000] {
+        subject.catalog.note_uses(&[used(at)]).await.unwrap();
+    }
+    assert_eq!(subject.catalog.uses(&org).await.unwrap(), [used(9_000_000)]);
+    assert_eq!(subject.catalog.uses(&other).await.unwrap(), []);
+    assert_eq!(versioned().await, before);
+    subject.catalog.remove(EntryKind::Key, &other, entry.id()).await.unwrap();
+    assert_eq!(
+        subject.catalog.uses(&org).await.unwrap(),
+        [used(9_000_000)],
+        "it is not another organization's to remove"
+    );
+    subject.remove(&entry).await;
+    assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
 }
 
 fn unique_address() -> String {

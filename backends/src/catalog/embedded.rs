@@ -10,7 +10,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{Catalog, Entry, EntryKind, Versioned};
+use super::{Catalog, Entry, EntryKind, KeyUse, Versioned};
 use crate::{
     sqlite::SqliteDatabase,
     store::{
@@ -20,7 +20,8 @@ use crate::{
 };
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] = &[include_str!("embedded.sql"), include_str!("embedded_versions.sql")];
+const MIGRATIONS: &[&str] =
+    &[include_str!("embedded.sql"), include_str!("embedded_versions.sql"), include_str!("embedded_key_uses.sql")];
 
 /// The clock is the version, as in the production twin; what it replaces may be of a clock that was ahead.
 const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -32,6 +33,10 @@ const GET_VERSIONED: &str = "SELECT body, version FROM entries WHERE kind = ?1 A
 const GET_KEY: &str = "SELECT body FROM entries WHERE key_hash = ?1";
 const LIST: &str = "SELECT body FROM entries WHERE kind = ?1 AND org_id = ?2 ORDER BY id";
 const LIST_ORGANIZATIONS: &str = "SELECT body FROM entries WHERE kind = ?1 ORDER BY id";
+const PUT_USE: &str = "INSERT INTO key_uses VALUES (?1, ?2, ?3)
+    ON CONFLICT DO UPDATE SET used_at = max(used_at, excluded.used_at)";
+const REMOVE_USE: &str = "DELETE FROM key_uses WHERE org_id = ?1 AND key_id = ?2";
+const LIST_USES: &str = "SELECT key_id, used_at FROM key_uses WHERE org_id = ?1";
 
 /// Configuration in a file of this machine.
 #[derive(Clone)]
@@ -99,7 +104,10 @@ impl Catalog for EmbeddedCatalog {
         let (org, id) = (org.clone(), id.to_owned());
         self.database
             .write(move |connection| {
-                connection.prepare_cached(REMOVE)?.execute(params![kind.name(), id, org.as_str()])?;
+                let removed = connection.prepare_cached(REMOVE)?.execute(params![kind.name(), id, org.as_str()])?;
+                if removed > 0 && kind == EntryKind::Key {
+                    connection.prepare_cached(REMOVE_USE)?.execute(params![org.as_str(), id])?;
+                }
                 Ok(())
             })
             .await
@@ -112,6 +120,35 @@ impl Catalog for EmbeddedCatalog {
             None => select_all(connection, LIST_ORGANIZATIONS, params![EntryKind::Organization.name()]),
         });
         bodies.await?.iter().map(|body| decode(body)).collect()
+    }
+
+    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        let uses = uses.to_vec();
+        self.database
+            .write(move |connection| {
+                let mut put = connection.prepare_cached(PUT_USE)?;
+                for KeyUse { org_id, key_id, at } in &uses {
+                    put.execute(params![org_id.as_str(), key_id.as_str(), at.micros()])?;
+                }
+                Ok(())
+            })
+            .await
+    }
+
+    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+        let owner = org.clone();
+        let rows: Vec<(String, i64)> = self
+            .database
+            .read(move |connection| {
+                let mut select = connection.prepare_cached(LIST_USES)?;
+                let rows = select.query_map(params![owner.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                Ok(rows.collect::<rusqlite::Result<_>>()?)
+            })
+            .await?;
+        let read = |(key, at): (String, i64)| {
+            Some(KeyUse { org_id: org.clone(), key_id: key.parse().ok()?, at: Timestamp::from_micros(at) })
+        };
+        Ok(rows.into_iter().filter_map(read).collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -8,6 +8,8 @@
 //!   read is how the service finds out whose it is; ids cannot be guessed.
 //! - **Versions**: a put gives an entry a version greater than that of what it replaces, and, as far as clocks go
 //!   forward, than that of what was removed before. Editors compare versions; the catalogue does not.
+//! - **Uses**: when a key was last used is kept beside it and is no version of it; of several uses the latest stays,
+//!   in whatever order they arrive. It goes with its key.
 //! - **Durability**: as in [`crate::store`].
 //! - **Secrets**: provider keys lie here sealed, API keys and links only as keyed hashes, passwords as slow ones.
 
@@ -23,10 +25,11 @@ use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     agent::Agent,
     api_key::{ApiKey, ApiKeyHash},
-    ids::OrgId,
+    ids::{KeyId, OrgId},
     organization::Organization,
     provider::Provider,
     team::Team,
+    time::Timestamp,
     user::Account,
 };
 
@@ -53,6 +56,12 @@ pub trait Catalog: Send + Sync {
     /// All entries of a kind of one organization, by id; with no organization, all organizations themselves.
     async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError>;
 
+    /// Notes that keys were used.
+    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
+
+    /// When the organization's keys were last used, as far as that was noted.
+    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError>;
+
     /// Whether the catalogue answers.
     async fn check(&self) -> Result<(), StoreError>;
 }
@@ -64,6 +73,17 @@ pub struct Versioned {
     pub entry: Entry,
     /// Of the put that wrote it.
     pub version: i64,
+}
+
+/// The last use of a key.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct KeyUse {
+    /// Its owner.
+    pub org_id: OrgId,
+    /// The key.
+    pub key_id: KeyId,
+    /// When.
+    pub at: Timestamp,
 }
 
 /// Kinds of entries.

@@ -10,12 +10,12 @@ use async_trait::async_trait;
 use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
-    ids::OrgId,
+    ids::{KeyId, OrgId},
     time::Timestamp,
 };
 use tokio::sync::OnceCell;
 
-use super::{Catalog, Entry, EntryKind, Versioned};
+use super::{Catalog, Entry, EntryKind, KeyUse, Versioned};
 use crate::{
     scylla_link::ScyllaLink,
     store::{
@@ -31,6 +31,9 @@ const PUT_HASH: &str = "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALU
 const GET: &str = "SELECT body, writetime(body) FROM switchboard.catalog WHERE kind = ? AND id = ?";
 const GET_HASH: &str = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?";
 const LIST: &str = "SELECT body FROM switchboard.catalog_by_org WHERE org_id = ? AND kind = ?";
+const PUT_USE: &str = "INSERT INTO switchboard.key_uses (org_id, key_id, used_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const REMOVE_USE: &str = "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?";
+const LIST_USES: &str = "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?";
 /// The text of what was removed.
 const REMOVED: &str = "";
 /// The owner under which organizations themselves are listed.
@@ -49,6 +52,9 @@ struct Prepared {
     get: PreparedStatement,
     get_hash: PreparedStatement,
     list: PreparedStatement,
+    put_use: PreparedStatement,
+    remove_use: PreparedStatement,
+    list_uses: PreparedStatement,
 }
 
 /// What lies under an id, and when it was written.
@@ -122,9 +128,14 @@ impl Catalog for ScyllaCatalog {
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError> {
         let current = self.current(kind, id).await?;
         match &current.entry {
-            Some(entry) if entry.org_id() == org => self.write(entry, REMOVED, &current).await,
-            _ => Ok(()),
+            Some(entry) if entry.org_id() == org => self.write(entry, REMOVED, &current).await?,
+            _ => return Ok(()),
         }
+        if kind == EntryKind::Key {
+            let values = (Timestamp::now().micros(), org.as_str(), id);
+            self.link.write(&self.prepared().await?.remove_use, values).await?;
+        }
+        Ok(())
     }
 
     async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
@@ -137,6 +148,20 @@ impl Catalog for ScyllaCatalog {
         };
         let rows = self.link.rows::<(String,)>(&self.prepared().await?.list, values).await?;
         rows.iter().filter_map(|(body,)| read(body).transpose()).collect()
+    }
+
+    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        let prepared = self.prepared().await?;
+        for KeyUse { org_id, key_id, at } in uses {
+            let values = (org_id.as_str(), key_id.as_str(), at.micros(), at.micros());
+            self.link.write(&prepared.put_use, values).await?;
+        }
+        Ok(())
+    }
+
+    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+        let rows = self.link.rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),)).await?;
+        Ok(rows.iter().filter_map(|(key, at)| read_use(org, key, *at)).collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -153,12 +178,21 @@ impl Prepared {
             get: link.prepare_read(GET).await?,
             get_hash: link.prepare_read(GET_HASH).await?,
             list: link.prepare_read(LIST).await?,
+            put_use: link.prepare_write(PUT_USE).await?,
+            remove_use: link.prepare_write(REMOVE_USE).await?,
+            list_uses: link.prepare_read(LIST_USES).await?,
         })
     }
 }
 
 fn read(body: &str) -> Result<Option<Entry>, StoreError> {
     if body == REMOVED { Ok(None) } else { decode(body).map(Some) }
+}
+
+/// An id that is none is of no key that is listed.
+fn read_use(org: &OrgId, key: &str, at: i64) -> Option<KeyUse> {
+    let key_id: KeyId = key.parse().ok()?;
+    Some(KeyUse { org_id: org.clone(), key_id, at: Timestamp::from_micros(at) })
 }
 
 fn list_owner(kind: EntryKind, org: &OrgId) -> &str {

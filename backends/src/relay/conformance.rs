@@ -57,6 +57,7 @@ macro_rules! sentences {
                     a_restore_is_refused_when_someone_else_has_claimed,
                     a_restored_reply_may_go_on_after_a_snapshot,
                     the_outcome_of_a_patch_reaches_the_listener,
+                    the_verdict_of_a_trial_reaches_the_listener,
                 ],
                 ends: [
                     a_sealed_end_is_hidden_until_it_is_settled,
@@ -77,6 +78,7 @@ macro_rules! sentences {
                     of_many_that_remember_one_name_all_hear_the_same_value,
                     a_rotation_counts_each_message_once,
                     the_first_decision_stands_and_the_last_of_a_conversation_is_known,
+                    what_a_trial_runs_on_is_read_by_another_process_under_its_name_alone,
                 ],
             );
         }

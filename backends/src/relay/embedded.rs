@@ -16,13 +16,14 @@ use async_trait::async_trait;
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
+    trial::TeamVerdict,
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
     Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement,
     Standing, attempt_book::AttemptBook, beat, claim_state::ConversationClaims, memory_book::MemoryBook, millis,
-    reply_log::Millis, waiting,
+    reply_log::Millis, trial_shelf::TrialShelf, waiting,
 };
 
 /// How often expired entries are looked for.
@@ -35,6 +36,7 @@ pub struct EmbeddedRelay {
     memory: MemoryBook,
     conversations: Mutex<Conversations>,
     listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<Envelope>>>>,
+    trials: Mutex<TrialShelf>,
     dropped: AtomicU64,
 }
 
@@ -56,6 +58,7 @@ impl EmbeddedRelay {
             memory: MemoryBook::open(path)?,
             conversations: Mutex::default(),
             listeners: Mutex::default(),
+            trials: Mutex::default(),
             dropped: AtomicU64::new(0),
         })
     }
@@ -187,6 +190,25 @@ impl Relay for EmbeddedRelay {
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
         self.push(Some(push_to), || Envelope::Patch(patch.clone(), outcome));
+        Ok(())
+    }
+
+    async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
+        lock(&self.trials).keep(self.now(), trial, text);
+        Ok(())
+    }
+
+    async fn trial(&self, trial: &MessageId) -> Result<Option<String>, RelayError> {
+        Ok(lock(&self.trials).read(self.now(), trial))
+    }
+
+    async fn answer_trial(
+        &self,
+        push_to: &IngressId,
+        trial: &MessageId,
+        verdict: TeamVerdict,
+    ) -> Result<(), RelayError> {
+        self.push(Some(push_to), || Envelope::Trial(trial.clone(), verdict));
         Ok(())
     }
 

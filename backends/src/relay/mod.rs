@@ -17,6 +17,8 @@
 //!   is stored, when its publish is voided, or after [`PLACE_TTL`], so that nothing that dies keeps it.
 //! - **Memory**: what is remembered (names, decisions, places in a rotation) is set once, in one step however many ask,
 //!   and kept for [`DONE_TTL`]; it survives a restart of this process.
+//! - **Trials**: what a trial runs on is kept under its name for [`TRIAL_TTL`] and no longer, and may be lost before.
+//!   Whoever keeps one has bounded it by [`TRIAL_BYTES_MAX`].
 //! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
 //!   anew what the holder knows, unless someone else has claimed the reply meanwhile. For [`AMNESIA_GRACE`] after such a
 //!   return an inherited claim is answered [`Claim::Busy`]: whoever still works on the reply speaks first.
@@ -31,6 +33,7 @@ pub mod embedded;
 mod memory_book;
 pub mod redis;
 mod reply_log;
+mod trial_shelf;
 
 use std::time::Duration;
 
@@ -40,6 +43,7 @@ use switchboard_schemas::{
     ids::{AgentId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
     routing::RoutingFacts,
+    trial::TeamVerdict,
 };
 use tokio::sync::mpsc;
 
@@ -58,6 +62,10 @@ pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
 pub const DONE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long a place in a conversation's queue is kept: longer than any turn may wait and take.
 pub const PLACE_TTL: Duration = Duration::from_secs(15 * 60);
+/// How long is kept what a trial runs on: longer than a turn may wait for its worker.
+pub const TRIAL_TTL: Duration = Duration::from_secs(10 * 60);
+/// Longest text of it.
+pub const TRIAL_BYTES_MAX: usize = 2 << 20;
 /// Envelopes that may wait in a listener.
 pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 
@@ -97,6 +105,20 @@ pub trait Relay: Send + Sync {
     /// Pushes the outcome of a change of metadata.
     async fn answer_patch(&self, push_to: &IngressId, patch: &EventId, outcome: PatchOutcome)
     -> Result<(), RelayError>;
+
+    /// Keeps what the trial with this name runs on.
+    async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError>;
+
+    /// What the trial runs on, as long as it is kept.
+    async fn trial(&self, trial: &MessageId) -> Result<Option<String>, RelayError>;
+
+    /// Pushes who of a team would answer.
+    async fn answer_trial(
+        &self,
+        push_to: &IngressId,
+        trial: &MessageId,
+        verdict: TeamVerdict,
+    ) -> Result<(), RelayError>;
 
     /// Pushes a sign that the reply's message waits for its turn; needs no claim, and is no sign of an attempt.
     async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError>;

@@ -23,6 +23,7 @@ use bytes::Bytes;
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
+    trial::TeamVerdict,
 };
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -33,7 +34,8 @@ use self::{
 };
 use super::{
     AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay,
-    RelayError, Settlement, Standing, beat, claim_state::is_cancelled_end, decode_decision, encode_decision, waiting,
+    RelayError, Settlement, Standing, TRIAL_TTL, beat, claim_state::is_cancelled_end, decode_decision, encode_decision,
+    millis, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -89,6 +91,10 @@ impl RedisRelay {
 
     fn channel(&self, ingress: &IngressId) -> String {
         self.link.key(&format!("ingress:{ingress}"))
+    }
+
+    fn trial_key(&self, trial: &MessageId) -> String {
+        self.link.key(&format!("trial:{trial}"))
     }
 
     fn void_key(&self, conversation: &ConversationId, publish_nonce: &str) -> String {
@@ -196,6 +202,27 @@ impl Relay for RedisRelay {
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
         self.push(push_to, &Envelope::Patch(patch.clone(), outcome)).await
+    }
+
+    async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
+        let mut set = redis::cmd("SET");
+        set.arg(self.trial_key(trial)).arg(text).arg("PX").arg(millis(TRIAL_TTL));
+        Ok(self.link.query(&set).await?)
+    }
+
+    async fn trial(&self, trial: &MessageId) -> Result<Option<String>, RelayError> {
+        let mut get = redis::cmd("GET");
+        get.arg(self.trial_key(trial));
+        Ok(self.link.query(&get).await?)
+    }
+
+    async fn answer_trial(
+        &self,
+        push_to: &IngressId,
+        trial: &MessageId,
+        verdict: TeamVerdict,
+    ) -> Result<(), RelayError> {
+        self.push(push_to, &Envelope::Trial(trial.clone(), verdict)).await
     }
 
     async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {

@@ -91,6 +91,8 @@ pub(super) struct Grave {
 pub(super) struct Progress {
     pub(super) message_count: u64,
     active_message_id: Option<MessageId>,
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    last_reply_id: Option<MessageId>,
     updated_at: Timestamp,
 }
 
@@ -116,6 +118,7 @@ impl StartRows {
         let progress = Progress {
             message_count: start.position + 1,
             active_message_id: Some(turn.reply_id()),
+            last_reply_id: None,
             updated_at: turn.accepted_at,
         };
         Ok(Self {
@@ -138,6 +141,7 @@ impl EndRows {
         let progress = Progress {
             message_count: end.record.message_count(),
             active_message_id: None,
+            last_reply_id: Some(end.user_message_id.reply()),
             updated_at: end.record.finished_at,
         };
         let message = match &end.message {
@@ -176,7 +180,8 @@ impl MetadataChange {
 /// The head of a deleted conversation: its origin, and its progress.
 pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError> {
     let grave = Grave { deleted: true, tombstone: Some(tombstone.clone()) };
-    let progress = Progress { message_count: 0, active_message_id: None, updated_at: tombstone.at };
+    let progress =
+        Progress { message_count: 0, active_message_id: None, last_reply_id: None, updated_at: tombstone.at };
     Ok((encode(&grave)?, Cell { body: encode(&progress)?, stamp: tombstone.stamp() }))
 }
 
@@ -213,6 +218,7 @@ impl HeadRow {
             owner: origin.owner,
             message_count: progress.message_count,
             active_message_id: progress.active_message_id,
+            last_reply_id: progress.last_reply_id,
             created_at: origin.created_at,
             updated_at: progress.updated_at.max(self.metadata_at.unwrap_or_default()).max(origin.created_at),
             metadata: metadata.collect::<Result<_, StoreError>>()?,

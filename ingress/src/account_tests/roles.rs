@@ -8,7 +8,10 @@ use switchboard_schemas::{
 };
 
 use super::{admin, invited, of, person, unthrottled};
-use crate::testing::{ADMIN_TOKEN, World, agent_id, secret};
+use crate::{
+    IngressConfig,
+    testing::{ADMIN_TOKEN, World, agent_id, secret},
+};
 
 #[tokio::test]
 async fn each_role_may_over_http_what_the_matrix_says() {
@@ -47,6 +50,22 @@ async fn each_role_may_over_http_what_the_matrix_says() {
             } else {
                 assert!(answer.status.is_success(), "{role} {method} {path} {}", answer.text);
             }
+        }
+    }
+}
+
+#[tokio::test]
+async fn trying_takes_the_right_to_edit_and_each_person_is_counted_alone() {
+    let world = World::with(IngressConfig { trials_per_minute: 1, ..unthrottled() }).await;
+    for path in [of(&format!("/agents/{}/try", agent_id())), of("/teams/new/try")] {
+        for (role, status) in [("viewer", 403), ("operator", 403), ("editor", 400), ("owner", 400)] {
+            let email = format!("{role}-{}@example.org", path.len());
+            let (browser, _) = person(&world, &email, role).await;
+            // Without a message: whoever is let in is told so.
+            assert_eq!(browser.send("POST", &path, json!({})).await.status.as_u16(), status, "{role} {path}");
+            let again = browser.send("POST", &path, json!({})).await;
+            let expected = if status == 400 { (429, "RATE_LIMITED") } else { (403, "INSUFFICIENT_SCOPE") };
+            assert_eq!(again.problem(), (expected.0, expected.1.to_owned()), "{role} {path}");
         }
     }
 }

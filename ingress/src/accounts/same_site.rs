@@ -11,6 +11,10 @@ use crate::{
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
+/// Media types that no form can send; a page of another site would have to ask us first, and gets no leave.
+const OF_NO_FORM: [&str; 5] =
+    ["application/json", "application/jsonl", "application/x-ndjson", "text/csv", "text/tab-separated-values"];
+
 /// Refuses what another site's page may have sent: a changing request must say that its page is ours, and be one that no
 /// form can make. Who says neither is no browser of today and signs in with a token.
 pub(crate) fn check_same_site(
@@ -28,8 +32,8 @@ pub(crate) fn check_same_site(
             "the request does not come from a page of this service",
         ));
     }
-    // A form can send three media types, and none of them is this one. A DELETE is nothing that a form can send.
-    if *method != Method::DELETE && !is_json(headers) {
+    // A form can send three media types, and none of them is here. A DELETE is nothing that a form can send.
+    if *method != Method::DELETE && !is_of_no_form(headers) {
         return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
     }
     Ok(())
@@ -57,10 +61,10 @@ fn origin_of(url: &str) -> String {
     }
 }
 
-fn is_json(headers: &HeaderMap) -> bool {
+fn is_of_no_form(headers: &HeaderMap) -> bool {
     let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
     let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"))
+    OF_NO_FORM.contains(&essence.as_str()) || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
 /// The text of a header that stands there once.
@@ -97,6 +101,8 @@ mod tests {
             &[("origin", "https://chat.example"), ("host", "inside:8080")],
         ] {
             assert_eq!(refusal(Method::POST, &[pairs, &[JSON]].concat()), None, "{pairs:?}");
+            let products = ("content-type", "text/csv; charset=utf-8");
+            assert_eq!(refusal(Method::PUT, &[pairs, &[products]].concat()), None, "{pairs:?}");
             assert_eq!(refusal(Method::DELETE, pairs), None, "{pairs:?}");
             for media_type in [
                 "text/plain",

@@ -110,6 +110,14 @@ impl Administrator {
         self.may(Ground::Organization(org), action)
     }
 
+    /// Under which name their requests are counted where these are limited.
+    pub(crate) fn counted_as(&self) -> &str {
+        match &self.reach {
+            Reach::Installation => "token",
+            Reach::Person(user) => user.id.as_str(),
+        }
+    }
+
     /// Whether they have the installation's own token.
     pub(crate) const fn is_installation(&self) -> bool {
         matches!(self.reach, Reach::Installation)

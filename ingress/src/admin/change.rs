@@ -15,13 +15,16 @@ use super::{
     one_thing::{Fields, Slugs, document_fields, plan_one, read_one, set_by_service},
     precondition::{Precondition, changed_meanwhile},
     publish_changes::publish_changes,
-    things::find,
+    things::{LAST_USED_AT, find},
 };
 use crate::{
     error::{ApiError, ApiResult},
     first::{CHANGE_POLL, Right, right_to},
     state::AppState,
 };
+
+/// Stands in a path for the id of what is not saved yet.
+const UNSAVED: &str = "new";
 
 /// How fields become new fields.
 #[derive(Clone, Copy)]
@@ -81,6 +84,26 @@ pub(super) async fn change(
     }
 }
 
+/// The thing as it would be saved with `draft`, or as it is without one; `id` is [`UNSAVED`] for what is not there yet.
+pub(super) async fn drafted(
+    state: &AppState,
+    organization: &Organization,
+    (kind, id): (EntryKind, &str),
+    draft: Option<Fields>,
+) -> ApiResult<Entry> {
+    if id == UNSAVED {
+        let fields = draft.ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
+        let document = read_one(organization, kind, fields)?;
+        return plan_one(&state.apply, kind, &document).await;
+    }
+    let found = find(state, &organization.id, kind, id).await?;
+    let Some(mut fields) = draft else { return Ok(found.entry) };
+    // What was read can be sent back whole; whoever tries something changes nothing, and cannot be late.
+    fields.remove("version");
+    let slugs = Slugs::named_by(&state.apply, organization, kind).await?;
+    changed_entry(state, organization, &found, &Edit::Merge.with(fields), &slugs).await
+}
+
 async fn changed_entry(
     state: &AppState,
     organization: &Organization,
@@ -122,6 +145,9 @@ fn new_fields(found: &Versioned, wanted: &Wanted, slugs: &Slugs) -> ApiResult<Fi
         if fields.remove(&name).is_some_and(|sent| sent != value) {
             return Err(ApiError::field(name, "cannot be changed"));
         }
+    }
+    if found.entry.kind() == EntryKind::Key {
+        fields.remove(LAST_USED_AT);
     }
     match wanted.edit {
         Edit::Replace => Ok(fields),

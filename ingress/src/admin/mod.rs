@@ -3,7 +3,7 @@
 //!
 //! Reading order: `routes`; `administrator` says who may; `document` and `check` are the one reader of what comes in, and
 //! `apply` the one plan of what it becomes; `things` and `change` use them for one thing at a time.
-//! `users` are people; `audit_log` is what everybody here leaves behind.
+//! `trials` let a draft answer before it is saved. `users` are people; `audit_log` is what everybody here leaves behind.
 
 pub mod apply;
 pub mod document;
@@ -26,6 +26,8 @@ mod publish_changes;
 mod routes;
 mod theme;
 mod things;
+mod trial_request;
+mod trials;
 mod users;
 
 use axum::{

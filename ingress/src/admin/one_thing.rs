@@ -7,7 +7,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind};
 use switchboard_schemas::{
-    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, user::User,
+    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, time::Timestamp,
+    user::User,
 };
 
 use super::{
@@ -20,12 +21,17 @@ use crate::error::{ApiError, ApiResult};
 /// A JSON object.
 pub(super) type Fields = Map<String, Value>;
 
-/// Slugs of the things that others name, by id.
+/// What is told of things beside what lies in their own entries, by id.
 #[derive(Default)]
-pub(super) struct Slugs(HashMap<String, String>);
+pub(super) struct Slugs {
+    /// Slugs of the things that others name.
+    slugs: HashMap<String, String>,
+    /// When keys were last used.
+    uses: HashMap<String, Timestamp>,
+}
 
 impl Slugs {
-    /// Of what entries of `kind` in `organization` can name.
+    /// Of what entries of `kind` in `organization` can name, or when they were used.
     pub(super) async fn named_by(
         context: &ApplyContext,
         organization: &Organization,
@@ -34,16 +40,27 @@ impl Slugs {
         let named = match kind {
             EntryKind::Agent => EntryKind::Provider,
             EntryKind::Team => EntryKind::Agent,
-            EntryKind::Organization | EntryKind::Provider | EntryKind::Key | EntryKind::User => {
-                return Ok(Self::default());
-            }
+            EntryKind::Key => return Self::uses_of(context, organization).await,
+            EntryKind::Organization | EntryKind::Provider | EntryKind::User => return Ok(Self::default()),
         };
         let entries = context.catalog.list(named, Some(&organization.id)).await?;
-        Ok(Self(entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect()))
+        let slugs = entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect();
+        Ok(Self { slugs, ..Self::default() })
+    }
+
+    async fn uses_of(context: &ApplyContext, organization: &Organization) -> ApiResult<Self> {
+        let uses = context.catalog.uses(&organization.id).await?;
+        let uses = uses.into_iter().map(|used| (used.key_id.as_str().to_owned(), used.at)).collect();
+        Ok(Self { uses, ..Self::default() })
     }
 
     fn of(&self, id: &str) -> Option<&str> {
-        self.0.get(id).map(String::as_str)
+        self.slugs.get(id).map(String::as_str)
+    }
+
+    /// When the key with this id was last used, as far as that was noted.
+    pub(super) fn last_use(&self, id: &str) -> Option<Timestamp> {
+        self.uses.get(id).copied()
     }
 }
 

@@ -24,6 +24,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     agent::{Agent, FeedFormat},
+    audit::AuditAction,
     time::Timestamp,
 };
 
@@ -32,6 +33,7 @@ use super::{
     things::{find, not_found, organization},
 };
 use crate::{
+    audit::{Change, differences},
     error::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
@@ -84,7 +86,10 @@ pub(super) async fn upload(
         tokio::time::timeout(timeout, read(body, FeedReader::new(format, config.products_max), &mut writer, config));
     match read.await.unwrap_or(Err(late)) {
         Ok(rejected) => {
+            let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
             let kept = writer.publish(Source::Upload, rejected).await?;
+            let after = ProductsStatus { kept: Some(kept.clone()), ..before.clone() };
+            record(&administrator, &state, &agent, &before, &after).await;
             Ok(Json(kept_view(&kept)).into_response())
         }
         Err(error) => {
@@ -102,7 +107,9 @@ pub(super) async fn remove(
 ) -> ApiResult<StatusCode> {
     let agent = agent(&state, &administrator, &names, Action::Configure).await?;
     refuse_beside_feed(&agent)?;
+    let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
     state.backends.products.remove(&agent.org_id, &agent.id).await?;
+    record(&administrator, &state, &agent, &before, &ProductsStatus::default()).await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -116,8 +123,10 @@ pub(super) async fn refresh(
     if agent.settings.ecommerce.feed.is_none() {
         return Err(ApiError::new(ErrorCode::Conflict, "the agent has no feed").param("ecommerce.feed"));
     }
+    let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
     state.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await?;
     let status = state.backends.products.status(&agent.org_id, &agent.id).await?;
+    record(&administrator, &state, &agent, &before, &status).await;
     Ok((StatusCode::ACCEPTED, Json(view(&agent, &status))).into_response())
 }
 
@@ -203,6 +212,34 @@ impl From<FeedError> for ApiError {
             | FeedError::NoProducts { .. } => Self::new(ErrorCode::InvalidRequestData, error.to_string()),
         }
     }
+}
+
+/// Writes into the audit log what became of an agent's products, as a change of the agent.
+async fn record(
+    administrator: &Administrator,
+    state: &AppState,
+    agent: &Agent,
+    before: &ProductsStatus,
+    after: &ProductsStatus,
+) {
+    let (before, after) = (compared(before), compared(after));
+    let change = Change {
+        org: &agent.org_id,
+        kind: EntryKind::Agent.name(),
+        subject: agent.id.as_str(),
+        action: AuditAction::Update,
+        fields: differences(before.as_object(), after.as_object()),
+    };
+    administrator.record(state, change).await;
+}
+
+fn compared(status: &ProductsStatus) -> Value {
+    let kept = status.kept.as_ref();
+    json!({ "products": {
+        "count": kept.map_or(0, |kept| kept.count),
+        "version": kept.map(|kept| &kept.version),
+        "refreshAskedAt": status.asked_at,
+    } })
 }
 
 fn view(agent: &Agent, status: &ProductsStatus) -> Value {

@@ -8,7 +8,7 @@ use axum::{
 use super::{
     api_keys, apply_document, audit_log, conversations, organizations, products,
     things::{self, Agents, Keys, Kind, Providers, Teams},
-    users,
+    trials, users,
 };
 use crate::{accounts, state::AppState};
 
@@ -33,7 +33,9 @@ pub(crate) fn routes() -> Router<AppState> {
             get(products::status).put(products::upload).delete(products::remove),
         )
         .route("/api/admin/organizations/{org}/agents/{id}/products/refresh", post(products::refresh))
+        .route("/api/admin/organizations/{org}/agents/{id}/try", post(trials::agent))
         .merge(things_of::<Teams>("/api/admin/organizations/{org}/teams", "/api/admin/organizations/{org}/teams/{id}"))
+        .route("/api/admin/organizations/{org}/teams/{id}/try", post(trials::team))
         .merge(things_of::<Providers>(
             "/api/admin/organizations/{org}/providers",
             "/api/admin/organizations/{org}/providers/{id}",

@@ -26,6 +26,8 @@ use crate::{
     state::AppState,
 };
 
+/// When a key was last used, which goes on while it is looked at.
+pub(super) const LAST_USED_AT: &str = "lastUsedAt";
 /// Things that are told with a refusal to remove what they name.
 const TOLD_MAX: usize = 20;
 
@@ -259,6 +261,9 @@ pub(super) fn created(mut response: Response, path: &str) -> Response {
 /// A thing as it is shown.
 pub(super) fn view(entry: &Entry, version: Option<i64>, slugs: &Slugs) -> ApiResult<Value> {
     let mut fields = set_by_service(entry, version);
+    if entry.kind() == EntryKind::Key {
+        fields.insert(LAST_USED_AT.into(), json!(slugs.last_use(entry.id())));
+    }
     fields.extend(document_fields(entry, slugs)?);
     Ok(fields.into())
 }

@@ -37,6 +37,7 @@ use crate::{
 /// Length of every rolling window.
 const WINDOW: Duration = Duration::from_secs(60);
 const VISITOR: &str = "visitor";
+const TRIAL: &str = "trial";
 const FAILED_AUTHENTICATION: &str = "failed_authentication";
 const UNKNOWN_SESSION: &str = "unknown_session";
 const SIGN_IN_ACCOUNT: &str = "sign_in_account";
@@ -79,6 +80,7 @@ pub(crate) struct Limits {
     /// What pages' visitors may ask for.
     pub(crate) pages: PageLimits,
     limiter: Arc<SharedLimiter>,
+    trials_per_minute: u32,
     secret: InstallationSecret,
     metrics: Metrics,
 }
@@ -130,6 +132,7 @@ impl Limits {
             sign_ins_by_address: misses_in(SIGN_IN_ADDRESS, config.sign_ins_per_address, SIGN_IN_WINDOW),
             pages: PageLimits::new(config, &limiter, &metrics.rate_limited),
             limiter,
+            trials_per_minute: config.trials_per_minute,
             secret,
             metrics,
         }
@@ -187,6 +190,19 @@ impl Limits {
             told.verdict(VISITOR, quota, verdict);
         }
         self.pass(VISITOR, quota, verdict)
+    }
+
+    /// Counts a trial of a person, because each can cost a model call.
+    ///
+    /// # Errors
+    /// The person has tried too often.
+    pub(crate) async fn admit_trial(&self, person: &str) -> ApiResult<()> {
+        if self.trials_per_minute == 0 {
+            return Ok(());
+        }
+        let quota = Quota { limit: self.trials_per_minute, window: WINDOW };
+        let verdict = self.limiter.take(&format!("trial:{person}"), quota).await;
+        self.pass(TRIAL, quota, verdict)
     }
 
     /// Looks for a session's conversation. Its id is all that guards it within a key's reach, so that guessing is limited.

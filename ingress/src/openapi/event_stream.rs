@@ -69,4 +69,6 @@ pub(crate) struct DoneEvent {
     usage: Usage,
     /// Bytes of the whole text.
     length: u64,
+    /// Milliseconds from acceptance to the end.
+    response_time: u64,
 }

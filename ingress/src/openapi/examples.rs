@@ -161,7 +161,7 @@ fn events() -> String {
     });
     let done = json!({
         "status": "completed", "finishReason": "stop", "usage": { "promptTokens": 42, "completionTokens": 8 },
-        "length": 23,
+        "length": 23, "responseTime": 1311,
     });
     let (first, second) =
         (json!({ "text": "Yes, we ship", "offset": 0 }), json!({ "text": " to Norway.", "offset": 12 }));

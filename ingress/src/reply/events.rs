@@ -118,6 +118,7 @@ impl EventWriter {
         count(follower, "completed");
         let data = json!({
             "status": end.status, "finishReason": end.finish_reason, "usage": end.usage, "length": end.length,
+            "responseTime": end.response_time_ms,
         });
         self.event(follower, "done", &data)
     }

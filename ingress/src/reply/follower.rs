@@ -7,7 +7,7 @@ use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
     ids::{AgentId, MessageId, OrgId},
-    inference_job::{AnswerJob, ConversationJob, Routed},
+    inference_job::{AnswerJob, Routed},
     reply_event::{Frame, ReplyEnd},
     topics::Topic,
 };
@@ -377,13 +377,13 @@ impl Follower {
             self.patience.relay(false, Instant::now());
             return;
         }
-        let Some(job) = self.answer_job().await else { return };
+        let (Some(asked), Some(job)) = (&self.job, self.answer_job().await) else { return };
         let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
         // A failure is counted where it happens; the next silence tries again.
         let request_id = job.turn.request_id.clone();
-        let _ = publish(&self.state, Topic::JobsRetry, &ConversationJob::Answer(Box::new(job)), &request_id).await;
+        let _ = publish(&self.state, Topic::JobsRetry, &asked.record(job), &request_id).await;
         self.patience.taken_over(Instant::now());
     }
 
@@ -396,7 +396,7 @@ impl Follower {
     /// worker either.
     async fn answer_job(&self) -> Option<AnswerJob> {
         let job = match self.job.as_ref()? {
-            TurnJob::Agent(job) => return Some(job.clone()),
+            TurnJob::Agent(job) | TurnJob::Trial(job) => return Some(job.clone()),
             TurnJob::Team(job) => job,
         };
         let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;

@@ -14,6 +14,7 @@ use switchboard_backends::relay::Relay;
 use switchboard_schemas::{
     ids::{EventId, IngressId, MessageId},
     reply_event::{Envelope, Frame, PatchOutcome},
+    trial::TeamVerdict,
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -33,6 +34,7 @@ pub(crate) struct Registry {
 struct Waiting {
     replies: HashMap<MessageId, Vec<Waiter>>,
     patches: HashMap<EventId, oneshot::Sender<PatchOutcome>>,
+    trials: HashMap<MessageId, oneshot::Sender<TeamVerdict>>,
     last_number: u64,
 }
 
@@ -56,6 +58,13 @@ pub(crate) struct PatchSlot {
     registry: Arc<Registry>,
     event: EventId,
     outcome: oneshot::Receiver<PatchOutcome>,
+}
+
+/// A place at which it arrives who of a team would answer.
+pub(crate) struct TrialSlot {
+    registry: Arc<Registry>,
+    trial: MessageId,
+    verdict: oneshot::Receiver<TeamVerdict>,
 }
 
 impl Registry {
@@ -83,6 +92,13 @@ impl Registry {
         PatchSlot { registry: Arc::clone(self), event, outcome }
     }
 
+    /// Begins to wait for the verdict of a trial; to be called before it is published.
+    pub(crate) fn wait_for_trial(self: &Arc<Self>, trial: MessageId) -> TrialSlot {
+        let (sender, verdict) = oneshot::channel();
+        self.lock().trials.insert(trial.clone(), sender);
+        TrialSlot { registry: Arc::clone(self), trial, verdict }
+    }
+
     /// Whether anyone waits for a reply.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, reply: &MessageId) -> bool {
@@ -95,6 +111,9 @@ impl Registry {
             Envelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
             Envelope::Patch(event, outcome) => {
                 self.lock().patches.remove(&event).is_some_and(|slot| slot.send(outcome).is_ok())
+            }
+            Envelope::Trial(trial, verdict) => {
+                self.lock().trials.remove(&trial).is_some_and(|slot| slot.send(verdict).is_ok())
             }
         };
         if !claimed {
@@ -152,6 +171,19 @@ impl PatchSlot {
 impl Drop for PatchSlot {
     fn drop(&mut self) {
         self.registry.lock().patches.remove(&self.event);
+    }
+}
+
+impl TrialSlot {
+    /// The verdict, if the relay brings it. Cancel-safe.
+    pub(crate) async fn verdict(&mut self) -> Option<TeamVerdict> {
+        (&mut self.verdict).await.ok()
+    }
+}
+
+impl Drop for TrialSlot {
+    fn drop(&mut self) {
+        self.registry.lock().trials.remove(&self.trial);
     }
 }
 
@@ -218,16 +250,22 @@ mod tests {
         let slots = [registry.wait_for_reply(message_id()), registry.wait_for_reply(message_id())];
         drop(slots);
         drop(registry.wait_for_patch(EventId::of("a", "b")));
-        assert!(registry.lock().replies.is_empty() && registry.lock().patches.is_empty());
+        drop(registry.wait_for_trial(message_id()));
+        let waiting = registry.lock();
+        assert!(waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty());
+        drop(waiting);
         registry.deliver(Envelope::Reply(message_id(), beat(1)));
         assert_eq!(registry.metrics.envelopes_unclaimed.get(), 1);
     }
 
     #[tokio::test]
-    async fn an_outcome_reaches_its_change() {
+    async fn an_outcome_reaches_its_change_and_a_verdict_its_trial() {
         let registry = Registry::new(2, metrics());
         let mut slot = registry.wait_for_patch(EventId::of("a", "b"));
         registry.deliver(Envelope::Patch(EventId::of("a", "b"), PatchOutcome::NotFound));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
+        let mut slot = registry.wait_for_trial(message_id());
+        registry.deliver(Envelope::Trial(message_id(), TeamVerdict::Nobody));
+        assert_eq!(slot.verdict().await, Some(TeamVerdict::Nobody));
     }
 }

@@ -122,6 +122,10 @@ fn base64(bytes: &[u8]) -> String {
 
 #[cfg(test)]
 mod tests {
+    use std::io::Write;
+
+    use flate2::{Compression, write::GzEncoder};
+
     use super::*;
 
     #[test]
@@ -130,6 +134,18 @@ mod tests {
         for asset in ASSETS.iter().filter(|asset| asset.name != SCRIPT) {
             assert!(script.contains(&asset.file), "widget.js does not load {}: build web/widget again", asset.file);
         }
+    }
+
+    #[test]
+    fn the_script_is_at_most_15_kb_and_with_all_of_its_parts_40_kb_compressed() {
+        let compressed = |text: &str| {
+            let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
+            encoder.write_all(text.as_bytes()).unwrap();
+            encoder.finish().unwrap().len()
+        };
+        assert!(compressed(FILES[0].1) <= 15 << 10, "{} bytes", compressed(FILES[0].1));
+        let everything: usize = FILES.iter().map(|(_, text)| compressed(text)).sum();
+        assert!(everything <= 40 << 10, "{everything} bytes");
     }
 
     #[test]

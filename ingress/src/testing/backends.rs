@@ -10,7 +10,7 @@ use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
-    catalog::{Catalog, Entry, EntryKind, Versioned},
+    catalog::{Catalog, Entry, EntryKind, KeyUse, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
     store::{
@@ -28,6 +28,7 @@ use switchboard_schemas::{
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
+    trial::TeamVerdict,
 };
 use tokio::sync::mpsc;
 
@@ -77,6 +78,8 @@ pub(crate) struct FakeRelay {
     /// Replies with a place in the queue of their conversation; tests talk in one.
     pub(crate) places: Mutex<Vec<MessageId>>,
     memory: Mutex<HashMap<String, String>>,
+    /// What trials run on.
+    pub(crate) trials: Mutex<HashMap<MessageId, String>>,
     /// What routing decided.
     pub(crate) decision: Mutex<Option<Decision>>,
     pub(crate) away: AtomicBool,
@@ -139,6 +142,21 @@ impl Relay for FakeRelay {
     async fn answer_patch(&self, _: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
         self.answers()?;
         self.push(Envelope::Patch(patch.clone(), outcome));
+        Ok(())
+    }
+
+    async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
+        self.answers()?;
+        self.trials.lock().unwrap().insert(trial.clone(), text.to_owned());
+        Ok(())
+    }
+
+    async fn trial(&self, _: &MessageId) -> Result<Option<String>, RelayError> {
+        no_worker()
+    }
+
+    async fn answer_trial(&self, _: &IngressId, trial: &MessageId, verdict: TeamVerdict) -> Result<(), RelayError> {
+        self.push(Envelope::Trial(trial.clone(), verdict));
         Ok(())
     }
 
@@ -379,6 +397,8 @@ pub(crate) struct FakeCatalog {
     pub(crate) entries: Mutex<BTreeMap<(&'static str, String), Entry>>,
     /// Puts so far.
     puts: Mutex<HashMap<String, i64>>,
+    /// Each note of uses of keys.
+    pub(crate) uses: Mutex<Vec<KeyUse>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -430,6 +450,17 @@ impl Catalog for FakeCatalog {
         let listed =
             entries.values().filter(|entry| entry.kind() == kind && org.is_none_or(|org| entry.org_id() == org));
         Ok(listed.cloned().collect())
+    }
+
+    async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
+        self.answers()?;
+        self.uses.lock().unwrap().extend_from_slice(uses);
+        Ok(())
+    }
+
+    async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
+        self.answers()?;
+        Ok(self.uses.lock().unwrap().iter().filter(|used| used.org_id == *org).cloned().collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -213,6 +213,7 @@ impl World {
             owner: ConversationOwner::Agent(agent_id()),
             message_count: 0,
             active_message_id: None,
+            last_reply_id: None,
             created_at: Timestamp::from_micros(1),
             updated_at: Timestamp::from_micros(2),
             metadata: serde_json::Map::new(),
@@ -343,7 +344,7 @@ impl World {
 /// The reply that a job asks for.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
-        ConversationJob::Answer(job) => job.turn.reply_id(),
+        ConversationJob::Answer(job) | ConversationJob::Trial(job) => job.turn.reply_id(),
         ConversationJob::Patch(_) | ConversationJob::Delete(_) => panic!("a change has no reply"),
     }
 }
@@ -359,6 +360,7 @@ pub(crate) fn put_conversation(world: &World, org: &OrgId, agent: &AgentId, micr
         owner: ConversationOwner::Agent(agent.clone()),
         message_count: 0,
         active_message_id: None,
+        last_reply_id: None,
         created_at: Timestamp::from_micros(micros),
         updated_at: Timestamp::from_micros(micros),
         metadata: metadata.as_object().unwrap().clone(),

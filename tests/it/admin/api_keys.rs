@@ -4,7 +4,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{PROMISED, of};
-use crate::support::{Client, Organization, Script, SharedService, eventually};
+use crate::support::{Client, Organization, PATIENCE, Script, SharedService, eventually};
 
 /// Keys that are made twice at once; a lock that is missing shows in one of a few.
 const RACES: usize = 8;
@@ -101,4 +101,30 @@ async fn a_rotated_key_works_beside_its_successor() {
     }
     assert!(admin.get(&path).await.json()["expiresAt"].is_string(), "the old one ends");
     assert_eq!((&new["expiresAt"], &new["scopes"]), (&Value::Null, &json!(["config"])));
+}
+
+#[tokio::test]
+async fn a_keys_last_use_is_told_and_is_no_change_of_the_key() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let admin = service.admin();
+    let (id, value) = made(&organization, &admin, json!({"name": "watched"})).await;
+    let path = of(&organization, &format!("/keys/{id}"));
+    let unused = admin.get(&path).await.json();
+    assert_eq!(unused["lastUsedAt"], Value::Null);
+    let config = format!("/api/public/agents/{}", organization.shop());
+    assert_eq!(service.client().with_key(&value).get(&config).await.status, 200);
+    let used = eventually("the use is noted", PATIENCE, async || {
+        let key = admin.get(&path).await.json();
+        key["lastUsedAt"].is_string().then_some(key)
+    })
+    .await;
+    assert!(used["lastUsedAt"].as_str().unwrap() > used["createdAt"].as_str().unwrap(), "{used}");
+    assert_eq!(used["version"], unused["version"]);
+    let all = admin.get(&of(&organization, "/keys")).await.json();
+    let listed = all["items"].as_array().unwrap().iter().find(|key| key["id"] == id.as_str()).unwrap();
+    assert_eq!(listed["lastUsedAt"], used["lastUsedAt"]);
+    // What was read can be sent back whole.
+    let written = admin.put(&path, &unused).await;
+    assert_eq!(written.status, 200, "{}", written.text);
 }

@@ -8,6 +8,7 @@ mod export;
 mod live;
 mod own_port;
 mod things;
+mod trials;
 
 use std::time::Duration;
 

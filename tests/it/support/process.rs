@@ -175,6 +175,19 @@ fn tail(log: &str) -> String {
 }
 
 /// The program that was built with the tests; `TESTED_BINARY` names another one, which a run over planted mistakes needs.
-fn binary() -> String {
-    std::env::var("TESTED_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_switchboard").to_owned())
+/// It gets a second name at once, because a build that is made while the tests run replaces the file under the first.
+fn binary() -> &'static Path {
+    static BINARY: OnceLock<PathBuf> = OnceLock::new();
+    BINARY.get_or_init(|| {
+        let built = std::env::var("TESTED_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_switchboard").to_owned());
+        // Named like the folders of services, which are removed once their test process has ended.
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("it-{}-program", std::process::id()));
+        std::fs::create_dir_all(&folder).unwrap();
+        let kept = folder.join("switchboard");
+        match std::fs::hard_link(&built, &kept) {
+            Ok(()) => kept,
+            // Another file system: nothing is lost but the protection.
+            Err(_) => built.into(),
+        }
+    })
 }

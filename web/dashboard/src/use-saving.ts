@@ -50,7 +50,6 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   };
   return {
     save: () => send({ patch: form.patch, version: form.version }),
-    saveWith: (changes: Partial<T>) => send({ patch: { ...form.patch, ...changes }, version: form.version }),
     isSaving: saving.isPending,
     error: saving.error,
     forget: saving.reset,

@@ -53,7 +53,7 @@ pub(super) async fn run(
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
-    let turn = Turn::new(inference, job, queued_at, &writer);
+    let turn = Turn::new(inference, job, queued_at, &writer, None);
     tokio::select! {
         biased;
         // Someone else has it: what they make of it, the next claim will tell.
@@ -75,6 +75,8 @@ pub(super) struct Turn<'a> {
     pub(super) conclusion_limit: Instant,
     /// What the model was told, once it was asked.
     pub(super) told: OnceLock<ToldFacts>,
+    /// Answers in place of the agent as it is saved.
+    pub(super) draft: Option<Arc<Agent>>,
     /// When this attempt came how far; the first text is known at its end.
     steps: ReplySteps,
     asked_ms: OnceLock<u64>,
@@ -91,7 +93,13 @@ enum Making {
 }
 
 impl<'a> Turn<'a> {
-    fn new(inference: &'a Inference, job: &'a AnswerJob, queued_at: Timestamp, writer: &'a ReplyWriter) -> Self {
+    pub(super) fn new(
+        inference: &'a Inference,
+        job: &'a AnswerJob,
+        queued_at: Timestamp,
+        writer: &'a ReplyWriter,
+        draft: Option<Arc<Agent>>,
+    ) -> Self {
         let deadline = Instant::now() + inference.config.job_deadline();
         let conclusion_limit = deadline + inference.config.store_grace();
         let since_acceptance = |at: Timestamp| at.millis_since(job.turn.accepted_at);
@@ -104,7 +112,7 @@ impl<'a> Turn<'a> {
             ..ReplySteps::default()
         };
         let (told, asked_ms) = (OnceLock::new(), OnceLock::new());
-        Self { inference, job, writer, deadline, conclusion_limit, told, steps, asked_ms }
+        Self { inference, job, writer, deadline, conclusion_limit, told, draft, steps, asked_ms }
     }
 
     /// When this attempt came how far.
@@ -195,7 +203,7 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn ask_model(&self, history: &History) -> Outcome {
+    pub(super) async fn ask_model(&self, history: &History) -> Outcome {
         let logged = self.writer.whole_text();
         if self.writer.cancelled().is_cancelled() {
             return Outcome::cancelled();
@@ -224,8 +232,11 @@ impl<'a> Turn<'a> {
             generated = self.generate(&agent, &toolbox, endpoints.clone(), prompt.clone(), &logged) => generated,
         };
         self.measure(&generated);
-        let conversation = &self.job.turn.conversation_id;
-        self.inference.summaries.refresh(conversation, &history.messages, window_tokens, endpoints);
+        // A conversation that nobody goes on with needs no summary.
+        if self.draft.is_none() {
+            let conversation = &self.job.turn.conversation_id;
+            self.inference.summaries.refresh(conversation, &history.messages, window_tokens, endpoints);
+        }
         let first_text_ms = generated.first_text.map(|first| begun_ms + millis(first));
         let outcome = Outcome { end: generated.end, usage: generated.usage.unwrap_or_default(), first_text_ms };
         if generated.usage.is_some() { outcome } else { self.estimated(outcome, &prompt) }
@@ -234,13 +245,18 @@ impl<'a> Turn<'a> {
     /// The agent and who may answer for it.
     async fn agent(&self) -> Result<(Arc<Agent>, Vec<Endpoint>), ReplyFailure> {
         let found = self.insist(self.deadline, "read the agent", || async {
-            let Some(agent) = self.inference.catalog.agent(&self.job.agent_id).await? else { return Ok(None) };
+            let agent = match &self.draft {
+                Some(draft) => Some(Arc::clone(draft)),
+                None => self.inference.catalog.agent(&self.job.agent_id).await?,
+            };
+            let Some(agent) = agent else { return Ok(None) };
             let endpoints = self.inference.providers.of(&agent).await?;
             Ok::<_, StoreError>(Some((agent, endpoints)))
         });
         let found = found.await.ok_or(ReplyFailure::Internal)?;
+        let may_answer = |agent: &Agent| self.draft.is_some() || agent.settings.status == Status::Active;
         found
-            .filter(|(agent, _)| agent.org_id == self.job.turn.org_id && agent.settings.status == Status::Active)
+            .filter(|(agent, _)| agent.org_id == self.job.turn.org_id && may_answer(agent))
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 

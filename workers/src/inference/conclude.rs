@@ -41,19 +41,23 @@ impl Turn<'_> {
         tell: Sender<MessageEvent>,
         announced: &CancellationToken,
     ) -> JobEnd {
-        let (text, accepted_at, now) = (self.writer.whole_text(), self.job.turn.accepted_at, Timestamp::now());
-        let mut end = outcome.reply_end(&text, accepted_at, now);
+        let text = self.writer.whole_text();
+        let Some(end) = self.seal_end(outcome, &text).await else { return JobEnd::Open(LEASE) };
+        let first_text_ms = outcome.first_text_ms;
+        self.store_and_tell(self.ended(position, text, end, first_text_ms).await, before, tell, announced).await
+    }
+
+    /// Fixes how the reply ends; none when the claim is another's.
+    pub(super) async fn seal_end(&self, outcome: Outcome, text: &str) -> Option<ReplyEnd> {
+        let (accepted_at, now) = (self.job.turn.accepted_at, Timestamp::now());
+        let mut end = outcome.reply_end(text, accepted_at, now);
         let mut sealed = self.writer.seal(&end).await;
         if sealed == Sealed::Cancelled {
             // The wish to stop came before the seal: the reply ends as cancelled, whatever the model said.
-            end = Outcome { end: Ok(FinishReason::Cancelled), ..outcome }.reply_end(&text, accepted_at, now);
+            end = Outcome { end: Ok(FinishReason::Cancelled), ..outcome }.reply_end(text, accepted_at, now);
             sealed = self.writer.seal(&end).await;
         }
-        if sealed == Sealed::Fenced {
-            return JobEnd::Open(LEASE);
-        }
-        let first_text_ms = outcome.first_text_ms;
-        self.store_and_tell(self.ended(position, text, end, first_text_ms).await, before, tell, announced).await
+        (sealed != Sealed::Fenced).then_some(end)
     }
 
     /// Concludes what an earlier attempt sealed.
@@ -222,7 +226,7 @@ impl Turn<'_> {
         self.insist(self.conclusion_limit, "publish an event", || events::publish(bus, config, event)).await.is_some()
     }
 
-    fn measure_end(&self, end: &ReplyEnd) {
+    pub(super) fn measure_end(&self, end: &ReplyEnd) {
         let metrics = &self.inference.metrics;
         let status = match end.status {
             ReplyStatus::Completed => "completed",

@@ -2,7 +2,8 @@
 //!
 //! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
 //! stands; [`history`], [`window`], [`summaries`], [`prompt`] what the model is asked; [`reply_writer`] brings the
-//! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`patch`] and [`delete`] are the rest.
+//! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`trial`] is an editor's
+//! message to a draft, of which nothing stays. [`patch`] and [`delete`] are the rest.
 
 mod answer;
 mod claim;
@@ -19,6 +20,7 @@ mod summaries;
 #[cfg(test)]
 mod tests;
 mod tokens;
+mod trial;
 mod window;
 #[cfg(test)]
 pub(crate) use tests::shop as shop_of_tests;
@@ -113,7 +115,7 @@ impl Handler for Inference {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
             // A deletion stands in the order of the turns: what came before goes with it, what comes behind begins anew.
-            ConversationJob::Answer(_) | ConversationJob::Delete(_) => LaneKind::Turns,
+            ConversationJob::Answer(_) | ConversationJob::Trial(_) | ConversationJob::Delete(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
@@ -133,6 +135,11 @@ impl Handler for Inference {
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
                 Box::pin(answer::run(self, job, queued_at, &inherited, handover)).instrument(span).await
             }
+            ConversationJob::Trial(job) => {
+                let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
+                    request.id = %job.turn.request_id);
+                Box::pin(trial::run(self, job, &inherited, handover)).instrument(span).await
+            }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_id());
@@ -148,7 +155,7 @@ impl Handler for Inference {
 
     async fn say_waiting(&self, jobs: Vec<Self::Job>) {
         for assignment in jobs {
-            let ConversationJob::Answer(job) = &*assignment.job else { continue };
+            let (ConversationJob::Answer(job) | ConversationJob::Trial(job)) = &*assignment.job else { continue };
             let Some(ingress) = &job.turn.reply_to else { continue };
             // A relay that is away takes none of them; the next round tries again.
             if let Err(error) = self.backends.relay.say_waiting(ingress, &job.turn.reply_id()).await {

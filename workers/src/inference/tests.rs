@@ -4,6 +4,7 @@ mod deletion;
 mod faults;
 mod long_conversations;
 mod shopping;
+mod trials;
 mod world;
 
 pub(crate) use world::shop;

@@ -173,7 +173,8 @@ impl Builder {
         let mut seen = HashSet::new();
         let title = Self::words(&product.product.title, &mut seen);
         let description = Self::words(&product.description, &mut seen);
-        let (mut labels, mut filters) = (String::new(), String::new());
+        let mut labels = Self::words(folders(&product.product.url), &mut seen);
+        let mut filters = String::new();
         for (name, value) in &product.attributes {
             if value.chars().count() > LABEL_CHARS_MAX || value.contains("://") {
                 continue;
@@ -223,6 +224,16 @@ impl Builder {
             bytes,
         })
     }
+}
+
+/// The folders of a link, which are a shop's own words for what a product is: `tea/green` of
+/// `https://shop.example/tea/green/17`.
+fn folders(url: &str) -> &str {
+    let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    let path = path.split(['?', '#']).next().unwrap_or_default();
+    let folders = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folders, _)| folders);
+    // What is written in codes is no word, and what is so long is no folder.
+    if folders.contains('%') || folders.len() > LABEL_CHARS_MAX { "" } else { folders }
 }
 
 fn push_filters(name: &str, value: &str, filters: &mut String) {

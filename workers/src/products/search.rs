@@ -21,6 +21,8 @@ use tokio::{
     sync::{Mutex, Semaphore},
     task,
 };
+use tokio_util::task::TaskTracker;
+use tracing::Instrument;
 
 use super::{ProductQuery, ProductSearchError, ProductsFound, index::Index};
 
@@ -39,28 +41,32 @@ const READS_MAX: u32 = 4;
 #[derive(Clone)]
 pub struct ProductSearch {
     products: Arc<dyn Products>,
-    indexes: Cache<AgentId, Arc<Loaded>>,
+    indexes: Cache<IndexKey, Arc<Loaded>>,
     /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
-    looks: Cache<AgentId, Arc<Mutex<Option<Instant>>>>,
+    looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
     builds: Arc<Semaphore>,
+    tasks: TaskTracker,
 }
+
+/// An agent, and a fingerprint of the products that its own document names: while somebody tries a draft, its products
+/// and those of the saved agent are searched side by side.
+type IndexKey = (AgentId, u64);
 
 struct Loaded {
     index: Index,
     version: Option<ProductsVersion>,
-    /// Of the products that the agent's own document names.
-    named: u64,
 }
 
 impl ProductSearch {
     /// A search over `products`, whose indexes together take about so much memory at most.
     pub fn new(products: Arc<dyn Products>, index_bytes_max: u64) -> Self {
-        let weigh = |_: &AgentId, loaded: &Arc<Loaded>| u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX);
+        let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX);
         Self {
             products,
             indexes: Cache::builder().weigher(weigh).max_capacity(index_bytes_max).time_to_idle(IDLE_MAX).build(),
             looks: Cache::builder().max_capacity(AGENTS_MAX).time_to_idle(IDLE_MAX).build(),
             builds: Arc::new(Semaphore::new(BUILDS_MAX)),
+            tasks: TaskTracker::new(),
         }
     }
 
@@ -82,34 +88,48 @@ impl ProductSearch {
     }
 
     async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
-        let named = fingerprint(&agent.settings.ecommerce.products);
-        let look = self.looks.get_with(agent.id.clone(), async { Arc::default() }).await;
-        let mut looked_at = look.lock().await;
-        let present = self.indexes.get(&agent.id).await.filter(|loaded| loaded.named == named);
+        let key = (agent.id.clone(), fingerprint(&agent.settings.ecommerce.products));
+        let look = self.looks.get_with(key.clone(), async { Arc::default() }).await;
+        let mut looked_at = look.lock_owned().await;
+        let present = self.indexes.get(&key).await;
         if let Some(loaded) = &present
             && looked_at.is_some_and(|at| at.elapsed() < FRESH)
         {
             return Ok(Arc::clone(loaded));
         }
-        let began = Instant::now();
-        let loaded = match (self.fresh(agent, named, present.as_ref()).await, present) {
-            (Ok(loaded), _) => loaded,
+        // Whoever asks may give up waiting; an index that takes longer than they wait would else be begun for ever.
+        let (search, agent) = (self.clone(), agent.clone());
+        let look = async move {
+            let began = Instant::now();
+            let loaded = search.look(&agent, key, present).await?;
+            *looked_at = Some(began);
+            Ok(loaded)
+        };
+        let looked = self.tasks.spawn(look.in_current_span()).await;
+        looked.map_err(|error| ProductSearchError::Index(error.to_string()))?
+    }
+
+    async fn look(
+        &self,
+        agent: &Agent,
+        key: IndexKey,
+        present: Option<Arc<Loaded>>,
+    ) -> Result<Arc<Loaded>, ProductSearchError> {
+        match (self.fresh(agent, key, present.as_ref()).await, present) {
             // What is in memory is better than nothing: prices change seldom, and an outage ends.
             (Err(ProductSearchError::Store(error @ StoreError::Unavailable(_))), Some(present)) => {
                 tracing::warn!(%error, "products are searched as they last were");
-                present
+                Ok(present)
             }
-            (Err(error), _) => return Err(error),
-        };
-        *looked_at = Some(began);
-        Ok(loaded)
+            (looked, _) => looked,
+        }
     }
 
     /// An index of what is kept now: the one that is there, or a new one.
     async fn fresh(
         &self,
         agent: &Agent,
-        named: u64,
+        key: IndexKey,
         present: Option<&Arc<Loaded>>,
     ) -> Result<Arc<Loaded>, ProductSearchError> {
         for _ in 0..READS_MAX {
@@ -118,8 +138,8 @@ impl ProductSearch {
             if let Some(present) = present.filter(|present| present.version.as_ref() == version) {
                 return Ok(Arc::clone(present));
             }
-            if let Some(loaded) = self.load(agent, named, kept).await? {
-                self.indexes.insert(agent.id.clone(), Arc::clone(&loaded)).await;
+            if let Some(loaded) = self.load(agent, kept).await? {
+                self.indexes.insert(key, Arc::clone(&loaded)).await;
                 return Ok(loaded);
             }
         }
@@ -128,12 +148,7 @@ impl ProductSearch {
     }
 
     /// A new index; none when the version went away while it was read.
-    async fn load(
-        &self,
-        agent: &Agent,
-        named: u64,
-        kept: Option<Kept>,
-    ) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
+    async fn load(&self, agent: &Agent, kept: Option<Kept>) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
         let closed = |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());
         let _turn = self.builds.acquire().await.map_err(closed)?;
         let chunks = match &kept {
@@ -143,7 +158,7 @@ impl ProductSearch {
         let Some(chunks) = chunks else { return Ok(None) };
         let products = agent.settings.ecommerce.products.clone();
         let index = run(move || Index::build(&products, &chunks)).await?;
-        Ok(Some(Arc::new(Loaded { index, version: kept.map(|kept| kept.version), named })))
+        Ok(Some(Arc::new(Loaded { index, version: kept.map(|kept| kept.version) })))
     }
 }
 

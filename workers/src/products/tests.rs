@@ -208,6 +208,27 @@ proptest! {
     }
 }
 
+#[test]
+fn the_folders_of_a_link_say_what_a_product_is() {
+    let at = |title: &str, url: &str| {
+        let mut product = product(title, "1", "", &[]);
+        product.product.url = url.into();
+        product
+    };
+    let index = index(&[
+        at("Mountain Oolong", "https://shop.example/tea/mountain-oolong?from=feed/list"),
+        at("Garden Mint", "https://shop.example/hot-drinks/tea/garden-mint/"),
+        at("Kit", "https://shop.example/kit#/tea/x"),
+        at("Cup", "https://tea.example/gear/17"),
+        at("Pot", "https://shop.example/t%65a/pot"),
+    ]);
+    assert_eq!(titles(&index.search(&query("tea")).unwrap()), ["Mountain Oolong", "Garden Mint"]);
+    assert_eq!(titles(&index.search(&query("drinks")).unwrap()), ["Garden Mint"]);
+    for word in ["https", "example", "feed"] {
+        assert_eq!(index.search(&query(word)).unwrap().total, 0, "{word}");
+    }
+}
+
 /// A shop whose products are kept.
 struct World {
     products: Arc<dyn Products>,
@@ -302,6 +323,20 @@ async fn an_index_that_does_not_fit_into_memory_is_made_again_and_finds_the_same
     world.keep(&["Tea"]).await;
     for _ in 0..3 {
         assert_eq!(world.titles(&world.agent).await, ["Tea"]);
+    }
+}
+
+#[tokio::test]
+async fn an_index_is_finished_though_nobody_waits_so_long() {
+    let world = World::new(INDEX_BYTES_MAX);
+    let many: Vec<String> = (0..2_000).map(|number| format!("Tea number {number}")).collect();
+    world.keep(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
+    let asked = query("tea");
+    // Far less than making an index of so many takes.
+    let patience = std::time::Duration::from_millis(5);
+    while tokio::time::timeout(patience, world.search.search(&world.agent, &asked)).await.is_err() {
+        assert!(std::time::Instant::now() < deadline, "each who asks begins anew");
     }
 }
 

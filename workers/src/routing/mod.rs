@@ -2,7 +2,7 @@
 //!
 //! Messages of a conversation share a lane, so that each is routed after the one before it, whose decision it may have to
 //! continue. A decision is recorded before it is acted upon: [`candidates`] says who can answer, [`past`] who did, and
-//! [`choice`] makes it, or [`intent`] where members are compared with the message.
+//! [`choice`] makes it, or [`intent`] where members are compared with the message. [`trial`] makes one that is for show.
 
 pub(crate) mod candidates;
 mod choice;
@@ -11,6 +11,7 @@ mod no_route;
 mod past;
 #[cfg(test)]
 mod tests;
+mod trial;
 
 use std::{
     hash::{DefaultHasher, Hash, Hasher},
@@ -28,11 +29,13 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     chat_job::ChatJob,
+    ids::MessageId,
     inference_job::{AnswerJob, ConversationJob, Routed},
     routing::RoutingStage,
     team::RoutingStrategy,
     time::Timestamp,
     topics::Topic,
+    trial::RoutingJob,
     versioned::{self, DecodeError},
 };
 use tokio_util::sync::CancellationToken;
@@ -124,9 +127,9 @@ impl Routing {
         let last = last.or_else(|| past.last.clone());
         let made = match choice::choose(team.routing, &candidates, last.as_ref()) {
             Choice::Made(decision) => Some(decision),
-            Choice::ByIntent(current) => self.by_intent(job, &candidates, current, &past).await?,
+            Choice::ByIntent(current) => self.by_intent(&job.turn.content, &candidates, current, &past).await?,
             Choice::NextInTurn => choice::by_number(&candidates, self.turn_number(job).await, "next in turn"),
-            Choice::Any => choice::by_number(&candidates, chance(job), "any member"),
+            Choice::Any => choice::by_number(&candidates, chance(&job.turn.message_id), "any member"),
             Choice::Nobody => None,
         };
         let Some(made) = made else { return Ok(None) };
@@ -158,13 +161,13 @@ impl Routing {
 
     async fn by_intent(
         &self,
-        job: &ChatJob,
+        message: &str,
         candidates: &Candidates,
         current: Current,
         past: &Past,
     ) -> Result<Option<Decision>, StoreError> {
         let question = Question {
-            message: &job.turn.content,
+            message,
             members: &candidates.members,
             current,
             recent: &past.recent,
@@ -198,7 +201,7 @@ impl Routing {
         let taken = self.backends.relay.take_turn(&job.team_id, &job.turn.message_id).await;
         taken.unwrap_or_else(|error| {
             tracing::warn!(%error, "the rotation is away, any member answers");
-            chance(job)
+            chance(&job.turn.message_id)
         })
     }
 
@@ -225,17 +228,27 @@ impl Routing {
 
 #[async_trait]
 impl Handler for Routing {
-    type Job = Arc<ChatJob>;
+    type Job = Arc<RoutingJob>;
 
     const SOURCES: &'static [Source] = &[(Topic::Route, "routing")];
 
     fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
-        let job: ChatJob = versioned::decode(&record.payload)?;
-        let key = job.turn.conversation_id.as_str().to_owned();
+        let job: RoutingJob = versioned::decode(&record.payload)?;
+        let key = match &job {
+            RoutingJob::Message(job) => job.turn.conversation_id.as_str().to_owned(),
+            RoutingJob::Trial(job) => job.trial_id.as_str().to_owned(),
+        };
         Ok((LaneKey { key, kind: LaneKind::Turns }, job.into()))
     }
 
     async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
+        let job = match &*job {
+            RoutingJob::Message(job) => job,
+            RoutingJob::Trial(job) => {
+                let span = tracing::info_span!("try", request.id = %job.request_id);
+                return Box::pin(self.try_out(job)).instrument(span).await;
+            }
+        };
         let span = tracing::info_span!("route", message.id = %job.turn.message_id, team.id = %job.team_id,
             conversation.id = %job.turn.conversation_id, request.id = %job.turn.request_id,
             trace.id = %trace::current_id());
@@ -243,7 +256,7 @@ impl Handler for Routing {
             tokio::select! {
                 biased;
                 () = handover.cancelled() => JobEnd::Open(Duration::ZERO),
-                end = self.route(&job) => end.unwrap_or_else(|error| {
+                end = self.route(job) => end.unwrap_or_else(|error| {
                     tracing::warn!(%error, "could not route, trying again");
                     JobEnd::Open(RETRY_DELAY)
                 }),
@@ -254,8 +267,8 @@ impl Handler for Routing {
 }
 
 /// A number that is random over messages and the same for each repeat of one.
-fn chance(job: &ChatJob) -> u64 {
+fn chance(message: &MessageId) -> u64 {
     let mut hasher = DefaultHasher::new();
-    job.turn.message_id.as_str().hash(&mut hasher);
+    message.as_str().hash(&mut hasher);
     hasher.finish()
 }

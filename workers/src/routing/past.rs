@@ -48,7 +48,8 @@ impl Past {
         Ok(Self::of(&messages, Timestamp::now()))
     }
 
-    fn of(messages: &[Message], now: Timestamp) -> Self {
+    /// The same of the messages themselves.
+    pub(super) fn of(messages: &[Message], now: Timestamp) -> Self {
         let answered: Vec<(&AgentId, Timestamp)> = messages.iter().filter_map(answer).collect();
         let window_ms = u64::try_from(SWITCH_WINDOW.as_millis()).unwrap_or(u64::MAX);
         let is_switch =

@@ -18,6 +18,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
     team::{Member, Team},
     time::Timestamp,
+    trial::{Said, TeamTrial, TeamTrialJob, TeamVerdict},
     turn::{Source as TurnSource, Turn, Visitor},
 };
 use tokio::time::timeout;
@@ -137,12 +138,16 @@ fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> ChatJob {
     ChatJob { team_id, turn }
 }
 
+fn message(job: &ChatJob) -> std::sync::Arc<RoutingJob> {
+    RoutingJob::Message(Box::new(job.clone())).into()
+}
+
 #[tokio::test]
 async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (bus, job) = (context.backends.bus.clone(), job("front", None));
-    let end = Routing::new(context).unwrap().run(job.clone().into(), &CancellationToken::new()).await;
+    let end = Routing::new(context).unwrap().run(message(&job), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Finished));
 
     let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
@@ -169,7 +174,7 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     let mut listener = relay.listen(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
     let routing = Routing::new(context).unwrap();
-    let end = routing.run(job.clone().into(), &CancellationToken::new()).await;
+    let end = routing.run(message(&job), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
 
     let Envelope::Reply(_, frame) = timeout(WAIT, listener.recv()).await.expect("an end").unwrap() else { panic!() };
@@ -177,12 +182,15 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     assert_eq!(end.failure, Some(ReplyFailure::NoRoute));
     let record = store.reply(&org(), &job.turn.reply_id()).await.unwrap().unwrap();
     assert_eq!(record.end, *end);
-    assert!(matches!(routing.run(job.into(), &CancellationToken::new()).await, JobEnd::Finished), "once and for all");
+    assert!(
+        matches!(routing.run(message(&job), &CancellationToken::new()).await, JobEnd::Finished),
+        "once and for all"
+    );
 }
 
 /// Routes one message and tells what stands in the relay for it.
 async fn decided(routing: &Routing, job: &ChatJob) -> Decision {
-    let end = routing.run(job.clone().into(), &CancellationToken::new()).await;
+    let end = routing.run(message(job), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
     routing.backends.relay.decisions(&job.turn.message_id).await.unwrap().own.unwrap()
 }
@@ -222,6 +230,85 @@ async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_
 async fn a_team_whose_agents_cannot_answer_has_no_route() {
     let dir = tempfile::tempdir().unwrap();
     let routing = Routing::new(context(dir.path()).await).unwrap();
-    let end = routing.run(job("absent", None).into(), &CancellationToken::new()).await;
+    let end = routing.run(message(&job("absent", None)), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
+}
+
+/// Asks who of `team` would answer, as an ingress does.
+async fn tried(routing: &Routing, team: Option<Team>, message: &str, past: Vec<Said>) -> TeamVerdict {
+    let relay = &routing.backends.relay;
+    let (reply_to, conversation) = (IngressId::random(), job("front", None).turn.conversation_id);
+    let mut listener = relay.listen(&reply_to).await.unwrap();
+    let trial_id = MessageId::new_in(&conversation);
+    if let Some(team) = team {
+        let trial = TeamTrial { team, message: message.into(), past };
+        relay.keep_trial(&trial_id, &serde_json::to_string(&trial).unwrap()).await.unwrap();
+    }
+    let job = TeamTrialJob { trial_id: trial_id.clone(), org_id: org(), request_id: RequestId::random(), reply_to };
+    let end = routing.run(RoutingJob::Trial(job).into(), &CancellationToken::new()).await;
+    assert!(matches!(end, JobEnd::Finished), "{end:?}");
+    let Envelope::Trial(id, verdict) = timeout(WAIT, listener.recv()).await.expect("a verdict").unwrap() else {
+        panic!("no verdict")
+    };
+    assert_eq!(id, trial_id);
+    verdict
+}
+
+fn chosen(verdict: TeamVerdict) -> switchboard_schemas::trial::Chosen {
+    let TeamVerdict::Chosen(chosen) = verdict else { panic!("{verdict:?}") };
+    *chosen
+}
+
+#[tokio::test]
+async fn a_trial_is_decided_by_the_draft_and_its_past_with_a_score_for_each_member() {
+    let dir = tempfile::tempdir().unwrap();
+    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let mut draft = team("front", RoutingStrategy::Intent, None, &["shop", "desk"]);
+    draft.members[0].specialization = "orders, delivery, refunds".into();
+    draft.members[1].specialization = "passwords, logins, broken screens".into();
+    let verdict = chosen(tried(&routing, Some(draft.clone()), "where is my refund?", Vec::new()).await);
+    let [shop, desk] = ["shop", "desk"].map(|slug| AgentId::derive(&secret(), &org(), slug));
+    assert_eq!(verdict.agent_id, shop);
+    let scores = verdict.facts.unwrap().scores;
+    assert_eq!(scores.iter().map(|score| &score.agent_id).collect::<Vec<_>>(), [&shop, &desk]);
+    assert!(scores[0].permille > scores[1].permille, "{scores:?}");
+
+    let said = |agent: &AgentId| {
+        let assistant = Said::Assistant { agent_id: agent.clone(), content: "Which one?".into(), ui_spec: None };
+        vec![Said::User { content: "my login".into() }, assistant]
+    };
+    let follow_up = chosen(tried(&routing, Some(draft.clone()), "the second one", said(&desk)).await);
+    assert_eq!(follow_up.agent_id, desk, "{}", follow_up.reason);
+}
+
+#[tokio::test]
+async fn a_trial_leaves_no_decision_and_takes_nobodys_turn() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let (routing, bus) = (Routing::new(context.clone()).unwrap(), context.backends.bus.clone());
+    let turns = team("turns", RoutingStrategy::RoundRobin, None, &["shop", "desk"]);
+    for _ in 0..3 {
+        let verdict = chosen(tried(&routing, Some(turns.clone()), "hello", Vec::new()).await);
+        assert!(verdict.reason.contains("takes no turn"), "{}", verdict.reason);
+    }
+    assert_eq!(decided(&routing, &job_in("first", "turns", None)).await.agent_id, turns.members[0].agent);
+    let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
+    let first = loop {
+        if let BusEvent::Record(record) = timeout(WAIT, consumer.next()).await.expect("a job").unwrap() {
+            break versioned::decode::<ConversationJob>(&record.payload).unwrap();
+        }
+    };
+    assert!(matches!(first, ConversationJob::Answer(_)), "only the message went on: {first:?}");
+}
+
+#[tokio::test]
+async fn a_trial_that_nobody_can_answer_or_that_is_not_kept_is_told_so() {
+    let dir = tempfile::tempdir().unwrap();
+    let routing = Routing::new(context(dir.path()).await).unwrap();
+    let nobody = team("absent", RoutingStrategy::Intent, Some("draft"), &["hidden", "gone"]);
+    assert_eq!(tried(&routing, Some(nobody.clone()), "hello", Vec::new()).await, TeamVerdict::Nobody);
+    assert_eq!(tried(&routing, None, "hello", Vec::new()).await, TeamVerdict::Forgotten);
+    let other = OrgId::derive(&secret(), "other");
+    let foreign = Team { org_id: other, ..nobody };
+    assert_eq!(tried(&routing, Some(foreign), "hello", Vec::new()).await, TeamVerdict::Forgotten);
 }

@@ -1,8 +1,9 @@
 //! Sentences about a reply's text on its way.
 
 use switchboard_schemas::{
-    ids::EventId,
+    ids::{EventId, MessageId},
     reply_event::{Envelope, FrameBody, PatchOutcome},
+    trial::TeamVerdict,
 };
 
 use super::support::{World, assert_silent, completed, foreign, next, seqs, text, text_of, texts};
@@ -188,5 +189,15 @@ pub(super) async fn the_outcome_of_a_patch_reaches_the_listener(world: World) {
         world.worker.answer_patch(&world.address, &patch, outcome).await.unwrap();
         let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv()).await.unwrap();
         assert_eq!(envelope, Some(Envelope::Patch(patch, outcome)));
+    }
+}
+
+pub(super) async fn the_verdict_of_a_trial_reaches_the_listener(world: World) {
+    let mut listener = world.listen().await;
+    for verdict in [TeamVerdict::Nobody, TeamVerdict::Forgotten] {
+        let trial = MessageId::new_in(&world.conversation);
+        world.worker.answer_trial(&world.address, &trial, verdict.clone()).await.unwrap();
+        let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv()).await.unwrap();
+        assert_eq!(envelope, Some(Envelope::Trial(trial, verdict)));
     }
 }

@@ -113,3 +113,13 @@ pub(super) async fn the_first_decision_stands_and_the_last_of_a_conversation_is_
     assert_eq!(known, Decisions { own: None, last: Some(two.clone()) });
     assert_eq!(world.ingress.decisions(&first).await.unwrap(), Decisions { own: Some(one), last: Some(two) });
 }
+
+pub(super) async fn what_a_trial_runs_on_is_read_by_another_process_under_its_name_alone(world: World) {
+    let [trial, other] = [(); 2].map(|()| MessageId::new_in(&any_conversation()));
+    assert_eq!(world.worker.trial(&trial).await.unwrap(), None);
+    for text in ["draft", "a later draft é"] {
+        world.ingress.keep_trial(&trial, text).await.unwrap();
+        assert_eq!(world.worker.trial(&trial).await.unwrap().as_deref(), Some(text));
+    }
+    assert_eq!(world.worker.trial(&other).await.unwrap(), None);
+}

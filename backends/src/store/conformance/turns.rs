@@ -30,6 +30,7 @@ pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
     assert_eq!((&conversation.session_id, &conversation.owner), (&turn.turn.session_id, &turn.owner));
     assert_eq!(conversation.message_count, 1);
     assert_eq!(conversation.active_message_id, Some(turn.turn.reply_id()));
+    assert_eq!(conversation.last_reply_id, None);
     assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(0)));
 
     let page = subject.page(&talk, 0, 10).await;
@@ -46,6 +47,7 @@ pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subjec
 
     let conversation = subject.conversation(&talk).await;
     assert_eq!((conversation.message_count, conversation.active_message_id), (2, None));
+    assert_eq!(conversation.last_reply_id, Some(turn.turn.reply_id()), "nobody loses sight of it");
     assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(1)));
     let end = turn.end(1, replied("answer"));
     assert_eq!(subject.page(&talk, 1, 1).await, [end.message.unwrap()]);

@@ -4,10 +4,13 @@ mod agents;
 mod conversation_actions;
 mod conversations;
 mod door;
+mod key_uses;
 mod keys;
 mod looks;
+mod playground;
 mod serving;
 mod sessions;
+mod team_trials;
 mod teams;
 
 use serde_json::Value;

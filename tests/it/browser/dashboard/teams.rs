@@ -22,13 +22,15 @@ async fn a_team_is_made_and_a_message_finds_its_member() {
             await type('Specialization of ' + name, skill);
         }
         await choose('Default agent', 'Wine');
-        await press('Active'); await press('Save'); await shows('Saved.');
-        await type('Message', 'Where is the delivery of my order?'); await press('Send');
-        await shows('Orders was chosen'); await shows('At your service.');";
+        await press('Active'); await press('Save'); await shows('Saved.');";
     person.does_with(steps, json!([["Orders", "orders, delivery, refunds"], ["Wine", "red and white wine"]])).await;
-    let keys = format!("/api/admin/organizations/{}/keys", organization.id);
-    let count = async || service.admin().get(&keys).await.json()["total"].as_u64().unwrap();
-    assert_eq!(count().await, 2, "a short-lived key is there");
-    person.does("await press('Agents');").await;
-    eventually("the key of the trial is gone", PATIENCE, async || (count().await == 1).then_some(())).await;
+    let teams = service.admin().get(&format!("/api/admin/organizations/{}/teams", organization.id)).await.json();
+    let team = teams["items"][0]["id"].as_str().unwrap();
+    let reply = eventually("the team answers", PATIENCE, async || {
+        let reply = organization.client().team_chat(team, "s", "Where is the delivery of my order?").await;
+        (reply.status == 200).then_some(reply)
+    })
+    .await;
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("orders"));
+    assert_eq!(reply.complete(), "At your service.");
 }

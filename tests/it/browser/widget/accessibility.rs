@@ -1,7 +1,5 @@
 //! WCAG 2.2 AA as far as a machine can tell: axe's rules, the keyboard, the focus, and what a screen reader hears.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
 use super::page::Visitor;
@@ -13,19 +11,14 @@ const TAB: &str = "\u{e004}";
 
 const REPLY: &str = "# Title\n\nText with [a link](https://x.example) and `code`.\n\n- one\n- two\n\n| a | b |\n|---|---|\n| 1 | 2 |\n\n```\ncode\n```\n";
 
-/// The rules, from the widget's development packages.
-fn axe() -> String {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("web/widget/node_modules/axe-core/axe.min.js");
-    std::fs::read_to_string(&path)
-        .unwrap_or_else(|error| panic!("{error}: {}: run `npm ci` in web/widget", path.display()))
-}
+const AXE: &str = include_str!("../assets/axe.min.js");
 
 async fn findings(visitor: &Visitor) -> Value {
     let check = "
         if (!window.axe) (0, eval)(input);
         const found = await axe.run(document, {resultTypes: ['violations']});
         return found.violations.map(({id, nodes}) => [id, ...nodes.map(node => node.target.flat().join(' ') + ': ' + node.failureSummary)]);";
-    visitor.run(check, json!(axe())).await
+    visitor.run(check, json!(AXE)).await
 }
 
 async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor {

@@ -6,6 +6,7 @@ mod conversation;
 mod demo_page;
 mod hostile_text;
 mod page;
+mod products;
 mod settings;
 mod strict_pages;
 mod stub_service;

@@ -129,7 +129,7 @@ export interface KeyFields {
   };
 }
 
-export type ApiKey = KeyFields & Kept & { lastFour: string; createdAt: string; lastUsedAt?: string | null };
+export type ApiKey = KeyFields & Kept & { lastFour: string; createdAt: string; lastUsedAt: string | null };
 /** A key in the one answer that shows it. */
 export type NewKey = ApiKey & { value: string };
 

@@ -1,4 +1,4 @@
-// The chat of a playground: questions, replies as they are made, and the facts of each.
+// The chat of a playground: questions, answers as they are made, and the facts of each; two answers stand side by side.
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
@@ -6,28 +6,23 @@ import { seconds } from './Facts';
 import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
 import { Trouble } from './Trouble';
-import type { Chat, Turn } from './use-chat';
+import type { Answer, Chat, Side, ToolCall, Turn } from './use-chat';
+
+const SIDE_NAMES: Record<Side, string> = { draft: 'Draft', saved: 'Saved' };
 
 interface ChatPanelProps {
   chat: Chat;
+  /** Who is asked next. */
+  sides: Side[];
   placeholder: string;
   /** Shown before the first message. */
   opening: ReactNode;
-  /** What can be done about a refusal. */
-  explain?: (error: unknown) => ReactNode;
   suggestions?: string[];
-  /** Whether replies are shown as the markdown that they are. */
+  /** Whether answers are shown as the markdown that they are. */
   isMarkdown?: boolean;
 }
 
-export function ChatPanel({
-  chat,
-  placeholder,
-  opening,
-  explain,
-  suggestions = [],
-  isMarkdown = true,
-}: ChatPanelProps) {
+export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [], isMarkdown = true }: ChatPanelProps) {
   const [text, setText] = useState('');
   const log = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the turns may make the log longer
@@ -38,7 +33,7 @@ export function ChatPanel({
   const send = (question: string) => {
     if (question.trim() === '' || chat.isRunning) return;
     setText('');
-    void chat.send(question.trim());
+    chat.send(question.trim(), sides);
   };
   const onKeyDown = (event: KeyboardEvent) => {
     if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
@@ -59,7 +54,7 @@ export function ChatPanel({
           </Group>
         )}
         {chat.turns.map((turn) => (
-          <TurnView key={turn.id} turn={turn} explain={explain} isMarkdown={isMarkdown} />
+          <TurnView key={turn.id} turn={turn} isMarkdown={isMarkdown} />
         ))}
       </div>
       <Group gap="xs" align="flex-end" wrap="nowrap">
@@ -100,72 +95,84 @@ export function ChatPanel({
   );
 }
 
-function TurnView({
-  turn,
-  explain,
-  isMarkdown,
-}: {
-  turn: Turn;
-  explain: ChatPanelProps['explain'];
-  isMarkdown: boolean;
-}) {
+function TurnView({ turn, isMarkdown }: { turn: Turn; isMarkdown: boolean }) {
   return (
     <>
       <div className="said text-block" data-role="user">
         <Text size="sm">{turn.question}</Text>
       </div>
-      {turn.routingReason && (
-        <Text size="xs" c="dimmed">
-          <b>{turn.agentName}</b> was chosen: {turn.routingReason}
-        </Text>
-      )}
-      {turn.tools.length > 0 && (
-        <Group gap={6}>
-          {turn.tools.map((tool) => (
-            <Badge
-              key={tool.name}
-              color={tool.status === 'failed' ? 'red' : 'gray'}
-              leftSection={<IconTool size={12} aria-hidden />}
-            >
-              {tool.name} {tool.status}
-            </Badge>
-          ))}
-        </Group>
-      )}
-      {turn.text === '' && (turn.state === 'waiting' || turn.state === 'running') && (
-        <Loader type="dots" size="sm" aria-label="The agent is answering" />
-      )}
-      {turn.text !== '' && (
-        <div className="said" data-role="assistant" aria-busy={turn.state === 'running'}>
-          {isMarkdown ? (
-            <Markdown text={turn.text} />
-          ) : (
-            <Text size="sm" className="text-block">
-              {turn.text}
-            </Text>
-          )}
-          {turn.state === 'running' && <span className="caret" aria-hidden />}
-        </div>
-      )}
-      {turn.uiSpec?.type === 'product-grid' && <ProductStrip products={turn.uiSpec.data} />}
-      {turn.error !== undefined && (explain?.(turn.error) ?? <Trouble error={turn.error} />)}
-      <TurnFacts turn={turn} />
+      <div className="answers" data-count={turn.answers.length}>
+        {turn.answers.map((answer) => (
+          <AnswerView key={answer.side} answer={answer} isMarkdown={isMarkdown} />
+        ))}
+      </div>
     </>
   );
 }
 
-function TurnFacts({ turn }: { turn: Turn }) {
+function AnswerView({ answer, isMarkdown }: { answer: Answer; isMarkdown: boolean }) {
+  const name = SIDE_NAMES[answer.side];
+  return (
+    <section className="answer" aria-label={`${name} answer`} data-side={answer.side}>
+      <Text size="xs" fw={600} c="dimmed">
+        {name}
+      </Text>
+      {answer.tools.length > 0 && (
+        <Group gap={6}>
+          {answer.tools.map((tool, index) => (
+            <ToolBadge key={index} tool={tool} />
+          ))}
+        </Group>
+      )}
+      {answer.text === '' && (answer.state === 'waiting' || answer.state === 'running') && (
+        <Loader type="dots" size="sm" aria-label="The agent is answering" />
+      )}
+      {answer.text !== '' && (
+        <div className="said" data-role="assistant" aria-busy={answer.state === 'running'}>
+          {isMarkdown ? (
+            <Markdown text={answer.text} />
+          ) : (
+            <Text size="sm" className="text-block">
+              {answer.text}
+            </Text>
+          )}
+          {answer.state === 'running' && <span className="caret" aria-hidden />}
+        </div>
+      )}
+      {answer.uiSpec?.type === 'product-grid' && <ProductStrip products={answer.uiSpec.data} />}
+      {answer.error !== undefined && <Trouble error={answer.error} />}
+      <AnswerFacts answer={answer} />
+    </section>
+  );
+}
+
+function ToolBadge({ tool: { name, status, tookMs } }: { tool: ToolCall }) {
+  return (
+    <Badge
+      color={status === 'failed' ? 'red' : 'gray'}
+      leftSection={<IconTool size={12} aria-hidden />}
+      data-testid="tool-call"
+      tt="none"
+    >
+      {name} {status}
+      {tookMs !== undefined && ` in ${seconds(tookMs)}`}
+    </Badge>
+  );
+}
+
+function AnswerFacts({ answer }: { answer: Answer }) {
   const facts = [
-    turn.firstTokenMs !== undefined && `first word ${seconds(turn.firstTokenMs)}`,
-    turn.totalMs !== undefined && `done ${seconds(turn.totalMs)}`,
-    turn.usage?.promptTokens !== undefined && `${turn.usage.promptTokens} + ${turn.usage.completionTokens ?? 0} tokens`,
-    turn.model,
-    turn.status !== undefined && turn.status !== 'completed' && turn.status,
-    turn.finishReason && turn.finishReason !== 'stop' && turn.finishReason,
+    answer.firstTextMs !== undefined && `first word ${seconds(answer.firstTextMs)}`,
+    answer.totalMs !== undefined && `done ${seconds(answer.totalMs)}`,
+    answer.usage?.promptTokens !== undefined &&
+      `${answer.usage.promptTokens} + ${answer.usage.completionTokens ?? 0} tokens`,
+    answer.model,
+    answer.status !== undefined && answer.status !== 'completed' && answer.status,
+    answer.finishReason && answer.finishReason !== 'stop' && answer.finishReason,
   ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   if (facts.length === 0) return null;
   return (
-    <Box mt={-6} role="status">
+    <Box role="status">
       <Text size="xs" c="dimmed" data-testid="turn-facts">
         {facts.join(' · ')}
       </Text>

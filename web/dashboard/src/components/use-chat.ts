@@ -1,106 +1,133 @@
-// A chat as a visitor has it, with what a visitor does not see: times, tokens, tools, and why an agent was chosen.
+// A chat with an agent as it is saved, as it is being edited, or with both at once; with what a visitor does not see:
+// times, tokens and tools.
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { type ChatEvent, cancel, chat } from '../api/chat';
+import { HISTORY_MAX, type Said, type TrialEvent } from '../api/trials';
 import type { UiSpec } from '../api/types';
 
-export interface Turn {
-  id: string;
-  question: string;
+/** Which of the two answers. */
+export type Side = 'draft' | 'saved';
+
+export interface ToolCall {
+  name: string;
+  status: 'started' | 'finished' | 'failed';
+  startedMs: number;
+  tookMs?: number;
+}
+
+export interface Answer {
+  side: Side;
   text: string;
   state: 'waiting' | 'running' | 'done' | 'failed';
   error?: unknown;
-  agentName?: string;
-  routingReason?: string | null;
   model?: string | null;
   finishReason?: string | null;
   status?: string;
   usage?: { promptTokens?: number; completionTokens?: number } | null;
-  firstTokenMs?: number;
+  firstTextMs?: number;
   totalMs?: number;
-  tools: { name: string; status: string }[];
+  tools: ToolCall[];
   uiSpec?: UiSpec;
 }
 
-interface Running {
-  abort: AbortController;
-  messageId?: string;
-  bearer: string;
+export interface Turn {
+  id: string;
+  question: string;
+  answers: Answer[];
 }
 
 export interface Chat {
   turns: Turn[];
   isRunning: boolean;
-  send: (question: string) => Promise<void>;
+  send: (question: string, sides: Side[]) => void;
   stop: () => void;
   restart: () => void;
 }
 
-/** Chats with `agents/{id}` or `teams/{id}`; `bearer` gives what opens it, asked for each message. */
-export function useChat(target: string, bearer: () => Promise<string>): Chat {
+export type Ask = (side: Side, message: string, history: Said[], signal: AbortSignal) => AsyncGenerator<TrialEvent>;
+
+export function useChat(ask: Ask): Chat {
   const [turns, setTurns] = useState<Turn[]>([]);
-  const session = useRef(crypto.randomUUID());
-  const running = useRef<Running | undefined>(undefined);
+  const running = useRef<AbortController | undefined>(undefined);
   const [isRunning, setRunning] = useState(false);
-  useEffect(() => () => running.current?.abort.abort(), []);
+  useEffect(() => () => running.current?.abort(), []);
 
   const send = useCallback(
-    async (question: string) => {
+    (question: string, sides: Side[]) => {
       const id = crypto.randomUUID();
-      const change = (changes: (turn: Turn) => Partial<Turn>) =>
-        setTurns((turns) => turns.map((turn) => (turn.id === id ? { ...turn, ...changes(turn) } : turn)));
-      setTurns((turns) => [...turns, { id, question, text: '', state: 'waiting', tools: [] }]);
-      setRunning(true);
       const abort = new AbortController();
-      try {
-        const key = await bearer();
-        running.current = { abort, bearer: key };
+      running.current = abort;
+      setRunning(true);
+      setTurns((turns) => [...turns, { id, question, answers: sides.map(unanswered) }]);
+      const answer = async (side: Side) => {
+        const change = (changes: (answer: Answer) => Partial<Answer>) =>
+          setTurns((turns) => turns.map((turn) => (turn.id === id ? changed(turn, side, changes) : turn)));
         const began = performance.now();
-        const body = { message: question, sessionId: session.current };
-        for await (const event of chat(target, key, body, abort.signal)) {
-          if (event.type === 'start' && running.current?.abort === abort) running.current.messageId = event.messageId;
-          change((turn) => after(turn, event, performance.now() - began));
+        try {
+          for await (const event of ask(side, question, history(turns, side), abort.signal)) {
+            change((answer) => after(answer, event, performance.now() - began));
+          }
+          change((answer) =>
+            isOver(answer) ? {} : { state: 'failed', error: new Error('the reply broke off before its end') },
+          );
+        } catch (error) {
+          const totalMs = performance.now() - began;
+          change(() =>
+            abort.signal.aborted ? { state: 'done', status: 'stopped', totalMs } : { state: 'failed', error },
+          );
         }
-        change((turn) =>
-          turn.state === 'done' || turn.state === 'failed'
-            ? {}
-            : { state: 'failed', error: new Error('the reply broke off') },
-        );
-      } catch (error) {
-        if (!abort.signal.aborted) change(() => ({ state: 'failed', error }));
-      } finally {
-        setRunning(false);
-      }
+      };
+      void Promise.all(sides.map(answer)).then(() => {
+        if (running.current === abort) setRunning(false);
+      });
     },
-    [target, bearer],
+    [ask, turns],
   );
 
-  const stop = useCallback(() => {
-    const { messageId, bearer: key } = running.current ?? {};
-    // The stream then ends by itself, with what was said so far.
-    if (messageId !== undefined && key !== undefined) void cancel(messageId, key);
-  }, []);
-
+  const stop = useCallback(() => running.current?.abort(), []);
   const restart = useCallback(() => {
-    running.current?.abort.abort();
-    session.current = crypto.randomUUID();
+    running.current?.abort();
     setTurns([]);
   }, []);
-
   return { turns, isRunning, send, stop, restart };
 }
 
-function after(turn: Turn, event: ChatEvent, elapsedMs: number): Partial<Turn> {
+function unanswered(side: Side): Answer {
+  return { side, text: '', state: 'waiting', tools: [] };
+}
+
+function isOver({ state }: Answer): boolean {
+  return state === 'done' || state === 'failed';
+}
+
+function changed(turn: Turn, side: Side, changes: (answer: Answer) => Partial<Answer>): Turn {
+  const answers = turn.answers.map((answer) => (answer.side === side ? { ...answer, ...changes(answer) } : answer));
+  return { ...turn, answers };
+}
+
+/** What `side` is told of the past: its own answers, and the other's where it was not asked. */
+function history(turns: Turn[], side: Side): Said[] {
+  const said = turns.flatMap(({ question, answers }): Said[] => {
+    const answer = answers.find((answer) => answer.side === side) ?? answers[0];
+    if (answer === undefined || answer.text === '') return [];
+    const shown = answer.uiSpec === undefined ? {} : { uiSpec: answer.uiSpec };
+    return [
+      { role: 'user', content: question },
+      { role: 'assistant', content: answer.text, ...shown },
+    ];
+  });
+  return said.slice(-HISTORY_MAX);
+}
+
+function after(answer: Answer, event: TrialEvent, elapsedMs: number): Partial<Answer> {
   switch (event.type) {
     case 'start':
-      return { state: 'running', agentName: event.agentName, routingReason: event.routingReason, model: event.model };
+      return { state: 'running', model: event.model };
     case 'delta':
-      return { text: turn.text + event.text, firstTokenMs: turn.firstTokenMs ?? elapsedMs };
+      return { text: answer.text + event.text, firstTextMs: answer.firstTextMs ?? elapsedMs };
     case 'ui':
       return { uiSpec: event.spec };
-    case 'tool': {
-      const others = turn.tools.filter((tool) => tool.name !== event.name);
-      return { tools: [...others, { name: event.name, status: event.status }] };
-    }
+    case 'tool':
+      return { tools: calledTools(answer.tools, event, elapsedMs) };
     case 'done':
       return {
         state: 'done',
@@ -112,4 +139,15 @@ function after(turn: Turn, event: ChatEvent, elapsedMs: number): Partial<Turn> {
     case 'error':
       return { state: 'failed', error: new Error(event.detail), totalMs: elapsedMs };
   }
+}
+
+/** A tool may be called more than once; an end belongs to its oldest open call. */
+function calledTools(
+  tools: ToolCall[],
+  { name, status }: { name: string; status: ToolCall['status'] },
+  elapsedMs: number,
+): ToolCall[] {
+  if (status === 'started') return [...tools, { name, status, startedMs: elapsedMs }];
+  const open = tools.findIndex((tool) => tool.name === name && tool.status === 'started');
+  return tools.map((tool, index) => (index === open ? { ...tool, status, tookMs: elapsedMs - tool.startedMs } : tool));
 }

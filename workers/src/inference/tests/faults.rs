@@ -31,6 +31,7 @@ use switchboard_schemas::{
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
+    trial::TeamVerdict,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -164,6 +165,18 @@ impl Relay for FaultyRelay {
 
     async fn answer_patch(&self, to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
         self.up()?.answer_patch(to, patch, outcome).await
+    }
+
+    async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
+        self.up()?.keep_trial(trial, text).await
+    }
+
+    async fn trial(&self, trial: &MessageId) -> Result<Option<String>, RelayError> {
+        self.up()?.trial(trial).await
+    }
+
+    async fn answer_trial(&self, to: &IngressId, trial: &MessageId, verdict: TeamVerdict) -> Result<(), RelayError> {
+        self.up()?.answer_trial(to, trial, verdict).await
     }
 
     async fn say_waiting(&self, to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {

@@ -15,7 +15,7 @@ use crate::{
     testing::{Act, Piece, complete, quick},
 };
 
-fn search(query: &str) -> Act {
+pub(super) fn search(query: &str) -> Act {
     let arguments = json!({ "query": query }).to_string();
     let call = json!({"index": 0, "id": "a", "function": {"name": "search_products", "arguments": arguments}});
     Act::Stream(vec![

@@ -24,6 +24,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
     time::Timestamp,
     topics::Topic,
+    trial::AgentTrial,
     turn::{Source, Turn, Visitor},
     versioned,
 };
@@ -37,7 +38,7 @@ use super::{
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
-    inference::{Inference, answer, delete, patch, reply_log::LoggedReply},
+    inference::{Inference, answer, delete, patch, reply_log::LoggedReply, trial},
     job_loop::JobEnd,
     metrics::WorkerMetrics,
     testing::{Act, Provider, eventually, quick},
@@ -183,6 +184,22 @@ impl World {
         let (handover, inherited) = (CancellationToken::new(), true.into());
         let run = Box::pin(answer::run(&self.inference, job, Timestamp::now(), &inherited, &handover));
         timeout(WAIT, run).await.expect("the job ends")
+    }
+
+    /// Keeps what a trial runs on, as an ingress does.
+    pub(super) async fn keep_trial(&self, job: &AnswerJob, trial: &AgentTrial) {
+        let text = serde_json::to_string(trial).unwrap();
+        self.relay.keep_trial(&job.turn.message_id, &text).await.unwrap();
+    }
+
+    pub(super) async fn run_trial(&self, job: &AnswerJob) -> JobEnd {
+        let (handover, inherited) = (CancellationToken::new(), false.into());
+        let run = Box::pin(trial::run(&self.inference, job, &inherited, &handover));
+        timeout(WAIT, run).await.expect("the trial ends")
+    }
+
+    pub(super) fn another_organization() -> OrgId {
+        OrgId::derive(&secret(), "other")
     }
 
     pub(super) async fn run_patch(&self, job: &PatchJob) -> JobEnd {

@@ -257,7 +257,7 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
     };
     world.script.says(half);
     world.refresh().await;
-    let failures: [(Answer, &str); 8] = [
+    let failures: [(Answer, &str); 9] = [
         (Arc::new(|| StatusCode::INTERNAL_SERVER_ERROR.into_response()), "500"),
         (Arc::new(|| "<html>".into_response()), "XML or HTML"),
         (Arc::new(|| "".into_response()), "no rows"),
@@ -265,6 +265,7 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
         (Arc::new(|| format!("title\n{}", "A\n".repeat(101)).into_response()), "more than 100 products"),
         (Arc::new(|| format!("title\n{}", "A".repeat(20_000)).into_response()), "more than 10000 bytes"),
         (Arc::new(|| ([("content-encoding", "gzip")], "x").into_response()), "compressed"),
+        (Arc::new(|| b"\x1f\x8b\x08\0\0\0\0\0".into_response()), "compressed"),
         (Arc::new(|| Response::new(Body::from_stream(stream::pending::<io::Result<bytes::Bytes>>()))), "in time"),
     ];
     for (answer, expected) in failures {

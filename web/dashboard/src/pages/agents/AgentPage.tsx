@@ -128,17 +128,7 @@ function Editor({ read }: { read: Agent }) {
             }}
           />
         </div>
-        <Beside
-          draft={form.fields}
-          saved={form.base}
-          isChanged={form.isChanged}
-          isSaving={saving.isSaving}
-          mayConfigure={!isReadOnly}
-          onActivate={() => saving.saveWith({ status: 'active', public: true })}
-          onAllowHere={() =>
-            saving.saveWith({ allowedDomains: [...form.fields.allowedDomains, window.location.origin] })
-          }
-        />
+        <Beside draft={form.fields} patch={form.patch} mayTry={!isReadOnly} />
       </div>
       {saving.clash !== undefined && (
         <Conflict
@@ -169,15 +159,11 @@ function Trail() {
 
 interface BesideProps {
   draft: Agent;
-  saved: Agent;
-  isChanged: boolean;
-  isSaving: boolean;
-  mayConfigure: boolean;
-  onActivate: () => void;
-  onAllowHere: () => void;
+  patch: Record<string, unknown>;
+  mayTry: boolean;
 }
 
-function Beside({ draft, saved, ...rest }: BesideProps) {
+function Beside({ draft, patch, mayTry }: BesideProps) {
   const { tab } = route.useSearch();
   const [chosen, setChosen] = useState<string>();
   // Who works on the look wants to see it, and everybody else wants to talk.
@@ -191,7 +177,7 @@ function Beside({ draft, saved, ...rest }: BesideProps) {
             <Tabs.Tab value="preview">Preview</Tabs.Tab>
           </Tabs.List>
           <Tabs.Panel value="playground">
-            <Playground agent={saved} {...rest} />
+            <Playground draft={draft} patch={patch} mayTry={mayTry} />
           </Tabs.Panel>
           <Tabs.Panel value="preview">
             {view === 'preview' && (

@@ -1,108 +1,77 @@
-// Talks to the live agent as a visitor of this page does, through the public API and with a visitor's token.
-import { Alert, Button, Stack, Text } from '@mantine/core';
+// Tries the agent before it is saved: the form as it stands, the saved agent, or both at one message.
+import { Alert, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
-import { useCallback, useRef } from 'react';
-import { type VisitorToken, visitorToken } from '../../api/chat';
-import { Problem } from '../../api/client';
+import { useCallback, useEffect, useRef, useState } from 'react';
+import { useSession } from '../../api/session';
+import { tryAgent } from '../../api/trials';
 import type { Agent } from '../../api/types';
 import { ChatPanel } from '../../components/ChatPanel';
-import { Trouble } from '../../components/Trouble';
-import { useChat } from '../../components/use-chat';
+import { type Ask, type Side, useChat } from '../../components/use-chat';
 
-/** A token that ends sooner than this is not begun with. */
-const TOKEN_LEFT_MIN_MS = 60_000;
+const VIEWS = {
+  draft: { label: 'Draft', sides: ['draft'], about: 'The form as it stands answers; nothing need be saved.' },
+  saved: { label: 'Saved', sides: ['saved'], about: 'The agent as it is saved answers, as visitors meet it.' },
+  both: { label: 'Side by side', sides: ['draft', 'saved'], about: 'Both answer each message.' },
+} satisfies Record<string, { label: string; sides: Side[]; about: string }>;
+
+type View = keyof typeof VIEWS;
 
 interface PlaygroundProps {
-  /** As it is saved, which is what answers. */
-  agent: Agent;
-  isChanged: boolean;
-  isSaving: boolean;
-  mayConfigure: boolean;
-  onActivate: () => void;
-  onAllowHere: () => void;
+  /** As the form shows it. */
+  draft: Agent;
+  /** What differs from what is saved. */
+  patch: Record<string, unknown>;
+  mayTry: boolean;
 }
 
-export function Playground({ agent, isChanged, isSaving, mayConfigure, onActivate, onAllowHere }: PlaygroundProps) {
-  const held = useRef<VisitorToken | undefined>(undefined);
-  const bearer = useCallback(async () => {
-    const left = held.current === undefined ? 0 : new Date(held.current.expiresAt).getTime() - Date.now();
-    if (held.current === undefined || left < TOKEN_LEFT_MIN_MS) held.current = await visitorToken(agent.id);
-    return held.current.token;
-  }, [agent.id]);
-  const chat = useChat(`agents/${agent.id}`, bearer);
-  if (agent.status !== 'active' || !agent.public) {
-    return <NotYet agent={agent} isSaving={isSaving} mayConfigure={mayConfigure} onActivate={onActivate} />;
-  }
-  const explain = (error: unknown) =>
-    error instanceof Problem && error.code === 'DOMAIN_NOT_ALLOWED' ? (
-      <NotAllowedHere isSaving={isSaving} mayConfigure={mayConfigure} onAllowHere={onAllowHere} />
-    ) : (
-      <Trouble error={error} />
+export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
+  const org = useSession().organization.id;
+  const [view, setView] = useState<View>('draft');
+  // Read when a message is sent, so that typing in the form does not make another chat.
+  const latest = useRef(patch);
+  useEffect(() => {
+    latest.current = patch;
+  }, [patch]);
+  const ask = useCallback<Ask>(
+    (side, message, history, signal) => {
+      const trial = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
+      return tryAgent(org, draft.id, trial, signal);
+    },
+    [org, draft.id],
+  );
+  const chat = useChat(ask);
+  if (!mayTry) {
+    return (
+      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="Trying takes the right to edit">
+        Each message can cost a call of a model. Ask an owner to make you an editor.
+      </Alert>
     );
+  }
   return (
     <Stack gap="xs">
-      {isChanged && (
-        <Text size="xs" c="dimmed">
-          The saved agent answers. Save to try your changes.
-        </Text>
-      )}
+      <SegmentedControl
+        fullWidth
+        size="xs"
+        aria-label="Who answers"
+        value={view}
+        onChange={(view) => setView(view as View)}
+        data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
+      />
+      <Text size="xs" c="dimmed">
+        {VIEWS[view].about} Nothing of it is stored.
+      </Text>
       <ChatPanel
         chat={chat}
-        placeholder={agent.placeholderText}
-        explain={explain}
-        isMarkdown={agent.features.enableMarkdown}
+        sides={VIEWS[view].sides}
+        placeholder={draft.placeholderText}
+        isMarkdown={draft.features.enableMarkdown}
         suggestions={['What can you do?', 'Tell me about yourself']}
         opening={
           <div className="said" data-role="assistant">
-            <Text size="sm">{agent.welcomeMessage}</Text>
+            <Text size="sm">{draft.welcomeMessage}</Text>
           </div>
         }
       />
     </Stack>
-  );
-}
-
-function NotYet({
-  agent,
-  isSaving,
-  mayConfigure,
-  onActivate,
-}: Pick<PlaygroundProps, 'agent' | 'isSaving' | 'mayConfigure' | 'onActivate'>) {
-  const why =
-    agent.status === 'active'
-      ? 'It is private: the public API does not reach it.'
-      : `It is ${agent.status === 'draft' ? 'a draft' : 'switched off'}, so it answers nobody.`;
-  return (
-    <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="This agent cannot be tried yet">
-      <Stack align="flex-start" gap="sm">
-        <Text size="sm">{why} The playground talks to the live agent.</Text>
-        {mayConfigure && (
-          <Button size="xs" loading={isSaving} onClick={onActivate}>
-            Save and make it live
-          </Button>
-        )}
-      </Stack>
-    </Alert>
-  );
-}
-
-function NotAllowedHere({
-  isSaving,
-  mayConfigure,
-  onAllowHere,
-}: Pick<PlaygroundProps, 'isSaving' | 'mayConfigure' | 'onAllowHere'>) {
-  return (
-    <Alert variant="light" color="yellow" icon={<IconInfoCircle />} title="This page is not among the allowed domains">
-      <Stack align="flex-start" gap="sm">
-        <Text size="sm">
-          The playground is a page like any other. Allow <b>{window.location.origin}</b> to try the agent here.
-        </Text>
-        {mayConfigure && (
-          <Button size="xs" variant="default" loading={isSaving} onClick={onAllowHere}>
-            Allow this page
-          </Button>
-        )}
-      </Stack>
-    </Alert>
   );
 }

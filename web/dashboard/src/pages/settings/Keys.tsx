@@ -21,7 +21,7 @@ const column = createColumnHelper<ApiKey>();
 
 type Doing = { what: 'create' } | { what: 'rotate' | 'delete'; key: ApiKey };
 
-function columnsFor(act: ((doing: Doing) => void) | undefined, showsUse: boolean) {
+function columnsFor(act: ((doing: Doing) => void) | undefined) {
   return [
     column.accessor('name', {
       header: 'Name',
@@ -42,9 +42,7 @@ function columnsFor(act: ((doing: Doing) => void) | undefined, showsUse: boolean
     }),
     column.accessor('expiresAt', { header: 'Expires', cell: ({ getValue }) => <Expiry at={getValue()} /> }),
     column.accessor('createdAt', { header: 'Created', cell: ({ getValue }) => <When at={getValue()} /> }),
-    ...(showsUse
-      ? [column.accessor('lastUsedAt', { header: 'Last used', cell: ({ getValue }) => <LastUse at={getValue()} /> })]
-      : []),
+    column.accessor('lastUsedAt', { header: 'Last used', cell: ({ getValue }) => <LastUse at={getValue()} /> }),
     ...(act === undefined
       ? []
       : [
@@ -78,7 +76,7 @@ function Expiry({ at }: { at: string | null }) {
   return new Date(at).getTime() <= Date.now() ? <Badge color="red">Expired</Badge> : <When at={at} />;
 }
 
-function LastUse({ at }: { at: string | null | undefined }) {
+function LastUse({ at }: { at: string | null }) {
   return at ? (
     <When at={at} />
   ) : (
@@ -121,8 +119,7 @@ export function Keys() {
   const keys = useQuery(listQuery(org, 'keys'));
   const client = useQueryClient();
   const [doing, setDoing] = useState<Doing>();
-  const showsUse = keys.data?.some((key) => key.lastUsedAt !== undefined) ?? false;
-  const columns = useMemo(() => columnsFor(mayManage ? setDoing : undefined, showsUse), [mayManage, showsUse]);
+  const columns = useMemo(() => columnsFor(mayManage ? setDoing : undefined), [mayManage]);
   const close = () => setDoing(undefined);
   const gone = async (key: ApiKey) => {
     await remove(org, 'keys', key.id);

@@ -110,7 +110,7 @@ function Editor({ read }: { read: Team }) {
             <Title order={2} mb="sm">
               Try a message
             </Title>
-            <Trial team={form.base} isChanged={form.isChanged} />
+            <Trial team={form.base} patch={form.patch} mayTry={!isReadOnly} />
           </Paper>
         </aside>
       </div>

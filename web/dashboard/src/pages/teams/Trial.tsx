@@ -1,90 +1,171 @@
-// Sends messages to the live team, and shows who answers and why. Teams are reached with a key only, so that a short-lived
-// one is made for it and deleted again.
-import { Alert, Text } from '@mantine/core';
+// Asks the routing who of the team would answer a message, and shows its scores and its reason. The team is tried as the
+// form has it; no conversation is made, and no agent answers.
+import { Alert, Badge, Button, Checkbox, Group, Paper, Progress, Stack, Text, Textarea } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
-import { useQueryClient } from '@tanstack/react-query';
-import { useCallback, useEffect, useRef } from 'react';
-import { useMay, useSession } from '../../api/session';
-import { createKey, remove } from '../../api/things';
-import type { NewKey, Team } from '../../api/types';
-import { ChatPanel } from '../../components/ChatPanel';
-import { useChat } from '../../components/use-chat';
-import { RIGHTS } from '../../rights';
+import { useMutation } from '@tanstack/react-query';
+import { type FormEvent, type KeyboardEvent, useState } from 'react';
+import { useSession } from '../../api/session';
+import { HISTORY_MAX, type Said, tryTeam, type Verdict } from '../../api/trials';
+import type { Team } from '../../api/types';
+import { seconds } from '../../components/Facts';
+import { Trouble } from '../../components/Trouble';
 
-/** Should the page be closed before it deletes its key, the key ends by itself. */
-const KEY_LIFE_MS = 30 * 60_000;
-const KEY_LEFT_MIN_MS = 2 * 60_000;
+interface Tried {
+  message: string;
+  verdict: Verdict;
+  /** What it went on from. */
+  history: Said[];
+}
 
-export function Trial({ team, isChanged }: { team: Team; isChanged: boolean }) {
-  const mayManageKeys = useMay(RIGHTS.manageKeys);
-  if (team.status !== 'active' || !team.public) {
+const STAGES: Record<string, string> = {
+  continuity: 'stays with its agent',
+  words: 'by its words',
+  meaning: 'by its meaning',
+  model: 'a model was asked',
+  strategy: 'by the strategy',
+};
+
+interface TrialProps {
+  team: Team;
+  patch: Record<string, unknown>;
+  mayTry: boolean;
+}
+
+export function Trial({ team, patch, mayTry }: TrialProps) {
+  const org = useSession().organization.id;
+  const [message, setMessage] = useState('');
+  const [goesOn, setGoesOn] = useState(false);
+  const [tried, setTried] = useState<Tried>();
+  const trying = useMutation({
+    mutationFn: async ({ message, history }: { message: string; history: Said[] }): Promise<Tried> => {
+      const verdict = await tryTeam(org, team.id, { message, history, draft: patch });
+      return { message, history, verdict };
+    },
+    onSuccess: setTried,
+  });
+  if (!mayTry) {
     return (
-      <Note title="This team cannot be tried yet">
-        It answers once it is active and public. Change both in its form, and save.
-      </Note>
+      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="Trying takes the right to edit">
+        Ask an owner to make you an editor.
+      </Alert>
     );
   }
-  if (!mayManageKeys) {
-    return <Note title="You cannot try this team">Trying a team takes a key, and your role may not make one.</Note>;
-  }
-  return <Live team={team} isChanged={isChanged} />;
-}
-
-function Note({ title, children }: { title: string; children: string }) {
+  const send = () => {
+    if (message.trim() === '' || trying.isPending) return;
+    const history = goesOn && tried !== undefined ? withVerdict(tried) : [];
+    trying.mutate({ message: message.trim(), history });
+  };
+  const onSubmit = (event: FormEvent) => {
+    event.preventDefault();
+    send();
+  };
+  const onKeyDown = (event: KeyboardEvent) => {
+    if (event.key !== 'Enter' || event.shiftKey || event.nativeEvent.isComposing) return;
+    event.preventDefault();
+    send();
+  };
   return (
-    <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title={title}>
-      {children}
-    </Alert>
+    <Stack>
+      <Text size="sm" c="dimmed">
+        See who would answer, and why. The team is tried as the form has it; nothing is sent to an agent or stored.
+      </Text>
+      <form onSubmit={onSubmit}>
+        <Stack gap="xs">
+          <Textarea
+            label="Message"
+            placeholder="What would a visitor ask?"
+            autosize
+            minRows={2}
+            maxRows={6}
+            value={message}
+            onChange={(event) => setMessage(event.currentTarget.value)}
+            onKeyDown={onKeyDown}
+          />
+          {tried !== undefined && tried.verdict.agent !== null && (
+            <Checkbox
+              size="xs"
+              label="Goes on from the message before"
+              checked={goesOn}
+              onChange={(event) => setGoesOn(event.currentTarget.checked)}
+            />
+          )}
+          <Group>
+            <Button type="submit" loading={trying.isPending} disabled={message.trim() === ''}>
+              Who would answer?
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+      {trying.isError && <Trouble error={trying.error} />}
+      {tried !== undefined && <Outcome tried={tried} />}
+    </Stack>
   );
 }
 
-function Live({ team, isChanged }: { team: Team; isChanged: boolean }) {
-  const bearer = useShortLivedKey(`try ${team.slug}`);
-  const chat = useChat(`teams/${team.id}`, bearer);
+/** The past of a message that follows the one that was tried. */
+function withVerdict({ message, verdict, history }: Tried): Said[] {
+  const agentId = verdict.agent?.id ?? '';
+  const exchange: Said[] = [
+    { role: 'user', content: message },
+    { role: 'assistant', content: '', agentId },
+  ];
+  return [...history, ...exchange].slice(-HISTORY_MAX);
+}
+
+function Outcome({ tried: { message, verdict } }: { tried: Tried }) {
+  const facts = [
+    verdict.stage !== null && (STAGES[verdict.stage] ?? verdict.stage),
+    verdict.tookMs !== null && seconds(verdict.tookMs),
+  ].filter((fact): fact is string => typeof fact === 'string');
   return (
-    <ChatPanel
-      chat={chat}
-      placeholder="What would a visitor ask?"
-      opening={
-        <Text size="sm" c="dimmed">
-          Your message goes through the live team: you see who answers it, and why.
-          {isChanged && ' The saved team answers; save to try your changes.'}
+    <Paper withBorder p="sm" radius="md" role="status" aria-label="Who would answer">
+      <Stack gap="sm">
+        <Text size="sm" c="dimmed" className="text-block">
+          “{message}”
         </Text>
-      }
-    />
+        <div>
+          <Text fw={650} data-testid="chosen-agent">
+            {verdict.agent === null ? 'Nobody' : (verdict.agent.name ?? verdict.agent.id)}
+          </Text>
+          <Text size="sm">{verdict.reason}</Text>
+          {facts.length > 0 && (
+            <Text size="xs" c="dimmed">
+              {facts.join(' · ')}
+            </Text>
+          )}
+        </div>
+        <Stack gap="xs" component="ul" className="plain-list" aria-label="Scores">
+          {verdict.members.map((member) => (
+            <Score key={member.agent.id} member={member} isChosen={member.agent.id === verdict.agent?.id} />
+          ))}
+        </Stack>
+      </Stack>
+    </Paper>
   );
 }
 
-/** A key for chats that lives as long as this page. */
-function useShortLivedKey(name: string): () => Promise<string> {
-  const org = useSession().organization.id;
-  const client = useQueryClient();
-  const held = useRef<NewKey | undefined>(undefined);
-  const drop = useCallback(() => {
-    const key = held.current;
-    held.current = undefined;
-    if (key !== undefined)
-      void remove(org, 'keys', key.id).then(() => client.invalidateQueries({ queryKey: [org, 'keys'] }));
-  }, [org, client]);
-  useEffect(() => {
-    window.addEventListener('pagehide', drop);
-    return () => {
-      window.removeEventListener('pagehide', drop);
-      drop();
-    };
-  }, [drop]);
-  return useCallback(async () => {
-    const left = held.current?.expiresAt ? new Date(held.current.expiresAt).getTime() - Date.now() : 0;
-    if (held.current !== undefined && left > KEY_LEFT_MIN_MS) return held.current.value;
-    drop();
-    const limits = { chatPerMinute: null, configPerMinute: null, conversationsPerMinute: null };
-    const expiresAt = new Date(Date.now() + KEY_LIFE_MS).toISOString();
-    held.current = await createKey(org, {
-      name: `${name} ${crypto.randomUUID().slice(0, 8)}`,
-      scopes: ['chat'],
-      expiresAt,
-      limits,
-    });
-    return held.current.value;
-  }, [org, name, drop]);
+function Score({ member, isChosen }: { member: Verdict['members'][number]; isChosen: boolean }) {
+  const name = member.agent.name ?? member.agent.id;
+  const percent = member.permille === null ? undefined : member.permille / 10;
+  return (
+    <li>
+      <Group justify="space-between" gap="xs" mb={4}>
+        <Text size="sm" fw={isChosen ? 650 : 400}>
+          {name}
+        </Text>
+        {member.canAnswer ? (
+          <Text size="xs" c="dimmed" data-testid="score">
+            {percent === undefined ? 'not compared' : `${percent.toFixed(1)} %`}
+          </Text>
+        ) : (
+          <Badge color="gray" size="sm">
+            cannot answer now
+          </Badge>
+        )}
+      </Group>
+      {percent !== undefined && (
+        <Progress value={percent} color={isChosen ? 'indigo' : 'gray'} aria-label={`Score of ${name}`} />
+      )}
+    </li>
+  );
 }

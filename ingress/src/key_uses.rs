@@ -1,0 +1,140 @@
+//! When keys were last used. A request only notes it in memory; one task writes what was noted, each key at most once a
+//! minute, so that no request waits for it and none fails with it. What a killed process had noted is lost.
+
+use std::{
+    collections::HashMap,
+    sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
+};
+
+use switchboard_backends::catalog::KeyUse;
+use switchboard_schemas::{api_key::ApiKey, ids::KeyId, time::Timestamp};
+use tokio::time::{Instant, sleep, timeout};
+
+use crate::state::AppState;
+
+/// How often is looked what is to be written.
+const LOOK_INTERVAL: Duration = Duration::from_secs(2);
+/// How long a key that was written is left alone.
+const WRITE_INTERVAL: Duration = Duration::from_secs(60);
+/// How long a process that ends may take to write the rest.
+const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
+/// Keys that are remembered at once; uses of others are not noted.
+const KEYS_MAX: usize = 10_000;
+
+/// Uses that were noted on this process.
+#[derive(Default)]
+pub(crate) struct KeyUses {
+    keys: Mutex<HashMap<KeyId, Noted>>,
+}
+
+struct Noted {
+    last: KeyUse,
+    is_written: bool,
+    written_at: Option<Instant>,
+}
+
+impl KeyUses {
+    /// Notes that a key is used now.
+    pub(crate) fn note(&self, key: &ApiKey) {
+        let at = Timestamp::now();
+        let mut keys = self.lock();
+        if let Some(noted) = keys.get_mut(&key.id) {
+            noted.last.at = at;
+            noted.is_written = false;
+        } else if keys.len() < KEYS_MAX {
+            let last = KeyUse { org_id: key.org_id.clone(), key_id: key.id.clone(), at };
+            keys.insert(key.id.clone(), Noted { last, is_written: false, written_at: None });
+        }
+    }
+
+    /// What is to be written now, which then counts as written; forgets keys that were not used for a while.
+    fn take_due(&self, now: Instant, all: bool) -> Vec<KeyUse> {
+        let mut keys = self.lock();
+        let rests = |noted: &Noted| noted.written_at.is_some_and(|at| now.duration_since(at) < WRITE_INTERVAL);
+        keys.retain(|_, noted| !noted.is_written || rests(noted));
+        let due = keys.values_mut().filter(|noted| !noted.is_written && (all || !rests(noted)));
+        due.map(|noted| {
+            (noted.is_written, noted.written_at) = (true, Some(now));
+            noted.last.clone()
+        })
+        .collect()
+    }
+
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, Noted>> {
+        self.keys.lock().unwrap_or_else(PoisonError::into_inner)
+    }
+}
+
+/// Writes what is noted; never ends.
+pub(crate) async fn keep_writing(state: &AppState) {
+    loop {
+        sleep(LOOK_INTERVAL).await;
+        write(state, false).await;
+    }
+}
+
+/// Writes what is left when the process ends.
+pub(crate) async fn write_rest(state: &AppState) {
+    let _ = timeout(LAST_WRITE_TIMEOUT, write(state, true)).await;
+}
+
+async fn write(state: &AppState, all: bool) {
+    let due = state.key_uses.take_due(Instant::now(), all);
+    if due.is_empty() {
+        return;
+    }
+    // The next use of a key is noted again: what is lost here is a minute of a figure for people.
+    if let Err(error) = state.backends.catalog.note_uses(&due).await {
+        tracing::debug!(%error, "the last uses of keys are not written");
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::{
+        api_key::KeyLimits,
+        ids::{KeyId, OrgId},
+    };
+
+    use super::*;
+    use crate::testing::secret;
+
+    fn key(number: i64) -> ApiKey {
+        let org_id = OrgId::derive(&secret(), "acme");
+        ApiKey {
+            id: KeyId::derive(&secret(), &org_id, "site", number),
+            org_id,
+            name: "site".into(),
+            scopes: Vec::new(),
+            expires_at: None,
+            limits: KeyLimits::default(),
+            last_four: "abcd".into(),
+            created_at: Timestamp::from_micros(1),
+        }
+    }
+
+    #[test]
+    fn a_key_is_written_once_a_minute_however_often_it_is_used_and_its_last_use_at_the_end() {
+        let (uses, start) = (KeyUses::default(), Instant::now());
+        let mut written = 0;
+        for second in 0..150 {
+            uses.note(&key(1));
+            written += uses.take_due(start + Duration::from_secs(second), false).len();
+        }
+        assert_eq!(written, 3);
+        assert_eq!(uses.take_due(start + Duration::from_secs(151), true).len(), 1, "what was noted since");
+        assert_eq!(uses.take_due(start + Duration::from_secs(152), true).len(), 0);
+    }
+
+    #[test]
+    fn the_memory_is_bounded_and_lets_go_of_what_is_written() {
+        let (uses, start) = (KeyUses::default(), Instant::now());
+        for number in 0..=i64::try_from(KEYS_MAX).unwrap() {
+            uses.note(&key(number));
+        }
+        assert_eq!(uses.take_due(start, false).len(), KEYS_MAX);
+        assert_eq!(uses.take_due(start + WRITE_INTERVAL, false).len(), 0);
+        assert!(uses.lock().is_empty());
+    }
+}

@@ -1,0 +1,123 @@
+// Trials: what a draft would answer, and who of a team would. They pass through the same workers as a visitor's message,
+// and nothing of them is kept, so that each brings along what was said before.
+import { ask, call, problemOf } from './client';
+import type { UiSpec } from './types';
+
+export type TrialEvent =
+  | { type: 'start'; agentName: string; model?: string | null }
+  | { type: 'delta'; text: string; offset: number }
+  | { type: 'ui'; spec: UiSpec }
+  | { type: 'tool'; name: string; status: 'started' | 'finished' | 'failed' }
+  | {
+      type: 'done';
+      status: string;
+      finishReason?: string | null;
+      usage?: { promptTokens?: number; completionTokens?: number } | null;
+      responseTime?: number;
+    }
+  | { type: 'error'; detail: string };
+
+export type Said =
+  | { role: 'user'; content: string }
+  | { role: 'assistant'; content: string; agentId?: string; uiSpec?: UiSpec };
+
+export interface Trial {
+  message: string;
+  /** What differs from what is saved; without it, what is saved is tried. */
+  draft?: Record<string, unknown>;
+  history: Said[];
+}
+
+/** Messages of the past that the service takes. */
+export const HISTORY_MAX = 40;
+
+function path(org: string, kind: 'agents' | 'teams', id: string): string {
+  return `/api/admin/organizations/${org}/${kind}/${encodeURIComponent(id)}/try`;
+}
+
+/** Gives the events of the agent's answer. Taking the question back stops the model. */
+export async function* tryAgent(
+  org: string,
+  id: string,
+  trial: Trial,
+  signal: AbortSignal,
+): AsyncGenerator<TrialEvent> {
+  const response = await ask(path(org, 'agents', id), {
+    method: 'POST',
+    signal,
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify(trial),
+  });
+  if (!response.ok || response.body === null) throw await problemOf(response);
+  yield* eventsOf(response.body);
+}
+
+export interface AgentName {
+  id: string;
+  slug: string | null;
+  name: string | null;
+}
+
+export interface Verdict {
+  /** Who would answer; null: nobody can. */
+  agent: AgentName | null;
+  reason: string;
+  stage: string | null;
+  tookMs: number | null;
+  members: {
+    agent: AgentName;
+    specialization: string;
+    canAnswer: boolean;
+    /** How likely it was meant, of a thousand; null where nothing was compared. */
+    permille: number | null;
+  }[];
+}
+
+export function tryTeam(org: string, id: string, trial: Trial): Promise<Verdict> {
+  return call<Verdict>('POST', path(org, 'teams', id), { body: trial });
+}
+
+async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<TrialEvent> {
+  const reader = body.pipeThrough<string>(new TextDecoderStream()).getReader();
+  let text = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+        const event = eventOf(text.slice(0, end));
+        text = text.slice(end + 2);
+        if (event !== undefined) yield event;
+      }
+    }
+  } finally {
+    // Leaving early must not leave the connection open.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** One block of the stream; comments, which only keep it alive, are none. */
+function eventOf(block: string): TrialEvent | undefined {
+  let name = '';
+  let data = '';
+  for (const line of block.split('\n')) {
+    if (line.startsWith('event:')) name = line.slice('event:'.length).trim();
+    if (line.startsWith('data:')) data += line.slice('data:'.length).trimStart();
+  }
+  if (data === '') return undefined;
+  const read = JSON.parse(data) as Record<string, unknown>;
+  switch (name) {
+    case 'ui':
+      return { type: 'ui', spec: read as unknown as UiSpec };
+    case 'error':
+      return { type: 'error', detail: String(read['detail'] ?? read['title'] ?? 'the reply broke off') };
+    case 'start':
+    case 'delta':
+    case 'tool':
+    case 'done':
+      return { ...read, type: name } as TrialEvent;
+    default:
+      return undefined;
+  }
+}
