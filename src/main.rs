@@ -16,7 +16,9 @@ use std::{path::PathBuf, process::ExitCode};
 use clap::{Parser, Subcommand};
 
 use crate::{
-    commands::{admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand},
+    commands::{
+        admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand, route::RouteArguments,
+    },
     config::Config,
     serve::ServeArguments,
 };
@@ -54,6 +56,8 @@ enum Command {
         #[command(subcommand)]
         command: DeadLetterCommand,
     },
+    /// Try a team on the messages that it had: print what would change.
+    Route(RouteArguments),
     /// Help for administrators who cannot sign in.
     Admin {
         #[command(subcommand)]
@@ -93,6 +97,7 @@ fn run(command: Command, config: Config) -> anyhow::Result<()> {
         Command::Migrate => runtime.block_on(commands::migrate::run(&config)),
         Command::Config => banner::print(&config.to_toml()),
         Command::Dlq { command } => runtime.block_on(commands::dead_letters::run(&config, command)),
+        Command::Route(arguments) => runtime.block_on(commands::route::run(&config, &arguments)),
         Command::Admin { command: AdminCommand::Link(arguments) } => {
             runtime.block_on(commands::admin_link::run(&config, &arguments))
         }

@@ -51,10 +51,12 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
         None => data_dir.secret()?,
     };
+    let store = Arc::new(EmbeddedStore::open(&data_dir.join(STORE_FILE))?);
     let backends = Backends {
         bus: embedded_bus(config)?,
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
-        store: Arc::new(EmbeddedStore::open(&data_dir.join(STORE_FILE))?),
+        store: store.clone(),
+        figures: store,
         catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
         products: Arc::new(EmbeddedProducts::open(&data_dir.join(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
@@ -68,10 +70,12 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
     let secret = InstallationSecret::parse(secret.expose_secret())?;
     let (parts, namespace) = (&config.backends, config.backends.namespace.as_str());
     let scylla = ScyllaLink::new(parts.scylla.clone(), namespace);
+    let store = Arc::new(ScyllaStore::connect(scylla.clone()));
     let backends = Backends {
         bus: Arc::new(KafkaBus::connect(&parts.bus, namespace, &format!("switchboard-{role}"))?),
         relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
-        store: Arc::new(ScyllaStore::connect(scylla.clone())),
+        store: store.clone(),
+        figures: store,
         catalog: Arc::new(ScyllaCatalog::connect(scylla.clone())),
         products: Arc::new(ScyllaProducts::connect(scylla.clone())),
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),

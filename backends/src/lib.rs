@@ -1,7 +1,7 @@
-//! The outside world: six traits, each with an embedded and a production twin that keep the same contract.
+//! The outside world: traits, each with an embedded and a production twin that keep the same contract.
 //!
 //! Reading order: [`config`] says which twin; [`bus`] carries jobs and events; [`relay`] carries a reply to the
-//! connection that waits; [`store`] keeps conversations; [`catalog`] keeps what organizations configure; [`products`]
+//! connection that waits; [`store`] keeps conversations, and [`figures`] counts them; [`catalog`] keeps what organizations configure; [`products`]
 //! keeps what their agents may show; [`limiter`] counts requests; [`accounts`] keeps who is signed in and what they
 //! changed. [`vault`] seals what must not lie in clear. Nothing above this crate knows which twin runs.
 
@@ -13,6 +13,7 @@ pub mod accounts;
 pub mod bus;
 pub mod catalog;
 pub mod config;
+pub mod figures;
 pub mod limiter;
 pub mod products;
 mod redis_link;
@@ -33,6 +34,8 @@ pub struct Backends {
     pub relay: Arc<dyn relay::Relay>,
     /// Conversations.
     pub store: Arc<dyn store::Store>,
+    /// What is counted of conversations.
+    pub figures: Arc<dyn figures::Figures>,
     /// Configuration.
     pub catalog: Arc<dyn catalog::Catalog>,
     /// What agents may show.

@@ -182,7 +182,9 @@ fn tells_apart(name: &str) -> bool {
 fn shown(name: &str, value: &Value) -> Option<Value> {
     let head = name.split('.').next().unwrap_or_default();
     let is_short = value.to_string().len() <= VALUE_BYTES_MAX;
-    (HARMLESS.contains(&head) && is_short).then(|| value.clone())
+    // A switch or a number is nobody's secret.
+    let is_plain = value.is_boolean() || value.is_number();
+    (is_plain || HARMLESS.contains(&head) && is_short).then(|| value.clone())
 }
 
 #[cfg(test)]
@@ -197,10 +199,13 @@ mod tests {
 
     #[test]
     fn changed_fields_are_named_and_only_harmless_ones_are_shown() {
-        let before =
-            map(json!({ "name": "A", "instructions": "old", "theme": { "textColor": "red", "x": 1 }, "same": 1 }));
-        let after =
-            map(json!({ "name": "B", "instructions": "new", "theme": { "textColor": "blue", "x": 1 }, "same": 1 }));
+        let agent = |name: &str, instructions: &str, color: &str, on: bool, text: &str| {
+            map(json!({
+                "name": name, "instructions": instructions, "theme": { "textColor": color, "x": 1 }, "same": 1,
+                "widget": { "on": on, "text": text }
+            }))
+        };
+        let (before, after) = (agent("A", "old", "red", true, "Hi"), agent("B", "new", "blue", false, "Ho"));
         let told = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
         let mut told = told.as_array().unwrap().clone();
         told.sort_by_key(|change| change["field"].to_string());
@@ -210,6 +215,8 @@ mod tests {
                 json!({ "field": "instructions" }),
                 json!({ "field": "name", "before": "A", "after": "B" }),
                 json!({ "field": "theme.textColor", "before": "red", "after": "blue" }),
+                json!({ "field": "widget.on", "before": true, "after": false }),
+                json!({ "field": "widget.text" }),
             ]
         );
     }

@@ -69,6 +69,8 @@ mod admin_conversation_tests;
 #[cfg(test)]
 mod admin_tests;
 #[cfg(test)]
+mod analytics_tests;
+#[cfg(test)]
 mod apply_tests;
 #[cfg(test)]
 mod audit_tests;

@@ -1,6 +1,6 @@
 //! The contract between Switchboard's processes, and with the readers of its topics: plain data, no I/O.
 //!
-//! Reading order: [`ids`] and [`time`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
+//! Reading order: [`ids`], [`time`] and [`day`] name things; [`agent`], [`team`], [`provider`], [`organization`] and
 //! [`api_key`] are what an organization configures, [`catalog_product`] is what a shop sells, [`price`] reads what it asks, and
 //! [`visitor_token`] is what a page holds instead of a key; [`user`] is who configures, [`random_token`] what they hold,
 //! and [`audit`] what they changed; [`turn`] is an accepted message on its way; [`chat_job`] and
@@ -18,6 +18,7 @@ pub mod chat_job;
 pub mod client_text;
 pub mod control_event;
 pub mod conversation;
+pub mod day;
 pub mod email;
 pub mod erasure;
 pub mod ids;

@@ -41,7 +41,7 @@ pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::
 }
 
 /// YAML contains JSON, so that one reader is enough for both.
-fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value> {
+pub(crate) fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value> {
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;

@@ -5,3 +5,4 @@ pub(crate) mod apply;
 pub(crate) mod dead_letters;
 pub(crate) mod healthcheck;
 pub(crate) mod migrate;
+pub(crate) mod route;

@@ -8,6 +8,8 @@ mod admin;
 #[cfg(test)]
 mod agent_chat;
 #[cfg(test)]
+mod analytics;
+#[cfg(test)]
 mod apply;
 #[cfg(test)]
 mod bad_requests;
@@ -64,6 +66,8 @@ mod responses;
 mod restart;
 #[cfg(test)]
 mod resume;
+#[cfg(test)]
+mod route_replay;
 #[cfg(test)]
 mod shopping;
 #[cfg(test)]

@@ -211,7 +211,7 @@ async fn of_a_repeated_query_parameter_the_first_one_counts() {
         ("offset=1&offset=0", 50, 1),
         ("limit=99999999999999999999999", 100, 0),
         ("offset=1000000000000000000", 50, 1_000_000_000_000_000_000_u64),
-        ("limit=%31", 50, 0),
+        ("limit=%31", 1, 0),
         ("limit=+1", 50, 0),
         ("limit=1e1", 50, 0),
         ("limit[]=1", 50, 0),

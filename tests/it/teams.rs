@@ -236,6 +236,21 @@ async fn a_failing_model_has_its_code_on_the_team_route_too() {
     }
 }
 
+#[tokio::test]
+async fn a_member_is_found_by_what_visitors_say_of_its_matters_in_their_language() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    // No word of it is written of a member, and the model is no help.
+    organization.script(Script::says("I do not know"));
+    for (session, message) in
+        [("en", "you took too much and I want my money back"), ("de", "Ich will mein Geld zurück")]
+    {
+        let reply = organization.client().team_chat(organization.team("front"), session, message).await;
+        reply.complete();
+        assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"), "{message}");
+    }
+}
+
 /// A message in which no word is a member's.
 const PUZZLING: &str = "the thing from last week does it again, what now?";
 

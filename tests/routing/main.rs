@@ -19,16 +19,25 @@ const PERCENTILE: usize = 95;
 fn main() {
     let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
-    let directory = std::env::var("SWITCHBOARD_TEST_EMBEDDINGS").ok().filter(|text| !text.is_empty());
-    let directory = directory
+    let directory = variable("SWITCHBOARD_TEST_EMBEDDINGS")
         .expect("SWITCHBOARD_TEST_EMBEDDINGS names no sentence-transformers directory: make eval-routing fetches one");
-    let model = std::env::var("SWITCHBOARD_TEST_MODEL").ok().filter(|text| !text.is_empty());
     let local = Means { embedding_model_dir: Some(directory), ..Means::default() };
     let mut ways = vec![("words only", Means::default()), ("words and vectors", local.clone())];
-    if let Some(base_url) = model {
+    if let Some(base_url) = variable("SWITCHBOARD_TEST_EMBEDDINGS_URL") {
+        ways.push((
+            "words and vectors of a provider",
+            Means { embeddings: Some((base_url, "e5-query".into())), ..Means::default() },
+        ));
+    }
+    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    if std::env::args().any(|argument| argument == "--figures") {
+        return print_figures(&runtime, &ways, asked.first().map_or(PARTS[0].0, String::as_str));
+    }
+    if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
         ways.push(("with a model", Means { model: Some((base_url, "test".into())), ..local }));
     }
-    for (part, note) in PARTS {
+    for (part, note) in PARTS.into_iter().filter(|(part, _)| asked.is_empty() || asked.iter().any(|name| name == part))
+    {
         let sets = sets(part);
         for (way, means) in &ways {
             println!("\n=== {part} ({note}), {way}");
@@ -45,6 +54,22 @@ fn main() {
     }
 }
 
+fn variable(name: &str) -> Option<String> {
+    std::env::var(name).ok().filter(|text| !text.is_empty())
+}
+
+/// What is weighed for each message of a part, a line of JSON each: `fit.py` reads that of the tuning part.
+fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)], part: &str) {
+    for (way, means) in ways {
+        let evaluation = Evaluation::new(means).unwrap();
+        for set in sets(part) {
+            for row in runtime.block_on(evaluation.weighed(&set)) {
+                println!("{}", serde_json::to_string(&(way, &set.team.slug, row)).unwrap());
+            }
+        }
+    }
+}
+
 fn sets(part: &str) -> Vec<Set> {
     let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/routing").join(part);
     let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
@@ -54,8 +79,8 @@ fn sets(part: &str) -> Vec<Set> {
 
 fn print(outcomes: &[Outcome]) {
     println!(
-        "{:24}{:>9} {:>14} {:>10} {:>11} {:>12} {:>9}",
-        "", "messages", "right", "nobody", "slots moved", "others moved", "changes"
+        "{:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}",
+        "", "messages", "right", "right first", "nobody", "slots moved", "others moved", "changes"
     );
     row("all", &outcomes.iter().collect::<Vec<_>>());
     for (name, of) in grouped(outcomes, |outcome| outcome.language.clone()) {
@@ -81,7 +106,8 @@ fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<St
     groups
 }
 
-/// Of messages that open a conversation: how many were right, and of those for nobody how many. Of turns: how many slot
+/// Of messages that open a conversation: how many were right; of those that fit a member, for how many it had the largest
+/// share, whether or not that was enough; and of those for nobody how many were right. Of turns: how many slot
 /// answers, and other turns, were wrongly moved; how many changes were seen, and brought to the right member.
 fn row(name: &str, outcomes: &[&Outcome]) {
     let opening = |outcome: &&&Outcome| matches!(outcome.kind, None | Some(Kind::Opening));
@@ -90,11 +116,13 @@ fn row(name: &str, outcomes: &[&Outcome]) {
     };
     let messages: Vec<_> = outcomes.iter().filter(opening).collect();
     let nobody: Vec<_> = messages.iter().filter(|outcome| outcome.expects_nobody).copied().collect();
+    let fitting: Vec<_> = messages.iter().filter(|outcome| !outcome.expects_nobody).copied().collect();
     let (slots, others, changes) = (of(&[Kind::Slot]), of(&[Kind::FollowUp, Kind::Digression]), of(&[Kind::Change]));
     println!(
-        "{name:24}{:>9} {:>14} {:>10} {:>11} {:>12} {:>9}, {} right",
+        "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right",
         messages.len(),
         share(&messages, |outcome| outcome.is_right),
+        share(&fitting, |outcome| outcome.is_first),
         share(&nobody, |outcome| outcome.is_right),
         share(&slots, |outcome| outcome.moved),
         share(&others, |outcome| outcome.moved),

@@ -5,7 +5,7 @@
 
 use std::time::Duration;
 
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
@@ -19,6 +19,8 @@ use crate::{
         intent::{Current, Decided, Intent, Question},
     },
 };
+
+pub use crate::routing::intent::figures::Weighed;
 
 /// Messages that a model is shown, as the product shows them.
 const RECENT_MESSAGES: usize = 6;
@@ -108,7 +110,7 @@ pub enum TurnSet {
 }
 
 /// What a visitor's turn is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Kind {
     /// The first.
@@ -138,6 +140,8 @@ pub struct Outcome {
     pub expects_nobody: bool,
     /// Whether the conversation was taken from whom it was with.
     pub moved: bool,
+    /// Whether of the members the right one had the largest share, whoever was chosen.
+    pub is_first: bool,
     /// Name of the stage that decided.
     pub stage: &'static str,
     /// How long it took.
@@ -149,6 +153,8 @@ pub struct Outcome {
 pub struct Means {
     /// Directory of an embedding model.
     pub embedding_model_dir: Option<String>,
+    /// Base URL and name of an embedding model behind an API.
+    pub embeddings: Option<(String, String)>,
     /// Base URL and name of a model.
     pub model: Option<(String, String)>,
 }
@@ -156,6 +162,7 @@ pub struct Means {
 /// A router and its sets.
 pub struct Evaluation {
     intent: Intent,
+    embeddings: Option<Endpoint>,
     model: Option<Endpoint>,
 }
 
@@ -169,80 +176,113 @@ impl Evaluation {
             ..WorkersConfig::default()
         };
         let intent = Intent::new(ModelClient::new(&config)?, &config)?;
-        let model = means.model.clone().map(|(base_url, model)| Endpoint {
-            base_url,
-            api_key: None,
-            model,
-            continues_prefix: false,
-        });
-        Ok(Self { intent, model })
+        let endpoint =
+            |(base_url, model): (String, String)| Endpoint { base_url, api_key: None, model, continues_prefix: false };
+        Ok(Self {
+            intent,
+            embeddings: means.embeddings.clone().map(endpoint),
+            model: means.model.clone().map(endpoint),
+        })
+    }
+
+    /// What is weighed for each message of a set, with its language and the place of the member that is expected.
+    pub async fn weighed(&self, set: &Set) -> Vec<(String, Option<Kind>, Option<usize>, Option<usize>, Weighed)> {
+        let members = candidates(&set.team);
+        let mut rows = Vec::new();
+        for asked in asked(set) {
+            let weighed = self.intent.weighed(&self.question(&members, &asked)).await;
+            let current = match asked.current {
+                Current::Member(member) => Some(member),
+                Current::Nobody | Current::Default => None,
+            };
+            rows.push((asked.language.to_owned(), asked.kind, place(set, asked.expect), current, weighed));
+        }
+        rows
     }
 
     /// Decides every message of a set.
     pub async fn run(&self, set: &Set) -> Vec<Outcome> {
         let members = candidates(&set.team);
         let mut outcomes = Vec::new();
-        // The first decision computes the team's vectors.
-        self.decide(&members, "", Current::Nobody, &[]).await;
-        for message in &set.messages {
-            let decided = self.decide(&members, &message.text, Current::Nobody, &[]).await;
-            outcomes.push(outcome(set, &message.language, None, &message.expect, Current::Nobody, &decided));
-        }
-        for dialogue in &set.dialogues {
-            outcomes.extend(self.dialogue(set, &members, dialogue).await);
-        }
-        outcomes
-    }
-
-    async fn dialogue(&self, set: &Set, members: &[Candidate], dialogue: &Dialogue) -> Vec<Outcome> {
-        let (mut current, mut said, mut outcomes) = (Current::Nobody, Vec::new(), Vec::new());
-        for turn in &dialogue.turns {
-            match turn {
-                TurnSet::Agent { agent } => said.push(PromptMessage { role: Role::Assistant, content: agent.clone() }),
-                TurnSet::Visitor { visitor, expect, kind } => {
-                    let decided = self.decide(members, visitor, current, &said).await;
-                    outcomes.push(outcome(set, &dialogue.language, Some(*kind), expect, current, &decided));
-                    current = place(set, expect).map_or(Current::Default, Current::Member);
-                    said.push(PromptMessage { role: Role::User, content: visitor.clone() });
-                }
+        for (place, asked) in asked(set).iter().enumerate() {
+            let question = self.question(&members, asked);
+            if place == 0 {
+                // The first decision computes the team's vectors.
+                self.intent.decide(&question).await;
             }
+            outcomes.push(outcome(set, asked, &self.intent.decide(&question).await));
         }
         outcomes
     }
 
-    async fn decide(&self, members: &[Candidate], message: &str, current: Current, said: &[PromptMessage]) -> Decided {
-        let question = Question {
-            message,
+    fn question<'a>(&self, members: &'a [Candidate], asked: &'a Asked<'_>) -> Question<'a> {
+        let said = asked.said.last().filter(|last| last.role == Role::Assistant);
+        Question {
+            message: asked.message,
             members,
-            current,
-            recent: &said[said.len().saturating_sub(RECENT_MESSAGES)..],
-            agent_said: said.last().filter(|last| last.role == Role::Assistant).map(|last| last.content.as_str()),
+            current: asked.current,
+            recent: &asked.said[asked.said.len().saturating_sub(RECENT_MESSAGES)..],
+            agent_said: said.map(|last| last.content.as_str()),
             may_change: true,
-            embedding: None,
+            embedding: self.embeddings.clone(),
             model: self.model.clone(),
-        };
-        self.intent.decide(&question).await
+        }
     }
 }
 
-fn outcome(
-    set: &Set,
-    language: &str,
+/// A visitor's message where it stands.
+struct Asked<'a> {
+    language: &'a str,
+    message: &'a str,
+    expect: &'a str,
     kind: Option<Kind>,
-    expect: &str,
     current: Current,
-    decided: &Decided,
-) -> Outcome {
-    let expected = place(set, expect);
-    let before = match current {
+    said: Vec<PromptMessage>,
+}
+
+/// Every message of a set, and those of dialogues with what was said before.
+fn asked(set: &Set) -> Vec<Asked<'_>> {
+    let single = set.messages.iter().map(|message| Asked {
+        language: &message.language,
+        message: &message.text,
+        expect: &message.expect,
+        kind: None,
+        current: Current::Nobody,
+        said: Vec::new(),
+    });
+    single.chain(set.dialogues.iter().flat_map(|dialogue| turns(set, dialogue))).collect()
+}
+
+fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
+    let (mut current, mut said, mut turns) = (Current::Nobody, Vec::new(), Vec::new());
+    for turn in &dialogue.turns {
+        match turn {
+            TurnSet::Agent { agent } => said.push(PromptMessage::text(Role::Assistant, agent.clone())),
+            TurnSet::Visitor { visitor, expect, kind } => {
+                let (language, said_before) = (&dialogue.language, said.clone());
+                turns.push(Asked { language, message: visitor, expect, kind: Some(*kind), current, said: said_before });
+                current = place(set, expect).map_or(Current::Default, Current::Member);
+                said.push(PromptMessage::text(Role::User, visitor.clone()));
+            }
+        }
+    }
+    turns
+}
+
+fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
+    let expected = place(set, asked.expect);
+    let before = match asked.current {
         Current::Member(member) => Some(member),
         Current::Nobody | Current::Default => None,
     };
+    let scores = decided.scores.iter().enumerate();
+    let first = scores.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(member, _)| member);
     Outcome {
         team: set.team.slug.clone(),
-        language: language.to_owned(),
-        kind,
+        language: asked.language.to_owned(),
+        kind: asked.kind,
         is_right: decided.member == expected,
+        is_first: first == expected,
         expects_nobody: expected.is_none(),
         moved: decided.member != before,
         stage: decided.stage.name(),

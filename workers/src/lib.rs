@@ -16,6 +16,7 @@ mod job_loop;
 pub mod metrics;
 mod model;
 pub mod products;
+pub mod replay;
 mod retry;
 mod routing;
 #[cfg(test)]
@@ -31,9 +32,6 @@ use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::Vault}
 use tokio_util::sync::CancellationToken;
 
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
-
-/// Log targets that quote what providers and visitors wrote; the subscriber must switch them off.
-pub const TARGETS_WITH_CONTENT: [&str; 1] = ["async_openai"];
 
 /// What a worker needs of the process that starts it.
 #[derive(Clone)]

@@ -2,6 +2,7 @@
 
 mod deletion;
 mod erasures;
+mod figures;
 mod history;
 mod links;
 mod lists;
@@ -22,6 +23,7 @@ use switchboard_schemas::{
 };
 
 use super::{KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, deletion::Tombstone, embedded::EmbeddedStore};
+use crate::figures::Figures;
 
 /// A moment that every test counts from.
 const NOON_MICROS: i64 = 1_800_000_000_000_000;
@@ -30,6 +32,7 @@ const SECOND_MICROS: i64 = 1_000_000;
 /// A twin under test.
 pub(super) struct Subject {
     store: Arc<dyn Store>,
+    figures: Arc<dyn Figures>,
     /// Work done by reads of pages so far, in the twin's own unit.
     work: Box<dyn Fn() -> u64 + Send + Sync>,
     _directory: Option<tempfile::TempDir>,
@@ -130,6 +133,17 @@ claims! {
         erasures_are_listed_latest_first_and_pages_join,
         another_organization_reads_no_erasure,
     ]
+    figures [
+        figures_equal_a_recount_of_what_is_stored,
+        a_turn_is_counted_once_and_as_it_is_stored,
+        the_last_rating_of_a_conversation_counts_in_either_order,
+        what_comes_late_is_counted_though_its_day_was_counted_before,
+        a_day_that_did_not_change_is_not_counted_again,
+        pages_of_facts_join,
+        another_organization_counts_nothing_of_it,
+        a_message_that_nobody_could_answer_is_the_teams,
+        what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back,
+    ]
     links [
         a_teams_conversation_is_found_through_each_agent_that_answered,
         of_several_teams_the_one_that_was_answered_last_comes_first,
@@ -139,10 +153,10 @@ claims! {
 
 fn embedded_subject() -> Subject {
     let directory = tempfile::tempdir().unwrap();
-    let store = EmbeddedStore::open(&directory.path().join("store.db")).unwrap();
+    let store = Arc::new(EmbeddedStore::open(&directory.path().join("store.db")).unwrap());
     let work = Arc::clone(&store.work);
     let work = Box::new(move || work.load(Ordering::Relaxed));
-    Subject { store: Arc::new(store), work, _directory: Some(directory) }
+    Subject { figures: store.clone(), store, work, _directory: Some(directory) }
 }
 
 #[cfg(feature = "real-services")]
@@ -150,7 +164,7 @@ async fn scylla_subject() -> Subject {
     let link = crate::scylla_link::testing::link().await;
     let store = Arc::new(super::scylla::ScyllaStore::connect(Arc::clone(&link)));
     let work = Box::new(move || link.work.load(Ordering::Relaxed));
-    Subject { store, work, _directory: None }
+    Subject { figures: store.clone(), store, work, _directory: None }
 }
 
 impl Subject {
@@ -265,6 +279,14 @@ impl TalkTurn {
             tombstone: self.tombstone.clone(),
             attempt,
             user_message_id: self.turn.message_id.clone(),
+            agent_id: match &self.owner {
+                ConversationOwner::Agent(agent) => Some(agent.clone()),
+                ConversationOwner::Team(_) => None,
+            },
+            team_id: match &self.owner {
+                ConversationOwner::Agent(_) => None,
+                ConversationOwner::Team(team) => Some(team.clone()),
+            },
             record: ReplyRecord {
                 user_message_id: self.turn.message_id.clone(),
                 user_position: self.position,

@@ -15,9 +15,10 @@ use switchboard_schemas::{
 
 use super::{
     StoreError,
-    rows::decode,
+    rows::{Origin, decode},
     stamp::{Phase, history_stamp, result_stamp},
 };
+use crate::figures::FactWrite;
 
 /// Messages that a deletion holds in memory at once.
 pub(super) const DELETED_AT_ONCE: u64 = 100;
@@ -67,6 +68,8 @@ pub(super) struct Belongings {
     pub(super) replies: Vec<(MessageId, i64)>,
     /// Who answered.
     pub(super) agents: BTreeSet<AgentId>,
+    /// What was counted of their turns, cleared.
+    pub(super) facts: Vec<FactWrite>,
 }
 
 impl Tombstone {
@@ -97,6 +100,11 @@ pub(super) fn places_before(tombstone: Option<&Tombstone>) -> u64 {
     tombstone.map_or(0, |tombstone| tombstone.places)
 }
 
+/// No rating of the deleted life counts.
+pub(super) fn unrated(id: &ConversationId, origin: &Origin, tombstone: &Tombstone) -> FactWrite {
+    FactWrite::of_rating(id, origin.created_at, None, tombstone.at)
+}
+
 /// What belongs to these messages.
 pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings, StoreError> {
     let mut found = Belongings::default();
@@ -104,8 +112,9 @@ pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings,
         let message: Message = decode(body)?;
         match message.author {
             Author::User => {
-                let written = result_stamp(message.created_at, u32::MAX);
-                found.replies.push((message.id.reply(), written.max(at.micros())));
+                let stamp = result_stamp(message.created_at, u32::MAX).max(at.micros());
+                found.facts.push(FactWrite::without_turn(&message.id, message.created_at, stamp));
+                found.replies.push((message.id.reply(), stamp));
             }
             Author::Assistant(facts) => {
                 found.agents.insert(facts.agent_id);

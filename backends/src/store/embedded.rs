@@ -26,13 +26,14 @@ use super::{
         latest_first, page_range, read_page,
     },
 };
-use crate::sqlite::SqliteDatabase;
+use crate::{figures::put_fact, sqlite::SqliteDatabase};
 
 /// Tables, oldest change first.
 const MIGRATIONS: &[&str] = &[
     include_str!("embedded.sql"),
     include_str!("embedded_links.sql"),
     include_str!("embedded_lists.sql"),
+    include_str!("embedded_figures.sql"),
     include_str!("embedded_erasures.sql"),
 ];
 
@@ -79,7 +80,7 @@ const GET_LISTED: &str = "SELECT began_at, conversation_id FROM conversation_lis
 /// Conversations in a file of this machine.
 #[derive(Clone)]
 pub struct EmbeddedStore {
-    database: SqliteDatabase,
+    pub(crate) database: SqliteDatabase,
     #[cfg(test)]
     pub(super) work: std::sync::Arc<std::sync::atomic::AtomicU64>,
 }
@@ -206,11 +207,14 @@ impl Store for EmbeddedStore {
             .write(move |connection| {
                 let Some(head) = head(connection, &org, &id)? else { return Ok(false) };
                 change.at = moment_behind(head.grave()?.tombstone.as_ref(), change.at);
-                let exists = head.origin()?.is_some();
-                if exists && !change.is_empty() {
+                let Some(origin) = head.origin()? else { return Ok(false) };
+                if !change.is_empty() {
                     put_metadata(connection, &org, &id, &change)?;
                 }
-                Ok(exists)
+                if let Some(rating) = change.rating(&id, origin.created_at) {
+                    put_fact(connection, &org, &rating)?;
+                }
+                Ok(true)
             })
             .await
     }
@@ -284,6 +288,7 @@ fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError
         put_message(connection, &rows.org, &rows.conversation, *position, message)?;
     }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
+    put_fact(connection, &rows.org, &rows.fact)?;
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
 }
 

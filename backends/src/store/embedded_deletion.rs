@@ -6,11 +6,11 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     StoreError,
-    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Standing, Tombstone, belongings},
+    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Standing, Tombstone, belongings, unrated},
     embedded::{PUT_ORIGIN, head, put_progress},
     rows::{Origin, buried, column},
 };
-use crate::sqlite::SqliteDatabase;
+use crate::{figures::put_fact, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";
@@ -65,7 +65,10 @@ fn remove_belongings(
     session: &str,
 ) -> Result<(), StoreError> {
     let bodies = bodies(connection, org_id, conversation_id, from)?;
-    let Belongings { replies, agents } = belongings(&bodies, *at)?;
+    let Belongings { replies, agents, facts } = belongings(&bodies, *at)?;
+    for fact in &facts {
+        put_fact(connection, org_id, fact)?;
+    }
     for (reply, stamp) in replies {
         connection.prepare_cached(DELETE_REPLY)?.execute(params![org_id.as_str(), reply.as_str(), stamp])?;
     }
@@ -93,6 +96,7 @@ fn bury(connection: &Connection, deletion: &Deletion, found: &Found) -> Result<(
     for statement in [DELETE_MESSAGES, DELETE_METADATA, FORGET_METADATA_AT] {
         connection.prepare_cached(statement)?.execute(key)?;
     }
+    put_fact(connection, org, &unrated(id, &found.origin, &found.tombstone))?;
     let (origin, progress) = buried(&found.tombstone)?;
     connection.prepare_cached(PUT_ORIGIN)?.execute(params![key[0], key[1], origin, progress.stamp])?;
     put_progress(connection, org, id, &progress)

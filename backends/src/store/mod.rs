@@ -39,7 +39,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, ConversationOwner, Message},
     erasure::Erasure,
-    ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId, TeamId},
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
     turn::Turn,
@@ -55,7 +55,8 @@ pub trait Store: Send + Sync {
     /// names the active reply, and merges what the turn says of its visitor into the metadata.
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError>;
 
-    /// A turn ends: stores the reply, if it has text, and its record; counts it; no reply is active any more.
+    /// A turn ends: stores the reply, if it has text, and its record; counts it, also for [`crate::figures`]; no reply is
+    /// active any more.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
 
     /// Notes that a message was accepted, so that every process finds its reply before the turn begins. Never wins over
@@ -176,6 +177,10 @@ pub struct TurnEnd {
     pub attempt: u32,
     /// The user message.
     pub user_message_id: MessageId,
+    /// Who answered; none when nobody could.
+    pub agent_id: Option<AgentId>,
+    /// The team that was addressed, if one was.
+    pub team_id: Option<TeamId>,
     /// The assistant message, if it has text.
     pub message: Option<Message>,
     /// What is kept under the reply's id.

@@ -18,6 +18,10 @@ use super::{
     listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
+use crate::figures::FactWrite;
+
+/// The key of the metadata that figures count.
+const RATING_KEY: &str = "rating";
 
 /// One cell: JSON, and the stamp by which it wins or loses against another write of the same cell.
 #[derive(Clone, Debug, PartialEq)]
@@ -48,6 +52,7 @@ pub(super) struct EndRows {
     pub(super) message: Option<(i64, Cell)>,
     pub(super) progress: Cell,
     pub(super) record: Cell,
+    pub(super) fact: FactWrite,
 }
 
 /// What lies under a reply's id: an acceptance until the final state replaces it.
@@ -148,13 +153,15 @@ impl EndRows {
             Some(message) => Some((column(message.position)?, Cell { body: encode(message)?, stamp })),
             None => None,
         };
+        let record_stamp = result_stamp(end.accepted_at, end.attempt);
         Ok(Self {
             org: end.org_id.clone(),
             conversation: end.user_message_id.conversation(),
             reply: end.user_message_id.reply(),
             message,
             progress: Cell { body: encode(&progress)?, stamp },
-            record: Cell { body: encode(&end.record)?, stamp: result_stamp(end.accepted_at, end.attempt) },
+            record: Cell { body: encode(&end.record)?, stamp: record_stamp },
+            fact: FactWrite::of_turn(end, record_stamp)?,
         })
     }
 }
@@ -170,6 +177,13 @@ impl MetadataChange {
             }
         }
         Ok(change)
+    }
+
+    /// What it says of the rating, for the figures of when the conversation began.
+    pub(super) fn rating(&self, id: &ConversationId, began_at: Timestamp) -> Option<FactWrite> {
+        let rating = self.set.get(RATING_KEY);
+        let says = rating.is_some() || self.cleared.iter().any(|key| key == RATING_KEY);
+        says.then(|| FactWrite::of_rating(id, began_at, rating, self.at))
     }
 
     pub(super) fn is_empty(&self) -> bool {

@@ -7,7 +7,7 @@
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use futures::future::try_join3;
+use futures::future::{try_join, try_join3};
 use scylla::statement::{batch::BatchType, prepared::PreparedStatement};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
@@ -31,7 +31,10 @@ use super::{
     scylla_erasures::PreparedErasures,
     scylla_lists::PreparedLists,
 };
-use crate::scylla_link::ScyllaLink;
+use crate::{
+    figures::{FactWrite, PreparedFigures},
+    scylla_link::ScyllaLink,
+};
 
 /// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
 pub(super) const BUCKET_POSITIONS: u64 = 500;
@@ -83,6 +86,7 @@ struct Prepared {
     lists: PreparedLists,
     deletion: PreparedDeletion,
     erasures: PreparedErasures,
+    figures: PreparedFigures,
 }
 
 impl ScyllaStore {
@@ -93,6 +97,15 @@ impl ScyllaStore {
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
         self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+    }
+
+    /// The statements of figures, and what they run on.
+    pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedFigures), StoreError> {
+        Ok((&self.link, &self.prepared().await?.figures))
+    }
+
+    async fn put_fact(&self, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
+        self.prepared().await?.figures.put(&self.link, org, fact).await
     }
 
     async fn put_message(
@@ -172,10 +185,14 @@ impl Store for ScyllaStore {
 
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
         let rows = EndRows::of(end)?;
-        if let Some((position, message)) = &rows.message {
-            self.put_message(&rows.org, &rows.conversation, *position, message).await?;
-        }
-        self.put_progress(&rows.org, &rows.conversation, &rows.progress).await?;
+        let history = async {
+            if let Some((position, message)) = &rows.message {
+                self.put_message(&rows.org, &rows.conversation, *position, message).await?;
+            }
+            self.put_progress(&rows.org, &rows.conversation, &rows.progress).await
+        };
+        // Nobody repeats a turn whose record is there, so that whatever is counted of it comes first.
+        try_join(history, self.put_fact(&rows.org, &rows.fact)).await?;
         self.put_reply(&rows.org, &rows.reply, &rows.record).await
     }
 
@@ -203,7 +220,7 @@ impl Store for ScyllaStore {
     async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
         let Some(head) = self.head(&deletion.org_id, &deletion.conversation_id).await? else { return Ok(false) };
         let prepared = self.prepared().await?;
-        Box::pin(prepared.deletion.delete(&self.link, &prepared.lists, deletion, &head)).await
+        Box::pin(prepared.deletion.delete(&self.link, (&prepared.lists, &prepared.figures), deletion, &head)).await
     }
 
     async fn messages(
@@ -237,11 +254,14 @@ impl Store for ScyllaStore {
     ) -> Result<bool, StoreError> {
         let Some(head) = self.head(org, id).await? else { return Ok(false) };
         let change = MetadataChange::new(changes, moment_behind(head.grave()?.tombstone.as_ref(), at))?;
-        let exists = head.origin()?.is_some();
-        if exists && !change.is_empty() {
+        let Some(origin) = head.origin()? else { return Ok(false) };
+        if !change.is_empty() {
             self.put_metadata(org, id, &change).await?;
         }
-        Ok(exists)
+        if let Some(rating) = change.rating(id, origin.created_at) {
+            self.put_fact(org, &rating).await?;
+        }
+        Ok(true)
     }
 
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
@@ -299,6 +319,7 @@ impl Prepared {
             lists: PreparedLists::new(link).await?,
             deletion: PreparedDeletion::new(link).await?,
             erasures: PreparedErasures::new(link).await?,
+            figures: PreparedFigures::new(link).await?,
         })
     }
 }

@@ -4,18 +4,18 @@
 //! The head falls between what it leads to: while it stands, a repeat finds the lists, the records and the notes by it; once
 //! it is a tombstone, the rest of the repeat needs nothing else.
 
-use futures::future::{try_join, try_join_all};
+use futures::future::{try_join, try_join_all, try_join3};
 use scylla::statement::prepared::PreparedStatement;
 
 use super::{
     StoreError,
-    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Tombstone, belongings},
+    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Tombstone, belongings, unrated},
     listing::ListRow,
     rows::{HeadRow, Origin, buried, column},
     scylla::BUCKET_POSITIONS,
     scylla_lists::PreparedLists,
 };
-use crate::scylla_link::ScyllaLink;
+use crate::{figures::PreparedFigures, scylla_link::ScyllaLink};
 
 const BURY: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
     VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
@@ -55,7 +55,7 @@ impl PreparedDeletion {
     pub(super) async fn delete(
         &self,
         link: &ScyllaLink,
-        lists: &PreparedLists,
+        (lists, figures): (&PreparedLists, &PreparedFigures),
         deletion: &Deletion,
         head: &HeadRow,
     ) -> Result<bool, StoreError> {
@@ -64,8 +64,10 @@ impl PreparedDeletion {
             Some(origin) => {
                 let row = ListRow::of(&origin.owner, origin.created_at);
                 lists.remove(link, &deletion.org_id, &deletion.conversation_id, &row).await?;
-                self.remove_belongings(link, deletion, &origin, standing.message_count).await?;
+                self.remove_belongings(link, figures, deletion, &origin, standing.message_count).await?;
                 let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
+                let unrated = unrated(&deletion.conversation_id, &origin, &tombstone);
+                figures.put(link, &deletion.org_id, &unrated).await?;
                 self.bury(link, deletion, &tombstone).await?;
                 tombstone
             }
@@ -89,20 +91,22 @@ impl PreparedDeletion {
     async fn remove_belongings(
         &self,
         link: &ScyllaLink,
+        figures: &PreparedFigures,
         deletion: &Deletion,
         origin: &Origin,
         message_count: u64,
     ) -> Result<(), StoreError> {
         for from in (0..message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
             let bodies = self.bodies(link, deletion, from).await?;
-            let Belongings { replies, agents } = belongings(&bodies, deletion.at)?;
+            let Belongings { replies, agents, facts } = belongings(&bodies, deletion.at)?;
             let (org, id, session) =
                 (deletion.org_id.as_str(), deletion.conversation_id.as_str(), origin.session_id.as_str());
             let replies = replies.iter().map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
             let at = deletion.at.micros();
             let links =
                 agents.iter().map(|agent| link.write(&self.delete_link, (at, org, agent.as_str(), session, id)));
-            try_join(try_join_all(replies), try_join_all(links)).await?;
+            let facts = facts.iter().map(|fact| figures.put(link, &deletion.org_id, fact));
+            try_join3(try_join_all(replies), try_join_all(links), try_join_all(facts)).await?;
         }
         Ok(())
     }

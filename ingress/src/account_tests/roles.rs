@@ -27,6 +27,7 @@ async fn each_role_may_over_http_what_the_matrix_says() {
             (0, "GET", of("/agents"), Value::Null),
             (0, "GET", of("/keys"), Value::Null),
             (0, "GET", of("/conversations"), Value::Null),
+            (0, "GET", of("/analytics"), Value::Null),
             (2, "POST", of("/agents"), json!({ "slug": slug, "name": role })),
             (2, "PATCH", agent.clone(), json!({ "name": role })),
             (2, "PUT", agent.clone(), json!({ "slug": "shop", "name": role })),
@@ -91,6 +92,7 @@ async fn another_organization_is_not_there_for_anybody_of_this_one() {
         ("POST", "/users", json!({ "email": "eve@example.org", "role": "owner" })),
         ("GET", "/audit", Value::Null),
         ("GET", "/conversations", Value::Null),
+        ("GET", "/analytics", Value::Null),
     ] {
         let answers = [other.as_str(), unknown.as_str()].map(|org| {
             let (browser, path, body) =

@@ -9,6 +9,7 @@ pub mod apply;
 pub mod document;
 
 mod administrator;
+mod analytics;
 mod api_keys;
 mod audit_fields;
 mod audit_log;

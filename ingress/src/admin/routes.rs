@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{
-    api_keys, apply_document, audit_log, conversations, organizations, products,
+    analytics, api_keys, apply_document, audit_log, conversations, organizations, products,
     things::{self, Agents, Keys, Kind, Providers, Teams},
     trials, users,
 };
@@ -47,6 +47,7 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/users/{id}", get(users::get).patch(users::patch).delete(users::remove))
         .route("/api/admin/organizations/{org}/users/{id}/link", post(users::link))
         .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
+        .route("/api/admin/organizations/{org}/analytics", get(analytics::get))
         .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
         .route("/api/admin/organizations/{org}/conversations/export", get(conversations::export))
         .route(

@@ -12,6 +12,7 @@ use axum::{
 use http::{HeaderMap, HeaderValue, Uri, header};
 use rand::RngExt;
 
+use super::preview;
 use crate::{
     error::{ApiError, ErrorCode},
     state::AppState,
@@ -47,13 +48,14 @@ pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
         .route("/dashboard/", get(async || Redirect::permanent("../dashboard")))
         .route("/dashboard/{*path}", page)
         .route("/dashboard/assets/{name}", get(file))
+        .merge(preview::routes(public_api))
 }
 
 fn page(public_api: &str) -> Response {
     let nonce = format!("{:032x}", rand::rng().random::<u128>());
     let policy = format!(
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' https: data:; \
-         font-src 'self'; connect-src 'self' {public_api}; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
+         font-src 'self'; connect-src 'self' {public_api}; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
     let Ok(policy) = HeaderValue::from_str(&policy) else { return ApiError::internal(&"no policy").into_response() };
     let headers = [

@@ -11,6 +11,7 @@ pub(crate) mod demo;
 pub(crate) mod docs;
 pub(crate) mod message;
 pub(crate) mod openapi;
+mod preview;
 pub(crate) mod team_chat;
 pub(crate) mod visitor_token;
 pub(crate) mod widget;

@@ -15,7 +15,7 @@ use switchboard_backends::{
     Backends,
     catalog::{Entry, cache::CatalogCache},
     products::embedded::EmbeddedProducts,
-    store::ReplyRecord,
+    store::{ReplyRecord, embedded::EmbeddedStore},
 };
 use switchboard_schemas::{
     agent::Agent,
@@ -57,6 +57,8 @@ pub(crate) struct World {
     pub(crate) limiter: Arc<FakeLimiter>,
     pub(crate) products: Arc<EmbeddedProducts>,
     pub(crate) accounts: Arc<FakeAccounts>,
+    /// A real store, which what is counted lies in.
+    pub(crate) counted: Arc<EmbeddedStore>,
     _directory: Arc<tempfile::TempDir>,
     ingress: Option<Ingress>,
     state: AppState,
@@ -77,6 +79,7 @@ struct Outside {
     limiter: Arc<FakeLimiter>,
     products: Arc<EmbeddedProducts>,
     accounts: Arc<FakeAccounts>,
+    counted: Arc<EmbeddedStore>,
     directory: Arc<tempfile::TempDir>,
 }
 
@@ -111,8 +114,10 @@ impl World {
     pub(crate) async fn with(config: IngressConfig) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let products = EmbeddedProducts::open(&directory.path().join("products.db")).unwrap();
+        let counted = EmbeddedStore::open(&directory.path().join("store.db")).unwrap();
         let outside = Outside {
             products: Arc::new(products),
+            counted: Arc::new(counted),
             directory: Arc::new(directory),
             bus: Arc::new(FakeBus::default()),
             relay: Arc::new(FakeRelay::default()),
@@ -138,17 +143,19 @@ impl World {
             limiter: Arc::clone(&self.limiter),
             products: Arc::clone(&self.products),
             accounts: Arc::clone(&self.accounts),
+            counted: Arc::clone(&self.counted),
             directory: Arc::clone(&self._directory),
         };
         Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside { bus, relay, store, catalog, limiter, products, accounts, directory } = outside;
+        let Outside { bus, relay, store, catalog, limiter, products, accounts, counted, directory } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
+            figures: Arc::clone(&counted) as _,
             catalog: Arc::clone(&catalog) as _,
             products: Arc::clone(&products) as _,
             limiter: Arc::clone(&limiter) as _,
@@ -167,6 +174,7 @@ impl World {
             limiter,
             products,
             accounts,
+            counted,
             _directory: directory,
             ingress: Some(ingress),
             state,

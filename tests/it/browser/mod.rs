@@ -4,4 +4,5 @@
 mod counting_proxy;
 mod cross_origin;
 mod dashboard;
+mod settings_table;
 mod widget;

@@ -11,4 +11,5 @@ mod own_services;
 mod real_model;
 mod redis_outage;
 mod rolling_stop;
+mod rotation;
 mod worker_kill;

@@ -1,8 +1,26 @@
 //! What a browser shows to its person: sizes, schemes, pictures, and what it complained of.
 
+use std::path::Path;
+
 use serde_json::{Value, json};
 
 use super::Browser;
+
+/// On a desk and in a hand, light and dark: a name, width and height in pixels, and the scheme of colours.
+pub(crate) const VIEWS: [(&str, u32, u32, &str); 4] = [
+    ("desktop-light", 1440, 900, "light"),
+    ("desktop-dark", 1440, 900, "dark"),
+    ("phone-light", 390, 844, "light"),
+    ("phone-dark", 390, 844, "dark"),
+];
+const AXE: &str = include_str!("../browser/assets/axe.min.js");
+/// Runs axe on what is there, and says where it found what.
+const FINDINGS: &str = "
+    await document.fonts.ready;
+    const {violations} = await axe.run(document, {resultTypes: ['violations']});
+    const found = violations.flatMap(rule => rule.nodes.map(node => rule.id + ': ' + node.html.slice(0, 200) + ' ' + (node.any[0]?.message ?? '')));
+    if (document.documentElement.scrollWidth > innerWidth + 1) found.push('scrolls sideways: ' + document.documentElement.scrollWidth);
+    return found;";
 
 impl Browser {
     /// Shows the page in this size and scheme, without motion.
@@ -14,13 +32,34 @@ impl Browser {
             {"name": "prefers-reduced-motion", "value": "reduce"}
         ]);
         self.protocol("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
     }
 
-    /// What is seen, as a PNG.
-    pub(crate) async fn picture(&self) -> Vec<u8> {
+    /// What axe finds on what is seen, and whether it scrolls sideways; each finding begins with `name`. Keeps a picture.
+    pub(crate) async fn findings(&self, name: &str) -> Vec<String> {
+        let found = self.run(&format!("{AXE};\n{FINDINGS}"), Value::Null).await;
+        self.keep_picture(name).await;
+        let found = found.as_array().unwrap().iter();
+        found.map(|finding| format!("{name}: {}", finding.as_str().unwrap())).collect()
+    }
+
+    /// Keeps a picture of what is seen, if `SWITCHBOARD_SCREENSHOTS` names a folder for pictures.
+    pub(crate) async fn keep_picture(&self, name: &str) {
         use base64::{Engine, prelude::BASE64_STANDARD};
-        let shot = self.protocol("Page.captureScreenshot", json!({"format": "png"})).await;
-        BASE64_STANDARD.decode(shot["data"].as_str().unwrap()).unwrap()
+        let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else { return };
+        let shot = self.protocol("Page.captureScreenshot", json!({"format": "webp", "quality": 85})).await;
+        let picture = BASE64_STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
+        std::fs::create_dir_all(&folder).unwrap();
+        std::fs::write(Path::new(&folder).join(format!("{name}.webp")), picture).unwrap();
+    }
+
+    /// Runs a script as [`Browser::run`] does, in a frame of the page, whatever its origin.
+    pub(crate) async fn run_in_frame(&self, selector: &str, body: &str, input: Value) -> Value {
+        let frame = self.command("element", &json!({"using": "css selector", "value": selector})).await;
+        self.command("frame", &json!({ "id": frame })).await;
+        let value = self.run(body, input).await;
+        self.command("frame", &json!({"id": null})).await;
+        value
     }
 
     /// What the browser has written to its console since it was asked last.

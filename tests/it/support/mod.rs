@@ -18,6 +18,7 @@ mod wait;
 
 pub(crate) use background::background;
 pub(crate) use browser::{Browser, Page};
+pub(crate) use browser_view::VIEWS;
 pub(crate) use client::{Answer, Client, send};
 pub(crate) use endpoints::{Endpoint, Endpoints, FOREIGN_ORIGIN};
 pub(crate) use model::{End, Raw, Script, ScriptedModel};

@@ -196,6 +196,16 @@ impl TestService {
         wait_until_ready(name, url).await;
     }
 
+    /// Starts a further process of a role beside the others.
+    #[cfg(feature = "real-services")]
+    pub(crate) async fn add(&mut self, name: &str, role: &str) {
+        let environment = environment(self.profile, &self.namespace, &self.directory, &[]);
+        let (process, running) = launch_role((name, role), &environment, &self.directory, false);
+        self.processes.lock().unwrap().push(process);
+        wait_until_ready(name, &running.ops_url).await;
+        self.roles.push(running);
+    }
+
     /// Runs a command of the product beside the service, with the same configuration.
     pub(crate) fn command(&self, arguments: &[&str]) -> (std::process::ExitStatus, String) {
         let command = ProcessCommand {

@@ -6,13 +6,15 @@ import { SESSION_KEY } from './api/session';
 const FRESH_MS = 5_000;
 const RETRIES_MAX = 2;
 
-/** A session that ended is told once, by the sign-in page, and not by each page's error. */
-function forgetSession(error: unknown): void {
-  if (error instanceof Problem && error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
+/** A session that ended is told once, by the sign-in page, and not by each page's error; a role may have changed. */
+function checkSession(error: unknown): void {
+  if (!(error instanceof Problem)) return;
+  if (error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
+  if (error.status === 403) void queryClient.invalidateQueries({ queryKey: SESSION_KEY });
 }
 
 export const queryClient: QueryClient = new QueryClient({
-  queryCache: new QueryCache({ onError: forgetSession }),
+  queryCache: new QueryCache({ onError: checkSession }),
   defaultOptions: {
     queries: {
       staleTime: FRESH_MS,
@@ -22,7 +24,7 @@ export const queryClient: QueryClient = new QueryClient({
   },
   mutationCache: new MutationCache({
     onError: (error, _variables, _context, mutation) => {
-      if (mutation.meta?.['isSignIn'] !== true) forgetSession(error);
+      if (mutation.meta?.['isSignIn'] !== true) checkSession(error);
     },
   }),
 });

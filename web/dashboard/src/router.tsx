@@ -2,6 +2,7 @@
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { Shell } from './components/Shell';
 import { NotFound, PageFailure } from './components/Trouble';
+import type { AnalyticsSearch } from './pages/analytics/range';
 
 const root = createRootRoute({ notFoundComponent: NotFound });
 
@@ -87,6 +88,18 @@ const conversation = createRoute({
   component: lazyRouteComponent(() => import('./pages/conversations/ConversationPage'), 'ConversationPage'),
 });
 
+const analyticsFields = ['days', 'from', 'to', 'agent', 'team'] as const;
+
+const analytics = createRoute({
+  getParentRoute: () => inside,
+  path: '/analytics',
+  validateSearch: (search: Record<string, unknown>): AnalyticsSearch => {
+    const given = analyticsFields.filter((field) => search[field] !== undefined && search[field] !== '');
+    return Object.fromEntries(given.map((field) => [field, String(search[field])]));
+  },
+  component: lazyRouteComponent(() => import('./pages/analytics/Analytics'), 'Analytics'),
+});
+
 const keys = createRoute({
   getParentRoute: () => inside,
   path: '/settings/keys',
@@ -111,7 +124,20 @@ const audit = createRoute({
   component: lazyRouteComponent(() => import('./pages/settings/Audit'), 'Audit'),
 });
 
-const pages = [home, agents, agent, teams, team, conversations, conversation, keys, providers, members, audit];
+const pages = [
+  home,
+  agents,
+  agent,
+  teams,
+  team,
+  conversations,
+  conversation,
+  analytics,
+  keys,
+  providers,
+  members,
+  audit,
+];
 
 export const router = createRouter({
   routeTree: root.addChildren([signIn, link, inside.addChildren(pages)]),

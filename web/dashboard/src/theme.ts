@@ -57,6 +57,7 @@ export const theme = createTheme({
       '#0b0d11',
     ],
   },
+  respectReducedMotion: true,
   // The library's own ink on its light grounds stays below the contrast that small text needs.
   variantColorResolver: (input) => {
     const usual = defaultVariantColorsResolver(input);

@@ -2,7 +2,7 @@
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
-import { Problem } from './api/client';
+import { mistakeIn, Problem } from './api/client';
 import { change, type Kind, oneQuery } from './api/things';
 import { patchBetween } from './merge';
 import type { Draft } from './use-draft';
@@ -54,8 +54,7 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
     error: saving.error,
     forget: saving.reset,
     /** What the service said of a field. */
-    mistake: (path: string) =>
-      saving.error instanceof Problem && saving.error.param === path ? saving.error.message : undefined,
+    mistake: (path: string) => mistakeIn(saving.error, path),
     clash,
     closeClash: () => setClash(undefined),
     takeTheirs: () => {

@@ -122,7 +122,7 @@ export class Conversation {
     this.memory.set("session", null);
     this.clear();
     this.isLoaded = true;
-    this.tabs.tell({ kind: "changed" });
+    this.tabs.tell({ kind: "changed", session: null });
   }
 
   async earlier(): Promise<void> {
@@ -139,7 +139,7 @@ export class Conversation {
       if (!this.memory.get("session")) throw new Refusal(404, "CONVERSATION_NOT_FOUND", "nothing was said yet");
       const body: Record<string, unknown> = { ...change };
       await this.service.ask(this.service.conversation(this.session()), { method: "PATCH", body });
-      this.tabs.tell({ kind: "changed" });
+      this.tabs.tell({ kind: "changed", session: this.session() });
     } catch (error) {
       if (!(error instanceof Refusal) || error.status !== 404 || !change.visitorEmail) throw error;
       this.memory.set("emailToSend", change.visitorEmail);
@@ -148,7 +148,9 @@ export class Conversation {
 
   hear(news: News): void {
     if (!this.isLoaded) return;
-    if (news.kind === "turn" && news.session === this.memory.get("session")) {
+    const isThisOne = news.session === this.memory.get("session");
+    this.memory.set("session", news.session);
+    if (news.kind === "turn" && isThisOne) {
       if (this.running || this.entries.some((entry) => entry.id === news.reply)) return;
       this.add({ role: "user", text: news.text, at: news.at, state: "final" });
       void this.follow({ id: news.reply }, null);

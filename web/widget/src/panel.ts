@@ -62,7 +62,8 @@ export class Panel {
     revive.onclick = actions.revive;
     this.away = h("div", { class: "away", hidden: true }, this.awayText, revive);
     this.badge = h("p", { class: "powered", hidden: true }, fill(texts.powered, { name: PROVIDER }));
-    const header = h("header", {}, this.face, this.title, anew, close);
+    // No element of that name: beside the page's own it would be a second banner.
+    const header = h("div", { class: "header" }, this.face, this.title, anew, close);
     this.element = h("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true }, header, this.log.element, this.away, this.composer.element, this.badge);
     this.log.append(this.email.element, this.rating.element);
     this.email.element.hidden = this.rating.element.hidden = true;

@@ -5,8 +5,9 @@ import { fields } from "./settings.ts";
 export type News =
   /** A message was sent, and this is its reply. */
   | { kind: "turn"; session: string; text: string; at: number; reply: string }
-  /** The visitor began a new conversation, gave an address or a rating: look again. */
-  | { kind: "changed" };
+  /** The visitor began a new conversation, gave an address or a rating: look again. The storage may still hold what it
+   * held before: browsers hand its changes on later than messages. */
+  | { kind: "changed"; session: string | null };
 
 export class Tabs {
   private readonly channel: BroadcastChannel | null;

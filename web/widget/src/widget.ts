@@ -147,6 +147,11 @@ export class Widget {
     return this.emitter.on(name, listener);
   }
 
+  /** Asks the service for the agent's settings again: a page that stays open for hours may want those of now. */
+  async refresh(): Promise<void> {
+    await this.service.start();
+  }
+
   destroy(): void {
     if (this.isDestroyed) return;
     this.isDestroyed = true;
@@ -221,6 +226,7 @@ export class Widget {
     applyTheme(this.root, this.settings.theme);
     this.launcher?.configure(this.settings.triggerText);
     this.panel?.configure(this.settings, this.draw);
+    if (this.panel && this.settings.enableMarkdown && !this.draw) void this.loadMarkdown();
     this.ask();
     this.onChange(this);
   }

@@ -54,14 +54,7 @@ pub(super) async fn run(
         Err(end) => return end,
     };
     let turn = Turn::new(inference, job, queued_at, &writer, None);
-    tokio::select! {
-        biased;
-        // Someone else has it: what they make of it, the next claim will tell.
-        () = writer.fenced().cancelled() => JobEnd::Open(LEASE),
-        () = handover.cancelled() => turn.hand_over().await,
-        () = writer.drive() => JobEnd::Open(LEASE),
-        end = Box::pin(turn.run(duty, settled_count)) => end,
-    }
+    turn.while_ours(handover, turn.run(duty, settled_count)).await
 }
 
 /// A claimed turn.
@@ -118,6 +111,18 @@ impl<'a> Turn<'a> {
     /// When this attempt came how far.
     pub(super) fn steps(&self, first_text_ms: Option<u64>) -> ReplySteps {
         ReplySteps { asked_ms: self.asked_ms.get().copied(), first_text_ms, ..self.steps }
+    }
+
+    /// Does `work` beside the writer, until that ends or the turn is somebody else's.
+    pub(super) async fn while_ours(&self, handover: &CancellationToken, work: impl Future<Output = JobEnd>) -> JobEnd {
+        tokio::select! {
+            biased;
+            // Someone else has it: what they make of it, the next claim will tell.
+            () = self.writer.fenced().cancelled() => JobEnd::Open(LEASE),
+            () = handover.cancelled() => self.hand_over().await,
+            () = self.writer.drive() => JobEnd::Open(LEASE),
+            end = Box::pin(work) => end,
+        }
     }
 
     async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {

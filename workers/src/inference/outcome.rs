@@ -142,6 +142,8 @@ impl Ended {
             tombstone,
             attempt: self.attempt,
             user_message_id: job.turn.message_id.clone(),
+            agent_id: Some(job.agent_id.clone()),
+            team_id: job.routed.as_ref().map(|routed| routed.team_id.clone()),
             message: self.message(job),
             record: self.record(job),
         }

@@ -38,13 +38,7 @@ pub(super) async fn run(
     writer.user_stored();
     let messages = trial::messages(&job.turn.conversation_id, past.unwrap_or_default());
     let turn = Turn::new(inference, job, job.turn.accepted_at, &writer, draft);
-    tokio::select! {
-        biased;
-        () = writer.fenced().cancelled() => JobEnd::Open(LEASE),
-        () = handover.cancelled() => turn.hand_over().await,
-        () = writer.drive() => JobEnd::Open(LEASE),
-        end = Box::pin(turn.try_out(duty, History { messages, ..History::default() })) => end,
-    }
+    turn.while_ours(handover, turn.try_out(duty, History { messages, ..History::default() })).await
 }
 
 impl Turn<'_> {

@@ -17,7 +17,7 @@ const PERMILLE: f32 = 1000.0;
 
 /// What is still to be found out before a decision can be made.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Choice {
+pub(crate) enum Choice {
     /// It is made.
     Made(Decision),
     /// The members are compared with the message.
@@ -31,7 +31,7 @@ pub(super) enum Choice {
 }
 
 /// How the agent is chosen for a message that follows one that `last` answered.
-pub(super) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: Option<&AgentId>) -> Choice {
+pub(crate) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: Option<&AgentId>) -> Choice {
     let current = current(candidates, last);
     match (strategy, current) {
         _ if candidates.members.is_empty() => {
@@ -56,7 +56,7 @@ pub(super) fn by_number(candidates: &Candidates, number: u64, reason: &str) -> O
 
 /// The record of what was decided by intent.
 #[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares lie between 0 and 1")]
-pub(super) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Decision> {
+pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Decision> {
     let score = |(member, share): (&super::candidates::Candidate, &f32)| MemberScore {
         agent_id: member.agent_id.clone(),
         permille: (share.clamp(0.0, 1.0) * PERMILLE).round() as u16,
@@ -179,6 +179,7 @@ mod tests {
             stage: RoutingStage::Words,
             scores: vec![0.25, 0.5],
             reason: "no member matches: the default agent answers".into(),
+            is_guess: false,
             took: Duration::from_millis(3),
         };
         let candidates = Candidates { default_agent: None, ..desk() };

@@ -5,10 +5,10 @@
 //! [`choice`] makes it, or [`intent`] where members are compared with the message. [`trial`] makes one that is for show.
 
 pub(crate) mod candidates;
-mod choice;
+pub(crate) mod choice;
 pub(crate) mod intent;
 mod no_route;
-mod past;
+pub(crate) mod past;
 #[cfg(test)]
 mod tests;
 mod trial;

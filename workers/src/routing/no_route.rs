@@ -40,7 +40,13 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
-    let (record, tombstone) = record(backends, job, &token).await?;
+    let Standing { message_count, tombstone } = backends.store.standing(&turn.org_id, &turn.conversation_id).await?;
+    let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
+    let is_stored = stored.is_some();
+    let record = match stored {
+        Some(record) => record,
+        None => record(backends, job, &token, message_count, tombstone.clone()).await?,
+    };
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
     if writer.seal(&record.end).await == Sealed::Fenced {
@@ -54,10 +60,15 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         tombstone,
         attempt: record.attempt,
         user_message_id: turn.message_id.clone(),
+        agent_id: None,
+        team_id: Some(job.team_id.clone()),
         message: None,
         record,
     };
-    backends.store.finish_turn(&turn_end).await?;
+    // An end that lies there was counted, perhaps for the agent that it names and this does not.
+    if !is_stored {
+        backends.store.finish_turn(&turn_end).await?;
+    }
     let ours = writer.settle(&end, count, true).await;
     Ok((!ours).then_some(JobEnd::Open(LEASE)))
 }
@@ -67,19 +78,17 @@ async fn record(
     backends: &Backends,
     job: &ChatJob,
     token: &ClaimToken,
-) -> Result<(ReplyRecord, Option<Tombstone>), RoutingError> {
+    message_count: u64,
+    tombstone: Option<Tombstone>,
+) -> Result<ReplyRecord, RoutingError> {
     let turn = &job.turn;
-    let Standing { message_count, tombstone } = backends.store.standing(&turn.org_id, &turn.conversation_id).await?;
-    if let Some(record) = backends.store.reply(&turn.org_id, &token.reply_id).await? {
-        return Ok((record, tombstone));
-    }
     let position = position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
     let start =
-        TurnStart { turn: turn.clone(), owner, position, tombstone: tombstone.clone(), attempt: token.attempt };
+        TurnStart { turn: turn.clone(), owner, position, tombstone, attempt: token.attempt };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
-    let record = ReplyRecord {
+    Ok(ReplyRecord {
         user_message_id: turn.message_id.clone(),
         user_position: position,
         position: None,
@@ -89,8 +98,7 @@ async fn record(
         attempt: token.attempt,
         finished_at: now,
         first_text_ms: None,
-    };
-    Ok((record, tombstone))
+    })
 }
 
 /// The place of the user message, which an earlier run may have stored last.

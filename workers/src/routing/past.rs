@@ -22,6 +22,17 @@ pub(crate) const SWITCH_WINDOW: Duration = Duration::from_secs(600);
 /// overlap must not hand a visitor to and fro.
 pub(crate) const SWITCHES_MAX: usize = 5;
 
+/// What was said, as far as routing looks at it.
+#[derive(Clone, Debug)]
+pub(crate) struct Line {
+    /// The agent; none for the visitor.
+    pub(crate) by: Option<AgentId>,
+    /// The text.
+    pub(crate) text: String,
+    /// When.
+    pub(crate) at: Timestamp,
+}
+
 /// The end of a conversation.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Past {
@@ -45,16 +56,19 @@ impl Past {
         let mut messages = store.messages(&turn.org_id, &turn.conversation_id, from, LOOK_BACK_MESSAGES).await?;
         // A repeat may find its own message.
         messages.retain(|message| message.id != turn.message_id);
-        Ok(Self::of(&messages, Timestamp::now()))
+        let lines: Vec<Line> = messages.iter().map(Line::of).collect();
+        Ok(Self::of(&lines, Timestamp::now()))
     }
 
-    /// The same of the messages themselves.
-    pub(super) fn of(messages: &[Message], now: Timestamp) -> Self {
-        let answered: Vec<(&AgentId, Timestamp)> = messages.iter().filter_map(answer).collect();
+    /// The past of a message that comes `now`.
+    pub(crate) fn of(lines: &[Line], now: Timestamp) -> Self {
+        let lines = &lines[lines.len().saturating_sub(LOOK_BACK_MESSAGES as usize)..];
+        let answered: Vec<(&AgentId, Timestamp)> =
+            lines.iter().filter_map(|line| Some((line.by.as_ref()?, line.at))).collect();
         let window_ms = u64::try_from(SWITCH_WINDOW.as_millis()).unwrap_or(u64::MAX);
         let is_switch =
             |pair: &&[(&AgentId, Timestamp)]| pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms;
-        let recent = &messages[messages.len().saturating_sub(RECENT_MESSAGES)..];
+        let recent = &lines[lines.len().saturating_sub(RECENT_MESSAGES)..];
         Self {
             last: answered.last().map(|(agent, _)| (*agent).clone()),
             recent: recent.iter().map(said).collect(),
@@ -69,14 +83,17 @@ impl Past {
     }
 }
 
-fn answer(message: &Message) -> Option<(&AgentId, Timestamp)> {
-    match &message.author {
-        Author::Assistant(facts) => Some((&facts.agent_id, message.created_at)),
-        Author::User => None,
+impl Line {
+    pub(super) fn of(message: &Message) -> Self {
+        let by = match &message.author {
+            Author::Assistant(facts) => Some(facts.agent_id.clone()),
+            Author::User => None,
+        };
+        Self { by, text: message.content.clone(), at: message.created_at }
     }
 }
 
-fn said(message: &Message) -> PromptMessage {
-    let role = if answer(message).is_some() { Role::Assistant } else { Role::User };
-    PromptMessage::text(role, message.content.clone())
+fn said(line: &Line) -> PromptMessage {
+    let role = if line.by.is_some() { Role::Assistant } else { Role::User };
+    PromptMessage::text(role, line.text.clone())
 }

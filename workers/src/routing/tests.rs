@@ -85,10 +85,12 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
     for entry in agents.map(|agent| Entry::Agent(Box::new(agent))).into_iter().chain(teams.map(Entry::Team)) {
         catalog.put(&entry).await.unwrap();
     }
+    let store = std::sync::Arc::new(EmbeddedStore::open(&dir.join("store.db")).unwrap());
     let backends = Backends {
         bus: std::sync::Arc::new(EmbeddedBus::open(&dir.join("bus.db"), 4).unwrap()),
         relay: std::sync::Arc::new(EmbeddedRelay::open(None).unwrap()),
-        store: std::sync::Arc::new(EmbeddedStore::open(&dir.join("store.db")).unwrap()),
+        store: store.clone(),
+        figures: store,
         catalog: catalog.clone(),
         products: std::sync::Arc::new(EmbeddedProducts::open(&dir.join("products.db")).unwrap()),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),

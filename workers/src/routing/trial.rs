@@ -13,7 +13,7 @@ use super::{
     candidates::Candidates,
     chance,
     choice::{self, Choice},
-    past::Past,
+    past::{Line, Past},
 };
 use crate::{job_loop::JobEnd, trial};
 
@@ -40,8 +40,8 @@ impl Routing {
     async fn verdict(&self, job: &TeamTrialJob, trial: TeamTrial) -> Result<TeamVerdict, RoutingError> {
         let TeamTrial { team, message, past } = trial;
         let candidates = Candidates::of(&self.catalog, &team).await?;
-        let messages = trial::messages(&job.trial_id.conversation(), past);
-        let past = Past::of(&messages, Timestamp::now());
+        let said: Vec<Line> = trial::messages(&job.trial_id.conversation(), past).iter().map(Line::of).collect();
+        let past = Past::of(&said, Timestamp::now());
         let decision = match choice::choose(team.routing, &candidates, past.last.as_ref()) {
             Choice::ByIntent(current) => self.by_intent(&message, &candidates, current, &past).await?,
             Choice::NextInTurn | Choice::Any => {

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::{Person, door};
+use super::Person;
 use crate::support::{Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually};
 
 async fn conversations(service: &SharedService, organization: &Organization) -> Vec<Value> {
@@ -126,7 +126,7 @@ async fn a_viewer_is_offered_neither_files_nor_deletions() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({"visitorName": "Ann"})).await;
-    let person = Person::at(&service, &organization, door::VIEWER, "/conversations").await;
+    let person = Person::at(&service, &organization, "viewer", "/conversations").await;
     let offered = "return [...document.querySelectorAll('main button, main a')].filter(visible).map(nameOf)
         .filter(name => ['Export', 'Erase visitor', 'Delete'].includes(name));";
     assert_eq!(person.does(&format!("await shows('Ann'); {offered}")).await, json!([]));

@@ -1,10 +1,14 @@
 //! Keys are made, shown once, rotated and deleted in the dashboard.
 
+use std::time::Duration;
+
 use serde_json::json;
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{Client, Organization, OrganizationDocument, Script, SharedService, eventually};
 
+/// How soon a deletion is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+const PROMISED: Duration = Duration::from_millis(2_500);
 const SHOWN: &str = "return (await part('secret')).textContent.trim();";
 
 async fn chats(organization: &Organization, service: &SharedService, key: &str) -> u16 {
@@ -26,10 +30,13 @@ async fn a_key_is_shown_once_works_and_is_refused_after_its_deletion() {
     let everything = everything.as_str().unwrap();
     assert!(!everything.contains(&key) && everything.contains(&key[key.len() - 4..]));
     person.does("await press('Actions for Shop backend'); await press('Delete'); await press('Delete key'); await until('it to go', () => !document.body.innerText.includes('Shop backend'));").await;
-    eventually("the key is refused", PATIENCE, async || {
-        (chats(&organization, &service, &key).await == 401).then_some(())
-    })
-    .await;
+    for url in service.public_urls() {
+        let client = Client::new(&url).with_key(&key);
+        eventually("the key is refused", PROMISED, async || {
+            (client.chat_json(organization.shop(), "s", "hi").await.status == 401).then_some(())
+        })
+        .await;
+    }
 }
 
 #[tokio::test]

@@ -1,34 +1,24 @@
 //! Every page, on a desk and in a hand, light and dark: no finding of axe, and nothing that scrolls sideways.
 //! `SWITCHBOARD_SCREENSHOTS=FOLDER` keeps a picture of each.
 
-use std::path::Path;
-
 use serde_json::{Value, json};
 
-use super::Person;
-use crate::support::{Organization, OrganizationDocument, Script, SharedService};
+use super::{Person, invited};
+use crate::{
+    browser::widget::page::FIND,
+    support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, VIEWS, eventually},
+};
 
-const AXE: &str = include_str!("../assets/axe.min.js");
-const VIEWS: [(&str, u32, u32, &str); 4] = [
-    ("desktop-light", 1440, 900, "light"),
-    ("desktop-dark", 1440, 900, "dark"),
-    ("phone-light", 390, 844, "light"),
-    ("phone-dark", 390, 844, "dark"),
-];
-/// Runs axe on what is there once it is at rest, and says where it found what.
-const FINDINGS: &str = "
-    await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));
-    await document.fonts.ready;
-    const {violations} = await axe.run(document, {resultTypes: ['violations']});
-    const found = violations.flatMap(rule => rule.nodes.map(node => rule.id + ': ' + node.html.slice(0, 200) + ' ' + (node.any[0]?.message ?? '')));
-    if (document.documentElement.scrollWidth > innerWidth + 1) found.push('scrolls sideways: ' + document.documentElement.scrollWidth);
-    return found;";
+/// A page is at rest when it has its head and waits for nothing.
+const RESTS: &str = "await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));";
 
 async fn shop(service: &SharedService) -> Organization {
-    let product = json!({"title": "Green tea", "price": "$9", "image": "", "url": "https://shop.example/tea"});
+    let product = |title: &str, price: &str| json!({"title": title, "price": price, "image": "", "url": "https://shop.example/tea"});
+    let products =
+        [product("Green tea, 100 g", "$9"), product("Mountain oolong", "$18"), product("Glass teapot", "$29")];
     let agent = json!({
         "name": "Bean & Leaf", "description": "Helps to choose coffee and tea.", "welcomeMessage": "Coffee or tea?",
-        "allowedDomains": ["shop.example", "*.shop.example"], "ecommerce": {"enabled": true, "products": [product]},
+        "allowedDomains": ["shop.example", "*.shop.example"], "ecommerce": {"enabled": true, "products": products},
         "theme": {"primaryColor": "#7c4a21", "chatHeaderColor": "#7c4a21", "userMessageColor": "#7c4a21", "sendButtonColor": "#7c4a21"}
     });
     let draft = json!({"name": "Support", "description": "Orders and returns.", "status": "draft", "public": false});
@@ -40,11 +30,21 @@ async fn shop(service: &SharedService) -> Organization {
         .key("site", &["chat"])
         .apply(service)
         .await;
+    let name = json!({"name": "Bean & Leaf"});
+    assert_eq!(
+        service.admin().patch(&format!("/api/admin/organizations/{}", organization.id), &name).await.status,
+        200
+    );
     organization
         .script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
-    for (session, name) in [("s-1", "Maria Lopez"), ("s-2", "Kim Park")] {
+    for (session, name, message) in [
+        ("s-3", "Ines Fall", "I would like to sleep less. What do you have?"),
+        ("s-2", "Kim Park", "What is good in the afternoon?"),
+        ("s-1", "Maria Lopez", "Do you have tea?"),
+    ] {
+        let email = format!("{}@example.com", name.to_lowercase().replace(' ', "."));
         let body = json!({
-            "message": "Do you have tea?", "sessionId": session, "visitorName": name, "visitorEmail": "someone@example.com", "stream": false
+            "message": message, "sessionId": session, "visitorName": name, "visitorEmail": email, "stream": false
         });
         let path = format!("/api/public/agents/{}/chat", organization.shop());
         assert_eq!(organization.client().post(&path, &body).await.status, 200);
@@ -78,23 +78,70 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
         ("team", format!("/teams/{team}")),
         ("conversations", "/conversations".to_owned()),
         ("conversation", format!("/conversations/{conversation}")),
+        ("analytics", "/analytics".to_owned()),
         ("keys", "/settings/keys".to_owned()),
         ("providers", "/settings/providers".to_owned()),
+        ("members", "/settings/members".to_owned()),
+        ("audit", "/settings/audit".to_owned()),
+        ("agent-history", format!("/agents/{agent}?tab=history")),
         ("not-found", "/nowhere".to_owned()),
     ];
     let person = Person::owner_at(&service, &organization, "/agents").await;
+    invited(&service, &organization, "editor").await;
     let mut findings = Vec::new();
-    for (view, width, height, scheme) in VIEWS {
-        person.browser.looks_like(width, height, scheme).await;
+    for view in VIEWS {
+        person.browser.looks_like(view.1, view.2, view.3).await;
         for (name, path) in &pages {
             person.goes_to(path).await;
-            let found = person.does(&format!("{AXE};\n{FINDINGS}")).await;
-            let found = found.as_array().unwrap().iter();
-            findings.extend(found.map(|finding| format!("{name}, {view}: {}", finding.as_str().unwrap())));
-            keep_picture(&person, name, view).await;
+            if *name == "agent-appearance" {
+                shows_its_preview(&person).await;
+            }
+            findings.extend(look_at(&person, name, view.0).await);
+        }
+        person.goes_to("/agents").await;
+        person.does("await openAccountMenu();").await;
+        findings.extend(look_at(&person, "account-menu", view.0).await);
+    }
+    assert!(findings.is_empty(), "{findings:#?}");
+}
+
+#[tokio::test]
+async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let person = Person::with_link(&service, invited(&service, &organization, "editor").await).await;
+    let dead = "/link#nothing-of-this-name-was-ever-made".to_owned();
+    let mut findings = Vec::new();
+    for view in VIEWS {
+        person.browser.looks_like(view.1, view.2, view.3).await;
+        for (name, path, ready) in [
+            ("sign-in", "/sign-in".to_owned(), "Sign in"),
+            ("welcome", format!("/link#{}", person.secret), "Welcome, Edith Eng"),
+            ("link-dead", dead.clone(), "does not work any more"),
+        ] {
+            // An address that differs behind its `#` alone is no other page.
+            person.browser.visit("about:blank").await;
+            person.goes_to(&path).await;
+            person.does_with("await shows(input);", json!(ready)).await;
+            findings.extend(look_at(&person, name, view.0).await);
         }
     }
     assert!(findings.is_empty(), "{findings:#?}");
+}
+
+/// Waits until the widget of the preview is open and has its conversation.
+async fn shows_its_preview(person: &Person) {
+    person.does("await until('the frame', () => document.querySelector('iframe'));").await;
+    let look = format!("{FIND}\nreturn shown($('.row.user'));");
+    eventually("the preview", PATIENCE, async || {
+        (person.browser.run_in_frame("iframe", &look, Value::Null).await == true).then_some(())
+    })
+    .await;
+}
+
+async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
+    person.does(RESTS).await;
+    person.browser.findings(&format!("{name}-{view}")).await
 }
 
 #[tokio::test]
@@ -110,23 +157,18 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
         ("/settings/providers", "New provider"),
         ("/conversations", "Erase visitor"),
         (&format!("/conversations/{conversation}"), "Delete"),
+        ("/settings/members", "Invite"),
     ] {
         person.goes_to(path).await;
         let open = "await press(input); await until('the dialog', () => document.querySelector('[role=dialog]'));
             await until('the focus inside', () => document.activeElement.closest('[role=dialog]'));
             await new Promise(resolve => setTimeout(resolve, 400));";
         person.does_with(open, json!(opener)).await;
-        let found = person.does(&format!("{AXE};\n{FINDINGS}")).await;
-        assert_eq!(found, json!([]), "{opener}");
+        let name = opener.to_lowercase().replace(' ', "-");
+        assert_eq!(look_at(&person, "dialog", &name).await, [""; 0]);
         let closed = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', code: 'Escape', bubbles: true}));
             await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
             return await until('the focus back', () => nameOf(document.activeElement) === input);";
         assert_eq!(person.does_with(closed, json!(opener)).await, Value::Bool(true), "{opener}");
     }
-}
-
-async fn keep_picture(person: &Person, name: &str, view: &str) {
-    let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else { return };
-    std::fs::create_dir_all(&folder).unwrap();
-    std::fs::write(Path::new(&folder).join(format!("{name}-{view}.png")), person.browser.picture().await).unwrap();
 }

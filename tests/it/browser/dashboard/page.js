@@ -1,9 +1,15 @@
 // How a test uses the dashboard: by what a person sees and hears, never by classes or ids.
 const PATIENCE_MS = 20000;
 const visible = element => element.getClientRects().length > 0;
+// A label may hold what describes the control, too; that is no part of its name here.
+const labelText = (element, label) => {
+    const copy = label.cloneNode(true);
+    for (const id of (element.getAttribute('aria-describedby') || '').split(' ').filter(Boolean)) copy.querySelector('#' + CSS.escape(id))?.remove();
+    return copy.textContent;
+};
 const nameOf = element => (element.getAttribute('aria-label')
     || (element.getAttribute('aria-labelledby') || '').split(' ').map(id => document.getElementById(id)?.textContent || '').join(' ').trim()
-    || [...(element.labels || [])].map(label => label.textContent).join(' ')
+    || [...(element.labels || [])].map(label => labelText(element, label)).join(' ')
     || element.textContent).trim();
 const until = async (what, find) => {
     for (const end = performance.now() + PATIENCE_MS; ;) {
@@ -30,7 +36,14 @@ const type = async (name, text) => {
 };
 const choose = async (name, option) => {
     hit(await until('list ' + name, () => all('input', name).find(element => !element.disabled)));
-    await press(option);
+    hit(await until('option ' + option, () => all('[role=option]', option)[0]));
 };
 const shows = text => until('text ' + text, () => document.body.innerText.includes(text));
 const part = id => until('part ' + id, () => document.querySelector(`[data-testid="${id}"]`));
+const openAccountMenu = async () => {
+    await until('the page', () => document.querySelector('h1'));
+    // On a narrow screen the navigation is behind a button.
+    if (all('button', 'Open navigation').length > 0) await press('Open navigation');
+    hit(await until('the account menu', () => [...document.querySelectorAll('nav button[aria-haspopup=menu]')].find(visible)));
+    await until('its items', () => document.querySelector('[role=menu]'));
+};

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{Person, door};
+use super::Person;
 use crate::support::{Organization, OrganizationDocument, Script, ScriptedModel, SharedService};
 
 /// The texts of both answers to the last question.
@@ -75,11 +75,12 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
     let organization = Organization::with_agent(&service, Script::says("never")).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
-    let steps = "await type('Header', 'red;'); await press('Playground'); await type('Message', 'hi'); await press('Send');
+    let steps =
+        "await type('Header', 'red;'); await press('Playground'); await type('Message', 'hi'); await press('Send');
         await shows('Check “theme.chatHeaderColor”');";
     person.does(steps).await;
     let path = format!("/agents/{}", organization.shop());
-    let viewer = Person::at(&service, &organization, door::VIEWER, &path).await;
+    let viewer = Person::at(&service, &organization, "viewer", &path).await;
     viewer.does("await shows('Trying takes the right to edit');").await;
     assert_eq!(viewer.does("return all('textarea', 'Message').length;").await, Value::from(0));
 }

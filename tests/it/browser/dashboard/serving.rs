@@ -71,6 +71,17 @@ async fn a_dashboard_on_the_administrators_port_reaches_the_public_api_and_is_no
 }
 
 #[tokio::test]
+async fn the_page_of_the_preview_has_no_origin_and_may_ask_nobody() {
+    let service = SharedService::get().await;
+    let page = Client::new(&service.admin_urls()[0]).get("/dashboard/preview").await;
+    assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+    let policy = page.header("content-security-policy").unwrap();
+    let parts: Vec<_> = policy.split(';').map(str::trim).collect();
+    assert!(parts.contains(&"default-src 'none'") && parts.contains(&"sandbox allow-scripts"), "{policy}");
+    assert!(parts.contains(&"frame-ancestors 'self'") && !policy.contains("connect-src"), "{policy}");
+}
+
+#[tokio::test]
 async fn the_page_works_under_its_policy_without_one_violation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;

@@ -3,7 +3,7 @@
 use serde_json::json;
 
 use super::page::Visitor;
-use crate::support::{Browser, PATIENCE, Profile, SharedService, TestService, eventually};
+use crate::support::{Browser, PATIENCE, Profile, SharedService, TestService, VIEWS, eventually};
 
 #[tokio::test]
 async fn a_first_start_has_a_page_whose_widget_answers() {
@@ -18,6 +18,14 @@ async fn a_first_start_has_a_page_whose_widget_answers() {
     visitor.opens().await;
     visitor.says("hello").await;
     visitor.sees("an answer", "!$('.send.stop') && all('.row.assistant').length === 2 && all('.row.assistant .bubble').at(-1).innerText.length > 20").await;
+    visitor.says("Do you have tea?").await;
+    visitor.sees("products", "!$('.send.stop') && all('.row.assistant').length === 3 && $('.cards')").await;
+    let mut findings = Vec::new();
+    for (view, width, height, scheme) in VIEWS {
+        visitor.browser.looks_like(width, height, scheme).await;
+        findings.extend(visitor.browser.findings(&format!("demo-{view}")).await);
+    }
+    assert_eq!(findings, [""; 0]);
 }
 
 #[tokio::test]

@@ -5,7 +5,7 @@ mod canary;
 mod conversation;
 mod demo_page;
 mod hostile_text;
-mod page;
+pub(super) mod page;
 mod products;
 mod settings;
 mod strict_pages;

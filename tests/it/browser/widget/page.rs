@@ -6,27 +6,27 @@ use serde_json::{Value, json};
 use crate::support::{Browser, Organization, PATIENCE, Page, SharedService, eventually};
 
 /// Before every script: `$` finds an element of the page's first widget, `all` several.
-const FIND: &str = "
+pub(in crate::browser) const FIND: &str = "
     const host = document.querySelector('switchboard-widget');
     const $ = selector => host?.shadowRoot?.querySelector(selector) ?? null;
     const all = selector => [...(host?.shadowRoot?.querySelectorAll(selector) ?? [])];
     const shown = element => !!element && element.getClientRects().length > 0;";
 
 /// A visitor at a page.
-pub(super) struct Visitor {
+pub(in crate::browser) struct Visitor {
     /// The browser.
-    pub(super) browser: Browser,
+    pub(in crate::browser) browser: Browser,
     /// The page, which is served as long as this lives and longer.
-    pub(super) page: Page,
+    pub(in crate::browser) page: Page,
 }
 
 /// A tag as a site's owner writes it; `attributes` holds whatever else stands in it.
-pub(super) fn tag(service_url: &str, agent: &str, attributes: &str) -> String {
+pub(in crate::browser) fn tag(service_url: &str, agent: &str, attributes: &str) -> String {
     format!(r#"<script async src="{service_url}/v1/widget.js" data-agent-id="{agent}" {attributes}></script>"#)
 }
 
 /// A document of a shop with these tags in its head.
-pub(super) fn document(tags: &str) -> String {
+pub(in crate::browser) fn document(tags: &str) -> String {
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>\
          <title>A shop</title>{tags}<main><h1>A shop</h1><p>It sells things.</p></main></html>"
@@ -34,7 +34,7 @@ pub(super) fn document(tags: &str) -> String {
 }
 
 /// Serves a document at every path, with a policy if there is one.
-pub(super) fn served(document: String, policy: Option<String>) -> Page {
+pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Page {
     let answer = move || {
         let (document, policy) = (document.clone(), policy.clone());
         async move { (policy.map(|policy| [(header::CONTENT_SECURITY_POLICY, policy)]), Html(document)) }
@@ -44,13 +44,13 @@ pub(super) fn served(document: String, policy: Option<String>) -> Page {
 
 impl Visitor {
     /// Comes to a page with the widget of the organization's shop, and waits for its button.
-    pub(super) async fn of_shop(service: &SharedService, organization: &Organization) -> Self {
+    pub(in crate::browser) async fn of_shop(service: &SharedService, organization: &Organization) -> Self {
         let tag = tag(&service.public_urls()[0], organization.shop(), "");
         Self::at(served(document(&tag), None), Browser::open().await).await
     }
 
     /// Comes to this page.
-    pub(super) async fn at(page: Page, browser: Browser) -> Self {
+    pub(in crate::browser) async fn at(page: Page, browser: Browser) -> Self {
         browser.visit(&page.origin()).await;
         let visitor = Self { browser, page };
         visitor.sees("the button", "shown($('.launcher'))").await;
@@ -58,42 +58,42 @@ impl Visitor {
     }
 
     /// What the body of an async function returns in the page.
-    pub(super) async fn run(&self, body: &str, input: Value) -> Value {
+    pub(in crate::browser) async fn run(&self, body: &str, input: Value) -> Value {
         self.browser.run(&format!("{FIND}{body}"), input).await
     }
 
     /// The value of an expression.
-    pub(super) async fn read(&self, expression: &str) -> Value {
+    pub(in crate::browser) async fn read(&self, expression: &str) -> Value {
         self.run(&format!("return {expression};"), Value::Null).await
     }
 
     /// Waits until an expression is true.
-    pub(super) async fn sees(&self, what: &str, expression: &str) {
+    pub(in crate::browser) async fn sees(&self, what: &str, expression: &str) {
         let look = async || (self.read(&format!("!!({expression})")).await == true).then_some(());
         eventually(what, PATIENCE, look).await;
     }
 
     /// Waits until an expression has this value.
-    pub(super) async fn reads(&self, expression: &str, expected: Value) {
+    pub(in crate::browser) async fn reads(&self, expression: &str, expected: Value) {
         let look = async || (self.read(expression).await == expected).then_some(());
         let what = format!("{expression} is {expected}");
         eventually(&what, PATIENCE, look).await;
     }
 
     /// Clicks what a selector finds in the widget, as a visitor's hand would.
-    pub(super) async fn clicks(&self, selector: &str) {
+    pub(in crate::browser) async fn clicks(&self, selector: &str) {
         self.sees(selector, &format!("shown($({}))", json!(selector))).await;
         self.run("$(input).click();", json!(selector)).await;
     }
 
     /// Opens the window and waits until a message can be written.
-    pub(super) async fn opens(&self) {
+    pub(in crate::browser) async fn opens(&self) {
         self.clicks(".launcher").await;
         self.sees("the window", "shown($('.panel')) && shown($('.field textarea'))").await;
     }
 
     /// Writes into the field.
-    pub(super) async fn writes(&self, text: &str) {
+    pub(in crate::browser) async fn writes(&self, text: &str) {
         let write = "
             const field = $('.field textarea');
             field.value = input;
@@ -102,13 +102,13 @@ impl Visitor {
     }
 
     /// Writes a message and sends it.
-    pub(super) async fn says(&self, text: &str) {
+    pub(in crate::browser) async fn says(&self, text: &str) {
         self.writes(text).await;
         self.clicks(".send").await;
     }
 
     /// Presses a key (a code of the protocol, or a character), as the browser gets it from a keyboard.
-    pub(super) async fn presses(&self, key: &str) {
+    pub(in crate::browser) async fn presses(&self, key: &str) {
         let actions = json!([{"type": "key", "id": "keyboard", "actions": [
             {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}
         ]}]);
@@ -116,7 +116,7 @@ impl Visitor {
     }
 
     /// Makes the window of the browser so wide that phones are.
-    pub(super) async fn takes_a_phone(&self) {
+    pub(in crate::browser) async fn takes_a_phone(&self) {
         self.browser
             .command(
                 "goog/cdp/execute",
@@ -128,7 +128,7 @@ impl Visitor {
     }
 
     /// Waits until the last reply is all there and says this.
-    pub(super) async fn is_answered(&self, text: &str) {
+    pub(in crate::browser) async fn is_answered(&self, text: &str) {
         let last = "!$('.send.stop') && all('.row.assistant .bubble').at(-1)?.innerText.trim()";
         self.reads(last, json!(text)).await;
     }

@@ -3,94 +3,32 @@
 
 use serde_json::{Value, json};
 
-use super::page::{Visitor, document, served, tag};
+use super::{
+    super::settings_table::{ANSWER, QUESTION, configuration, measuring, settings},
+    page::{Visitor, document, served, tag},
+};
 use crate::support::{Browser, OrganizationDocument, Script, SharedService};
-
-/// What the browser makes of a widget, one measure for each setting.
-const MEASURE: &str = "
-    const box = selector => $(selector).getBoundingClientRect();
-    const style = selector => getComputedStyle($(selector));
-    const launcher = box('.launcher'), panel = box('.panel');
-    return {
-        position: [launcher.top < innerHeight / 2 ? 'top' : 'bottom', launcher.left < innerWidth / 2 ? 'left' : 'right'].join('-'),
-        size: panel.width,
-        showAvatar: shown($('.row.assistant .avatar')),
-        showTimestamp: shown($('time')),
-        enableMarkdown: all('.row.assistant strong').length > 0,
-        enableEmailCapture: shown($('.ask:not(.rating)')),
-        enableRating: shown($('.rating')),
-        showPoweredBy: shown($('.powered')),
-        placeholderText: $('.field textarea').placeholder,
-        welcomeMessage: $('.row.assistant .bubble').innerText,
-        primaryColor: style('.launcher').backgroundColor,
-        backgroundColor: style('.panel').backgroundColor,
-        textColor: style('.root').color,
-        borderRadius: style('.bubble').borderTopRightRadius,
-        fontFamily: style('.bubble').fontFamily,
-        chatHeaderColor: style('header').backgroundColor,
-        userMessageColor: style('.row.user .bubble').backgroundColor,
-        botMessageColor: style('.row.assistant .bubble').backgroundColor,
-        inputBackgroundColor: style('.field').backgroundColor,
-        sendButtonColor: style('.send').backgroundColor,
-    };";
 
 #[tokio::test]
 async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
     let service = SharedService::get().await;
-    let one = json!({
-        "welcomeMessage": "Welcome!", "placeholderText": "Write",
-        "features": {"enableMarkdown": true, "enableEmailCapture": true, "enableRating": true},
-        "widget": {"position": "bottom-right", "size": "small", "showAvatar": true, "showTimestamp": true, "showPoweredBy": true},
-        "theme": {
-            "primaryColor": "#102030", "backgroundColor": "#fefefe", "textColor": "#010203", "borderRadius": "14px",
-            "fontFamily": "Georgia, serif", "chatHeaderColor": "rgb(1, 60, 90)", "userMessageColor": "navy",
-            "botMessageColor": "#eeeeee", "inputBackgroundColor": "#f5f5f5", "sendButtonColor": "hsl(120, 100%, 20%)"
-        }
-    });
-    let other = json!({
-        "welcomeMessage": "Servus", "placeholderText": "Ask",
-        "features": {"enableMarkdown": false, "enableEmailCapture": false, "enableRating": false},
-        "widget": {"position": "top-left", "size": "large", "showAvatar": false, "showTimestamp": false, "showPoweredBy": false},
-        "theme": {
-            "primaryColor": "#ffcc00", "backgroundColor": "#101014", "textColor": "#f0f0f0", "borderRadius": "0",
-            "fontFamily": "monospace", "chatHeaderColor": "#223344", "userMessageColor": "#004400",
-            "botMessageColor": "#202020", "inputBackgroundColor": "#000000", "sendButtonColor": "#ff8800"
-        }
-    });
-    let organization = OrganizationDocument::new().agent("one", one).agent("other", other).apply(&service).await;
-    organization.script(Script::says("**bold**"));
-    let measured = async |agent: &str| {
+    let organization = OrganizationDocument::new()
+        .agent("one", configuration(0))
+        .agent("other", configuration(1))
+        .apply(&service)
+        .await;
+    organization.script(Script::says(ANSWER));
+    let settings = settings();
+    for (which, agent) in ["one", "other"].into_iter().enumerate() {
         let tag = tag(&service.public_urls()[0], organization.agent(agent), "");
         let visitor = Visitor::at(served(document(&tag), None), Browser::open().await).await;
         visitor.opens().await;
-        visitor.says("hello").await;
-        visitor.is_answered(if agent == "one" { "bold" } else { "**bold**" }).await;
-        visitor.run(MEASURE, Value::Null).await
-    };
-    let (one, other) = (measured("one").await, measured("other").await);
-    for (setting, of_one, of_other) in [
-        ("position", json!("bottom-right"), json!("top-left")),
-        ("size", json!(336), json!(456)),
-        ("showAvatar", json!(true), json!(false)),
-        ("showTimestamp", json!(true), json!(false)),
-        ("enableMarkdown", json!(true), json!(false)),
-        ("enableEmailCapture", json!(true), json!(false)),
-        ("enableRating", json!(true), json!(false)),
-        ("showPoweredBy", json!(true), json!(false)),
-        ("placeholderText", json!("Write"), json!("Ask")),
-        ("welcomeMessage", json!("Welcome!"), json!("Servus")),
-        ("primaryColor", json!("rgb(16, 32, 48)"), json!("rgb(255, 204, 0)")),
-        ("backgroundColor", json!("rgb(254, 254, 254)"), json!("rgb(16, 16, 20)")),
-        ("textColor", json!("rgb(1, 2, 3)"), json!("rgb(240, 240, 240)")),
-        ("borderRadius", json!("14px"), json!("0px")),
-        ("fontFamily", json!("Georgia, serif"), json!("monospace")),
-        ("chatHeaderColor", json!("rgb(1, 60, 90)"), json!("rgb(34, 51, 68)")),
-        ("userMessageColor", json!("rgb(0, 0, 128)"), json!("rgb(0, 68, 0)")),
-        ("botMessageColor", json!("rgb(238, 238, 238)"), json!("rgb(32, 32, 32)")),
-        ("inputBackgroundColor", json!("rgb(245, 245, 245)"), json!("rgb(0, 0, 0)")),
-        ("sendButtonColor", json!("rgb(0, 102, 0)"), json!("rgb(255, 136, 0)")),
-    ] {
-        assert_eq!((&one[setting], &other[setting]), (&of_one, &of_other), "{setting}");
+        visitor.says(QUESTION).await;
+        visitor.is_answered(if which == 0 { "bold" } else { ANSWER }).await;
+        let measured = visitor.run(&measuring(settings.iter()), Value::Null).await;
+        for setting in &settings {
+            assert_eq!(measured[setting.field], setting.effects[which], "{} of {agent}", setting.field);
+        }
     }
 }
 
@@ -154,7 +92,7 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
     eager.sees("the window", "shown($('.panel'))").await;
     assert_eq!(eager.read("document.activeElement === document.body").await, true, "the focus stays the page's");
     // Who has closed it is not asked again on the next page.
-    eager.clicks("header .plain:last-child").await;
+    eager.clicks(".header .plain:last-child").await;
     eager.browser.command("refresh", &json!({})).await;
     eager.sees("the button", "shown($('.launcher'))").await;
     eager.sees("the window's part", "$('.panel')").await;

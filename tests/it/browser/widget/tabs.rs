@@ -40,7 +40,7 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
     visitor.is_answered("indeed").await;
     switch(&one).await;
     visitor.reads(ROWS, json!(["question", "first last", "really?", "indeed"])).await;
-    visitor.clicks("header .plain").await;
+    visitor.clicks(".header .plain").await;
     visitor.reads(ROWS, json!([])).await;
     switch(other).await;
     visitor.reads(ROWS, json!([])).await;

@@ -38,6 +38,11 @@ export class Problem extends Error {
   }
 }
 
+/** What the service said of a field when it refused a request. */
+export function mistakeIn(error: unknown, field: string): string | undefined {
+  return error instanceof Problem && error.param === field ? error.message : undefined;
+}
+
 /** The service could not be asked at all. */
 export class Unreachable extends Error {
   constructor() {

@@ -1,12 +1,14 @@
 // Changes from the audit log, latest first: of one thing, or of all.
 import { Badge, Button, Code, Group, Paper, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
+import type { ReactNode } from 'react';
 import { auditQuery } from '../api/people';
 import { useSession } from '../api/session';
 import type { Actor, AuditEntry } from '../api/types';
 import { exactTime, When } from './Facts';
 import { Waiting } from './Page';
 import { Trouble } from './Trouble';
+import { useNames } from './use-names';
 
 const ACTIONS: Record<string, string> = {
   create: 'created',
@@ -19,6 +21,16 @@ const ACTIONS: Record<string, string> = {
   export: 'exported',
 };
 
+const KINDS: Record<string, string> = {
+  agent: 'the agent',
+  team: 'the team',
+  key: 'the API key',
+  provider: 'the provider',
+  user: 'the account of',
+  conversation: 'the conversation',
+  organization: 'the organization',
+};
+
 export function actorName(actor: Actor): string {
   if (actor.type === 'user') return actor.email;
   return actor.type === 'token' ? 'Administrator’s token' : 'Command line';
@@ -28,6 +40,7 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
   const org = useSession().organization.id;
   const filter = { ...(kind !== undefined && { kind }), ...(id !== undefined && { id }) };
   const changes = useInfiniteQuery(auditQuery(org, filter));
+  const names = useNames(id === undefined);
   if (changes.isPending) return <Waiting />;
   if (changes.isError) return <Trouble error={changes.error} retry={() => void changes.refetch()} />;
   const entries = changes.data.pages.flatMap((page) => page.items);
@@ -41,7 +54,7 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
       {entries.length > 0 && (
         <Paper className="panel" component="ol" p={0} m={0} aria-label="Changes">
           {entries.map((entry) => (
-            <Entry key={entry.id} entry={entry} withThing={id === undefined} />
+            <Entry key={entry.id} entry={entry} subject={id === undefined && <Subject entry={entry} names={names} />} />
           ))}
         </Paper>
       )}
@@ -56,19 +69,12 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
   );
 }
 
-function Entry({ entry, withThing }: { entry: AuditEntry; withThing: boolean }) {
-  const isAboutSession = entry.action === 'sign-in' || entry.action === 'sign-out';
+function Entry({ entry, subject }: { entry: AuditEntry; subject: ReactNode }) {
   return (
     <Stack component="li" gap={4} px="md" py="sm" className="list-row plain-list">
-      <Group justify="space-between" gap="xs">
-        <Text size="sm">
-          <b>{actorName(entry.actor)}</b> {ACTIONS[entry.action] ?? entry.action}
-          {withThing && !isAboutSession && (
-            <>
-              {' '}
-              {entry.kind} <Code>{entry.subject}</Code>
-            </>
-          )}
+      <Group justify="space-between" align="flex-start" gap="sm" wrap="nowrap">
+        <Text size="sm" className="grow break">
+          <b>{actorName(entry.actor)}</b> {ACTIONS[entry.action] ?? entry.action} {subject}
         </Text>
         <When at={entry.at} />
       </Group>
@@ -89,9 +95,24 @@ function Entry({ entry, withThing }: { entry: AuditEntry; withThing: boolean }) 
   );
 }
 
+/** What was changed, by its name if it still has one. */
+function Subject({ entry, names }: { entry: AuditEntry; names: (id: string) => string | undefined }) {
+  // Who signs in or out is the one who did it.
+  if (entry.action === 'sign-in' || entry.action === 'sign-out') return null;
+  const name = names(entry.subject);
+  return (
+    <>
+      {KINDS[entry.kind] ?? entry.kind} {name === undefined ? <Code>{entry.subject}</Code> : <b>{name}</b>}
+    </>
+  );
+}
+
 /** Values stand in the log only where they are harmless. */
 function values(before: unknown, after: unknown): string {
-  const shown = (value: unknown) => (typeof value === 'string' ? `“${value}”` : JSON.stringify(value));
+  const shown = (value: unknown) => {
+    if (typeof value === 'boolean') return value ? 'on' : 'off';
+    return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
+  };
   if (before === undefined && after === undefined) return 'changed';
   if (before === undefined) return shown(after);
   if (after === undefined) return `${shown(before)} was removed`;

@@ -1,11 +1,10 @@
 // The first step for agents and teams: a name. Everything else has a default and is changed on the page that follows.
-import { Button, Group, Stack, TextInput } from '@mantine/core';
+import { TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
-import { type FormEvent, type ReactNode, useState } from 'react';
+import { type ReactNode, useState } from 'react';
 import { Problem } from '../api/client';
 import { slugMistake, slugOf } from '../slug';
-import { Dialog } from './Dialog';
-import { Trouble } from './Trouble';
+import { DialogForm } from './DialogForm';
 
 interface CreateThingProps {
   title: string;
@@ -22,48 +21,42 @@ export function CreateThing({ title, placeholder, create, onClose, children }: C
   const creating = useMutation({ mutationFn: () => create({ name: name.trim(), slug }) });
   const isTaken = creating.error instanceof Problem && creating.error.code === 'CONFLICT';
   const mistake = slug === '' ? undefined : slugMistake(slug);
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
+  const submit = () => {
     if (mistake === undefined) creating.mutate();
   };
   return (
-    <Dialog onClose={onClose} title={title}>
-      <form onSubmit={submit}>
-        <Stack>
-          {creating.isError && !isTaken && <Trouble error={creating.error} />}
-          <TextInput
-            label="Name"
-            placeholder={placeholder}
-            required
-            withAsterisk={false}
-            maxLength={200}
-            data-autofocus
-            value={name}
-            onChange={(event) => setName(event.currentTarget.value)}
-          />
-          <TextInput
-            label="Slug"
-            description="Names it in documents and commands. It cannot be changed later."
-            required
-            withAsterisk={false}
-            value={slug}
-            error={isTaken ? 'There is one of this slug already: choose another' : mistake}
-            onChange={(event) => {
-              setOwnSlug(event.currentTarget.value);
-              creating.reset();
-            }}
-          />
-          {children}
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button type="submit" loading={creating.isPending} disabled={name.trim() === '' || slug === ''}>
-              Create
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
+    <DialogForm
+      title={title}
+      action="Create"
+      trouble={isTaken ? null : creating.error}
+      isPending={creating.isPending}
+      isIncomplete={name.trim() === '' || slug === ''}
+      onSubmit={submit}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Name"
+        placeholder={placeholder}
+        required
+        withAsterisk={false}
+        maxLength={200}
+        data-autofocus
+        value={name}
+        onChange={(event) => setName(event.currentTarget.value)}
+      />
+      <TextInput
+        label="Slug"
+        description="Names it in documents and commands. It cannot be changed later."
+        required
+        withAsterisk={false}
+        value={slug}
+        error={isTaken ? 'There is one of this slug already: choose another' : mistake}
+        onChange={(event) => {
+          setOwnSlug(event.currentTarget.value);
+          creating.reset();
+        }}
+      />
+      {children}
+    </DialogForm>
   );
 }

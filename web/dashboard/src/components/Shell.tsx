@@ -18,6 +18,7 @@ import {
 import { useDisclosure } from '@mantine/hooks';
 import {
   type Icon,
+  IconChartBar,
   IconChevronDown,
   IconHistory,
   IconKey,
@@ -34,8 +35,9 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
+import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
-import { Trouble, tell } from './Trouble';
+import { NotForThisRole, Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 
@@ -50,6 +52,7 @@ const WORK: Place[] = [
   { to: '/agents', label: 'Agents', icon: IconRobot, right: RIGHTS.readConfiguration },
   { to: '/teams', label: 'Teams', icon: IconSitemap, right: RIGHTS.readConfiguration },
   { to: '/conversations', label: 'Conversations', icon: IconMessages, right: RIGHTS.readConversations },
+  { to: '/analytics', label: 'Analytics', icon: IconChartBar, right: RIGHTS.readConversations },
 ];
 
 const SETTINGS: Place[] = [
@@ -98,6 +101,9 @@ export function Shell() {
 function Frame() {
   const [opened, { toggle, close }] = useDisclosure(false);
   const { pathname } = useLocation();
+  const { rights } = useSession();
+  const place = [...WORK, ...SETTINGS].find(({ to }) => pathname.startsWith(to));
+  const isAllowed = place === undefined || rights.includes(place.right);
   // biome-ignore lint/correctness/useExhaustiveDependencies: the navigation of a narrow screen closes with each way
   useEffect(close, [pathname, close]);
   return (
@@ -134,7 +140,7 @@ function Frame() {
         <AccountMenu />
       </AppShell.Navbar>
       <AppShell.Main id="main" tabIndex={-1}>
-        <Outlet />
+        {isAllowed ? <Outlet /> : <NotForThisRole />}
       </AppShell.Main>
     </AppShell>
   );
@@ -190,8 +196,13 @@ function AccountMenu() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>
-            {user.email} · {user.role}
+            <Text size="xs" fw={600} truncate>
+              {user.email}
+            </Text>
+            <Text size="xs">{ROLES[user.role].label}</Text>
           </Menu.Label>
+          <Menu.Divider />
+          <Menu.Label>Colours</Menu.Label>
           <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
             {SCHEMES.map(({ scheme, label }) => (
               <Menu.RadioItem key={scheme} value={scheme}>

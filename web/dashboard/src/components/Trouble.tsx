@@ -1,7 +1,7 @@
 // What people see when something went wrong, and what they can do about it.
-import { Alert, Button, Center, Code, Group, Stack, Text, Title } from '@mantine/core';
+import { Alert, Button, Center, Code, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
-import { IconAlertTriangle, IconCompass } from '@tabler/icons-react';
+import { type Icon, IconAlertTriangle, IconCompass, IconLock } from '@tabler/icons-react';
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Problem, Unreachable } from '../api/client';
 
@@ -88,16 +88,33 @@ export function PageFailure({ error, reset }: ErrorComponentProps) {
 
 export function NotFound() {
   return (
-    <Center mih="60vh" p="xl" component="main">
+    <main>
+      <DeadEnd icon={IconCompass} title="Nothing lives at this address">
+        The link may be old, or something was renamed.
+      </DeadEnd>
+    </main>
+  );
+}
+
+/** The page is there, for other people. */
+export function NotForThisRole() {
+  return (
+    <DeadEnd icon={IconLock} title="This page is not for your role">
+      An owner of your organization can give you another one.
+    </DeadEnd>
+  );
+}
+
+function DeadEnd({ icon: Icon, title, children }: { icon: Icon; title: string; children: string }) {
+  return (
+    <Center mih="60vh" p="xl">
       <Stack align="center" gap="sm" ta="center">
-        <IconCompass size={40} stroke={1.4} aria-hidden />
-        <Title order={1}>Nothing lives at this address</Title>
-        <Text c="dimmed">The link may be old, or something was renamed.</Text>
-        <Group>
-          <Button component={Link} to="/agents">
-            Go to the agents
-          </Button>
-        </Group>
+        <Icon size={40} stroke={1.4} aria-hidden />
+        <Title order={1}>{title}</Title>
+        <Text c="dimmed">{children}</Text>
+        <Button component={Link} to="/agents">
+          Go to the agents
+        </Button>
       </Stack>
     </Center>
   );

@@ -4,7 +4,7 @@ import { Alert, Button, Center, Loader, PasswordInput, Stack } from '@mantine/co
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
 import { type FormEvent, useEffect, useRef, useState } from 'react';
-import { Problem } from '../api/client';
+import { mistakeIn, Problem } from '../api/client';
 import { redeem, SESSION_KEY } from '../api/session';
 import { Trouble } from '../components/Trouble';
 import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
@@ -94,8 +94,7 @@ interface ChoosePasswordProps {
 function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordProps) {
   const [password, setPassword] = useState('');
   const isSpent = error instanceof Problem && error.status === 401;
-  const refused =
-    error instanceof Problem && error.param === 'password' && wanted(error) === undefined ? error.message : undefined;
+  const refused = wanted(error) === undefined ? mistakeIn(error, 'password') : undefined;
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onChoose(password);

@@ -70,7 +70,8 @@ impl World {
         let dir = tempfile::tempdir().unwrap();
         let bus = Arc::new(FaultyBus::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap()));
         let relay = Arc::new(FaultyRelay::new());
-        let store = Arc::new(FaultyStore::new(EmbeddedStore::open(&dir.path().join("store.db")).unwrap()));
+        let figures = EmbeddedStore::open(&dir.path().join("store.db")).unwrap();
+        let store = Arc::new(FaultyStore::new(figures.clone()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
         catalog.put(&Entry::Agent(Box::new(agent.clone()))).await.unwrap();
         let ingress = IngressId::random();
@@ -80,6 +81,7 @@ impl World {
                 bus: bus.clone(),
                 relay: relay.clone(),
                 store: store.clone(),
+                figures: Arc::new(figures),
                 catalog: catalog.clone(),
                 products: Arc::new(EmbeddedProducts::open(&dir.path().join("products.db")).unwrap()),
                 limiter: Arc::new(EmbeddedLimiter::new()),

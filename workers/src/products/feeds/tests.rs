@@ -186,10 +186,12 @@ impl World {
 
 fn backends(directory: &tempfile::TempDir) -> Backends {
     let file = |name: &str| directory.path().join(name);
+    let store = Arc::new(EmbeddedStore::open(&file("store.db")).unwrap());
     Backends {
         bus: Arc::new(EmbeddedBus::open(&file("bus.db"), 4).unwrap()),
         relay: Arc::new(EmbeddedRelay::open(None).unwrap()),
-        store: Arc::new(EmbeddedStore::open(&file("store.db")).unwrap()),
+        store: store.clone(),
+        figures: store,
         catalog: Arc::new(EmbeddedCatalog::open(&file("catalog.db")).unwrap()),
         products: Arc::new(EmbeddedProducts::open(&file("products.db")).unwrap()),
         limiter: Arc::new(EmbeddedLimiter::new()),

@@ -26,8 +26,10 @@ const FORM: f64 = 0.8;
 const PART: f64 = 0.6;
 /// What each further word of a phrase adds.
 const FURTHER_WORD: f64 = 0.3;
-/// English words that stand for a concept in a gloss.
-const GLOSS_WORDS: usize = 2;
+/// English words that say what a concept is.
+const ENGLISH_WORDS: usize = 2;
+/// Parts of a compound that are read.
+const PARTS_MAX: usize = 2;
 
 /// The place of a concept in the lexicon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
@@ -42,15 +44,27 @@ pub(super) struct Mention {
     pub(super) words: String,
 }
 
+/// The longest entry that a text begins with.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Longest<'a> {
+    /// Its words.
+    pub(super) words: usize,
+    /// What it is in English.
+    pub(super) english: &'a str,
+    is_exact: bool,
+}
+
 struct Entry {
     words: Vec<String>,
     languages: Languages,
     concept: Concept,
 }
 
-struct Lexicon {
+/// Concepts with their words.
+pub(super) struct Lexicon {
     names: Vec<String>,
-    glosses: Vec<String>,
+    /// The first English words of each.
+    english: Vec<Vec<String>>,
     entries: HashMap<String, Vec<Entry>>,
     /// Single words that compounds are made of, in languages that write compounds as one word.
     parts: Vec<(String, Concept)>,
@@ -59,19 +73,27 @@ struct Lexicon {
 static KNOWN: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[CONCEPTS, EVERYDAY]));
 static KNOWN_ASIDES: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[ASIDES]));
 
+impl Longest<'_> {
+    /// More words go before fewer, and a word itself before a form of one.
+    pub(super) const fn rank(&self) -> (usize, bool) {
+        (self.words, self.is_exact)
+    }
+}
+
 impl Lexicon {
-    fn read(texts: &[&str]) -> Self {
-        let mut lexicon = Self { names: Vec::new(), glosses: Vec::new(), entries: HashMap::new(), parts: Vec::new() };
+    /// Reads lists of concepts.
+    pub(super) fn read(texts: &[&str]) -> Self {
+        let mut lexicon = Self { names: Vec::new(), english: Vec::new(), entries: HashMap::new(), parts: Vec::new() };
         let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let mut fields = line.split('|').map(str::trim);
             let concept = Concept(lexicon.names.len());
             lexicon.names.push(fields.next().unwrap_or_default().to_owned());
-            lexicon.glosses.push(String::new());
+            lexicon.english.push(Vec::new());
             for (code, words) in fields.filter_map(|field| field.split_once(':')) {
                 let words: Vec<&str> = words.split(',').map(str::trim).collect();
                 if code == "en" {
-                    lexicon.glosses[concept.0] = words[..words.len().min(GLOSS_WORDS)].join(", ");
+                    lexicon.english[concept.0] = words.iter().take(ENGLISH_WORDS).map(|word| (*word).into()).collect();
                 }
                 words.iter().for_each(|word| lexicon.add(word, code, concept));
             }
@@ -103,11 +125,43 @@ impl Lexicon {
                     note(&mut found, entry.concept, weight, &part.join(" "));
                 }
             }
-            if languages.meets(Languages::of_code("de")) || languages.meets(Languages::of_code("nl")) {
+            if writes_compounds(languages) {
                 self.compound(&rest[0]).for_each(|concept| note(&mut found, concept, PART, &rest[0]));
             }
         }
         found
+    }
+
+    /// The longest entry of these languages that the words begin with.
+    pub(super) fn longest(&self, words: &[String], languages: Languages) -> Option<Longest<'_>> {
+        let entries = self.entries.get(&start(words.first()?))?;
+        let fitting =
+            entries.iter().filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
+        let longest = fitting.filter_map(|entry| {
+            let part = &words[..entry.words.len()];
+            likeness(part, &entry.words)?;
+            let english = self.english[entry.concept.0].first()?;
+            Some(Longest { words: part.len(), english, is_exact: part == entry.words })
+        });
+        longest.reduce(|best, next| if next.rank() > best.rank() { next } else { best })
+    }
+
+    /// The longest parts of a compound, in English.
+    pub(super) fn parts_in_english(&self, word: &str, languages: Languages) -> Vec<String> {
+        if !writes_compounds(languages) {
+            return Vec::new();
+        }
+        let inside = |part: &str| word.len() > part.len() && (word.starts_with(part) || word.ends_with(part));
+        let mut parts: Vec<&(String, Concept)> = self.parts.iter().filter(|(part, _)| inside(part)).collect();
+        parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
+        let english = parts.into_iter().take(PARTS_MAX).filter_map(|(_, concept)| self.english[concept.0].first());
+        english.cloned().collect()
+    }
+
+    /// Every entry of one word, with its languages.
+    pub(super) fn single_words(&self) -> impl Iterator<Item = (&str, Languages)> {
+        let entries = self.entries.values().flatten().filter(|entry| entry.words.len() == 1);
+        entries.map(|entry| (entry.words[0].as_str(), entry.languages))
     }
 
     fn compound(&self, word: &str) -> impl Iterator<Item = Concept> {
@@ -127,10 +181,28 @@ pub(super) fn asides(text: &str) -> usize {
     KNOWN_ASIDES.mentions(text).len()
 }
 
-/// English words for what a text mentions, for readers that know English only; empty when it mentions nothing.
-pub(super) fn gloss(mentions: &BTreeMap<Concept, Mention>) -> String {
-    let glosses: Vec<&str> = mentions.keys().map(|concept| KNOWN.glosses[concept.0].as_str()).collect();
-    glosses.join(", ")
+/// All concepts that members can have.
+pub(super) fn known() -> &'static Lexicon {
+    &KNOWN
+}
+
+/// The concept of this name.
+pub(super) fn named(name: &str) -> Option<Concept> {
+    KNOWN.names.iter().position(|known| known == name).map(Concept)
+}
+
+/// What a concept is, in English words.
+pub(super) fn in_english(concept: Concept) -> String {
+    KNOWN.english[concept.0].join(" ")
+}
+
+/// What each concept is, in English words.
+pub(super) fn every_english() -> impl Iterator<Item = String> {
+    (0..KNOWN.names.len()).map(|place| in_english(Concept(place)))
+}
+
+fn writes_compounds(languages: Languages) -> bool {
+    languages.meets(Languages::of_code("de")) || languages.meets(Languages::of_code("nl"))
 }
 
 fn note(found: &mut BTreeMap<Concept, Mention>, concept: Concept, weight: f64, words: &str) {
@@ -186,14 +258,13 @@ mod tests {
     #[test]
     fn what_is_no_word_of_a_concept_mentions_nothing() {
         assert!(mentions("qwertz asdf xyzzy").is_empty());
-        assert_eq!(gloss(&mentions("")), "");
     }
 
     #[test]
     fn every_line_of_the_lexicon_has_a_name_and_english_words_and_no_name_stands_twice() {
         let lexicon = &*KNOWN;
         assert!(lexicon.names.len() > 100);
-        assert!(lexicon.glosses.iter().all(|gloss| !gloss.is_empty()));
+        assert!(lexicon.english.iter().all(|words| !words.is_empty()));
         let mut names = lexicon.names.clone();
         names.sort();
         names.dedup();

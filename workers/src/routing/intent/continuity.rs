@@ -8,7 +8,7 @@ use super::language;
 use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
-pub(super) const CHANGED_MIN: f32 = 0.45;
+const CHANGED_MIN: f32 = 0.4;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -18,13 +18,12 @@ const LEAD_MAX: f32 = 3.0;
 /// Share below which a member is no candidate at all; keeps the logarithm finite.
 const SHARE_MIN: f32 = 1e-6;
 
-const CONSTANT: f32 = -7.09;
-const PER_LEAD: f32 = 0.63;
-const PER_WORD: f32 = 1.11;
-const ANNOUNCED: f32 = 1.88;
-const ANSWERS: f32 = -1.08;
-const ASKS: f32 = 1.38;
-const WITH_NOBODY: f32 = 2.04;
+/// Figures of a turn.
+const FIGURES: usize = 7;
+/// The place of the number of telling words among them.
+const WORDS_FIGURE: usize = 2;
+const CONSTANT: f32 = -8.06;
+const WEIGHTS: [f32; FIGURES] = [0.75, 0.49, 1.11, 1.67, -1.21, 1.65, 2.06];
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {
@@ -41,24 +40,36 @@ pub(super) struct Turn<'a> {
 }
 
 /// How likely the message is another member's matter.
-#[expect(clippy::cast_precision_loss, reason = "a handful of words")]
 pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
-    let count = words(turn.message).len();
+    let figures = figures(turn);
     // What names nothing names no other matter either: numbers, thanks, a yes.
-    if count == 0 {
+    if figures[WORDS_FIGURE] == 0.0 {
         return 0.0;
     }
+    let score: f32 = CONSTANT + figures.iter().zip(WEIGHTS).map(|(figure, weight)| figure * weight).sum::<f32>();
+    1.0 / (1.0 + (-score).exp())
+}
+
+/// Chance from which a message is taken for a change. One that announces another matter needs less.
+pub(super) fn changed_min(message: &str) -> f32 {
+    if language::announces_change(message) { UNSURE_MIN } else { CHANGED_MIN }
+}
+
+/// What tells a change from an answer.
+#[expect(clippy::cast_precision_loss, reason = "a handful of words")]
+pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
     let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN)).ln().clamp(-LEAD_MAX, LEAD_MAX);
     let agent_asked = turn.agent_said.is_some_and(|said| said.trim_end().ends_with('?'));
-    let signs = [
-        (language::announces_change(turn.message), ANNOUNCED),
-        (agent_asked, ANSWERS),
-        (turn.message.contains('?'), ASKS),
-        (turn.with_default, WITH_NOBODY),
-    ];
-    let signs: f32 = signs.iter().filter(|(holds, _)| *holds).map(|(_, weight)| weight).sum();
-    let score = CONSTANT + PER_LEAD * lead + PER_WORD * count.min(WORDS_MAX) as f32 + signs;
-    1.0 / (1.0 + (-score).exp())
+    let sign = |holds: bool| if holds { 1.0 } else { 0.0 };
+    [
+        lead,
+        turn.other,
+        words(turn.message).len().min(WORDS_MAX) as f32,
+        sign(language::announces_change(turn.message)),
+        sign(agent_asked),
+        sign(turn.message.contains('?')),
+        sign(turn.with_default),
+    ]
 }
 
 #[cfg(test)]

@@ -35,6 +35,11 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
 });
 
 impl Languages {
+    /// Each of them.
+    pub(super) const fn all() -> Self {
+        Self(u16::MAX)
+    }
+
     /// The language with this code; none if it is not known.
     pub(super) fn of_code(code: &str) -> Self {
         TABLES.codes.iter().position(|known| *known == code).map_or(Self::default(), |place| Self(1 << place))
@@ -54,13 +59,36 @@ impl Languages {
         Self(bits.sum())
     }
 
+    /// Whether it is a single language.
+    pub(super) const fn is_one(self) -> bool {
+        self.0.count_ones() == 1
+    }
+
+    /// Those of both.
+    pub(super) const fn and(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// Those of `among` that stand most often in a list; all of them, if the list is empty.
+    pub(super) fn most_frequent(list: &[Self], among: Self) -> Self {
+        let places = (0..TABLES.codes.len()).filter(|place| among.0 >> place & 1 == 1);
+        let count = |place: usize| list.iter().filter(|languages| languages.0 >> place & 1 == 1).count();
+        let most = places.clone().map(count).max().unwrap_or_default();
+        Self(places.filter(|place| count(*place) == most).map(|place| 1 << place).sum())
+    }
+
     /// Whether the two have a language in common.
     pub(super) const fn meets(self, other: Self) -> bool {
         self.0 & other.0 != 0
     }
 }
 
-/// Whether a word, folded, says nothing of a topic.
+/// Whether a word, folded, says nothing of a topic in one of the languages.
+pub(super) fn is_small_in(folded: &str, languages: Languages) -> bool {
+    TABLES.small.get(folded).is_some_and(|known| known.meets(languages))
+}
+
+/// Whether a word, folded, says nothing of a topic in any language.
 pub(super) fn is_small(folded: &str) -> bool {
     TABLES.small.contains_key(folded)
 }

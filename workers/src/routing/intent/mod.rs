@@ -1,17 +1,24 @@
 //! Who is meant: a fast local stage, and a model only when that is unsure.
 //!
-//! Reading order: [`evidence`] gathers what speaks for each member ([`lexical`], [`concepts`] and vectors of the pieces
-//! that [`profile`] cuts); [`odds`] makes shares of it; [`continuity`] says whether a running conversation is left;
+//! Reading order: [`evidence`] gathers what speaks for each member: words ([`lexical`]), [`concepts`], what visitors say of
+//! these ([`sayings`]), all of it also [read in English](reading), and vectors of the pieces that [`profile`] cuts
+//! ([`meaning`]). [`odds`] makes shares of it; [`continuity`] says whether a running conversation is left;
 //! [`second_opinion`] asks a model; [`verdict`] puts it together and says why. Nothing here fails: each stage that gives
 //! nothing leaves the decision to the one before.
 
+mod bag;
 mod concepts;
 mod continuity;
 mod evidence;
+#[cfg(feature = "evaluation")]
+pub(crate) mod figures;
 mod language;
 mod lexical;
+mod meaning;
 mod odds;
 mod profile;
+mod reading;
+mod sayings;
 mod second_opinion;
 #[cfg(test)]
 mod tests;
@@ -24,7 +31,8 @@ use moka::sync::Cache;
 use tokio::time::Instant;
 
 use self::{
-    evidence::{Findings, MessageVectors},
+    evidence::Findings,
+    meaning::MessageVectors,
     profile::Profile,
     second_opinion::{Asked, Opinion},
     verdict::{Situation, Verdict},
@@ -96,6 +104,8 @@ pub(crate) struct Decided {
     pub(crate) scores: Vec<f32>,
     /// Why, in words a customer can read.
     pub(crate) reason: String,
+    /// Whether it is no more than a guess, about which a model was not asked or gave no answer.
+    pub(crate) is_guess: bool,
     /// How long it took.
     pub(crate) took: Duration,
 }
@@ -131,9 +141,9 @@ impl Intent {
         {
             verdict = situation.after(opinion);
         }
-        let Verdict { member, stage, reason, .. } = verdict;
+        let Verdict { member, stage, reason, unsure } = verdict;
         let scores = shares[..question.members.len()].to_vec();
-        Decided { member, stage, scores, reason, took: began.elapsed() }
+        Decided { member, stage, scores, reason, is_guess: unsure, took: began.elapsed() }
     }
 
     fn profile(&self, member: &Candidate) -> Arc<Profile> {
@@ -149,9 +159,9 @@ impl Intent {
         });
         let mut vectors = None;
         if let Some(source) = source {
-            let texts = evidence::texts(message, profiles);
+            let texts = meaning::texts(message, profiles);
             match self.vectors.of(&source, &texts, self.embedding_wait).await {
-                Ok(found) => vectors = MessageVectors::of(found, profiles),
+                Ok(found) => vectors = MessageVectors::of(found, message, profiles),
                 Err(error) => tracing::debug!(%error, "routing without embeddings"),
             }
         }

@@ -6,55 +6,32 @@
 
 use super::evidence::{Evidence, Findings, Ground};
 
-/// What each kind of evidence is worth.
-struct Weights {
-    words: f32,
-    concepts: f32,
-    piece: f32,
-    whole: f32,
-    english_piece: f32,
-    english_whole: f32,
-    /// Of nobody, before anything is known.
-    nobody: f32,
-    /// Of nobody, for each mention of what is nobody's matter.
-    asides: f32,
-    /// Of nobody, for nearness to texts that are nobody's matter.
-    nobodys: f32,
+/// Figures of a member.
+const MEMBER_FIGURES: usize = 10;
+/// Figures of nobody, the first of which is always 1.
+const NOBODY_FIGURES: usize = 4;
+
+/// Everything that is weighed.
+#[derive(Clone, Debug)]
+pub(super) struct Figures {
+    /// Of each member, in their order.
+    pub(super) members: Vec<[f32; MEMBER_FIGURES]>,
+    /// What speaks for nobody.
+    pub(super) nobody: [f32; NOBODY_FIGURES],
 }
 
-const WORDS: Weights = Weights {
-    words: 0.6,
-    concepts: 1.12,
-    piece: 0.0,
-    whole: 0.0,
-    english_piece: 0.0,
-    english_whole: 0.0,
-    nobody: 0.02,
-    asides: 1.55,
-    nobodys: 0.0,
-};
-const VECTORS: Weights = Weights {
-    words: 0.23,
-    concepts: -0.18,
-    piece: 9.76,
-    whole: 7.95,
-    english_piece: 2.73,
-    english_whole: 2.19,
-    nobody: 1.31,
-    asides: 0.61,
-    nobodys: 10.75,
-};
-const ENGLISH_ONLY: Weights = Weights {
-    words: 0.1,
-    concepts: 0.86,
-    piece: 0.0,
-    whole: 2.11,
-    english_piece: 0.73,
-    english_whole: 4.36,
-    nobody: 0.51,
-    asides: 1.16,
-    nobodys: 5.36,
-};
+/// What each figure is worth.
+struct Weights {
+    member: [f32; MEMBER_FIGURES],
+    nobody: [f32; NOBODY_FIGURES],
+}
+
+const WORDS: Weights =
+    Weights { member: [0.22, 0.95, 0.46, 0.54, 0.97, 1.87, 0.0, 0.0, 0.0, 0.0], nobody: [0.44, 1.65, 1.66, 0.0] };
+const VECTORS: Weights =
+    Weights { member: [0.0, 0.19, 0.0, 0.0, 0.7, 0.49, 0.32, 0.89, 0.58, 0.4], nobody: [0.37, 0.76, 1.23, 0.75] };
+const ENGLISH_ONLY: Weights =
+    Weights { member: [0.46, 0.04, 0.39, 0.11, 0.48, 1.49, 0.15, 0.59, 0.26, 0.81], nobody: [0.18, 1.33, -0.48, 1.14] };
 
 /// How likely each member is meant, in their order, and last how likely nobody is; together 1.
 pub(super) fn shares(findings: &Findings) -> Vec<f32> {
@@ -63,37 +40,55 @@ pub(super) fn shares(findings: &Findings) -> Vec<f32> {
         Ground::Vectors => &VECTORS,
         Ground::EnglishOnly => &ENGLISH_ONLY,
     };
-    let nobody = weights.nobody + weights.asides * findings.asides + weights.nobodys * findings.nobodys;
-    let mut scores: Vec<f32> = findings.members.iter().map(|evidence| weights.score(evidence)).collect();
-    scores.push(nobody);
+    let figures = Figures::of(findings);
+    let mut scores: Vec<f32> = figures.members.iter().map(|member| sum(&weights.member, member)).collect();
+    scores.push(sum(&weights.nobody, &figures.nobody));
     let highest = scores.iter().copied().fold(f32::MIN, f32::max);
     let powers: Vec<f32> = scores.into_iter().map(|score| (score - highest).exp()).collect();
     let sum: f32 = powers.iter().sum();
     powers.into_iter().map(|power| power / sum).collect()
 }
 
-impl Weights {
-    fn score(&self, evidence: &Evidence) -> f32 {
-        let pairs = [
-            (self.words, evidence.words),
-            (self.concepts, evidence.concepts),
-            (self.piece, evidence.piece),
-            (self.whole, evidence.whole),
-            (self.english_piece, evidence.english_piece),
-            (self.english_whole, evidence.english_whole),
-        ];
-        pairs.iter().map(|(weight, value)| weight * value).sum()
+impl Figures {
+    /// The figures of what was found.
+    pub(super) fn of(findings: &Findings) -> Self {
+        let nobody = findings.nobody;
+        Self {
+            members: findings.members.iter().map(of_member).collect(),
+            nobody: [1.0, nobody.asides, nobody.saying, nobody.alike],
+        }
     }
+}
+
+const fn of_member(evidence: &Evidence) -> [f32; MEMBER_FIGURES] {
+    let alike = evidence.alike;
+    [
+        evidence.words,
+        evidence.english,
+        evidence.concepts,
+        evidence.names,
+        evidence.said,
+        evidence.saying,
+        alike.piece,
+        alike.whole,
+        alike.saying,
+        alike.sayings,
+    ]
+}
+
+fn sum(weights: &[f32], figures: &[f32]) -> f32 {
+    weights.iter().zip(figures).map(|(weight, figure)| weight * figure).sum()
 }
 
 #[cfg(test)]
 mod tests {
-    use super::*;
+    use super::{super::evidence::Nobody, *};
 
     fn findings(words: &[f32], asides: f32) -> Findings {
         let of = |words: &f32| Evidence { words: *words, ..Evidence::default() };
         let members = words.iter().map(of).collect();
-        Findings { members, asides, nobodys: 0.0, ground: Ground::Words, topics: vec![Vec::new(); words.len()] }
+        let nobody = Nobody { asides, ..Nobody::default() };
+        Findings { members, nobody, ground: Ground::Words, topics: vec![Vec::new(); words.len()] }
     }
 
     #[test]

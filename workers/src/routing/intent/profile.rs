@@ -3,8 +3,12 @@
 use std::collections::BTreeMap;
 
 use super::{
+    bag::Bag,
     concepts::{self, Concept, Mention},
+    language::Languages,
     lexical::Member,
+    reading,
+    sayings::{self, Saying},
 };
 
 /// Words between two phrases of a list, in the languages of the lexicon.
@@ -21,6 +25,10 @@ pub(super) struct Profile {
     pub(super) member: Member,
     /// What it mentions.
     pub(super) concepts: BTreeMap<Concept, Mention>,
+    /// What visitors say who mean that.
+    pub(super) sayings: Vec<Saying>,
+    /// The words of all that, in English.
+    pub(super) bags: Bags,
     /// Name, phrases of the specialization and parts of the description.
     pub(super) pieces: Vec<String>,
     /// The same for readers that know English only.
@@ -31,36 +39,56 @@ pub(super) struct Profile {
     pub(super) english_whole: String,
 }
 
+/// English words of a member.
+pub(super) struct Bags {
+    /// Of its texts.
+    pub(super) own: Bag,
+    /// Of the names of what it mentions.
+    pub(super) concepts: Bag,
+    /// Of what visitors say who mean that.
+    pub(super) sayings: Bag,
+}
+
 impl Profile {
     /// Cuts the texts into pieces.
     pub(super) fn of(name: &str, description: &str, specialization: &str) -> Self {
-        let mut pieces = vec![name.to_owned()];
-        pieces.extend(self::pieces(specialization));
-        let phrases = pieces.split_off(1);
+        let phrases: Vec<String> = self::pieces(specialization).collect();
         let member = Member::of(&[specialization, description, name].join("\n"), &phrases);
+        let mut pieces = vec![name.to_owned()];
         pieces.extend(phrases);
         pieces.extend(self::pieces(description));
         pieces.truncate(PIECES_MAX);
         let whole = format!("{name}. {description} {specialization}");
+        let languages = reading::languages(&whole);
+        let english_whole = reading::part_in_english(&whole, languages);
         let concepts = concepts::mentions(&whole);
+        let sayings = sayings::of(&concepts);
         Self {
             member,
-            english_pieces: pieces.iter().map(|piece| in_english(piece)).collect(),
-            english_whole: in_english(&whole),
+            english_pieces: english_pieces(&pieces, languages),
+            bags: Bags::of(&english_whole, &concepts, &sayings),
+            concepts,
+            sayings,
             pieces,
             whole,
-            concepts,
+            english_whole,
         }
     }
 }
 
-/// As it is, if it is English; else what the lexicon knows of it, and all of it where that is nothing.
-fn in_english(text: &str) -> String {
-    if super::language::Languages::of_text(text) == super::language::Languages::of_code("en") {
-        return text.to_owned();
+impl Bags {
+    fn of(english: &str, concepts: &BTreeMap<Concept, Mention>, sayings: &[Saying]) -> Self {
+        let names: Vec<Bag> = concepts.keys().map(|concept| Bag::of(&concepts::in_english(*concept))).collect();
+        Self {
+            own: Bag::of(english),
+            concepts: Bag::union(&names),
+            sayings: Bag::union(sayings.iter().map(|saying| &saying.words)),
+        }
     }
-    let gloss = concepts::gloss(&concepts::mentions(text));
-    if gloss.is_empty() { text.to_owned() } else { gloss }
+}
+
+fn english_pieces(pieces: &[String], languages: Languages) -> Vec<String> {
+    pieces.iter().map(|piece| reading::part_in_english(piece, languages)).collect()
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {

@@ -118,7 +118,10 @@ async fn what_matches_nobody_goes_to_the_default_agent_and_a_later_match_to_its_
     assert_eq!(decide(Current::Default, "thanks").await.member, None);
 }
 
-/// Knows that a story about a broken computer is a technical one, and nothing else.
+/// Directions in which sentences with nothing in common lie.
+const DIRECTIONS: usize = 64;
+
+/// Knows that a story about a broken computer is a technical one, and of other sentences only that they are others.
 struct Meaning;
 
 #[async_trait]
@@ -131,11 +134,15 @@ impl Embedder for Meaning {
         let vector = |text: &String| {
             let is_technical = text.contains("echnical") || text.contains("crash") || text.contains("black picture");
             let is_sentence = text.contains("bicycle") || text.contains("Fahrrad");
-            vec![
-                f32::from(u8::from(is_technical)),
-                f32::from(u8::from(!is_technical)),
-                f32::from(u8::from(is_sentence)),
-            ]
+            let mut vector = vec![0.0; DIRECTIONS];
+            match (is_technical, is_sentence) {
+                (true, _) => vector[0] = 1.0,
+                (false, true) => vector[1] = 1.0,
+                (false, false) => text.bytes().enumerate().for_each(|(place, byte)| {
+                    vector[2 + (place * 7 + usize::from(byte)) % (DIRECTIONS - 2)] += 1.0;
+                }),
+            }
+            vector
         };
         Ok(texts.iter().map(vector).collect())
     }

@@ -2,7 +2,7 @@
 
 use super::{
     Current, Question,
-    continuity::{self, CHANGED_MIN, UNSURE_MIN},
+    continuity::{self, UNSURE_MIN},
     evidence::{Findings, Ground},
     second_opinion::Opinion,
 };
@@ -94,7 +94,7 @@ impl Situation<'_> {
         let is_better = self.shares[other] > present && self.has_ground(other);
         // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
         let leaves_default = current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
-        if (chance >= CHANGED_MIN && is_better) || leaves_default {
+        if (chance >= continuity::changed_min(self.message) && is_better) || leaves_default {
             return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < self.sure_min());
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
@@ -107,7 +107,8 @@ impl Situation<'_> {
     /// Without vectors, what shares nothing with a member is not its matter, however the shares fall.
     fn has_ground(&self, member: usize) -> bool {
         let evidence = &self.findings.members[member];
-        self.findings.ground != Ground::Words || evidence.words + evidence.concepts > 0.0
+        self.findings.ground != Ground::Words
+            || evidence.words + evidence.concepts + evidence.english + evidence.said > 0.0
     }
 
     fn best(&self, except: Option<usize>) -> Option<usize> {

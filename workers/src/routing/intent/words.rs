@@ -3,7 +3,7 @@
 
 use std::collections::HashSet;
 
-use super::language;
+use super::language::{self, Languages};
 
 /// Shortest word that is compared, in characters; shorter ones are kept only if they are all of the word's script.
 const WORD_CHARS_MIN: usize = 3;
@@ -26,13 +26,18 @@ pub(super) struct Word {
     pub(super) stem: String,
 }
 
-/// The words that say something, each stem once, in their order.
+/// The words that say something, whatever the language, each stem once, in their order.
 pub(super) fn words(text: &str) -> Vec<Word> {
+    words_in(text, Languages::all())
+}
+
+/// The words that say something in one of the languages, each stem once, in their order.
+pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
     let mut seen = HashSet::new();
     let mut words = Vec::new();
     for text in text.split(|character: char| !character.is_alphanumeric()).filter(|text| !text.is_empty()) {
         let lower = text.to_lowercase();
-        let says_nothing = language::is_small(&language::fold(text));
+        let says_nothing = language::is_small_in(&language::fold(text), languages);
         if lower.chars().all(char::is_numeric) || says_nothing || is_too_short(&lower) {
             continue;
         }

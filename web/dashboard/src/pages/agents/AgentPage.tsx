@@ -1,13 +1,13 @@
 // One agent: its form in sections, and beside it a preview and a playground.
 import { Anchor, Breadcrumbs, Button, Group, Paper, Tabs, Text } from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
+import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useState } from 'react';
 import { useMay, useSession } from '../../api/session';
-import { oneQuery, remove } from '../../api/things';
+import { oneQuery } from '../../api/things';
 import type { Agent } from '../../api/types';
-import { Confirm } from '../../components/Confirm';
 import { Conflict } from '../../components/Conflict';
+import { DeleteThing } from '../../components/DeleteThing';
 import { StatusBadge } from '../../components/Facts';
 import { Page, Waiting } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
@@ -139,7 +139,12 @@ function Editor({ read }: { read: Agent }) {
           onClose={saving.closeClash}
         />
       )}
-      {isDeleting && <Delete agent={read} onClose={() => setDeleting(false)} />}
+      {isDeleting && (
+        <DeleteThing kind="agents" thing={read} action="Delete agent" onClose={() => setDeleting(false)}>
+          Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if
+          they name it.
+        </DeleteThing>
+      )}
     </Page>
   );
 }
@@ -189,22 +194,5 @@ function Beside({ draft, patch, mayTry }: BesideProps) {
         </Tabs>
       </Paper>
     </aside>
-  );
-}
-
-function Delete({ agent, onClose }: { agent: Agent; onClose: () => void }) {
-  const org = useSession().organization.id;
-  const client = useQueryClient();
-  const navigate = useNavigate();
-  const gone = async () => {
-    await remove(org, 'agents', agent.id);
-    await navigate({ to: '/agents', ignoreBlocker: true });
-    await client.invalidateQueries({ queryKey: [org, 'agents', 'list'] });
-  };
-  return (
-    <Confirm title={`Delete ${agent.name}?`} action="Delete agent" onConfirm={gone} onClose={onClose}>
-      Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if they
-      name it.
-    </Confirm>
   );
 }

@@ -139,6 +139,7 @@ function Readability({ theme }: { theme: Theme }) {
           The {what} has a contrast of {contrast(ink, ground)?.toFixed(1)}; at least {CONTRAST_MIN} is easy on the eyes.
         </Text>
       ))}
+      <Text size="sm">The widget writes in black or white there instead.</Text>
     </Alert>
   );
 }

@@ -1,7 +1,8 @@
 // Who the agent is, and who may reach it.
-import { Button, Group, SegmentedControl, Stack, Switch, Text, Textarea, TextInput } from '@mantine/core';
+import { Button, Group, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
 import type { AgentFields, Status } from '../../api/types';
 import { Card } from '../../components/Card';
+import { Naming, StatusChoice } from '../../components/Identity';
 import type { SectionProps } from './section';
 
 const STATUS_MEANS: Record<Status, string> = {
@@ -19,51 +20,20 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
   return (
     <Stack>
       <Card title="Identity">
-        <TextInput
-          label="Name"
-          maxLength={200}
-          value={fields.name}
-          error={fields.name.trim() === '' ? 'An agent needs a name' : mistake('name')}
-          onChange={(event) => set({ name: event.currentTarget.value })}
-        />
-        <TextInput
-          label="Slug"
-          description="Names it in documents and commands; fixed."
-          value={fields.slug}
-          readOnly
-          variant="filled"
-        />
-        <Textarea
-          label="Description"
-          description="What it is for, in public words. Teams route by it, too."
-          autosize
-          minRows={2}
-          maxRows={6}
-          value={fields.description}
-          error={mistake('description')}
-          onChange={(event) => set({ description: event.currentTarget.value })}
+        <Naming
+          form={form}
+          nameless="An agent needs a name"
+          about="What it is for, in public words. Teams route by it, too."
+          mistake={mistake}
         />
       </Card>
       <Card title="Visibility and status">
-        <div>
-          <Text size="sm" fw={500} mb={4} id="status-label">
-            Status
-          </Text>
-          <SegmentedControl
-            aria-labelledby="status-label"
-            disabled={isReadOnly}
-            value={fields.status}
-            onChange={(status) => set({ status: status as Status })}
-            data={[
-              { value: 'draft', label: 'Draft' },
-              { value: 'active', label: 'Active' },
-              { value: 'inactive', label: 'Inactive' },
-            ]}
-          />
-          <Text size="xs" c="dimmed" mt={6}>
-            {STATUS_MEANS[fields.status]}
-          </Text>
-        </div>
+        <StatusChoice
+          status={fields.status}
+          isReadOnly={isReadOnly}
+          onChange={(status) => set({ status })}
+          means={STATUS_MEANS[fields.status]}
+        />
         <Switch
           label="Public"
           description="The public API and the widget reach it. A private agent can still answer in teams."
@@ -73,7 +43,7 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
       </Card>
       <WhenClientsLeave fields={fields} set={set} isReadOnly={isReadOnly} />
       {!isReadOnly && (
-        <Card title="Delete this agent" about="It stops to answer at once. Its conversations stay.">
+        <Card title="Delete this agent" about="It stops answering at once. Its conversations stay.">
           <Group>
             <Button variant="light" color="red" onClick={onDelete}>
               Delete agent

@@ -1,25 +1,27 @@
-// A faithful drawing of the widget: every field of the theme and of its settings has the effect that it has on a page.
+// The real widget, on a page in a frame, with the settings that the form holds: nothing of it has to be saved.
 import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
-import { IconMessageCircle, IconSend2, IconX } from '@tabler/icons-react';
-import { type CSSProperties, useState } from 'react';
+import { useElementSize } from '@mantine/hooks';
+import { useEffect, useRef, useState } from 'react';
 import type { AgentFields } from '../../api/types';
-import { inkOn } from './colors';
-import './preview.css';
 
-const WIDTHS = { small: 270, medium: 310, large: 350 } as const;
-const HEIGHTS = { small: 360, medium: 410, large: 460 } as const;
+/** Wide enough for the largest window; on anything narrower than a desk the widget would cover all. */
+const PAGE_WIDTH = 540;
+const PAGE_HEIGHT = 860;
 
 type View = 'open' | 'closed' | 'offline';
 
 export function WidgetPreview({ agent }: { agent: AgentFields }) {
   const [view, setView] = useState<View>('open');
-  const [vertical, horizontal] = agent.widget.position.split('-') as ['bottom' | 'top', 'left' | 'right'];
-  const place: CSSProperties = {
-    justifyContent: vertical === 'bottom' ? 'flex-end' : 'flex-start',
-    alignItems: horizontal === 'right' ? 'flex-end' : 'flex-start',
-    flexDirection: vertical === 'bottom' ? 'column' : 'column-reverse',
-  };
-  if (vertical === 'top') place.justifyContent = 'flex-end';
+  const { ref, width } = useElementSize();
+  const frame = useRef<HTMLIFrameElement>(null);
+  const [isLoaded, setLoaded] = useState(false);
+  useEffect(() => {
+    if (!isLoaded) return;
+    const form = { answer: answerFor(agent, view === 'offline'), isOpen: view !== 'closed' };
+    // The page in the frame has no origin that could be named. What it is told is what every visitor is.
+    frame.current?.contentWindow?.postMessage(form, '*');
+  }, [agent, view, isLoaded]);
+  const scale = width / PAGE_WIDTH;
   return (
     <Stack gap="sm">
       <Group justify="space-between">
@@ -38,140 +40,31 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
           Follows the form
         </Text>
       </Group>
-      <div className="preview-page" role="img" aria-label={`Preview of the widget, ${view}`}>
-        <div className="preview-place" style={place} inert>
-          {view !== 'closed' && <Window agent={agent} isOffline={view === 'offline'} />}
-          <Trigger agent={agent} isOpen={view !== 'closed'} />
-        </div>
+      <div ref={ref} className="preview" style={{ height: PAGE_HEIGHT * scale }}>
+        <iframe
+          ref={frame}
+          title="Preview of the widget"
+          src="/dashboard/preview"
+          sandbox="allow-scripts"
+          inert
+          width={PAGE_WIDTH}
+          height={PAGE_HEIGHT}
+          style={{ transform: `scale(${scale})` }}
+          onLoad={() => setLoaded(true)}
+        />
       </div>
     </Stack>
   );
 }
 
-function Trigger({ agent, isOpen }: { agent: AgentFields; isOpen: boolean }) {
-  const color = agent.theme.primaryColor;
-  return (
-    <div
-      className="preview-trigger"
-      data-testid="preview-trigger"
-      style={{ background: color, color: inkOn(color), fontFamily: agent.theme.fontFamily }}
-    >
-      {isOpen ? <IconX size={20} /> : <IconMessageCircle size={20} />}
-      {!isOpen && agent.widget.triggerText !== '' && <span>{agent.widget.triggerText}</span>}
-    </div>
-  );
-}
-
-function Window({ agent, isOffline }: { agent: AgentFields; isOffline: boolean }) {
-  const { theme, widget } = agent;
-  const style: CSSProperties = {
-    width: WIDTHS[widget.size],
-    height: HEIGHTS[widget.size],
-    background: theme.backgroundColor,
-    color: theme.textColor,
-    borderRadius: theme.borderRadius,
-    fontFamily: theme.fontFamily,
-  };
-  return (
-    <div className="preview-window" data-testid="preview-window" style={style}>
-      <div
-        className="preview-header"
-        data-testid="preview-header"
-        style={{ background: theme.chatHeaderColor, color: inkOn(theme.chatHeaderColor) }}
-      >
-        {widget.showAvatar && <Face agent={agent} />}
-        <b>{agent.name}</b>
-      </div>
-      {isOffline ? <div className="preview-offline">{widget.offlineMessage}</div> : <Conversation agent={agent} />}
-      {!isOffline && <Input agent={agent} />}
-      {widget.showPoweredBy && <div className="preview-powered">Powered by Switchboard</div>}
-    </div>
-  );
-}
-
-function Face({ agent }: { agent: AgentFields }) {
-  const { primaryColor } = agent.theme;
-  return (
-    <span className="preview-face" style={{ background: primaryColor, color: inkOn(primaryColor) }}>
-      {agent.name.trim().charAt(0).toUpperCase()}
-    </span>
-  );
-}
-
-function Conversation({ agent }: { agent: AgentFields }) {
-  const bullets = agent.features.enableMarkdown;
-  return (
-    <div className="preview-messages">
-      <Bubble agent={agent} isVisitor={false} time="10:24">
-        {agent.welcomeMessage}
-      </Bubble>
-      <Bubble agent={agent} isVisitor time="10:25">
-        What can you do for me?
-      </Bubble>
-      <Bubble agent={agent} isVisitor={false} time="10:25">
-        {bullets ? (
-          <>
-            I can <b>answer</b> and <b>suggest</b>. Just ask!
-          </>
-        ) : (
-          'I can **answer** and **suggest**. Just ask!'
-        )}
-      </Bubble>
-      {agent.features.enableRating && <div className="preview-rating">★ ★ ★ ★ ☆</div>}
-    </div>
-  );
-}
-
-function Bubble({
-  agent,
-  isVisitor,
-  time,
-  children,
-}: {
-  agent: AgentFields;
-  isVisitor: boolean;
-  time: string;
-  children: React.ReactNode;
-}) {
-  const { theme, widget } = agent;
-  const style: CSSProperties = isVisitor
-    ? { background: theme.userMessageColor, color: inkOn(theme.userMessageColor), borderRadius: theme.borderRadius }
-    : { background: theme.botMessageColor, borderRadius: theme.borderRadius };
-  return (
-    <div className="preview-line" data-visitor={isVisitor}>
-      {!isVisitor && widget.showAvatar && <Face agent={agent} />}
-      <div className="preview-column">
-        <div className="preview-bubble" data-testid={isVisitor ? 'preview-user' : 'preview-bot'} style={style}>
-          {children}
-        </div>
-        {widget.showTimestamp && <span className="preview-time">{time}</span>}
-      </div>
-    </div>
-  );
-}
-
-function Input({ agent }: { agent: AgentFields }) {
-  const { theme } = agent;
-  return (
-    <div className="preview-form">
-      <div
-        className="preview-input"
-        data-testid="preview-input"
-        style={{ background: theme.inputBackgroundColor, borderRadius: theme.borderRadius }}
-      >
-        {agent.placeholderText}
-      </div>
-      <span
-        className="preview-send"
-        data-testid="preview-send"
-        style={{
-          background: theme.sendButtonColor,
-          color: inkOn(theme.sendButtonColor),
-          borderRadius: theme.borderRadius,
-        }}
-      >
-        <IconSend2 size={16} />
-      </span>
-    </div>
-  );
+/** What the service would answer to a widget of this agent, were the form saved. */
+function answerFor(agent: AgentFields, isOffline: boolean) {
+  const { name, description, welcomeMessage, placeholderText, theme, features, limits } = agent;
+  // The preview opens and closes by its own buttons.
+  const widget = { ...agent.widget, ...features, ...limits, autoOpen: false };
+  if (isOffline) {
+    const { offlineMessage, position, size, triggerText } = widget;
+    return { theme, offline: { name, offlineMessage, position, size, triggerText } };
+  }
+  return { theme, configuration: { name, description, welcomeMessage, placeholderText, widget } };
 }

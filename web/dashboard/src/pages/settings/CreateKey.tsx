@@ -1,14 +1,13 @@
 // Makes a key and shows it, this once.
-import { Button, Checkbox, Collapse, Group, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import { Button, Checkbox, Collapse, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
-import { type FormEvent, useState } from 'react';
+import { useState } from 'react';
 import { Problem } from '../../api/client';
 import { useSession } from '../../api/session';
 import { createKey } from '../../api/things';
 import type { KeyFields, Scope } from '../../api/types';
-import { Dialog } from '../../components/Dialog';
-import { Secret } from '../../components/Secret';
-import { Trouble } from '../../components/Trouble';
+import { DialogForm } from '../../components/DialogForm';
+import { SecretDialog } from '../../components/SecretDialog';
 
 const SCOPES: { scope: Scope; label: string; about: string }[] = [
   { scope: 'chat', label: 'Chat', about: 'Send messages and read replies' },
@@ -52,97 +51,84 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   });
   if (making.isSuccess) return <ShownOnce value={making.data.value} onClose={onClose} />;
   const isTaken = making.error instanceof Problem && making.error.code === 'CONFLICT';
-  const submit = (event: FormEvent) => {
-    event.preventDefault();
-    making.mutate();
-  };
   return (
-    <Dialog onClose={onClose} title="New API key">
-      <form onSubmit={submit}>
-        <Stack>
-          {making.isError && !isTaken && <Trouble error={making.error} />}
+    <DialogForm
+      title="New API key"
+      action="Create key"
+      trouble={isTaken ? null : making.error}
+      isPending={making.isPending}
+      isIncomplete={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}
+      onSubmit={() => making.mutate()}
+      onClose={onClose}
+    >
+      <TextInput
+        label="Name"
+        placeholder="Shop backend, production"
+        required
+        withAsterisk={false}
+        maxLength={200}
+        data-autofocus
+        value={name}
+        error={isTaken ? 'There is a key of this name already' : undefined}
+        onChange={(event) => {
+          setName(event.currentTarget.value);
+          making.reset();
+        }}
+      />
+      <Checkbox.Group
+        label="Scopes"
+        description="What it may do. A key that lies open in a page should only chat."
+        value={scopes}
+        onChange={(chosen) => setScopes(chosen as Scope[])}
+        error={scopes.length === 0 ? 'Choose at least one' : undefined}
+      >
+        <Stack gap="xs" mt="xs">
+          {SCOPES.map(({ scope, label, about }) => (
+            <Checkbox key={scope} value={scope} label={label} description={about} />
+          ))}
+        </Stack>
+      </Checkbox.Group>
+      <SimpleGrid cols={{ base: 1, xs: 2 }}>
+        <Select label="Expires" data={LIVES} value={life} onChange={(life) => setLife(life ?? '')} />
+        {life === 'own' && (
           <TextInput
-            label="Name"
-            placeholder="Shop backend, production"
+            type="date"
+            label="Last day"
             required
             withAsterisk={false}
-            maxLength={200}
-            data-autofocus
-            value={name}
-            error={isTaken ? 'There is a key of this name already' : undefined}
-            onChange={(event) => {
-              setName(event.currentTarget.value);
-              making.reset();
-            }}
+            value={date}
+            onChange={(event) => setDate(event.currentTarget.value)}
           />
-          <Checkbox.Group
-            label="Scopes"
-            description="What it may do. A key that lies open in a page should only chat."
-            value={scopes}
-            onChange={(chosen) => setScopes(chosen as Scope[])}
-            error={scopes.length === 0 ? 'Choose at least one' : undefined}
-          >
-            <Stack gap="xs" mt="xs">
-              {SCOPES.map(({ scope, label, about }) => (
-                <Checkbox key={scope} value={scope} label={label} description={about} />
-              ))}
-            </Stack>
-          </Checkbox.Group>
-          <SimpleGrid cols={{ base: 1, xs: 2 }}>
-            <Select label="Expires" data={LIVES} value={life} onChange={(life) => setLife(life ?? '')} />
-            {life === 'own' && (
-              <TextInput
-                type="date"
-                label="Last day"
-                required
-                withAsterisk={false}
-                value={date}
-                onChange={(event) => setDate(event.currentTarget.value)}
+        )}
+      </SimpleGrid>
+      <div>
+        <Button
+          variant="subtle"
+          size="compact-sm"
+          aria-expanded={showsLimits}
+          onClick={() => setShowsLimits((shown) => !shown)}
+        >
+          Limits a minute
+        </Button>
+        <Collapse expanded={showsLimits}>
+          <SimpleGrid cols={{ base: 1, xs: 3 }} mt="xs">
+            {LIMITS.map(({ field, label, usual }) => (
+              <NumberInput
+                key={field}
+                label={label}
+                placeholder={String(usual)}
+                min={1}
+                max={1_000_000}
+                allowDecimal={false}
+                allowNegative={false}
+                value={limits[field] ?? ''}
+                onChange={(value) => setLimits({ ...limits, [field]: typeof value === 'number' ? value : null })}
               />
-            )}
+            ))}
           </SimpleGrid>
-          <div>
-            <Button
-              variant="subtle"
-              size="compact-sm"
-              aria-expanded={showsLimits}
-              onClick={() => setShowsLimits((shown) => !shown)}
-            >
-              Limits a minute
-            </Button>
-            <Collapse expanded={showsLimits}>
-              <SimpleGrid cols={{ base: 1, xs: 3 }} mt="xs">
-                {LIMITS.map(({ field, label, usual }) => (
-                  <NumberInput
-                    key={field}
-                    label={label}
-                    placeholder={String(usual)}
-                    min={1}
-                    max={1_000_000}
-                    allowDecimal={false}
-                    allowNegative={false}
-                    value={limits[field] ?? ''}
-                    onChange={(value) => setLimits({ ...limits, [field]: typeof value === 'number' ? value : null })}
-                  />
-                ))}
-              </SimpleGrid>
-            </Collapse>
-          </div>
-          <Group justify="flex-end">
-            <Button variant="default" onClick={onClose}>
-              Cancel
-            </Button>
-            <Button
-              type="submit"
-              loading={making.isPending}
-              disabled={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}
-            >
-              Create key
-            </Button>
-          </Group>
-        </Stack>
-      </form>
-    </Dialog>
+        </Collapse>
+      </div>
+    </DialogForm>
   );
 }
 
@@ -154,18 +140,9 @@ function endOf(date: string): string | undefined {
 
 export function ShownOnce({ value, note, onClose }: { value: string; note?: string; onClose: () => void }) {
   return (
-    <Dialog onClose={onClose} title="Your new key" closeOnClickOutside={false} size="lg">
-      <Stack>
-        <Secret value={value} label="API key">
-          Copy it now. It is shown this once, and nobody can read it again.
-          {note !== undefined && ` ${note}`}
-        </Secret>
-        <Group justify="flex-end">
-          <Button variant="default" onClick={onClose}>
-            Done
-          </Button>
-        </Group>
-      </Stack>
-    </Dialog>
+    <SecretDialog title="Your new key" label="API key" value={value} onClose={onClose}>
+      Copy it now. It is shown this once, and nobody can read it again.
+      {note !== undefined && ` ${note}`}
+    </SecretDialog>
   );
 }

@@ -3,7 +3,7 @@ import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { Problem } from '../../api/client';
+import { mistakeIn } from '../../api/client';
 import { useSession } from '../../api/session';
 import { change, create, remove } from '../../api/things';
 import type { Provider, ProviderFields } from '../../api/types';
@@ -47,8 +47,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   });
   const removing = useMutation({ mutationFn: () => remove(org, 'providers', provider?.id ?? ''), onSuccess: done });
   const error = saving.error ?? removing.error;
-  const mistake = (field: string) =>
-    saving.error instanceof Problem && saving.error.param === field ? saving.error.message : undefined;
+  const mistake = (field: string) => mistakeIn(saving.error, field);
   const slugWrong = fields.slug === '' || provider !== undefined ? undefined : slugMistake(fields.slug);
   const submit = (event: FormEvent) => {
     event.preventDefault();

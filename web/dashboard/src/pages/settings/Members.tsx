@@ -187,7 +187,7 @@ function Reset({ user, onClose }: { user: User; onClose: () => void }) {
         {making.isError && <Trouble error={making.error} />}
         {making.data === undefined ? (
           <Text size="sm">
-            With this link {user.name} chooses a new password. Links that were made before stop to work.
+            With this link {user.name} chooses a new password. Links that were made before stop working.
           </Text>
         ) : (
           <Secret value={making.data.link.url} label="One-time link">

@@ -1,29 +1,17 @@
 // One team: its members, how it chooses between them, and a message to try it with.
-import {
-  Anchor,
-  Button,
-  Group,
-  Paper,
-  SegmentedControl,
-  Select,
-  Stack,
-  Switch,
-  Text,
-  Textarea,
-  TextInput,
-  Title,
-} from '@mantine/core';
-import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { Anchor, Button, Group, Paper, SegmentedControl, Select, Stack, Switch, Text, Title } from '@mantine/core';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
 import { useMay, useSession } from '../../api/session';
-import { listQuery, oneQuery, remove } from '../../api/things';
-import type { Routing, Status, Team } from '../../api/types';
+import { listQuery, oneQuery } from '../../api/things';
+import type { Routing, Team } from '../../api/types';
 import { Card } from '../../components/Card';
 import { Changes } from '../../components/Changes';
-import { Confirm } from '../../components/Confirm';
 import { Conflict } from '../../components/Conflict';
+import { DeleteThing } from '../../components/DeleteThing';
 import { StatusBadge } from '../../components/Facts';
+import { Naming, StatusChoice } from '../../components/Identity';
 import { Page, Waiting } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
 import { Trouble } from '../../components/Trouble';
@@ -76,7 +64,7 @@ function Editor({ read }: { read: Team }) {
           {!isReadOnly && (
             <Card
               title="Delete this team"
-              about="Its address stops to work at once. Its agents and conversations stay."
+              about="Its address stops working at once. Its agents and conversations stay."
             >
               <Group>
                 <Button variant="light" color="red" onClick={() => setDeleting(true)}>
@@ -123,7 +111,11 @@ function Editor({ read }: { read: Team }) {
           onClose={saving.closeClash}
         />
       )}
-      {isDeleting && <Delete team={read} onClose={() => setDeleting(false)} />}
+      {isDeleting && (
+        <DeleteThing kind="teams" thing={read} action="Delete team" onClose={() => setDeleting(false)}>
+          Clients that send to it get an error from then on.
+        </DeleteThing>
+      )}
     </Page>
   );
 }
@@ -138,46 +130,8 @@ function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
   const { fields, set } = form;
   return (
     <Card title="Identity and visibility">
-      <TextInput
-        label="Name"
-        maxLength={200}
-        value={fields.name}
-        error={fields.name.trim() === '' ? 'A team needs a name' : mistake('name')}
-        onChange={(event) => set({ name: event.currentTarget.value })}
-      />
-      <TextInput
-        label="Slug"
-        description="Names it in documents and commands; fixed."
-        value={fields.slug}
-        readOnly
-        variant="filled"
-      />
-      <Textarea
-        label="Description"
-        description="What the team handles."
-        autosize
-        minRows={2}
-        maxRows={6}
-        value={fields.description}
-        error={mistake('description')}
-        onChange={(event) => set({ description: event.currentTarget.value })}
-      />
-      <div>
-        <Text size="sm" fw={500} mb={4} id="team-status">
-          Status
-        </Text>
-        <SegmentedControl
-          aria-labelledby="team-status"
-          disabled={isReadOnly}
-          value={fields.status}
-          onChange={(status) => set({ status: status as Status })}
-          data={[
-            { value: 'draft', label: 'Draft' },
-            { value: 'active', label: 'Active' },
-            { value: 'inactive', label: 'Inactive' },
-          ]}
-        />
-      </div>
+      <Naming form={form} nameless="A team needs a name" about="What the team handles." mistake={mistake} />
+      <StatusChoice status={fields.status} isReadOnly={isReadOnly} onChange={(status) => set({ status })} />
       <Switch
         label="Public"
         description="The public API reaches it."
@@ -221,21 +175,5 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
         onChange={(slug) => set({ defaultAgent: slug || null })}
       />
     </Card>
-  );
-}
-
-function Delete({ team, onClose }: { team: Team; onClose: () => void }) {
-  const org = useSession().organization.id;
-  const client = useQueryClient();
-  const navigate = useNavigate();
-  const gone = async () => {
-    await remove(org, 'teams', team.id);
-    await navigate({ to: '/teams', ignoreBlocker: true });
-    await client.invalidateQueries({ queryKey: [org, 'teams', 'list'] });
-  };
-  return (
-    <Confirm title={`Delete ${team.name}?`} action="Delete team" onConfirm={gone} onClose={onClose}>
-      Clients that send to it get an error from then on.
-    </Confirm>
   );
 }

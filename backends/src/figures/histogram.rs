@@ -1,0 +1,113 @@
+//! Times as counts of lengths, so that those of many days add up and their percentiles can still be told.
+
+use std::collections::BTreeMap;
+
+use serde::{Deserialize, Serialize};
+
+/// Binary digits of a time that are kept: below 128 ms it is exact, above it a percentile is off by 0.8 % at most.
+const DIGITS_KEPT: u32 = 7;
+
+/// How often times of each length were seen.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Histogram {
+    /// Of the times as they were, so that an average is exact.
+    sum_ms: u64,
+    /// By the shortest time of a length.
+    counts: BTreeMap<u64, u64>,
+}
+
+impl Histogram {
+    /// Adds a time.
+    pub fn add(&mut self, ms: u64) {
+        self.sum_ms = self.sum_ms.saturating_add(ms);
+        let shift = digits_dropped(ms);
+        *self.counts.entry(ms >> shift << shift).or_default() += 1;
+    }
+
+    /// Adds all times of another one.
+    pub fn merge(&mut self, other: &Self) {
+        self.sum_ms = self.sum_ms.saturating_add(other.sum_ms);
+        for (shortest, count) in &other.counts {
+            *self.counts.entry(*shortest).or_default() += count;
+        }
+    }
+
+    /// How many times it holds.
+    pub fn count(&self) -> u64 {
+        self.counts.values().sum()
+    }
+
+    /// Their average in whole milliseconds; none without any.
+    pub fn average_ms(&self) -> Option<u64> {
+        let count = self.count();
+        (self.sum_ms + count / 2).checked_div(count)
+    }
+
+    /// The time that `percent` of them do not exceed (nearest rank); none without any.
+    pub fn percentile_ms(&self, percent: u64) -> Option<u64> {
+        let rank = (self.count() * percent).div_ceil(100).max(1);
+        let mut seen = 0;
+        for (shortest, count) in &self.counts {
+            seen += count;
+            if seen >= rank {
+                // The middle of what this length may have been.
+                return Some(shortest + (1 << digits_dropped(*shortest) >> 1));
+            }
+        }
+        None
+    }
+}
+
+const fn digits_dropped(ms: u64) -> u32 {
+    (u64::BITS - ms.leading_zeros()).saturating_sub(DIGITS_KEPT)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    fn of(times: &[u64]) -> Histogram {
+        let mut histogram = Histogram::default();
+        times.iter().for_each(|ms| histogram.add(*ms));
+        histogram
+    }
+
+    #[test]
+    fn nothing_has_no_average_and_no_percentile() {
+        let empty = Histogram::default();
+        assert_eq!((empty.count(), empty.average_ms(), empty.percentile_ms(50)), (0, None, None));
+    }
+
+    #[test]
+    fn a_percentile_is_the_time_of_nearest_rank() {
+        let hundred: Vec<u64> = (1..=100).collect();
+        let percentiles = [1, 50, 95, 100].map(|percent| of(&hundred).percentile_ms(percent).unwrap());
+        assert_eq!(percentiles, [1, 50, 95, 100]);
+        assert_eq!(of(&[7]).percentile_ms(50), Some(7));
+    }
+
+    proptest! {
+        #[test]
+        fn a_percentile_is_off_by_less_than_a_hundredth(
+            mut times in prop::collection::vec(0u64..10_000_000, 1..200),
+            percent in 1u64..=100,
+        ) {
+            let told = of(&times).percentile_ms(percent).unwrap();
+            times.sort_unstable();
+            let exact = times[(times.len() as u64 * percent).div_ceil(100).max(1) as usize - 1];
+            prop_assert!(told.abs_diff(exact) * 128 <= exact, "{told} for {exact}");
+        }
+
+        #[test]
+        fn times_of_two_days_add_up_to_those_of_both(
+            first in prop::collection::vec(0u64..1_000_000, 0..50),
+            second in prop::collection::vec(0u64..1_000_000, 0..50),
+        ) {
+            let mut merged = of(&first);
+            merged.merge(&of(&second));
+            prop_assert_eq!(merged, of(&[first, second].concat()));
+        }
+    }
+}

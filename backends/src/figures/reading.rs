@@ -1,0 +1,182 @@
+//! Reads figures: what was counted before where it still holds, and a new count where it does not.
+
+use std::collections::BTreeMap;
+
+use futures::{StreamExt, TryStreamExt, stream};
+use serde::{Deserialize, Serialize};
+use switchboard_schemas::{
+    day::{Day, HOURS_PER_DAY},
+    ids::OrgId,
+};
+
+use super::{
+    DayRange, Figures, Marks,
+    tally::{Group, HourCounter, Tallies, Tally},
+};
+use crate::store::{
+    StoreError,
+    rows::{decode, encode},
+};
+
+/// Facts that one reading counts before it begins no further day: a second or two of work. What it has counted is kept, so
+/// that the next reading goes on from there.
+const FACTS_PER_READING_MAX: u64 = 500_000;
+/// Facts that are read at once.
+const FACTS_PER_PAGE: u32 = 1000;
+/// Hours that are counted at once; the embedded twin has as many readers, and others wait for them too.
+const HOURS_AT_ONCE: usize = 3;
+/// Changes with the meaning of what is kept, so that older counts are not taken for it.
+const KEPT_SHAPE: u32 = 1;
+
+/// Why there are no figures.
+#[derive(Debug, thiserror::Error)]
+pub enum ReadingError {
+    /// The store did not give what is needed.
+    #[error(transparent)]
+    Store(#[from] StoreError),
+    /// There was too much to count for one reading; the next one goes on.
+    #[error("counting goes on")]
+    Unfinished,
+}
+
+/// What was counted of a day, and the marks that it had then.
+#[derive(Serialize, Deserialize)]
+struct Kept {
+    shape: u32,
+    marks: Marks,
+    groups: Vec<(Group, Tally)>,
+}
+
+/// The figures of each of these days that has any.
+///
+/// # Errors
+/// [`ReadingError`].
+pub async fn read(figures: &dyn Figures, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+    read_bounded(figures, org, days, FACTS_PER_READING_MAX).await
+}
+
+async fn read_bounded(
+    figures: &dyn Figures,
+    org: &OrgId,
+    days: DayRange,
+    facts_max: u64,
+) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+    // The marks first: what is counted after them is at least what they stand for.
+    let marked = figures.marked_days(org, days).await?;
+    let kept = figures.kept(org, days).await?;
+    let (mut read, mut facts_counted) = (BTreeMap::new(), 0);
+    for (day, marks) in marked {
+        if let Some(tallies) = kept.get(&day).and_then(|body| still_right(body, &marks)) {
+            read.insert(day, tallies);
+            continue;
+        }
+        if facts_counted >= facts_max {
+            return Err(ReadingError::Unfinished);
+        }
+        let (tallies, facts) = count(figures, org, day).await?;
+        facts_counted += facts;
+        let groups = tallies.0.iter().map(|(group, tally)| (group.clone(), tally.clone())).collect();
+        figures.keep(org, day, encode(&Kept { shape: KEPT_SHAPE, marks, groups })?).await?;
+        read.insert(day, tallies);
+    }
+    Ok(read)
+}
+
+fn still_right(body: &str, marks: &Marks) -> Option<Tallies> {
+    let kept: Kept = decode(body).ok()?;
+    (kept.shape == KEPT_SHAPE && kept.marks == *marks).then(|| Tallies(kept.groups.into_iter().collect()))
+}
+
+/// A day's figures from its facts, and how many facts there are.
+async fn count(figures: &dyn Figures, org: &OrgId, day: Day) -> Result<(Tallies, u64), StoreError> {
+    let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(figures, org, day.first_hour() + hour));
+    let counted = stream::iter(hours).buffer_unordered(HOURS_AT_ONCE);
+    let add = |(mut tallies, facts): (Tallies, u64), (hour, facts_of_hour)| async move {
+        tallies.merge(hour);
+        Ok((tallies, facts + facts_of_hour))
+    };
+    counted.try_fold((Tallies::default(), 0), add).await
+}
+
+async fn count_hour(figures: &dyn Figures, org: &OrgId, hour: i64) -> Result<(Tallies, u64), StoreError> {
+    let (mut counter, mut facts, mut behind) = (HourCounter::default(), 0, String::new());
+    loop {
+        let page = figures.facts(org, hour, &behind, FACTS_PER_PAGE).await?;
+        for row in &page {
+            row.read()?.into_iter().for_each(|fact| counter.add(fact));
+        }
+        facts += page.len() as u64;
+        match page.into_iter().next_back() {
+            Some(last) if facts % u64::from(FACTS_PER_PAGE) == 0 => behind = last.id,
+            _ => return Ok((counter.finish(), facts)),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use async_trait::async_trait;
+    use serde_json::json;
+    use switchboard_schemas::secret::InstallationSecret;
+
+    use super::*;
+    use crate::figures::fact::FactRow;
+
+    /// Days of so many facts each, all in their first hour, that were never counted.
+    struct Busy {
+        days: i64,
+        facts: usize,
+        kept: std::sync::Mutex<BTreeMap<Day, String>>,
+    }
+
+    #[async_trait]
+    impl Figures for Busy {
+        async fn marked_days(&self, _: &OrgId, _: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError> {
+            Ok((0..self.days).map(|day| (Day::from_number(day), Marks::new())).collect())
+        }
+
+        async fn facts(&self, _: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<FactRow>, StoreError> {
+            let from = behind.parse::<usize>().map_or(0, |last| last + 1);
+            let end = if hour % HOURS_PER_DAY == 0 { self.facts.min(from + limit as usize) } else { 0 };
+            let body = json!({ "status": "completed", "usage": { "promptTokens": 1, "completionTokens": 2 } });
+            Ok((from..end).map(|id| FactRow { id: format!("{id:07}"), body: Some(body.to_string()) }).collect())
+        }
+
+        async fn kept(&self, _: &OrgId, _: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
+            Ok(self.kept.lock().unwrap().clone())
+        }
+
+        async fn keep(&self, _: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+            self.kept.lock().unwrap().insert(day, body);
+            Ok(())
+        }
+    }
+
+    fn days(days: i64, facts: usize) -> Busy {
+        Busy { days, facts, kept: std::sync::Mutex::default() }
+    }
+
+    async fn messages(busy: &Busy, facts_max: u64) -> Result<u64, ReadingError> {
+        let org = OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme");
+        let range = DayRange { first: Day::from_number(0), last: Day::from_number(busy.days) };
+        let read = read_bounded(busy, &org, range, facts_max).await?;
+        Ok(read.values().flat_map(|tallies| tallies.0.values()).map(Tally::messages).sum())
+    }
+
+    #[tokio::test]
+    async fn an_hour_of_any_length_is_counted_to_its_end() {
+        let page = FACTS_PER_PAGE as usize;
+        for facts in [0, 1, page - 1, page, page + 1, 2 * page, 2 * page + 1] {
+            assert_eq!(messages(&days(1, facts), u64::MAX).await.unwrap(), facts as u64);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_too_much_for_one_reading_is_done_by_several() {
+        let busy = days(5, 30);
+        for _ in 0..2 {
+            assert!(matches!(messages(&busy, 50).await, Err(ReadingError::Unfinished)));
+        }
+        assert_eq!(messages(&busy, 50).await.unwrap(), 5 * 30);
+    }
+}

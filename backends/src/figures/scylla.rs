@@ -1,0 +1,108 @@
+//! Facts of the production twin: a partition for each hour of an organization, about 300 bytes a turn.
+
+use std::{
+    collections::BTreeMap,
+    sync::atomic::{AtomicI64, Ordering},
+};
+
+use async_trait::async_trait;
+use scylla::statement::prepared::PreparedStatement;
+use switchboard_schemas::{
+    day::Day,
+    ids::{OrgId, RequestId},
+};
+
+use super::{
+    DayRange, Figures, Marks,
+    fact::{FactRow, FactWrite},
+};
+use crate::{
+    scylla_link::ScyllaLink,
+    store::{StoreError, scylla::ScyllaStore},
+};
+
+const PUT_FACT: &str = "INSERT INTO switchboard.facts (org_id, hour, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const CLEAR_FACT: &str =
+    "DELETE body FROM switchboard.facts USING TIMESTAMP ? WHERE org_id = ? AND hour = ? AND id = ?";
+const PUT_MARK: &str =
+    "INSERT INTO switchboard.fact_marks (org_id, day, writer, changes) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const GET_MARKS: &str =
+    "SELECT day, writer, changes FROM switchboard.fact_marks WHERE org_id = ? AND day >= ? AND day <= ?";
+const GET_FACTS: &str = "SELECT id, body FROM switchboard.facts WHERE org_id = ? AND hour = ? AND id > ? LIMIT ?";
+const PUT_KEPT: &str = "INSERT INTO switchboard.day_figures (org_id, day, body) VALUES (?, ?, ?)";
+const GET_KEPT: &str = "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
+
+/// The statements of figures, and this process as a writer of marks.
+pub(crate) struct PreparedFigures {
+    put_fact: PreparedStatement,
+    clear_fact: PreparedStatement,
+    put_mark: PreparedStatement,
+    get_marks: PreparedStatement,
+    get_facts: PreparedStatement,
+    put_kept: PreparedStatement,
+    get_kept: PreparedStatement,
+    writer: String,
+    changes: AtomicI64,
+}
+
+impl PreparedFigures {
+    pub(crate) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            put_fact: link.prepare_write(PUT_FACT).await?,
+            clear_fact: link.prepare_write(CLEAR_FACT).await?,
+            put_mark: link.prepare_write(PUT_MARK).await?,
+            get_marks: link.prepare_read(GET_MARKS).await?,
+            get_facts: link.prepare_read(GET_FACTS).await?,
+            put_kept: link.prepare_write(PUT_KEPT).await?,
+            get_kept: link.prepare_read(GET_KEPT).await?,
+            writer: RequestId::random().to_string(),
+            changes: AtomicI64::new(0),
+        })
+    }
+
+    /// Notes a fact.
+    pub(crate) async fn put(&self, link: &ScyllaLink, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
+        let (id, stamp) = (fact.id.as_str(), fact.stamp);
+        match &fact.body {
+            Some(body) => link.write(&self.put_fact, (org.as_str(), fact.hour, id, body, stamp)).await?,
+            None => link.write(&self.clear_fact, (stamp, org.as_str(), fact.hour, id)).await?,
+        }
+        // Counted behind the write, so that whoever reads this mark or a higher one of ours finds the fact. Its stamp is
+        // the mark itself: of two that overtake each other the higher stays.
+        let changes = 1 + self.changes.fetch_add(1, Ordering::SeqCst);
+        let values = (org.as_str(), fact.day().number(), &self.writer, changes, changes);
+        link.write(&self.put_mark, values).await
+    }
+}
+
+#[async_trait]
+impl Figures for ScyllaStore {
+    async fn marked_days(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError> {
+        let (link, prepared) = self.figures().await?;
+        let values = (org.as_str(), days.first.number(), days.last.number());
+        let mut marked: BTreeMap<Day, Marks> = BTreeMap::new();
+        for (day, writer, changes) in link.rows::<(i64, String, i64)>(&prepared.get_marks, values).await? {
+            marked.entry(Day::from_number(day)).or_default().insert(writer, changes);
+        }
+        Ok(marked)
+    }
+
+    async fn facts(&self, org: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<FactRow>, StoreError> {
+        let (link, prepared) = self.figures().await?;
+        let values = (org.as_str(), hour, behind, i32::try_from(limit).unwrap_or(i32::MAX));
+        let rows = link.rows::<(String, Option<String>)>(&prepared.get_facts, values).await?;
+        Ok(rows.into_iter().map(|(id, body)| FactRow { id, body }).collect())
+    }
+
+    async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
+        let (link, prepared) = self.figures().await?;
+        let values = (org.as_str(), days.first.number(), days.last.number());
+        let rows = link.rows::<(i64, String)>(&prepared.get_kept, values).await?;
+        Ok(rows.into_iter().map(|(day, body)| (Day::from_number(day), body)).collect())
+    }
+
+    async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
+        let (link, prepared) = self.figures().await?;
+        link.write(&prepared.put_kept, (org.as_str(), day.number(), body)).await
+    }
+}

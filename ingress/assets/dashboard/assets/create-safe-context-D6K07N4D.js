@@ -1,1 +1,0 @@
-import{J as e,nt as t}from"./createReactComponent-Bi_ZT3gM.js";var n=t(e(),1);function r(e){let t=(0,n.createContext)(null);return[t,()=>{let r=(0,n.use)(t);if(r===null)throw Error(e);return r}]}export{r as t};

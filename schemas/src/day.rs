@@ -1,0 +1,121 @@
+//! Days of the calendar in UTC, as figures are counted by them.
+
+use std::{fmt, str::FromStr};
+
+use chrono::{DateTime, Days, NaiveDate};
+use serde::{Deserialize, Serialize};
+
+use crate::time::Timestamp;
+
+/// Hours of every day in UTC.
+pub const HOURS_PER_DAY: i64 = 24;
+const HOUR_MICROS: i64 = 3_600_000_000;
+/// A text of any other length is no day: chrono would also read `2026-1-1`.
+const TEXT_CHARS: usize = "2026-01-31".len();
+
+/// A day in UTC, counted from the Unix epoch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
+#[serde(transparent)]
+pub struct Day(i64);
+
+/// A text that is no day of the calendar.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("not a day such as 2026-01-31")]
+pub struct DayError;
+
+impl Day {
+    /// The day of a moment.
+    pub const fn of(moment: Timestamp) -> Self {
+        Self(hour_of(moment).div_euclid(HOURS_PER_DAY))
+    }
+
+    /// The day of an hour that [`hour_of`] gave.
+    pub const fn of_hour(hour: i64) -> Self {
+        Self(hour.div_euclid(HOURS_PER_DAY))
+    }
+
+    /// From its number.
+    pub const fn from_number(number: i64) -> Self {
+        Self(number)
+    }
+
+    /// Days since the Unix epoch.
+    pub const fn number(self) -> i64 {
+        self.0
+    }
+
+    /// So many days later, or earlier.
+    pub const fn plus(self, days: i64) -> Self {
+        Self(self.0.saturating_add(days))
+    }
+
+    /// Its first hour, counted from the Unix epoch; the others follow.
+    pub const fn first_hour(self) -> i64 {
+        self.0.saturating_mul(HOURS_PER_DAY)
+    }
+
+    fn date(self) -> Option<NaiveDate> {
+        let epoch = DateTime::UNIX_EPOCH.date_naive();
+        let days = Days::new(self.0.unsigned_abs());
+        if self.0 < 0 { epoch.checked_sub_days(days) } else { epoch.checked_add_days(days) }
+    }
+}
+
+/// The hour of a moment, counted from the Unix epoch.
+pub const fn hour_of(moment: Timestamp) -> i64 {
+    moment.micros().div_euclid(HOUR_MICROS)
+}
+
+impl fmt::Display for Day {
+    fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(formatter, "{}", self.date().unwrap_or_default())
+    }
+}
+
+impl FromStr for Day {
+    type Err = DayError;
+
+    fn from_str(text: &str) -> Result<Self, DayError> {
+        if text.len() != TEXT_CHARS {
+            return Err(DayError);
+        }
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| DayError)?;
+        Ok(Self(date.signed_duration_since(DateTime::UNIX_EPOCH.date_naive()).num_days()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    proptest! {
+        #[test]
+        fn a_day_survives_its_own_text(number in -700_000_i64..2_900_000) {
+            let day = Day(number);
+            prop_assert_eq!(day.to_string().parse(), Ok(day));
+        }
+
+        #[test]
+        fn any_text_is_a_day_or_none(text: String) {
+            let _ = text.parse::<Day>();
+        }
+    }
+
+    #[test]
+    fn a_day_begins_at_midnight_in_utc_also_before_the_epoch() {
+        let day: Day = "2026-01-31".parse().unwrap();
+        let at = |hour: i64, micros: i64| Timestamp::from_micros((day.first_hour() + hour) * HOUR_MICROS + micros);
+        assert_eq!([Day::of(at(0, 0)), Day::of(at(24, -1)), Day::of(at(24, 0))], [day, day, day.plus(1)]);
+        assert_eq!(Day::of(Timestamp::from_micros(-1)).to_string(), "1969-12-31");
+        assert_eq!(Day::of_hour(hour_of(at(23, 0))), day);
+    }
+
+    #[test]
+    fn what_is_on_no_calendar_is_no_day() {
+        for text in ["", "2026-02-30", "2026-1-31", "31-01-2026", "2026-01-31T00:00:00Z", "20260-01-1"] {
+            assert_eq!(text.parse::<Day>(), Err(DayError), "{text}");
+        }
+    }
+}

@@ -1,0 +1,133 @@
+//! `switchboard route --team … --replay`: what a changed team would have done with the messages that it had.
+//!
+//! Everything is read through the admin API, so that it works beside a running service of either profile and reads what the
+//! token may read. Rows name messages by id: what visitors wrote is printed only where that is asked for.
+
+mod service;
+mod tried_team;
+
+use std::{collections::BTreeMap, io::Write, path::PathBuf};
+
+use anyhow::Context;
+use clap::Args;
+use switchboard_schemas::ids::AgentId;
+use switchboard_workers::replay::{Recorded, Replay, Replayed};
+
+use self::service::Service;
+use crate::{commands::apply, config::Config};
+
+/// Which team, and what is tried on it.
+#[derive(Args)]
+pub(crate) struct RouteArguments {
+    /// Slug or id of the organization; not needed where there is only one.
+    #[arg(long)]
+    organization: Option<String>,
+    /// Slug or id of the team.
+    #[arg(long)]
+    team: String,
+    /// Decide recorded messages again and print what would change; nothing is changed by it.
+    #[arg(long, required = true)]
+    replay: bool,
+    /// A document with the team or its agents as they are to be tried (`-`: standard input); without it, as they are now.
+    #[arg(short, long)]
+    file: Option<PathBuf>,
+    /// Conversations that began since then, for instance 2026-01-31T00:00:00Z.
+    #[arg(long)]
+    since: Option<String>,
+    /// Conversations at most, the latest first.
+    #[arg(long, default_value_t = 200)]
+    limit: usize,
+    /// Print what visitors wrote beside each row.
+    #[arg(long)]
+    show_text: bool,
+    /// The service; by default the local one.
+    #[arg(long)]
+    url: Option<String>,
+}
+
+/// Counts of a replay.
+#[derive(Default)]
+struct Counts {
+    messages: usize,
+    changed: usize,
+    asked: usize,
+    pairs: BTreeMap<(String, String), usize>,
+}
+
+/// Prints a row for each message that somebody else would answer, and counts.
+pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::Result<()> {
+    let service = Service::connect(config, arguments.url.as_deref(), arguments.organization.as_deref()).await?;
+    let document = arguments.file.as_ref().map(apply::read_document).transpose()?;
+    let (team_id, team) = tried_team::read(&service, &arguments.team, document.as_ref()).await?;
+    let agents = service.agents().await?;
+    let name = |id: &AgentId| {
+        agents.iter().find(|agent| agent.id == *id).map_or_else(|| id.to_string(), |agent| agent.slug.clone())
+    };
+    let replay = Replay::new(&config.workers).context("the router cannot start")?;
+    let (mut counts, mut out) = (Counts::default(), std::io::stdout().lock());
+    for conversation in service.conversations(&team_id, arguments.since.as_deref(), arguments.limit).await? {
+        let messages = service.messages(&conversation).await?;
+        for replayed in replay.conversation(&team, &messages).await {
+            let (from, to) = (name(&replayed.from), replayed.to.as_ref().map_or_else(|| "nobody".to_owned(), &name));
+            if replayed.changes() {
+                writeln!(out, "{}", row(&replayed, &from, &to))?;
+                if arguments.show_text {
+                    writeln!(out, "    {}", text(&messages, &replayed.message_id))?;
+                }
+            }
+            counts.add(&replayed, from, to);
+        }
+    }
+    write!(out, "{counts}")?;
+    Ok(())
+}
+
+fn row(replayed: &Replayed, from: &str, to: &str) -> String {
+    let unsure = if replayed.asks_model { " (a model would be asked)" } else { "" };
+    format!("{} {from} -> {to}: {}{unsure}", replayed.message_id, replayed.reason)
+}
+
+/// On one line, and without what a terminal would obey: it is a stranger's.
+fn text(messages: &[Recorded], id: &str) -> String {
+    let message = messages.iter().find(|message| message.id == id);
+    let text = message.map_or("", |message| message.text.as_str());
+    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+}
+
+impl Counts {
+    fn add(&mut self, replayed: &Replayed, from: String, to: String) {
+        self.messages += 1;
+        self.asked += usize::from(replayed.asks_model);
+        if replayed.changes() {
+            self.changed += 1;
+            *self.pairs.entry((from, to)).or_default() += 1;
+        }
+    }
+}
+
+impl std::fmt::Display for Counts {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        writeln!(
+            f,
+            "messages: {}, would change: {}, a model would be asked: {}",
+            self.messages, self.changed, self.asked
+        )?;
+        for ((from, to), count) in &self.pairs {
+            writeln!(f, "  {from} -> {to}: {count}")?;
+        }
+        Ok(())
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::time::Timestamp;
+
+    use super::*;
+
+    #[test]
+    fn what_a_visitor_wrote_is_one_line_that_no_terminal_obeys() {
+        let message = Recorded { id: "m".into(), by: None, text: "red\u{1b}[31m\nline".into(), at: Timestamp::now() };
+        assert_eq!(text(&[message], "m"), "red [31m line");
+    }
+}

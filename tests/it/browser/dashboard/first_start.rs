@@ -1,0 +1,95 @@
+//! From the one-time link to an answer on somebody else's page, with nothing made by hand.
+
+use std::{
+    sync::{Arc, OnceLock},
+    time::{Duration, Instant},
+};
+
+use axum::{Router, response::Html};
+use serde_json::json;
+
+use super::{PASSWORD, Person, person::secret_of};
+use crate::{
+    browser::widget::page::{Visitor, document},
+    support::{Browser, PATIENCE, Page, Profile, TestService, eventually},
+};
+
+/// What the issue of a first agent may take at most, by script.
+const ALL_MAX: Duration = Duration::from_secs(120);
+
+/// A fresh installation and its first link: on the terminal of the first start where the profile has one, else from the
+/// command.
+async fn installed() -> (TestService, String) {
+    match Profile::wanted() {
+        Profile::Embedded => {
+            let service = TestService::start_with(&[("SWITCHBOARD__DEMO", "true")]).await;
+            let link = eventually("a link is shown", PATIENCE, async || secret_of(&service.logs())).await;
+            (service, link)
+        }
+        Profile::Cluster => {
+            let service = TestService::start().await;
+            let document =
+                json!({"organizations": [{"slug": "first", "name": "First", "agents": [], "teams": [], "keys": []}]});
+            assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+            let arguments = ["admin", "link", "--organization", "first", "--email", "first@people.example"];
+            let (status, output) = service.command(&arguments);
+            assert!(status.success(), "{output}");
+            (service, secret_of(&output).unwrap())
+        }
+    }
+}
+
+/// A page into which a snippet can be pasted while it is served.
+fn site() -> (Page, Arc<OnceLock<String>>) {
+    let snippet = Arc::new(OnceLock::new());
+    let pasted = Arc::clone(&snippet);
+    let answer = move || {
+        let pasted = Arc::clone(&pasted);
+        async move { Html(document(pasted.get().map_or("", String::as_str))) }
+    };
+    (Page::answer(Router::new().fallback(answer)), snippet)
+}
+
+#[tokio::test]
+async fn from_the_first_link_to_an_answer_on_another_page_takes_less_than_two_minutes_of_script() {
+    let (service, link) = installed().await;
+    let (site, snippet) = site();
+    let began = Instant::now();
+    let owner = Person::with_link_that_signs_in(&service, link).await;
+    owner.does("await openAccountMenu(); await press('Set a password');").await;
+    owner
+        .does_with(
+            "await type('New password', input); await press('Save'); await shows('Your password is changed');",
+            json!(PASSWORD),
+        )
+        .await;
+    owner
+        .does(
+            "await press('New agent'); await type('Name', 'Tea shop'); await press('Create'); await shows('Tea shop');",
+        )
+        .await;
+    let configures = "
+        await press('Instructions'); await type('Instructions', 'Sell tea.');
+        await press('Access'); await type('Domain to allow', input); await press('Add');
+        await press('General'); await press('Active'); await press('Save'); await shows('Saved.');";
+    owner.does_with(configures, json!(site.origin())).await;
+    let reads =
+        "await press('Access'); return (await until('the snippet', () => document.querySelector('pre'))).textContent;";
+    snippet.set(owner.does(reads).await.as_str().unwrap().to_owned()).unwrap();
+    let visitor = Visitor::at(site, Browser::open().await).await;
+    visitor.opens().await;
+    visitor.says("Hello, who are you?").await;
+    visitor
+        .sees("an answer", "!$('.send.stop') && all('.row.assistant').at(-1)?.innerText.includes('demo model')")
+        .await;
+    assert!(began.elapsed() < ALL_MAX, "{:?}", began.elapsed());
+    // On a page that is not in the list there is no widget; and who set the password comes in again with it.
+    visitor.browser.visit(&visitor.page.other_origin()).await;
+    eventually("the page is refused", PATIENCE, async || {
+        visitor.browser.console().await.iter().any(|line| line.contains("DOMAIN_NOT_ALLOWED")).then_some(())
+    })
+    .await;
+    let again = owner.in_another_browser("/sign-in").await;
+    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in'); await shows('Tea shop');";
+    again.does_with(signs_in, json!([owner.email, PASSWORD])).await;
+}

@@ -1,0 +1,105 @@
+//! People of an organization: invited, given another role, shut out and let in again in the dashboard, and what the audit
+//! log says of it.
+
+use std::time::Duration;
+
+use serde_json::json;
+
+use super::{PASSWORD, Person};
+use crate::support::{Organization, OrganizationDocument, Script, SharedService, eventually, unique};
+
+/// How soon an end is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+const PROMISED: Duration = Duration::from_millis(2_500);
+const MAKES_A_LINK: &str = "return (await part('secret')).textContent.trim().split('#')[1];";
+const STATUS: &str = "return (await fetch(input)).status;";
+
+#[tokio::test]
+async fn somebody_is_invited_chooses_a_password_and_has_the_role_that_was_chosen() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
+    let email = format!("{}@people.example", unique("edith"));
+    let invites = "
+        await press('Invite'); await type('Name', 'Edith Eng'); await type('E-mail', input); await press('Editor');
+        await press('Make the invitation');";
+    owner.does_with(invites, json!(email)).await;
+    let secret = owner.does(MAKES_A_LINK).await;
+    owner.does("await press('Done'); await shows('Edith Eng'); await shows('Invited');").await;
+    let edith = owner.in_another_browser(&format!("/link#{}", secret.as_str().unwrap())).await;
+    edith.does("await shows('Welcome, Edith Eng');").await;
+    edith
+        .does_with(
+            "await type('New password', input); await press('Continue'); await control('New agent');",
+            json!(PASSWORD),
+        )
+        .await;
+    owner.goes_to("/settings/members").await;
+    owner.does("await shows('Edith Eng'); await until('nobody waits', () => !document.body.innerText.includes('Invited'));").await;
+    // The role that is taken away is gone with the next thing that is tried, and the page follows.
+    edith.does("await press('New agent'); await type('Name', 'Too late');").await;
+    owner.does("await choose('Role of Edith Eng', 'Viewer'); await shows('Edith Eng is viewer now.');").await;
+    edith.does("await press('Create'); await shows('You may not do this');").await;
+    edith.does("await until('the button to go', () => all(PRESSED, 'New agent').length === 0);").await;
+}
+
+#[tokio::test]
+async fn who_is_shut_out_is_out_within_two_seconds_and_can_be_let_in_again() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
+    let vera = Person::at(&service, &organization, "viewer", "/agents").await;
+    owner.goes_to("/settings/members").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Shut out'); await shows('Disabled');").await;
+    eventually("the session is refused", PROMISED, async || {
+        (vera.does_with(STATUS, json!("/api/dashboard/session")).await == 401).then_some(())
+    })
+    .await;
+    for url in service.admin_urls() {
+        vera.browser.visit(&format!("{url}/dashboard/teams")).await;
+        vera.does("await field('Password');").await;
+    }
+    vera.goes_to("/teams").await;
+    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
+    vera.does_with(signs_in, json!([vera.email, PASSWORD])).await;
+    vera.does("await shows('E-mail or password is wrong');").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Let in again'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
+    eventually("she comes in", PROMISED, async || {
+        vera.does("await press('Sign in');").await;
+        let came = "for (let times = 0; times < 20 && location.pathname.endsWith('/sign-in'); times++) await new Promise(resolve => setTimeout(resolve, 50));
+            return location.pathname;";
+        (vera.does(came).await == "/dashboard/teams").then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_link_for_a_new_password_is_made_for_who_lost_theirs() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().apply(&service).await;
+    let vera = Person::at(&service, &organization, "viewer", "/agents").await;
+    let owner = Person::owner_at(&service, &organization, "/settings/members").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Make a link for a new password'); await press('Make the link');").await;
+    let secret = owner.does(MAKES_A_LINK).await;
+    let elsewhere = vera.in_another_browser(&format!("/link#{}", secret.as_str().unwrap())).await;
+    elsewhere.does("await shows('You are signed out everywhere else'); await type('New password', 'another quiet evening'); await press('Continue'); await control('Agents');").await;
+    vera.does("await press('Teams'); await field('Password');").await;
+}
+
+#[tokio::test]
+async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_became_of_it() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let editor = Person::at(&service, &organization, "editor", &format!("/agents/{}", organization.shop())).await;
+    editor
+        .does("await type('Name', 'Renamed'); await press('Save'); await shows('Saved.'); await press('History');")
+        .await;
+    let latest = "
+        const entry = await until('a change', () => [...document.querySelectorAll('[aria-label=Changes] li')].find(entry => entry.innerText.includes(input[0])));
+        return input.every(text => entry.innerText.includes(text)) || entry.innerText;";
+    let expected = json!(["changed", editor.email, "name", "“Agent shop” → “Renamed”"]);
+    assert_eq!(editor.does_with(latest, expected).await, true);
+    editor.goes_to("/settings/audit").await;
+    editor.does_with(latest, json!(["changed", editor.email, "agent"])).await;
+    editor.does_with("await shows(input + ' signed in');", json!(editor.email)).await;
+    editor.does("await choose('Show', 'Agents'); await until('only agents', () => document.querySelector('[aria-label=Changes]') && !document.body.innerText.includes('signed in'));").await;
+}

@@ -1,0 +1,70 @@
+//! What each role is shown, and what the service refuses to a page that asks all the same.
+
+use serde_json::{Value, json};
+
+use super::Person;
+use crate::support::{Organization, Script, SharedService};
+
+/// Ways to change something, with what asks the service for it behind the page's back.
+const ASKS: &str = "
+    const [organization, agent, slug] = input;
+    const ask = async (method, path, body) => {
+        const headers = {'content-type': 'application/json'};
+        const content = body === undefined ? {} : {headers, body: JSON.stringify(body)};
+        const answer = await fetch(`/api/admin/organizations/${organization}${path}`, {method, ...content});
+        return answer.status < 300 ? 'done' : answer.status;
+    };
+    return {
+        change: await ask('PATCH', `/agents/${agent}`, {description: slug}),
+        make: await ask('POST', '/agents', {slug, name: slug}),
+        audit: await ask('GET', '/audit'),
+        key: await ask('POST', '/keys', {name: slug}),
+        people: await ask('GET', '/users'),
+    };";
+const OFFERED: &str = "
+    await control('Conversations');
+    return input.filter(name => all(PRESSED, name).some(element => !element.matches(':disabled')));";
+
+/// What is offered of `names` at this page.
+async fn offered(person: &Person, path: &str, ready: &str, names: &[&str]) -> Value {
+    person.goes_to(path).await;
+    person.does_with("await shows(input);", json!(ready)).await;
+    person.does_with(OFFERED, json!(names)).await
+}
+
+#[tokio::test]
+async fn each_role_is_shown_what_it_may_do_and_refused_the_rest() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let agent = organization.shop();
+    for role in ["viewer", "operator", "editor", "owner"] {
+        let person = Person::at(&service, &organization, role, "/agents").await;
+        let (edits, owns) = (matches!(role, "editor" | "owner"), role == "owner");
+        let if_edits = |names: &[&str]| if edits { json!(names) } else { json!([]) };
+        let if_owns = |names: &[&str]| if owns { json!(names) } else { json!([]) };
+        assert_eq!(offered(&person, "/agents", "Agent shop", &["New agent"]).await, if_edits(&["New agent"]), "{role}");
+        assert_eq!(offered(&person, "/teams", "Teams", &["Audit log"]).await, if_edits(&["Audit log"]), "{role}");
+        let keys = offered(&person, "/settings/keys", "all", &["New key", "Actions for all", "Members"]).await;
+        assert_eq!(keys, if_owns(&["New key", "Actions for all", "Members"]), "{role}");
+        let parts = ["History", "Delete agent", "Public"];
+        let form = offered(&person, &format!("/agents/{agent}"), "Identity", &parts).await;
+        assert_eq!(form, if_edits(&parts), "{role}");
+        let asked = person.does_with(ASKS, json!([organization.id, agent, format!("by-{role}")])).await;
+        let done_if = |may: bool| if may { json!("done") } else { json!(403) };
+        let expected = json!({
+            "change": done_if(edits), "make": done_if(edits), "audit": done_if(edits), "key": done_if(owns), "people": done_if(owns)
+        });
+        assert_eq!(asked, expected, "{role}");
+    }
+}
+
+#[tokio::test]
+async fn a_page_for_other_roles_says_so_and_leads_on() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::at(&service, &organization, "operator", "/agents").await;
+    for path in ["/settings/members", "/settings/audit"] {
+        person.goes_to(path).await;
+        person.does("await shows('This page is not for your role'); await press('Go to the agents'); await shows('Agent shop');").await;
+    }
+}

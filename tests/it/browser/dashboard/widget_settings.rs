@@ -1,0 +1,210 @@
+//! Every setting is changed in the dashboard's form, and the widget shows it: first in the preview beside the form, before
+//! it is saved, then on a page of another origin.
+
+use std::time::{Duration, Instant};
+
+use serde_json::{Value, json};
+
+use super::Person;
+use crate::{
+    browser::{
+        settings_table::{ANSWER, Control, QUESTION, Setting, measuring, settings},
+        widget::page::{FIND, Visitor, document, served, tag},
+    },
+    support::{Browser, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually},
+};
+
+/// How soon a change is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+const PROMISED: Duration = Duration::from_millis(2_500);
+const TABS: [&str; 3] = ["General", "Appearance", "Behaviour"];
+/// Fills in controls of one part of the form.
+const FILLS_IN: &str = "
+    const [tab, rows] = input;
+    await press(tab);
+    for (const [kind, label, value] of rows) {
+        if (kind === 'field') await type(label, value);
+        else if (kind === 'list') await choose(label, value);
+        else if ((await control(label)).checked !== value) await press(label);
+    }";
+const SAVES: &str = "
+    await press('Save');
+    await until('it to be saved', () => all('button', 'Save').length + all('button', 'Discard').length === 0);";
+const PREVIEW: &str = "iframe[title='Preview of the widget']";
+
+async fn fill_in(person: &Person, settings: &[Setting], which: usize) {
+    for tab in TABS {
+        let row = |setting: &Setting| {
+            let value = &setting.values[which];
+            match setting.control {
+                Control::Field => {
+                    json!(["field", setting.label, value.as_str().map_or_else(|| value.to_string(), str::to_owned)])
+                }
+                Control::List(names) => json!(["list", setting.label, names[which]]),
+                Control::Switch => json!(["switch", setting.label, value]),
+            }
+        };
+        let rows: Vec<Value> = settings.iter().filter(|setting| setting.tab == tab).map(row).collect();
+        person.does_with(FILLS_IN, json!([tab, rows])).await;
+    }
+}
+
+/// Waits until every ingress answers widgets with this, at this place.
+async fn is_live(service: &SharedService, organization: &Organization, place: &str, expected: &str) {
+    for url in service.public_urls() {
+        let client: Client = organization.client_at(&url);
+        eventually("the change is live", PROMISED, async || {
+            let answer = client.post("/api/widget/token", &json!({"agentId": organization.shop()})).await;
+            (answer.json().pointer(place)? == expected).then_some(())
+        })
+        .await;
+    }
+}
+
+async fn visitor_of(service: &SharedService, organization: &Organization, more: &str) -> Visitor {
+    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    Visitor::at(served(document(&format!("{more}{tag}")), None), Browser::open().await).await
+}
+
+/// The fields whose effect is another one than this value has.
+fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
+    let wrong = settings.iter().filter(|setting| measured[setting.field] != setting.effects[which]);
+    wrong.map(|setting| format!("{}: {}", setting.field, measured[setting.field])).collect()
+}
+
+#[tokio::test]
+async fn each_setting_is_changed_in_the_form_and_has_its_effect_on_another_page() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
+    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    let settings = settings();
+    let name = settings.iter().find(|setting| setting.field == "name").unwrap();
+    for which in [0, 1] {
+        fill_in(&person, &settings, which).await;
+        person.does(SAVES).await;
+        is_live(&service, &organization, "/configuration/name", name.values[which].as_str().unwrap()).await;
+        let visitor = visitor_of(&service, &organization, "").await;
+        visitor.opens().await;
+        visitor.says(QUESTION).await;
+        visitor.is_answered(["bold", ANSWER][which]).await;
+        let measured = visitor.run(&measuring(settings.iter()), Value::Null).await;
+        assert_eq!(wrong(&settings, which, &measured), [""; 0], "value {which}");
+    }
+}
+
+#[tokio::test]
+async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
+    let path = format!("/agents/{}?tab=appearance", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    let mut settings = settings();
+    // Nothing is sent in a preview.
+    settings.retain(|setting| setting.field != "limits.rateLimitPerMinute");
+    // A frame that is out of sight draws nothing, movements included.
+    person.browser.looks_like(1440, 900, "light").await;
+    person.does("await press('Preview');").await;
+    let body = format!("{FIND}\nif (!shown($('.row.user'))) return {{}};\n{}", measuring(settings.iter()));
+    for which in [0, 1] {
+        fill_in(&person, &settings, which).await;
+        let began = Instant::now();
+        loop {
+            let measured = person.browser.run_in_frame(PREVIEW, &body, Value::Null).await;
+            let wrong = wrong(&settings, which, &measured);
+            if wrong.is_empty() {
+                break;
+            }
+            assert!(began.elapsed() < PATIENCE, "value {which}: {wrong:#?}");
+        }
+    }
+    // What the frame holds has no origin, and so no way to the session beside it.
+    assert_eq!(person.browser.run_in_frame(PREVIEW, "return self.origin;", Value::Null).await, "null");
+}
+
+#[tokio::test]
+async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
+    let service = SharedService::get().await;
+    let texts = json!({"widget": {"triggerText": "Ask us!", "offlineMessage": "We sleep."}});
+    let organization = OrganizationDocument::new().agent("shop", texts).apply(&service).await;
+    let path = format!("/agents/{}?tab=appearance", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    person.browser.looks_like(1440, 900, "light").await;
+    for (view, expected) in [
+        ("Open", json!([true, false, ""])),
+        ("Closed", json!([false, true, ""])),
+        ("Offline", json!([true, false, "We sleep."])),
+        ("Closed", json!([false, true, ""])),
+        ("Open", json!([true, false, ""])),
+    ] {
+        person.does_with("await press(input);", json!(view)).await;
+        let look = format!(
+            "{FIND}\nreturn [shown($('.panel')), shown($('.label')), shown($('.away p')) ? $('.away p').innerText : ''];"
+        );
+        eventually(view, PATIENCE, async || {
+            let seen = person.browser.run_in_frame(PREVIEW, &look, Value::Null).await;
+            (seen == expected).then_some(())
+        })
+        .await;
+        assert_eq!(
+            person.does("return document.activeElement.tagName;").await,
+            "INPUT",
+            "the focus stays where it was"
+        );
+    }
+}
+
+#[tokio::test]
+async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    person.does("await press('Inactive');").await;
+    for message in ["We sleep.", "Back at nine."] {
+        let writes = "await press('Appearance'); await type('Offline message', input);";
+        person.does_with(writes, json!(message)).await;
+        person.does(SAVES).await;
+        is_live(&service, &organization, "/offline/offlineMessage", message).await;
+        let visitor = visitor_of(&service, &organization, "").await;
+        visitor.clicks(".launcher").await;
+        visitor.reads("$('.away p').innerText", json!(message)).await;
+    }
+}
+
+#[tokio::test]
+async fn the_window_opens_by_itself_as_the_form_says() {
+    const WATCH: &str = "<script>(window.SwitchboardWidget ||= []).push(widgets => {
+        widgets.on('ready', () => { window.readyAt = performance.now(); });
+        widgets.on('open', () => { window.openedAt = performance.now(); });
+    });</script>";
+    let service = SharedService::get().await;
+    let silent = json!({"widget": {"autoOpen": false, "autoOpenDelay": 0}});
+    let organization = OrganizationDocument::new().agent("shop", silent).apply(&service).await;
+    let path = format!("/agents/{}?tab=behaviour", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    let rest = "await new Promise(resolve => setTimeout(resolve, 700)); return window.openedAt === undefined;";
+    assert_eq!(visitor_of(&service, &organization, WATCH).await.run(rest, Value::Null).await, true);
+    for (number, (delay, soonest_ms)) in [(0, 0), (1_500, 1_500)].into_iter().enumerate() {
+        let opens = "if (!(await control('Open the widget by itself')).checked) await press('Open the widget by itself');
+            await type('After', String(input[0])); await press('Appearance'); await type('Text on the button', input[1]);";
+        person.does_with(opens, json!([delay, format!("Text {number}")])).await;
+        person.does(SAVES).await;
+        person.does("await press('Behaviour');").await;
+        is_live(&service, &organization, "/configuration/widget/triggerText", &format!("Text {number}")).await;
+        let visitor = visitor_of(&service, &organization, WATCH).await;
+        visitor.sees("the window", "shown($('.panel'))").await;
+        // The page notes the two moments one after the other.
+        let took = visitor.read("openedAt - readyAt").await.as_f64().unwrap();
+        assert!(took >= f64::from(soonest_ms) - 50.0 && took < f64::from(soonest_ms) + 1_400.0, "{took}");
+    }
+}
+
+#[tokio::test]
+async fn the_form_says_that_the_upload_of_files_has_no_effect_so_far() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/agents/{}?tab=behaviour", organization.shop());
+    let person = Person::owner_at(&service, &organization, &path).await;
+    person.does("await shows('Has no effect so far'); await press('File upload');").await;
+    person.does(SAVES).await;
+    let agent = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
+    assert_eq!(service.admin().get(&agent).await.json()["features"]["enableFileUpload"], true);
+}

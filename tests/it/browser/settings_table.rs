@@ -1,0 +1,266 @@
+//! Every setting of the widget that a glance at it can tell, and every field of its theme: two values of each, where a
+//! person sets them in the dashboard, and what a browser makes of them.
+
+use serde_json::{Map, Value, json};
+
+/// What the widgets of this table are asked and answer.
+pub(super) const QUESTION: &str = "hello";
+pub(super) const ANSWER: &str = "**bold**";
+
+/// How a form shows a setting.
+#[derive(Clone, Copy)]
+pub(super) enum Control {
+    /// A field to write in.
+    Field,
+    /// A list; these are the names of the two values in it.
+    List([&'static str; 2]),
+    /// A switch.
+    Switch,
+}
+
+/// One setting.
+pub(super) struct Setting {
+    /// Its place in an agent.
+    pub(super) field: &'static str,
+    /// The part of the form, as its tab is named.
+    pub(super) tab: &'static str,
+    /// Its name in the form.
+    pub(super) label: &'static str,
+    /// What it is in the form.
+    pub(super) control: Control,
+    /// The two values.
+    pub(super) values: [Value; 2],
+    /// An expression that measures its effect.
+    measure: &'static str,
+    /// What that gives for each of the values.
+    pub(super) effects: [Value; 2],
+}
+
+/// All of them, in an order in which they can be measured: the last ones write and send.
+pub(super) fn settings() -> Vec<Setting> {
+    [theme(), texts(), looks(), features(), limits()].into_iter().flatten().collect()
+}
+
+/// An agent's configuration with the first or the second of all values.
+pub(super) fn configuration(which: usize) -> Value {
+    let mut agent = Map::new();
+    for setting in settings() {
+        let value = setting.values[which].clone();
+        match setting.field.split_once('.') {
+            Some((part, field)) => agent.entry(part).or_insert_with(|| json!({}))[field] = value,
+            None => drop(agent.insert(setting.field.to_owned(), value)),
+        }
+    }
+    Value::Object(agent)
+}
+
+/// The body of a function that measures these settings in a widget that is open and has answered.
+pub(super) fn measuring<'a>(settings: impl Iterator<Item = &'a Setting>) -> String {
+    let measures = settings.map(|setting| format!("'{}': {},", setting.field, setting.measure));
+    format!("{TOOLS}\nreturn {{{}}};", measures.collect::<String>())
+}
+
+const TOOLS: &str = "
+    const box = selector => $(selector).getBoundingClientRect();
+    const style = selector => getComputedStyle($(selector));
+    const corner = () => {
+        const {top, left} = box('.launcher');
+        return [top < innerHeight / 2 ? 'top' : 'bottom', left < innerWidth / 2 ? 'left' : 'right'].join('-');
+    };
+    const write = text => {
+        $('.field textarea').value = text;
+        $('.field textarea').dispatchEvent(new Event('input', {bubbles: true}));
+    };
+    const isTooLong = length => {
+        write('x'.repeat(length));
+        const isWrong = $('.field textarea').getAttribute('aria-invalid') === 'true';
+        write('');
+        return isWrong;
+    };
+    const isAskedToWait = () => {
+        write('and another');
+        $('.send').click();
+        return $('.note').innerText.includes('very fast');
+    };";
+
+fn theme() -> Vec<Setting> {
+    let field = |field, label, values, measure, effects| written("Appearance", field, label, values, measure, effects);
+    vec![
+        field(
+            "theme.primaryColor",
+            "Primary",
+            ["#102030", "#ffcc00"],
+            "style('.launcher').backgroundColor",
+            ["rgb(16, 32, 48)", "rgb(255, 204, 0)"],
+        ),
+        field(
+            "theme.backgroundColor",
+            "Chat background",
+            ["#fefefe", "#101014"],
+            "style('.panel').backgroundColor",
+            ["rgb(254, 254, 254)", "rgb(16, 16, 20)"],
+        ),
+        field(
+            "theme.textColor",
+            "Text",
+            ["#010203", "#f0f0f0"],
+            "style('.root').color",
+            ["rgb(1, 2, 3)", "rgb(240, 240, 240)"],
+        ),
+        field(
+            "theme.borderRadius",
+            "Corner radius",
+            ["14px", "0"],
+            "style('.bubble').borderTopRightRadius",
+            ["14px", "0px"],
+        ),
+        field(
+            "theme.fontFamily",
+            "Font family",
+            ["Georgia, serif", "monospace"],
+            "style('.bubble').fontFamily",
+            ["Georgia, serif", "monospace"],
+        ),
+        field(
+            "theme.chatHeaderColor",
+            "Header",
+            ["rgb(1, 60, 90)", "#223344"],
+            "style('.header').backgroundColor",
+            ["rgb(1, 60, 90)", "rgb(34, 51, 68)"],
+        ),
+        field(
+            "theme.userMessageColor",
+            "Visitor’s bubble",
+            ["navy", "#004400"],
+            "style('.row.user .bubble').backgroundColor",
+            ["rgb(0, 0, 128)", "rgb(0, 68, 0)"],
+        ),
+        field(
+            "theme.botMessageColor",
+            "Agent’s bubble",
+            ["#eeeeee", "#202020"],
+            "style('.row.assistant .bubble').backgroundColor",
+            ["rgb(238, 238, 238)", "rgb(32, 32, 32)"],
+        ),
+        field(
+            "theme.inputBackgroundColor",
+            "Input background",
+            ["#f5f5f5", "#000000"],
+            "style('.field').backgroundColor",
+            ["rgb(245, 245, 245)", "rgb(0, 0, 0)"],
+        ),
+        field(
+            "theme.sendButtonColor",
+            "Send button",
+            ["hsl(120, 100%, 20%)", "#ff8800"],
+            "style('.send').backgroundColor",
+            ["rgb(0, 102, 0)", "rgb(255, 136, 0)"],
+        ),
+    ]
+}
+
+fn texts() -> Vec<Setting> {
+    let text = |tab, field, label, values, measure| written(tab, field, label, values, measure, values);
+    vec![
+        text("General", "name", "Name", ["Anna", "Berta"], "$('#title').innerText"),
+        text(
+            "Appearance",
+            "welcomeMessage",
+            "Welcome message",
+            ["Welcome!", "Servus"],
+            "$('.row.assistant .bubble').innerText",
+        ),
+        text(
+            "Appearance",
+            "placeholderText",
+            "Placeholder of the input",
+            ["Write", "Ask"],
+            "$('.field textarea').placeholder",
+        ),
+        text(
+            "Appearance",
+            "widget.triggerText",
+            "Text on the button",
+            ["Ask us!", "Talk to us"],
+            "$('.launcher .label').textContent",
+        ),
+    ]
+}
+
+fn looks() -> Vec<Setting> {
+    vec![
+        listed(
+            "widget.position",
+            "Position",
+            ["bottom-right", "top-left"],
+            ["Bottom right", "Top left"],
+            "corner()",
+            [json!("bottom-right"), json!("top-left")],
+        ),
+        listed(
+            "widget.size",
+            "Size",
+            ["small", "large"],
+            ["Small", "Large"],
+            "box('.panel').width",
+            [json!(336), json!(456)],
+        ),
+        switched("Appearance", "widget.showAvatar", "Show the agent’s avatar", "shown($('.row.assistant .avatar'))"),
+        switched("Appearance", "widget.showTimestamp", "Show the time of messages", "shown($('time'))"),
+        switched("Appearance", "widget.showPoweredBy", "Show “Powered by Switchboard”", "shown($('.powered'))"),
+    ]
+}
+
+fn features() -> Vec<Setting> {
+    vec![
+        switched(
+            "Behaviour",
+            "features.enableMarkdown",
+            "Formatted replies",
+            "all('.row.assistant strong').length > 0",
+        ),
+        switched("Behaviour", "features.enableEmailCapture", "E-mail form", "shown($('.ask:not(.rating)'))"),
+        switched("Behaviour", "features.enableRating", "Rating", "shown($('.rating'))"),
+    ]
+}
+
+fn limits() -> Vec<Setting> {
+    let limit = |field, label, values: [u32; 2], measure| Setting {
+        values: values.map(Value::from),
+        effects: [json!(true), json!(false)],
+        ..written("Behaviour", field, label, ["", ""], measure, ["", ""])
+    };
+    vec![
+        limit("limits.maxMessageLength", "Longest message", [12, 4000], "isTooLong(13)"),
+        limit("limits.rateLimitPerMinute", "Messages a minute", [1, 100], "isAskedToWait()"),
+    ]
+}
+
+fn written(
+    tab: &'static str,
+    field: &'static str,
+    label: &'static str,
+    values: [&'static str; 2],
+    measure: &'static str,
+    effects: [&'static str; 2],
+) -> Setting {
+    let (values, effects) = (values.map(Value::from), effects.map(Value::from));
+    Setting { field, tab, label, control: Control::Field, values, measure, effects }
+}
+
+fn listed(
+    field: &'static str,
+    label: &'static str,
+    values: [&'static str; 2],
+    names: [&'static str; 2],
+    measure: &'static str,
+    effects: [Value; 2],
+) -> Setting {
+    let values = values.map(Value::from);
+    Setting { field, tab: "Appearance", label, control: Control::List(names), values, measure, effects }
+}
+
+fn switched(tab: &'static str, field: &'static str, label: &'static str, measure: &'static str) -> Setting {
+    let both = || [json!(true), json!(false)];
+    Setting { field, tab, label, control: Control::Switch, values: both(), measure, effects: both() }
+}

@@ -1,0 +1,50 @@
+//! Members that take turns, with two routing workers of which one is killed again and again.
+
+use std::collections::BTreeMap;
+
+use futures::future::join_all;
+use serde_json::json;
+
+use crate::support::{Organization, OrganizationDocument, Script, TestService};
+
+const MEMBERS: [&str; 3] = ["ada", "bob", "cyd"];
+const ROUNDS: usize = 3;
+/// With the one that is waited for before the kill no multiple of the members, so that a count that begins anew would show.
+const CHATS_PER_ROUND: usize = 15;
+
+/// A decision and the count belong to the message: whoever routes it again, it takes one turn.
+#[tokio::test(flavor = "multi_thread", worker_threads = 2)]
+async fn turns_differ_by_at_most_one_with_two_routing_workers_of_which_one_is_killed_again_and_again() {
+    let mut service = TestService::start().await;
+    service.add("routing-2", "routing").await;
+    let members: Vec<_> = MEMBERS.iter().map(|agent| json!({"agent": agent})).collect();
+    let document = MEMBERS.iter().fold(OrganizationDocument::new(), |document, agent| document.agent(agent, json!({})));
+    let organization =
+        document.team("front", json!({"routing": "round-robin", "members": members})).apply(&service).await;
+    organization.script(Script::says("ok"));
+    let mut turns = BTreeMap::new();
+    for round in 0..ROUNDS {
+        let victim = ["routing-1", "routing-2"][round % 2];
+        let chats = join_all((0..CHATS_PER_ROUND).map(|chat| answered_by(&organization, round, chat)));
+        let kill = async {
+            // In the midst of them: some are routed, some are not yet.
+            let first = answered_by(&organization, round, CHATS_PER_ROUND).await;
+            service.with_process(victim, |process| process.kill());
+            service.restart(victim).await;
+            first
+        };
+        let (answered, first) = tokio::join!(chats, kill);
+        for agent in answered.into_iter().chain([first]) {
+            *turns.entry(agent).or_insert(0) += 1;
+        }
+    }
+    let (least, most) = (turns.values().min().unwrap(), turns.values().max().unwrap());
+    assert!(turns.len() == MEMBERS.len() && most - least <= 1, "{turns:?}");
+}
+
+async fn answered_by(organization: &Organization, round: usize, chat: usize) -> String {
+    let session = format!("r{round}c{chat}");
+    let reply = organization.client().team_chat(organization.team("front"), &session, "hi").await;
+    reply.complete();
+    reply.required_header("x-agent-id")
+}

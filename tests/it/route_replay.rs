@@ -1,0 +1,90 @@
+//! `switchboard route --replay`: a change of a team is tried on the messages that it had.
+
+use serde_json::{Value, json};
+
+use crate::support::{Organization, OrganizationDocument, PATIENCE, SharedService, eventually};
+
+const BILLING: &str = "Invoices, refunds, payments and billing questions";
+const TECHNICAL: &str = "Technical problems, crashes, installation and error messages";
+const ASKED: &str = "I want a refund for my last invoice";
+
+fn team(routing: &str, billing: &str, technical: &str) -> Value {
+    json!({"routing": routing, "defaultAgent": "general", "members": [
+        {"agent": "billing", "specialization": billing}, {"agent": "technical", "specialization": technical}
+    ]})
+}
+
+async fn desk(service: &SharedService, routing: &str) -> Organization {
+    let document = OrganizationDocument::new().agent("billing", json!({})).agent("technical", json!({}));
+    document.agent("general", json!({})).team("front", team(routing, BILLING, TECHNICAL)).apply(service).await
+}
+
+/// A conversation whose first message asks for a refund, stored with its answers.
+async fn recorded(service: &SharedService, organization: &Organization) {
+    let client = organization.client();
+    for message in [ASKED, "42"] {
+        client.team_chat(organization.team("front"), "s", message).await.complete();
+    }
+    let stored =
+        format!("/api/admin/organizations/{}/conversations?team={}", organization.id, organization.team("front"));
+    let admin = service.admin();
+    eventually("both turns are stored", PATIENCE, async || {
+        let listed = admin.get(&stored).await.json();
+        (listed["items"][0]["messageCount"] == 4).then_some(())
+    })
+    .await;
+}
+
+fn replay(service: &SharedService, organization: &Organization, further: &[&str]) -> (bool, String) {
+    let url = service.admin_urls().remove(0);
+    let mut arguments = vec!["route", "--replay", "--team", "front", "--url", &url, "--organization", &organization.id];
+    arguments.extend(further);
+    let (status, output) = service.command(&arguments);
+    (status.success(), output)
+}
+
+#[tokio::test]
+async fn nothing_would_change_while_the_team_is_as_it_was() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    recorded(&service, &organization).await;
+    let (ok, output) = replay(&service, &organization, &[]);
+    assert!(ok && output.contains("messages: 2, would change: 0"), "{output}");
+}
+
+#[tokio::test]
+async fn a_document_is_tried_and_each_message_that_would_go_elsewhere_is_a_row_without_its_text() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "intent").await;
+    recorded(&service, &organization).await;
+    let mut swapped = team("intent", TECHNICAL, BILLING);
+    swapped["slug"] = "front".into();
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("changed.json");
+    std::fs::write(&file, json!({"organizations": [{"slug": "o", "teams": [swapped]}]}).to_string()).unwrap();
+    let file = file.to_string_lossy();
+    let (ok, output) = replay(&service, &organization, &["-f", &file]);
+    assert!(ok && output.contains("messages: 2, would change: 1"), "{output}");
+    let row = output.lines().find(|line| line.contains("billing -> technical: ")).unwrap_or_else(|| panic!("{output}"));
+    assert!(row.starts_with("msg_") && row.contains("refund"), "the reason names what the member says: {row}");
+    assert!(!output.contains(ASKED), "{output}");
+    let (_, output) = replay(&service, &organization, &["-f", &file, "--show-text"]);
+    assert!(output.contains(ASKED), "{output}");
+    let client = organization.client();
+    let reply = client.team_chat(organization.team("front"), "another", ASKED).await;
+    reply.complete();
+    assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"), "nothing was changed by trying");
+}
+
+#[tokio::test]
+async fn what_cannot_be_tried_is_said_in_words() {
+    let service = SharedService::get().await;
+    let organization = desk(&service, "round-robin").await;
+    let (ok, output) = replay(&service, &organization, &[]);
+    assert!(!ok && output.contains("does not choose by intent"), "{output}");
+    let files = tempfile::tempdir().unwrap();
+    let file = files.path().join("other.json");
+    std::fs::write(&file, json!({"organizations": [{"teams": [{"slug": "back"}]}]}).to_string()).unwrap();
+    let (ok, output) = replay(&service, &organization, &["-f", &file.to_string_lossy()]);
+    assert!(!ok && output.contains("names neither the team"), "{output}");
+}

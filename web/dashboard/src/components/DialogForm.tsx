@@ -1,0 +1,44 @@
+// A dialog that asks for something: fields, what went wrong, and the two ways out.
+import { Button, Group, Stack } from '@mantine/core';
+import type { FormEvent, ReactNode } from 'react';
+import { Dialog } from './Dialog';
+import { Trouble } from './Trouble';
+
+interface DialogFormProps {
+  title: string;
+  /** What the button says, for instance “Create key”. */
+  action: string;
+  /** What went wrong, unless a field says it. */
+  trouble: unknown;
+  isPending: boolean;
+  isIncomplete: boolean;
+  onSubmit: () => void;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function DialogForm(props: DialogFormProps) {
+  const { title, action, trouble, isPending, isIncomplete, onSubmit, onClose, children } = props;
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    onSubmit();
+  };
+  return (
+    <Dialog onClose={onClose} title={title}>
+      <form onSubmit={submit}>
+        <Stack>
+          {trouble != null && <Trouble error={trouble} />}
+          {children}
+          <Group justify="flex-end">
+            <Button variant="default" onClick={onClose}>
+              Cancel
+            </Button>
+            <Button type="submit" loading={isPending} disabled={isIncomplete}>
+              {action}
+            </Button>
+          </Group>
+        </Stack>
+      </form>
+    </Dialog>
+  );
+}

@@ -1,0 +1,84 @@
+// The fields that agents and teams have in common: what they are called, and whether they work.
+import { SegmentedControl, Text, Textarea, TextInput } from '@mantine/core';
+import type { Status } from '../api/types';
+
+interface Named {
+  name: string;
+  slug: string;
+  description: string;
+}
+
+interface NamingProps {
+  form: { fields: Named; set: (changes: Partial<Named>) => void };
+  /** Said where the name is empty. */
+  nameless: string;
+  /** What the description is for. */
+  about: string;
+  mistake: (path: string) => string | undefined;
+}
+
+export function Naming({ form, nameless, about, mistake }: NamingProps) {
+  const { fields, set } = form;
+  return (
+    <>
+      <TextInput
+        label="Name"
+        maxLength={200}
+        value={fields.name}
+        error={fields.name.trim() === '' ? nameless : mistake('name')}
+        onChange={(event) => set({ name: event.currentTarget.value })}
+      />
+      <TextInput
+        label="Slug"
+        description="Names it in documents and commands; fixed."
+        value={fields.slug}
+        readOnly
+        variant="filled"
+      />
+      <Textarea
+        label="Description"
+        description={about}
+        autosize
+        minRows={2}
+        maxRows={6}
+        value={fields.description}
+        error={mistake('description')}
+        onChange={(event) => set({ description: event.currentTarget.value })}
+      />
+    </>
+  );
+}
+
+interface StatusChoiceProps {
+  status: Status;
+  isReadOnly: boolean;
+  onChange: (status: Status) => void;
+  /** What the chosen one means. */
+  means?: string;
+}
+
+export function StatusChoice({ status, isReadOnly, onChange, means }: StatusChoiceProps) {
+  return (
+    <div>
+      <Text size="sm" fw={500} mb={4} id="status-label">
+        Status
+      </Text>
+      <SegmentedControl
+        aria-labelledby="status-label"
+        disabled={isReadOnly}
+        value={status}
+        onChange={(status) => onChange(status as Status)}
+        data={[
+          { value: 'draft', label: 'Draft' },
+          { value: 'active', label: 'Active' },
+          { value: 'inactive', label: 'Inactive' },
+        ]}
+      />
+      {means !== undefined && (
+        <Text size="xs" c="dimmed" mt={6}>
+          {means}
+        </Text>
+      )}
+    </div>
+  );
+}

@@ -1,0 +1,30 @@
+// Shows what is shown this once, until the person says that they have it.
+import { Button, Group, Stack } from '@mantine/core';
+import type { ReactNode } from 'react';
+import { Dialog } from './Dialog';
+import { Secret } from './Secret';
+
+interface SecretDialogProps {
+  title: string;
+  label: string;
+  value: string;
+  onClose: () => void;
+  children: ReactNode;
+}
+
+export function SecretDialog({ title, label, value, onClose, children }: SecretDialogProps) {
+  return (
+    <Dialog onClose={onClose} title={title} closeOnClickOutside={false} size="lg">
+      <Stack>
+        <Secret value={value} label={label}>
+          {children}
+        </Secret>
+        <Group justify="flex-end">
+          <Button variant="default" onClick={onClose}>
+            Done
+          </Button>
+        </Group>
+      </Stack>
+    </Dialog>
+  );
+}

@@ -1,0 +1,23 @@
+// Names of what the audit log speaks of by id: of all that is still there and that this person may read.
+import { useQuery } from '@tanstack/react-query';
+import { usersQuery } from '../api/people';
+import { useMay, useSession } from '../api/session';
+import { listQuery } from '../api/things';
+import { RIGHTS } from '../rights';
+
+/** How to call a thing of this id; nothing where it is gone. */
+export function useNames(enabled: boolean): (id: string) => string | undefined {
+  const { id: org, name } = useSession().organization;
+  const maySeePeople = useMay(RIGHTS.manageUsers);
+  const lists: ({ id: string; name: string }[] | undefined)[] = [
+    useQuery({ ...listQuery(org, 'agents'), enabled }).data,
+    useQuery({ ...listQuery(org, 'teams'), enabled }).data,
+    useQuery({ ...listQuery(org, 'keys'), enabled }).data,
+    useQuery({ ...usersQuery(org), enabled: enabled && maySeePeople }).data,
+  ];
+  const providers = useQuery({ ...listQuery(org, 'providers'), enabled }).data;
+  const names = new Map<string, string>([[org, name]]);
+  for (const thing of lists.flatMap((list) => list ?? [])) names.set(thing.id, thing.name);
+  for (const provider of providers ?? []) names.set(provider.id, provider.slug);
+  return (id) => names.get(id);
+}

@@ -1,0 +1,178 @@
+// How much was asked, how well and how fast it was answered; by day, agent and team.
+import { Button, Group, Select, TextInput } from '@mantine/core';
+import { IconChartBar, IconDownload } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { type AnalyticsFilter, analyticsQuery, csvAddress } from '../../api/analytics';
+import { useSession } from '../../api/session';
+import { listQuery } from '../../api/things';
+import { Empty } from '../../components/Empty';
+import { Page, Waiting } from '../../components/Page';
+import { Trouble } from '../../components/Trouble';
+import { Breakdown } from './Breakdown';
+import { Charts } from './Charts';
+import { type AnalyticsSearch, CHOSEN, DAYS_DEFAULT, RANGES, type Range, rangeOf, todayInUtc } from './range';
+import { Tiles } from './Tiles';
+
+const route = getRouteApi('/inside/analytics');
+
+export function Analytics() {
+  const org = useSession().organization.id;
+  const search = route.useSearch();
+  const range = rangeOf(search, todayInUtc());
+  const filter: AnalyticsFilter = {
+    ...range,
+    ...(search.agent && { agent: search.agent }),
+    ...(search.team && { team: search.team }),
+  };
+  const analytics = useQuery(analyticsQuery(org, filter));
+  const isEmpty = analytics.data?.totals.messages === 0;
+  return (
+    <Page
+      title="Analytics"
+      about="What visitors asked, and how well and how fast it was answered. Days are days in UTC; a message counts once it has its answer."
+      actions={
+        <Button
+          component="a"
+          href={csvAddress(org, filter)}
+          download
+          variant="default"
+          leftSection={<IconDownload size={16} aria-hidden />}
+        >
+          Download CSV
+        </Button>
+      }
+    >
+      <Controls search={search} range={range} />
+      {analytics.isPending && <Waiting />}
+      {analytics.isError && <Trouble error={analytics.error} retry={() => void analytics.refetch()} />}
+      {analytics.isSuccess && isEmpty && <Nothing search={search} />}
+      {analytics.isSuccess && !isEmpty && (
+        <>
+          <Tiles totals={analytics.data.totals} />
+          <Charts analytics={analytics.data} />
+          <Breakdown
+            title="Agents"
+            rows={analytics.data.agents.map(({ agentId, agentName, ...figures }) => ({
+              id: agentId,
+              name: agentName,
+              figures,
+            }))}
+          />
+          <Breakdown
+            title="Teams"
+            rows={analytics.data.teams.map(({ teamId, teamName, ...figures }) => ({
+              id: teamId,
+              name: teamName,
+              figures,
+            }))}
+          />
+        </>
+      )}
+    </Page>
+  );
+}
+
+function useChange(): (changes: AnalyticsSearch) => void {
+  const navigate = useNavigate();
+  return (changes) =>
+    void navigate({
+      to: '/analytics',
+      search: (before: AnalyticsSearch) => ({ ...before, ...changes }),
+      replace: true,
+    });
+}
+
+function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) {
+  const org = useSession().organization.id;
+  const agents = useQuery(listQuery(org, 'agents')).data ?? [];
+  const teams = useQuery(listQuery(org, 'teams')).data ?? [];
+  const change = useChange();
+  const named = (things: { id: string; name: string }[]) => things.map(({ id, name }) => ({ value: id, label: name }));
+  const owners = [
+    { value: '', label: 'All agents and teams' },
+    ...(agents.length > 0 ? [{ group: 'Agents', items: named(agents) }] : []),
+    ...(teams.length > 0 ? [{ group: 'Teams', items: named(teams) }] : []),
+  ];
+  const own = (id: string | null) => {
+    const isTeam = teams.some((team) => team.id === id);
+    change({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
+  };
+  // What is looked at stays as it is until a day is chosen.
+  const days = (days: string | null) =>
+    change({ days: days ?? undefined, ...(days === CHOSEN ? range : { from: undefined, to: undefined }) });
+  return (
+    <Group gap="xs" className="filters" role="search" aria-label="Analytics">
+      <Select
+        aria-label="Agent or team"
+        searchable
+        data={owners}
+        value={search.agent ?? search.team ?? ''}
+        onChange={own}
+      />
+      <Select aria-label="Days" data={RANGES} value={search.days ?? DAYS_DEFAULT} onChange={days} />
+      {search.days === CHOSEN && (
+        <>
+          <TextInput
+            type="date"
+            aria-label="From"
+            value={range.from}
+            max={range.to}
+            onChange={(event) => event.currentTarget.value && change({ from: event.currentTarget.value })}
+          />
+          <TextInput
+            type="date"
+            aria-label="To"
+            value={range.to}
+            min={range.from}
+            onChange={(event) => event.currentTarget.value && change({ to: event.currentTarget.value })}
+          />
+        </>
+      )}
+    </Group>
+  );
+}
+
+function Nothing({ search }: { search: AnalyticsSearch }) {
+  const change = useChange();
+  const isFiltered = (search.agent ?? search.team) !== undefined;
+  const wider = search.days !== '90d' && (
+    <Button variant="default" onClick={() => change({ days: '90d', from: undefined, to: undefined })}>
+      Look at 90 days
+    </Button>
+  );
+  if (isFiltered) {
+    return (
+      <Empty
+        icon={IconChartBar}
+        title="Nothing was asked here in these days"
+        action={
+          <Group justify="center">
+            {wider}
+            <Button variant="default" onClick={() => change({ agent: undefined, team: undefined })}>
+              Show all agents and teams
+            </Button>
+          </Group>
+        }
+      >
+        Look at more days, or at everybody.
+      </Empty>
+    );
+  }
+  return (
+    <Empty
+      icon={IconChartBar}
+      title="No messages in these days"
+      action={
+        <Group justify="center">
+          {wider}
+          <Button component={Link} to="/agents">
+            Go to the agents
+          </Button>
+        </Group>
+      }
+    >
+      Figures appear as soon as an agent has answered. Try one in its playground, or put it on a page.
+    </Empty>
+  );
+}

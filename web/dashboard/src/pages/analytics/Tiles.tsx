@@ -1,0 +1,43 @@
+// What all of the days come to, at a glance.
+import { Paper, Text } from '@mantine/core';
+import type { Figures } from '../../api/analytics';
+import { count, part, stars, time } from './numbers';
+
+export function Tiles({ totals }: { totals: Figures }) {
+  const { replies, responseTime, firstTextTime, tokens, ratings } = totals;
+  return (
+    <dl className="tiles">
+      <Tile name="Messages" value={count(totals.messages)} more={`${count(replies.failed)} without an answer`} />
+      <Tile name="Conversations" value={count(totals.conversations)} more="that began in these days" />
+      <Tile
+        name="Answered"
+        value={part(replies.completed, totals.messages)}
+        more={`${count(replies.incomplete)} broken off, ${count(replies.cancelled)} stopped`}
+      />
+      <Tile name="Response time" value={time(responseTime.p50Ms)} more={`95 % within ${time(responseTime.p95Ms)}`} />
+      <Tile name="First words" value={time(firstTextTime.p50Ms)} more={`95 % within ${time(firstTextTime.p95Ms)}`} />
+      <Tile
+        name="Tokens"
+        value={count(tokens.prompt + tokens.completion)}
+        more={`${count(tokens.completion)} of them written`}
+      />
+      <Tile name="Rating" value={stars(ratings.average)} more={`${count(ratings.count)} rated`} />
+    </dl>
+  );
+}
+
+function Tile({ name, value, more }: { name: string; value: string; more: string }) {
+  return (
+    <Paper className="panel" p="md">
+      <Text component="dt" size="xs" c="dimmed" fw={550}>
+        {name}
+      </Text>
+      <Text component="dd" fz="1.5rem" fw={650} lh={1.3}>
+        {value}
+      </Text>
+      <Text component="dd" size="xs" c="dimmed">
+        {more}
+      </Text>
+    </Paper>
+  );
+}
