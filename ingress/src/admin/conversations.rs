@@ -4,7 +4,6 @@
 //! empty ones, and a cursor to go on with, and never a request that reads everything. `export` walks to the end, in the
 //! same parts; `deletion` and `erasures` take away; `live` follows the reply that is being made.
 
-mod csv;
 mod deletion;
 mod erasures;
 mod export;

@@ -16,6 +16,7 @@ mod audit_log;
 mod change;
 mod check;
 mod conversations;
+mod csv;
 mod keys;
 mod known_fields;
 mod one_thing;

@@ -23,13 +23,14 @@ use switchboard_schemas::{
 };
 
 use super::{
-    READS_AT_ONCE, csv,
+    READS_AT_ONCE,
     filter::{Filter, LOOKED_AT_MAX, Wanted},
     read_all, view,
 };
 use crate::{
     admin::{
         administrator::{Action, Administrator},
+        csv,
         things::organization,
     },
     audit::Change,

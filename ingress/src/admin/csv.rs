@@ -2,11 +2,13 @@
 
 /// What a spreadsheet may begin to calculate at, in both widths.
 const FORMULA_STARTS: [char; 11] = ['=', '+', '-', '@', '\t', '\r', '\n', '＝', '＋', '－', '＠'];
+/// What needs no quotes, beside letters and digits.
+const PLAIN_BYTES: &[u8] = b"_.:-";
 /// Tells spreadsheets that the text is UTF-8.
-pub(super) const BYTE_ORDER_MARK: &str = "\u{feff}";
+pub(in crate::admin) const BYTE_ORDER_MARK: &str = "\u{feff}";
 
 /// Appends a row.
-pub(super) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
+pub(in crate::admin) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a str>) {
     for (number, cell) in cells.into_iter().enumerate() {
         if number > 0 {
             out.push(',');
@@ -16,10 +18,15 @@ pub(super) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<Item = &'a
     out.push_str("\r\n");
 }
 
-/// A cell in quotes. An apostrophe before what could be a formula makes it a text in every spreadsheet.
+/// A cell, in quotes unless it is plain. An apostrophe before what could be a formula makes it a text in every spreadsheet.
 fn push_cell(out: &mut String, cell: &str) {
+    let is_formula = cell.trim_start_matches(' ').starts_with(FORMULA_STARTS);
+    if !is_formula && cell.bytes().all(|byte| byte.is_ascii_alphanumeric() || PLAIN_BYTES.contains(&byte)) {
+        out.push_str(cell);
+        return;
+    }
     out.push('"');
-    if cell.trim_start_matches(' ').starts_with(FORMULA_STARTS) {
+    if is_formula {
         out.push('\'');
     }
     for character in cell.chars().filter(|character| *character != '\0') {
@@ -45,7 +52,7 @@ mod tests {
 
     #[test]
     fn quotes_commas_and_lines_stay_inside_their_cell() {
-        assert_eq!(row(&["a", "b \"c\", d", "e\nf", ""]), "\"a\",\"b \"\"c\"\", d\",\"e\nf\",\"\"\r\n");
+        assert_eq!(row(&["a", "b \"c\", d", "e\nf", "", "7.5"]), "a,\"b \"\"c\"\", d\",\"e\nf\",,7.5\r\n");
     }
 
     #[test]
@@ -53,7 +60,7 @@ mod tests {
         for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "  =HYPERLINK(\"http://evil\")"] {
             assert!(row(&[formula]).starts_with("\"'"), "{formula}");
         }
-        assert_eq!(row(&["1-1"]), "\"1-1\"\r\n");
+        assert_eq!(row(&["1-1"]), "1-1\r\n");
     }
 
     /// Reads what was written, as a spreadsheet does.
