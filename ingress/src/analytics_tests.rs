@@ -55,10 +55,11 @@ async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: Repl
         first_text_ms: Some(took_ms / 2),
     };
     let (owner, store) = (ConversationOwner::Agent(agent.clone()), &world.counted);
-    store.begin_turn(&TurnStart { turn: turn.clone(), owner, position: 0, attempt: 1 }).await.unwrap();
+    store.begin_turn(&TurnStart { turn: turn.clone(), owner, position: 0, tombstone: None, attempt: 1 }).await.unwrap();
     let end = TurnEnd {
         org_id: turn.org_id,
         accepted_at: turn.accepted_at,
+        tombstone: None,
         attempt: 1,
         user_message_id: turn.message_id,
         agent_id: Some(agent.clone()),

@@ -160,7 +160,12 @@ async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -
 
 #[tokio::test]
 async fn every_route_that_changes_something_leaves_an_entry_of_its_own_request() {
-    let config = IngressConfig { sign_ins_per_account: 0, sign_ins_per_address: 0, patch_timeout_ms: 50, ..IngressConfig::default() };
+    let config = IngressConfig {
+        sign_ins_per_account: 0,
+        sign_ins_per_address: 0,
+        patch_timeout_ms: 50,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
     for (round, (method, path)) in changing_routes(&world).await.into_iter().enumerate() {
         let answer = change_by(&world, &method, &path, round).await;

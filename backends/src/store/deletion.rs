@@ -40,7 +40,7 @@ pub struct Deletion {
 
 /// What the next turn of a conversation stands on.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Standing {
+pub struct HistoryState {
     /// Messages in its history; none where it never began or was deleted.
     pub message_count: u64,
     /// Its last deletion.
@@ -74,7 +74,7 @@ pub(super) struct Belongings {
 
 impl Tombstone {
     /// Over a conversation of so many messages.
-    pub(super) fn over(standing: &Standing, deletion: &Deletion, metadata_at: Option<Timestamp>) -> Self {
+    pub(super) fn over(standing: &HistoryState, deletion: &Deletion, metadata_at: Option<Timestamp>) -> Self {
         let positions = standing.message_count + PLACES_UNCOUNTED;
         Self {
             event_id: deletion.event_id.clone(),
@@ -144,11 +144,11 @@ mod tests {
         fn a_tombstone_covers_every_write_before_it_and_none_behind_it(
             count in 0u64..1 << 32, again in 0u64..1 << 32, attempt: u32,
         ) {
-            let first = Tombstone::over(&Standing { message_count: count, tombstone: None }, &deletion(), None);
+            let first = Tombstone::over(&HistoryState { message_count: count, tombstone: None }, &deletion(), None);
             // The last turn that can have been begun stands behind the counted ones.
             prop_assert!(history_stamp(count, Phase::End, attempt) < first.stamp());
             prop_assert!(first.stamp() < history_stamp(first.places, Phase::Begin, 0));
-            let standing = Standing { message_count: again, tombstone: Some(first.clone()) };
+            let standing = HistoryState { message_count: again, tombstone: Some(first.clone()) };
             let second = Tombstone::over(&standing, &deletion(), None);
             prop_assert!(history_stamp(first.places + again, Phase::End, attempt) < second.stamp());
             prop_assert!(second.stamp() < history_stamp(second.places, Phase::Begin, 0));
@@ -157,7 +157,7 @@ mod tests {
 
     #[test]
     fn a_change_behind_a_deletion_counts_though_its_clock_is_behind() {
-        let tombstone = Tombstone::over(&Standing::default(), &deletion(), Some(Timestamp::from_micros(9)));
+        let tombstone = Tombstone::over(&HistoryState::default(), &deletion(), Some(Timestamp::from_micros(9)));
         assert_eq!(tombstone.at.micros(), 9);
         assert_eq!(moment_behind(Some(&tombstone), Timestamp::from_micros(3)).micros(), 10);
         assert_eq!(moment_behind(Some(&tombstone), Timestamp::from_micros(30)).micros(), 30);

@@ -18,7 +18,7 @@ use switchboard_schemas::{
 
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
-    deletion::{Deletion, Standing, moment_behind},
+    deletion::{Deletion, HistoryState, moment_behind},
     embedded_deletion, erasures,
     listing::{ListQuery, ListRange, ListRow, ListedConversation, listed},
     rows::{
@@ -139,10 +139,10 @@ impl Store for EmbeddedStore {
             .await
     }
 
-    async fn standing(&self, org: &OrgId, id: &ConversationId) -> Result<Standing, StoreError> {
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
         let (org, id) = (org.clone(), id.clone());
         let read = move |connection: &Connection| {
-            head(connection, &org, &id)?.map_or_else(|| Ok(Standing::default()), |head| head.standing())
+            head(connection, &org, &id)?.map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
         };
         self.database.read(read).await
     }

@@ -6,7 +6,7 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     StoreError,
-    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Standing, Tombstone, belongings, unrated},
+    deletion::{Belongings, DELETED_AT_ONCE, Deletion, HistoryState, Tombstone, belongings, unrated},
     embedded::{PUT_ORIGIN, head, put_progress},
     rows::{Origin, buried, column},
 };
@@ -27,7 +27,7 @@ const FORGET_METADATA_AT: &str =
 /// What there is to delete.
 struct Found {
     origin: Origin,
-    standing: Standing,
+    standing: HistoryState,
     tombstone: Tombstone,
 }
 
@@ -50,7 +50,7 @@ pub(super) async fn delete(database: &SqliteDatabase, deletion: &Deletion) -> Re
 /// What there is, or whether this deletion removed it.
 fn find(connection: &Connection, deletion: &Deletion) -> Result<Result<Found, bool>, StoreError> {
     let Some(head) = head(connection, &deletion.org_id, &deletion.conversation_id)? else { return Ok(Err(false)) };
-    let standing = head.standing()?;
+    let standing = head.history_state()?;
     let Some(origin) = head.origin()? else {
         return Ok(Err(standing.tombstone.is_some_and(|tombstone| tombstone.event_id == deletion.event_id)));
     };

@@ -29,7 +29,7 @@ mod scylla_lists;
 mod stamp;
 
 use self::{
-    deletion::{Deletion, Standing, Tombstone},
+    deletion::{Deletion, HistoryState, Tombstone},
     listing::{ListQuery, ListedConversation},
 };
 use async_trait::async_trait;
@@ -78,7 +78,7 @@ pub trait Store: Send + Sync {
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
     /// What the next turn of a conversation stands on, also of one that was deleted or never began.
-    async fn standing(&self, org: &OrgId, id: &ConversationId) -> Result<Standing, StoreError>;
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
 
     /// Deletes a conversation with its messages, its replies' records, its notes of who answered, and its places in the
     /// lists; called by the one who writes its turns, between two of them. `false` when there is none, or when another

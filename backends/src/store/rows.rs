@@ -14,7 +14,7 @@ use switchboard_schemas::{
 
 use super::{
     AcceptedReply, KnownReply, ReplyRecord, StoreError, TurnEnd, TurnStart,
-    deletion::{Standing, Tombstone, moment_behind, places_before},
+    deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
@@ -214,10 +214,10 @@ impl HeadRow {
     }
 
     /// What the next turn stands on.
-    pub(super) fn standing(&self) -> Result<Standing, StoreError> {
+    pub(super) fn history_state(&self) -> Result<HistoryState, StoreError> {
         let progress: Option<Progress> = self.progress.as_deref().map(decode).transpose()?;
         let message_count = progress.map_or(0, |progress| progress.message_count);
-        Ok(Standing { message_count, tombstone: self.grave()?.tombstone })
+        Ok(HistoryState { message_count, tombstone: self.grave()?.tombstone })
     }
 
     /// The conversation, once its first turn has begun.

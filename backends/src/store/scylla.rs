@@ -21,7 +21,7 @@ use tokio::sync::OnceCell;
 
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
-    deletion::{Deletion, Standing, moment_behind},
+    deletion::{Deletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
@@ -213,8 +213,8 @@ impl Store for ScyllaStore {
         }
     }
 
-    async fn standing(&self, org: &OrgId, id: &ConversationId) -> Result<Standing, StoreError> {
-        self.head(org, id).await?.map_or_else(|| Ok(Standing::default()), |head| head.standing())
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+        self.head(org, id).await?.map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
     }
 
     async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {

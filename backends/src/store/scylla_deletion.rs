@@ -59,7 +59,7 @@ impl PreparedDeletion {
         deletion: &Deletion,
         head: &HeadRow,
     ) -> Result<bool, StoreError> {
-        let standing = head.standing()?;
+        let standing = head.history_state()?;
         let tombstone = match head.origin()? {
             Some(origin) => {
                 let row = ListRow::of(&origin.owner, origin.created_at);

@@ -27,13 +27,13 @@ use switchboard_schemas::{
     organization::Organization,
 };
 
+use self::filter::{LOOKED_AT_MAX, Wanted, cursor_behind};
 pub(super) use self::{
     deletion::remove,
     erasures::{begin as erase, get as erasure, go_on as go_on_erasing, list as erasures},
     export::export,
     live::stream as follow,
 };
-use self::filter::{LOOKED_AT_MAX, Wanted, cursor_behind};
 use super::{
     administrator::{Action, Administrator},
     page::{Page, limit},

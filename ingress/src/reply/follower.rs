@@ -401,12 +401,8 @@ impl Follower {
         };
         let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;
         // When the router decided, the relay does not tell.
-        let routed = Routed {
-            team_id: job.team_id.clone(),
-            reason: decided.reason,
-            facts: decided.facts,
-            routed_at: None,
-        };
+        let routed =
+            Routed { team_id: job.team_id.clone(), reason: decided.reason, facts: decided.facts, routed_at: None };
         Some(AnswerJob { agent_id: decided.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 })
     }
 

@@ -15,7 +15,7 @@ use switchboard_backends::{
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
     store::{
         AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
-        deletion::{Deletion, Standing},
+        deletion::{Deletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },
 };
@@ -24,7 +24,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
     erasure::Erasure,
-    ids::{ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId, {AgentId},
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -284,7 +284,7 @@ impl Store for FakeStore {
         Ok(found.filter(|conversation| conversation.org_id == *org))
     }
 
-    async fn standing(&self, _: &OrgId, _: &ConversationId) -> Result<Standing, StoreError> {
+    async fn history_state(&self, _: &OrgId, _: &ConversationId) -> Result<HistoryState, StoreError> {
         Err(StoreError::Unavailable("this fake serves no workers".into()))
     }
 
@@ -373,12 +373,7 @@ impl Store for FakeStore {
         Ok(self.erasures.lock().unwrap().get(id).filter(|erasure| erasure.org_id == *org).cloned())
     }
 
-    async fn erasures(
-        &self,
-        org: &OrgId,
-        before: Option<&ErasureId>,
-        limit: u32,
-    ) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
         self.answers()?;
         let erasures = self.erasures.lock().unwrap();
         let ours = erasures.values().rev().filter(|erasure| erasure.org_id == *org);

@@ -358,7 +358,13 @@ pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::Messa
 }
 
 /// A conversation that began at that microsecond.
-pub(crate) fn put_conversation(world: &World, org: &OrgId, agent: &AgentId, micros: i64, metadata: Value) -> ConversationId {
+pub(crate) fn put_conversation(
+    world: &World,
+    org: &OrgId,
+    agent: &AgentId,
+    micros: i64,
+    metadata: Value,
+) -> ConversationId {
     let session = format!("session {micros}").parse().unwrap();
     let id = ConversationId::of_agent(org, agent, &session);
     let conversation = Conversation {

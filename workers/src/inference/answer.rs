@@ -168,7 +168,8 @@ impl<'a> Turn<'a> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let announced = CancellationToken::new();
         let work = async {
-            let (outcome, stored) = tokio::join!(self.make(&history, making), self.store_user_message(position, &history));
+            let (outcome, stored) =
+                tokio::join!(self.make(&history, making), self.store_user_message(position, &history));
             if !stored {
                 return JobEnd::Open(self.inference.config.parked_delay());
             }

@@ -47,7 +47,8 @@ async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
         event_id: job.event_id.clone(),
         at: Timestamp::now(),
     };
-    let deleted = retry::until(limit, backoff, "delete a conversation", || backends.store.delete_conversation(&deletion));
+    let deleted =
+        retry::until(limit, backoff, "delete a conversation", || backends.store.delete_conversation(&deletion));
     let outcome = match deleted.await {
         Some(true) => PatchOutcome::Applied,
         Some(false) => PatchOutcome::NotFound,
@@ -84,7 +85,7 @@ async fn recent_questions(inference: &Inference, job: &DeleteJob) -> Result<Vec<
     let (org, id) = (&job.org_id, &job.conversation_id);
     let kept = LOG_TTL + config.job_deadline() + config.store_grace();
     let is_recent = |message: &Message| message.created_at.after(kept) > Timestamp::now();
-    let (mut questions, mut end) = (Vec::new(), store.standing(org, id).await?.message_count);
+    let (mut questions, mut end) = (Vec::new(), store.history_state(org, id).await?.message_count);
     while end > 0 {
         let from = end.saturating_sub(u64::from(MESSAGES_AT_ONCE));
         let page = store.messages(org, id, from, u32::try_from(end - from).unwrap_or(MESSAGES_AT_ONCE)).await?;

@@ -6,7 +6,7 @@ use moka::sync::Cache;
 use serde_json::Value;
 use switchboard_backends::store::{
     ReplyRecord, Store, StoreError,
-    deletion::{Standing, Tombstone},
+    deletion::{HistoryState, Tombstone},
 };
 use switchboard_schemas::{
     conversation::{Author, Message},
@@ -80,7 +80,7 @@ impl Histories {
         }
         let (record, standing) = tokio::try_join!(
             store.reply(&turn.org_id, &reply_id),
-            store.standing(&turn.org_id, &turn.conversation_id)
+            store.history_state(&turn.org_id, &turn.conversation_id)
         )?;
         if let Some(record) = record {
             return Ok(Known::Final(Box::new(record)));
@@ -165,7 +165,11 @@ fn value_bytes(value: &Value) -> usize {
 }
 
 /// An earlier attempt may have stored the user message: its place is kept.
-fn past(turn: &Turn, Standing { message_count: count, tombstone }: Standing, mut messages: Vec<Message>) -> Known {
+fn past(
+    turn: &Turn,
+    HistoryState { message_count: count, tombstone }: HistoryState,
+    mut messages: Vec<Message>,
+) -> Known {
     let stored = messages.iter().position(|message| message.id == turn.message_id);
     let position = stored.map_or(count, |index| messages[index].position);
     messages.truncate(stored.unwrap_or(messages.len()));

@@ -7,7 +7,7 @@ use switchboard_backends::{
     relay::{Claim, ClaimRequest, ClaimToken, LEASE},
     store::{
         ReplyRecord, TurnEnd, TurnStart,
-        deletion::{Standing, Tombstone},
+        deletion::{HistoryState, Tombstone},
     },
 };
 use switchboard_schemas::{
@@ -40,7 +40,8 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
-    let Standing { message_count, tombstone } = backends.store.standing(&turn.org_id, &turn.conversation_id).await?;
+    let HistoryState { message_count, tombstone } =
+        backends.store.history_state(&turn.org_id, &turn.conversation_id).await?;
     let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
     let is_stored = stored.is_some();
     let record = match stored {
@@ -84,8 +85,7 @@ async fn record(
     let turn = &job.turn;
     let position = position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
-    let start =
-        TurnStart { turn: turn.clone(), owner, position, tombstone, attempt: token.attempt };
+    let start = TurnStart { turn: turn.clone(), owner, position, tombstone, attempt: token.attempt };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
     Ok(ReplyRecord {

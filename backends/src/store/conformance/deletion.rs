@@ -6,7 +6,7 @@ use switchboard_schemas::{ids::EventId, time::Timestamp};
 use super::{Subject, Talk, TalkTurn, noon_and, object, replied};
 use crate::store::{
     SessionLink,
-    deletion::{Deletion, Standing},
+    deletion::{Deletion, HistoryState},
     listing::ListQuery,
 };
 
@@ -48,8 +48,8 @@ async fn delete(subject: &Subject, deletion: &Deletion) -> bool {
     subject.store.delete_conversation(deletion).await.unwrap()
 }
 
-async fn standing(subject: &Subject, talk: &Talk) -> Standing {
-    subject.store.standing(&talk.org, &talk.id).await.unwrap()
+async fn history_state(subject: &Subject, talk: &Talk) -> HistoryState {
+    subject.store.history_state(&talk.org, &talk.id).await.unwrap()
 }
 
 async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
@@ -64,12 +64,12 @@ async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
     }
     let changes = object(json!({"rating": 1}));
     assert!(!store.update_metadata(&talk.org, &talk.id, &changes, noon_and(900)).await.unwrap());
-    assert_eq!(standing(subject, talk).await.message_count, 0);
+    assert_eq!(history_state(subject, talk).await.message_count, 0);
 }
 
 pub(super) async fn a_deleted_conversation_is_found_nowhere(subject: Subject) {
     let (talk, turn) = talked(&subject).await;
-    assert_eq!(standing(&subject, &talk).await, Standing { message_count: 2, tombstone: None });
+    assert_eq!(history_state(&subject, &talk).await, HistoryState { message_count: 2, tombstone: None });
     assert!(delete(&subject, &deletion(&talk, "first", 9)).await);
     assert_gone(&subject, &talk, &turn).await;
 }
@@ -107,7 +107,7 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
     for round in 1..4 {
         let wanted = deletion(&talk, &round.to_string(), 100 * round);
         assert!(delete(&subject, &wanted).await);
-        let tombstone = standing(&subject, &talk).await.tombstone;
+        let tombstone = history_state(&subject, &talk).await.tombstone;
         let mut turn = talk.turn_at(0, "hello again", 100 * round + 1);
         turn.tombstone.clone_from(&tombstone);
         subject.begin(&turn, 1).await;
@@ -116,14 +116,14 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
         let conversation = subject.conversation(&talk).await;
         assert_eq!((conversation.message_count, conversation.active_message_id), (2, None));
         assert_eq!(conversation.metadata, object(json!({"source": "api"})));
-        assert_eq!(standing(&subject, &talk).await, Standing { message_count: 2, tombstone });
+        assert_eq!(history_state(&subject, &talk).await, HistoryState { message_count: 2, tombstone });
         let query = ListQuery { limit: 10, ..ListQuery::default() };
         assert_eq!(subject.store.conversations(&talk.org, &query).await.unwrap().len(), 1);
         assert!(subject.record(&talk, &turn).await.is_some());
         // Whatever the clock says that deletes.
         delete(&subject, &Deletion { at: Timestamp::default(), ..deletion(&talk, "other", 0) }).await;
-        assert_eq!(standing(&subject, &talk).await.message_count, 0);
-        let tombstone = standing(&subject, &talk).await.tombstone;
+        assert_eq!(history_state(&subject, &talk).await.message_count, 0);
+        let tombstone = history_state(&subject, &talk).await.tombstone;
         let mut turn = talk.turn_at(0, "and again", 100 * round + 2);
         turn.tombstone = tombstone;
         subject.begin(&turn, 1).await;
@@ -147,7 +147,7 @@ pub(super) async fn a_late_write_brings_nothing_of_a_deleted_conversation_back(s
     assert_eq!(subject.page(&talk, 0, 10).await, []);
 
     let mut anew = talk.turn_at(0, "hello again", 20);
-    anew.tombstone = standing(&subject, &talk).await.tombstone;
+    anew.tombstone = history_state(&subject, &talk).await.tombstone;
     subject.begin(&anew, 1).await;
     late().await;
     assert_eq!(subject.texts(&talk).await, ["hello again"]);
@@ -161,7 +161,7 @@ pub(super) async fn a_change_behind_a_deletion_counts_though_its_clock_is_behind
     assert!(delete(&subject, &deletion(&talk, "first", 60)).await);
     let mut turn = talk.turn_at(0, "hello again", 30);
     turn.turn.visitor.name = Some("Ada".into());
-    turn.tombstone = standing(&subject, &talk).await.tombstone;
+    turn.tombstone = history_state(&subject, &talk).await.tombstone;
     subject.begin(&turn, 1).await;
     subject.change(&talk, json!({"rating": 4}), noon_and(31)).await;
     let metadata = subject.conversation(&talk).await.metadata;

@@ -247,7 +247,7 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
         // A worker of the life that was deleted wakes late.
         subject.finish(&talk.turn(0, "question"), 2, replied("answer")).await;
     }
-    let tombstone = subject.store.standing(&talk.org, &talk.id).await.unwrap().tombstone;
+    let tombstone = subject.store.history_state(&talk.org, &talk.id).await.unwrap().tombstone;
     let mut anew = talk.turn_at(0, "hello again", 100);
     anew.tombstone = tombstone;
     subject.take(&anew, ReplyStatus::Completed, 2).await;

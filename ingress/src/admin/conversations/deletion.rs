@@ -120,7 +120,7 @@ async fn deleted(state: &AppState, job: &DeleteJob) {
 }
 
 async fn is_deleted(store: &dyn Store, job: &DeleteJob) -> bool {
-    let standing = store.standing(&job.org_id, &job.conversation_id).await.unwrap_or_default();
+    let standing = store.history_state(&job.org_id, &job.conversation_id).await.unwrap_or_default();
     standing.tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 

@@ -235,7 +235,9 @@ fn shown(erasure: &Erasure) -> Value {
 
 async fn record(state: &AppState, administrator: &Administrator, erasure: &Erasure, action: AuditAction) {
     let fields = match action {
-        AuditAction::Update => vec![FieldChange { field: "steps".into(), before: None, after: Some(erasure.steps.into()) }],
+        AuditAction::Update => {
+            vec![FieldChange { field: "steps".into(), before: None, after: Some(erasure.steps.into()) }]
+        }
         _ => Vec::new(),
     };
     let change = Change { org: &erasure.org_id, kind: "erasure", subject: erasure.id.as_str(), action, fields };

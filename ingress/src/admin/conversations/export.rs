@@ -42,9 +42,26 @@ use crate::{
 const MESSAGES_AT_ONCE: u32 = 100;
 /// The columns of CSV.
 const COLUMNS: [&str; 20] = [
-    "conversationId", "agentId", "teamId", "sessionId", "visitorId", "visitorEmail", "visitorName", "rating", "feedback",
-    "messageId", "timestamp", "role", "agentName", "status", "model", "promptTokens", "completionTokens", "responseTime",
-    "routingReason", "content",
+    "conversationId",
+    "agentId",
+    "teamId",
+    "sessionId",
+    "visitorId",
+    "visitorEmail",
+    "visitorName",
+    "rating",
+    "feedback",
+    "messageId",
+    "timestamp",
+    "role",
+    "agentName",
+    "status",
+    "model",
+    "promptTokens",
+    "completionTokens",
+    "responseTime",
+    "routingReason",
+    "content",
 ];
 
 /// How the file is written.
@@ -105,8 +122,7 @@ pub(in crate::admin) async fn export(
 /// That conversations left the service is worth an entry; which visitor was looked for is not to be kept there.
 async fn record(state: &AppState, administrator: &Administrator, org: &OrgId, format: Format) {
     let fields = vec![FieldChange { field: "format".into(), before: None, after: Some(format.name().into()) }];
-    let change =
-        Change { org, kind: "conversations", subject: org.as_str(), action: AuditAction::Export, fields };
+    let change = Change { org, kind: "conversations", subject: org.as_str(), action: AuditAction::Export, fields };
     administrator.record(state, change).await;
 }
 
@@ -228,11 +244,26 @@ fn push_message(out: &mut String, conversation: &Conversation, message: &Message
     let tokens = |key: &str| said["usage"].get(key).map(text).unwrap_or_default();
     let role = if message.author == Author::User { "user" } else { "assistant" };
     let cells = [
-        text(&about["id"]), text(&about["agentId"]), text(&about["teamId"]), text(&about["sessionId"]),
-        known("visitorId"), known("visitorEmail"), known("visitorName"), known("rating"), known("feedback"),
-        text(&said["id"]), text(&said["timestamp"]), role.to_owned(), text(&said["agentName"]), text(&said["status"]),
-        text(&said["model"]), tokens("promptTokens"), tokens("completionTokens"), text(&said["responseTime"]),
-        text(&said["routingReason"]), message.content.clone(),
+        text(&about["id"]),
+        text(&about["agentId"]),
+        text(&about["teamId"]),
+        text(&about["sessionId"]),
+        known("visitorId"),
+        known("visitorEmail"),
+        known("visitorName"),
+        known("rating"),
+        known("feedback"),
+        text(&said["id"]),
+        text(&said["timestamp"]),
+        role.to_owned(),
+        text(&said["agentName"]),
+        text(&said["status"]),
+        text(&said["model"]),
+        tokens("promptTokens"),
+        tokens("completionTokens"),
+        text(&said["responseTime"]),
+        text(&said["routingReason"]),
+        message.content.clone(),
     ];
     csv::push_row(out, cells.iter().map(String::as_str));
 }

@@ -20,7 +20,7 @@ const SEARCHED_KEYS: [&str; 3] = ["visitorName", "visitorEmail", "visitorId"];
 /// The query of a list.
 #[derive(Debug, Default, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub(super) struct Wanted {
+pub(in crate::admin) struct Wanted {
     agent: Option<String>,
     team: Option<String>,
     since: Option<String>,

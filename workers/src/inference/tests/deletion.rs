@@ -54,7 +54,10 @@ async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store()
     assert!(finished(&world.run(&job).await));
     world.store.set_away_for(Duration::from_millis(300));
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
-    assert_eq!(world.store.inner.standing(&job.turn.org_id, &job.turn.conversation_id).await.unwrap().message_count, 0);
+    assert_eq!(
+        world.store.inner.history_state(&job.turn.org_id, &job.turn.conversation_id).await.unwrap().message_count,
+        0
+    );
 }
 
 #[tokio::test]

@@ -18,8 +18,8 @@ use switchboard_backends::{
     },
     store::{
         AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        deletion::{Deletion, HistoryState},
         embedded::EmbeddedStore,
-        deletion::{Deletion, Standing},
         listing::{ListQuery, ListedConversation},
     },
 };
@@ -27,7 +27,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
     erasure::Erasure,
-    ids::{ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId, {AgentId},
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -287,8 +287,8 @@ impl Store for FaultyStore {
         self.up()?.conversation(org, id).await
     }
 
-    async fn standing(&self, org: &OrgId, id: &ConversationId) -> Result<Standing, StoreError> {
-        self.up()?.standing(org, id).await
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+        self.up()?.history_state(org, id).await
     }
 
     async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
@@ -340,12 +340,7 @@ impl Store for FaultyStore {
         self.up()?.erasure(org, id).await
     }
 
-    async fn erasures(
-        &self,
-        org: &OrgId,
-        before: Option<&ErasureId>,
-        limit: u32,
-    ) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
         self.up()?.erasures(org, before, limit).await
     }
 
