@@ -56,6 +56,8 @@ def stream(spark: SparkSession, records: DataFrame, directory: str):
 def stored(spark: SparkSession, directory: str) -> DataFrame:
     """All that is on the disk, and in which file."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
+    # A lake that an earlier version of this program began has a list of files, which ends where this version goes on.
+    spark.conf.set("spark.sql.streaming.fileStreamSink.ignoreMetadata", True)
     # Told and not guessed from some file: an older one lacks the columns that came later.
     columns = facts(spark.createDataFrame([], "value STRING")).schema
     places = [place for place in (f"{directory}/facts", f"{directory}/kept") if exists(spark, place)]

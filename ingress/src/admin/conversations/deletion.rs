@@ -2,8 +2,6 @@
 //! brings anything back: one that runs is stopped first, messages that wait behind it go with the rest, and what comes
 //! after the deletion begins the conversation anew.
 
-use std::time::Duration;
-
 use axum::{
     Extension, Json,
     extract::{Path, State},
@@ -19,9 +17,7 @@ use switchboard_schemas::{
     inference_job::{ConversationJob, DeleteJob},
     organization::Organization,
     time::Timestamp,
-    topics::Topic,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use super::find;
 use crate::{
@@ -30,8 +26,8 @@ use crate::{
         things::organization,
     },
     audit::Change,
+    conversation_job::Published,
     error::ApiResult,
-    publish::publish,
     state::AppState,
 };
 
@@ -85,17 +81,11 @@ pub(super) async fn delete(
         accepted_at: Timestamp::now(),
         reply_to: state.ingress_id.clone(),
     };
-    let mut slot = state.registry.wait_for_patch(event_id);
-    publish(state, Topic::Jobs, &ConversationJob::Delete(Box::new(job.clone())), request_id).await?;
+    let published =
+        Published::new(state, &ConversationJob::Delete(Box::new(job.clone())), event_id, request_id).await?;
     stop_running(state, conversation).await;
-    let gone = async {
-        tokio::select! {
-            Some(_) = slot.outcome() => {}
-            () = deleted(state, &job) => {}
-        }
-    };
-    let wait = Duration::from_millis(state.config.patch_timeout_ms);
-    Ok(if tokio::time::timeout(wait, gone).await.is_ok() { Progress::Gone } else { Progress::Accepted })
+    let outcome = published.outcome(|| is_deleted(&*state.backends.store, &job)).await;
+    Ok(if outcome.is_some() { Progress::Gone } else { Progress::Accepted })
 }
 
 /// Nobody will read the reply: it need not be made to its end. Where this fails, the deletion waits for that.
@@ -103,19 +93,6 @@ async fn stop_running(state: &AppState, conversation: &Conversation) {
     let Some(reply) = &conversation.active_message_id else { return };
     if let Err(error) = state.backends.relay.cancel(reply).await {
         tracing::warn!(%error, message.id = %reply, "the running reply of a conversation that is deleted goes on");
-    }
-}
-
-/// Returns once the store says so; the relay may be away while everything else works.
-async fn deleted(state: &AppState, job: &DeleteJob) {
-    let period = Duration::from_millis(state.config.store_poll_ms);
-    let mut ticks = interval_at(Instant::now() + period, period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if is_deleted(&*state.backends.store, job).await {
-            return;
-        }
     }
 }
 
