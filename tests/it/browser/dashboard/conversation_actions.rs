@@ -28,22 +28,25 @@ async fn opened(service: &SharedService, organization: &Organization) -> Person 
 #[tokio::test]
 async fn a_running_reply_grows_word_by_word() {
     let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    said_by(&organization, "s", &json!({})).await;
+    let person = opened(&service, &organization).await;
+    person.does("await shows('We have green tea.');").await;
     let (script, gate) = Script::says("first second third").chunk_chars(6).gated();
-    let organization = Organization::with_agent(&service, script).await;
+    organization.script(script);
     let client = organization.client();
     let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
     gate.open(1);
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 6).await;
-    let person = opened(&service, &organization).await;
     person.does("await shows('first');").await;
     assert_eq!(person.does("return document.body.innerText.includes('second');").await, json!(false));
     gate.open(1);
     person.does("await until('the second word', () => document.querySelector('[aria-busy]')?.innerText.includes('second'));").await;
     gate.open(100);
     assert_eq!(reply.continue_reading(response).await.complete(), "first second third");
-    person.does("await shows('third'); await until('the end', () => !document.querySelector('[aria-busy]')); await shows('tokens');").await;
-    assert_eq!(person.does("return document.querySelectorAll('article').length;").await, json!(2));
+    person.does("await shows('third'); await until('the end', () => !document.querySelector('[aria-busy]'));").await;
+    assert_eq!(person.does("return document.querySelectorAll('article').length;").await, json!(4));
 }
 
 #[tokio::test]
