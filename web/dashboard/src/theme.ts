@@ -45,18 +45,7 @@ export const theme = createTheme({
       '#352f92',
     ],
     // Darker than Mantine's where white stands on it.
-    red: [
-      '#fff5f5',
-      '#ffe3e3',
-      '#ffc9c9',
-      '#ffa8a8',
-      '#ff8787',
-      '#fa6b6b',
-      '#d63a3a',
-      '#cc2f2f',
-      '#b82727',
-      '#a32020',
-    ],
+    red: ['#fff5f5', '#ffe3e3', '#ffc9c9', '#ffa8a8', '#ff8787', '#fa6b6b', '#d63a3a', '#cc2f2f', '#b82727', '#a32020'],
     dark: [
       '#e4e6eb',
       '#b6bbc4',
