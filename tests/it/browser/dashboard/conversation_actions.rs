@@ -35,8 +35,9 @@ async fn a_running_reply_grows_word_by_word() {
     let (script, gate) = Script::says("first second third").chunk_chars(6).gated();
     organization.script(script);
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    // Headers come with the first words.
     gate.open(1);
+    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 6).await;
     person.does("await shows('first');").await;
