@@ -229,8 +229,9 @@ pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Sub
 pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back(subject: Subject) {
     let office = Office::new();
     let (talk, other) = (office.talk("a", "deleted"), office.talk("a", "kept"));
-    for (talk, rating) in [(&talk, 2), (&other, 5)] {
-        subject.take(&talk.turn(0, "question"), ReplyStatus::Completed, 1).await;
+    let turn = talk.turn(0, "question");
+    for (talk, turn, rating) in [(&talk, &turn, 2), (&other, &other.turn(0, "question"), 5)] {
+        subject.take(turn, ReplyStatus::Completed, 1).await;
         subject.change(talk, json!({ "rating": rating }), noon_and(7)).await;
     }
     assert_eq!(office.all(&subject).await.messages(), 2);
@@ -245,7 +246,7 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
         let all = office.all(&subject).await;
         assert_eq!((all.messages(), all.conversations, all.rated(), all.average_rating()), (1, 1, 1, Some(500)));
         // A worker of the life that was deleted wakes late.
-        subject.finish(&talk.turn(0, "question"), 2, replied("answer")).await;
+        subject.finish(&turn, 2, replied("answer")).await;
     }
     let tombstone = subject.store.history_state(&talk.org, &talk.id).await.unwrap().tombstone;
     let mut anew = talk.turn_at(0, "hello again", 100);
