@@ -105,10 +105,10 @@ function Editor({ read }: { read: Agent }) {
                 <Tabs.Panel value="access">
                   <Access {...section} agentId={read.id} />
                 </Tabs.Panel>
-                <Tabs.Panel value="products">
-                  <Products {...section} />
-                </Tabs.Panel>
               </fieldset>
+              <Tabs.Panel value="products">
+                <Products {...section} agentId={read.id} />
+              </Tabs.Panel>
               {maySeeHistory && (
                 <Tabs.Panel value="history">
                   <Changes kind="agent" id={read.id} />

@@ -104,6 +104,7 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
   return (
     <Group gap="xs" className="filters" role="search" aria-label="Analytics">
       <Select
+        className="filter-owner"
         aria-label="Agent or team"
         searchable
         data={owners}

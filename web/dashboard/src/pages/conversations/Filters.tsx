@@ -40,6 +40,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
     <Group gap="xs" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
       <Select
+        className="filter-owner"
         aria-label="Agent or team"
         searchable
         data={owners}
