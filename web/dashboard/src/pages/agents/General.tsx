@@ -67,7 +67,7 @@ function WhenClientsLeave({
   return (
     <Card title="When a client disconnects">
       <div>
-        <Text size="sm" fw={500} mb={4} id="leave-label">
+        <Text size="sm" fw={600} mb={4} id="leave-label">
           The running reply
         </Text>
         <SegmentedControl

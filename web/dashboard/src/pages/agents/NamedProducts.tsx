@@ -1,5 +1,5 @@
 // Products that the agent itself names: few enough to be typed in.
-import { ActionIcon, Button, Group, Paper, SimpleGrid, Stack, TextInput } from '@mantine/core';
+import { ActionIcon, Box, Button, Group, Paper, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 import type { Product } from '../../api/types';
 import { Card } from '../../components/Card';
@@ -61,9 +61,9 @@ function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }
   return (
     <Paper p="sm" radius="md" role="group" aria-label={`Product ${number}`}>
       <Group align="flex-start" wrap="nowrap" gap="sm">
-        <div className="thumb">
+        <Box className="thumb" visibleFrom="xs">
           <Picture product={product} />
-        </div>
+        </Box>
         <Stack gap="xs" className="grow">
           <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
             <TextInput

@@ -48,7 +48,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
     );
   }
   return (
-    <Stack gap="xs">
+    <Stack gap="xs" data-answers={VIEWS[view].sides.length}>
       <SegmentedControl
         fullWidth
         size="xs"
