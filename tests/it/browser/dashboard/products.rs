@@ -18,7 +18,8 @@ const UPLOAD: &str = "
     files.items.add(new File([input[1]], input[0]));
     picker.files = files.files;
     picker.dispatchEvent(new Event('change', {bubbles: true}));";
-const LISTED: &str = "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalogue\"]'));
+const LISTED: &str =
+    "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalogue\"]'));
     return [...list.querySelectorAll('li')].map(row => row.innerText.split('\\n')[0]);";
 const CSV: &str = "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
 
@@ -55,9 +56,13 @@ async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
-    person.does("await shows('No products yet'); await shows('title,price,image_link'); await control('Copy sample');").await;
+    person
+        .does("await shows('No products yet'); await shows('title,price,image_link'); await control('Copy sample');")
+        .await;
     uploads(&person, "lamps.csv", CSV).await;
-    person.does("await shows('3 products taken'); await shows('1 row left out'); await shows('Row 5: it has no title');").await;
+    person
+        .does("await shows('3 products taken'); await shows('1 row left out'); await shows('Row 5: it has no title');")
+        .await;
     assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
     is_shown(&organization, &["Desk lamp", "Floor lamp"]).await;
 
@@ -75,7 +80,8 @@ async fn a_catalogue_is_searched_and_shown_piece_by_piece() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
-    let rows: String = (1..=60).map(|number| format!("Tea {number},{}\n", if number == 42 { "oolong" } else { "green" })).collect();
+    let rows: String =
+        (1..=60).map(|number| format!("Tea {number},{}\n", if number == 42 { "oolong" } else { "green" })).collect();
     uploads(&person, "teas.csv", &format!("title,kind\n{rows}")).await;
     person.does("await shows('60 products taken'); await press('Show more');").await;
     let grown = "await until('50 rows', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 50);";
@@ -97,7 +103,9 @@ async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
         await shows('Choose CSV or JSON where your shop exports it.');";
     person.does(words).await;
     uploads(&person, "prices.csv", "price,colour\n5,red\n").await;
-    person.does("await press('Replace'); await shows('The first row must name the columns, one of them “title”.');").await;
+    person
+        .does("await press('Replace'); await shows('The first row must name the columns, one of them “title”.');")
+        .await;
     assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
 }
 
@@ -130,7 +138,8 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
     assert_eq!(service.admin().get(&path).await.json()["feed"]["everyMinutes"], 1440);
 
     *answer.lock().unwrap() = (StatusCode::NOT_FOUND, String::new());
-    let failed = "await press('Fetch now'); await shows('The last fetch failed'); await shows('The server answered 404');
+    let failed =
+        "await press('Fetch now'); await shows('The last fetch failed'); await shows('The server answered 404');
         await shows('Open it in a browser, then correct it here.'); await shows('1 product');";
     person.does(failed).await;
     *answer.lock().unwrap() = (StatusCode::OK, "title\nTea\nCup\n".to_owned());
