@@ -41,7 +41,7 @@ pub(super) async fn shop(service: &SharedService) -> Organization {
     let organization = OrganizationDocument::new()
         .agent("shop", agent)
         .agent("support", draft)
-        .team("front", json!({"name": "Front desk", "members": members, "defaultAgent": "support"}))
+        .team("front", json!({"name": "Front desk", "description": "Whoever comes in is helped here.", "members": members, "defaultAgent": "support"}))
         .key("site", &["chat"])
         .apply(service)
         .await;

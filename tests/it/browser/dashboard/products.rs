@@ -57,7 +57,7 @@ async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     person
-        .does("await shows('No products yet'); await shows('title,price,image_link'); await control('Copy sample');")
+        .does("await shows('No products yet'); await shows('title,price,link,image_link'); await control('Copy sample');")
         .await;
     uploads(&person, "lamps.csv", CSV).await;
     person
@@ -130,8 +130,8 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
         const address = await field('Address');
         await until('what the service says, beside the field', () => address.getAttribute('aria-invalid') === 'true' && address.closest('.mantine-TextInput-root').innerText.includes('must be an http or https address'));";
     person.does(mistakes).await;
-    let fetched = "await type('Address', input); await choose('Fetched', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched well');
-        await shows('From the feed'); return all('button', 'Replace by a file').length + all('button', 'Delete all').length;";
+    let fetched = "await type('Address', input); await choose('Fetch it', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched well');
+        await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
     let url = format!("{}/feed.csv", server.origin());
     assert_eq!(person.does_with(fetched, json!(url)).await, 0);
     let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
@@ -144,7 +144,7 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
     person.does(failed).await;
     *answer.lock().unwrap() = (StatusCode::OK, "title\nTea\nCup\n".to_owned());
     person.does("await press('Fetch now'); await shows('2 products'); await shows('Fetched well');").await;
-    person.does("await press('Take away'); await press('Save'); await control('Replace by a file'); await control('Delete all');").await;
+    person.does("await press('Remove feed'); await press('Save'); await control('Replace with a file'); await control('Delete all');").await;
 }
 
 #[tokio::test]
@@ -158,7 +158,7 @@ async fn a_viewer_looks_through_the_products_and_is_offered_no_change() {
     viewer.does("await type('Search products', 'floor'); await shows('1 product with “floor”');").await;
     assert_eq!(viewer.does(LISTED).await, json!(["Floor lamp"]));
     let offered = "return input.filter(name => all(PRESSED, name).some(element => !element.matches(':disabled')));";
-    let changes = ["Replace by a file", "Delete all", "Add a feed", "Add product", "Let the agent show products"];
+    let changes = ["Replace with a file", "Delete all", "Add a feed", "Add product", "Let the agent show products"];
     assert_eq!(viewer.does_with(offered, json!(changes)).await, json!([]));
     assert_eq!(viewer.does("return document.querySelectorAll('input[type=file]').length;").await, 0);
     let asked = "const headers = {'content-type': 'text/csv'};

@@ -57,7 +57,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
           loading={uploading.isPending}
           leftSection={<IconFileUpload size={16} aria-hidden />}
         >
-          {kept === null ? 'Upload a file' : 'Replace by a file'}
+          {kept === null ? 'Upload a file' : 'Replace with a file'}
         </Button>
       )}
     </FileButton>
@@ -71,9 +71,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
         {feed !== null && !isReadOnly && (
           <Group gap="xs" wrap="nowrap" align="flex-start" c="dimmed">
             <IconInfoCircle size={18} aria-hidden className="no-shrink" />
-            <Text size="sm">
-              The feed below keeps these products. To upload a file instead, take the feed away first.
-            </Text>
+            <Text size="sm">The feed below keeps these products. To upload a file instead, remove the feed first.</Text>
           </Group>
         )}
         {mayUpload && (

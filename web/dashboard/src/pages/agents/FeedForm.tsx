@@ -21,7 +21,7 @@ const INTERVALS: [number, string][] = [
   [10_080, 'Every week'],
 ];
 const FORMATS = [
-  { value: 'auto', label: 'By its first character' },
+  { value: 'auto', label: 'Find out by itself' },
   { value: 'csv', label: 'CSV' },
   { value: 'json', label: 'JSON' },
 ];
@@ -50,7 +50,7 @@ export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited,
         feed !== null &&
         !isReadOnly && (
           <Button size="compact-sm" variant="subtle" color="red" onClick={() => set(null)}>
-            Take away
+            Remove feed
           </Button>
         )
       }
@@ -108,7 +108,7 @@ function Fields({ feed, mistake, onChange }: FieldsProps) {
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <Select
-          label="Fetched"
+          label="Fetch it"
           data={intervals.map(([minutes, label]) => ({ value: String(minutes), label }))}
           value={String(feed.everyMinutes)}
           error={mistake('ecommerce.feed.everyMinutes')}

@@ -23,7 +23,7 @@ export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProd
   const shown = items.data?.pages.flatMap((page) => page.items) ?? [];
   const total = items.data?.pages[0]?.total ?? 0;
   return (
-    <Card title="What is in it">
+    <Card title="Products in the catalogue">
       <TextInput
         aria-label="Search products"
         placeholder="Search by title, colour, description…"

@@ -2,9 +2,9 @@
 import { Button, Code, CopyButton, Group } from '@mantine/core';
 import { IconCheck, IconCopy, IconDownload } from '@tabler/icons-react';
 
-const SAMPLE = `title,price,image_link,link,description,colour
-"Green tea, 100 g",$9,https://shop.example/tea.jpg,https://shop.example/tea,"Fresh and mild, from Japan",green
-Glass teapot,$29,https://shop.example/pot.jpg,https://shop.example/pot,For up to four cups,clear
+const SAMPLE = `title,price,link,image_link,colour
+"Green tea, 100 g",$9,https://shop.example/tea,https://shop.example/tea.jpg,green
+Glass teapot,$29,https://shop.example/pot,https://shop.example/pot.jpg,clear
 `;
 
 export function SampleFile() {

@@ -111,7 +111,13 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
         value={search.agent ?? search.team ?? ''}
         onChange={own}
       />
-      <Select aria-label="Days" data={RANGES} value={search.days ?? DAYS_DEFAULT} onChange={days} />
+      <Select
+        className="filter-wide"
+        aria-label="Days"
+        data={RANGES}
+        value={search.days ?? DAYS_DEFAULT}
+        onChange={days}
+      />
       {search.days === CHOSEN && (
         <>
           <TextInput

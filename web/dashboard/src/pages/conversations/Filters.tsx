@@ -48,6 +48,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
         onChange={own}
       />
       <Select
+        className="filter-short"
         aria-label="Rating"
         data={RATINGS.map(({ value, label }) => ({ value, label }))}
         value={search.rating ?? ''}
