@@ -57,7 +57,9 @@ async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     person
-        .does("await shows('No products yet'); await shows('title,price,link,image_link'); await control('Copy sample');")
+        .does(
+            "await shows('No products yet'); await shows('title,price,link,image_link'); await control('Copy sample');",
+        )
         .await;
     uploads(&person, "lamps.csv", CSV).await;
     person
@@ -99,13 +101,12 @@ async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
     uploads(&person, "lamps.csv", CSV).await;
     person.does("await shows('3 products taken');").await;
     uploads(&person, "page.csv", "<html><body>Please sign in</body></html>").await;
-    let words = "await press('Replace'); await shows('The file was not taken'); await shows('The file is XML or HTML');
-        await shows('Choose CSV or JSON where your shop exports it.');";
+    let words =
+        "await press('Replace'); await shows('The file was not taken'); await shows('The first row names no column');
+        await shows('Name the columns in its first row, one of them “title”.');";
     person.does(words).await;
-    uploads(&person, "prices.csv", "price,colour\n5,red\n").await;
-    person
-        .does("await press('Replace'); await shows('The first row must name the columns, one of them “title”.');")
-        .await;
+    uploads(&person, "half.json", "[{\"title\": \"Lamp\"").await;
+    person.does("await press('Replace'); await shows('The file ends in the middle of row 1');").await;
     assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
 }
 

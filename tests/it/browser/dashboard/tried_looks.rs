@@ -13,6 +13,10 @@ use crate::support::{OrganizationDocument, PATIENCE, Script, ScriptedModel, Shar
 
 /// A pause before each piece of a reply, so that times are such as people meet.
 const PACE: Duration = Duration::from_millis(25);
+/// Colours of the other scheme come gradually.
+const SETTLED: &str = "
+    await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
+    await Promise.all(document.getAnimations().filter(animation => animation instanceof CSSTransition).map(transition => transition.finished));";
 const TRY: &str = "document.querySelector('#try, aside').scrollIntoView(); scrollBy(0, -72);";
 
 /// Looks at what is there in each size and scheme, at the part that a phone shows below the form.
@@ -20,6 +24,7 @@ async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<Strin
     let mut findings = Vec::new();
     for view in VIEWS {
         person.browser.looks_like(view.1, view.2, view.3).await;
+        person.does(SETTLED).await;
         person.does(&format!("scrollTo(0, 0); if (innerWidth < 600) {{ {scroll} }}")).await;
         findings.extend(look_at(person, name, view.0).await);
     }
@@ -55,7 +60,7 @@ async fn a_teams_verdict_has_no_accessibility_finding_in_any_size_and_scheme() {
     let organization = shop(&service).await;
     organization.script(Script::says("{}"));
     let support = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.agent("support"));
-    assert_eq!(service.admin().patch(&support, &json!({"status": "active"})).await.status, 200);
+    assert_eq!(service.admin().patch(&support, &json!({"status": "active", "public": true})).await.status, 200);
     let person = Person::owner_at(&service, &organization, &format!("/teams/{}", organization.team("front"))).await;
     let steps = "
         await type('Message', 'Where is the delivery of my order?'); await press('Who would answer?');

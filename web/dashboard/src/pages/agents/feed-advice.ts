@@ -16,7 +16,7 @@ const ADVICE: [RegExp, string][] = [
   [/XML or HTML/, 'This looks like a page and not like a file. Choose CSV or JSON where your shop exports it.'],
   [/UTF-16/, 'Save the file as “CSV UTF-8”.'],
   [/more than \d+ (products|bytes)/, 'Leave out what is not sold, or share the shop between several agents.'],
-  [/names no column|no rows|none of the feed/, 'The first row must name the columns, one of them “title”.'],
+  [/names no column|no rows|none of the feed/, 'Name the columns in its first row, one of them “title”.'],
   [/larger than/, 'Look for a quote or a bracket that is not closed.'],
 ];
 
