@@ -17,7 +17,7 @@ const RESTS: &str = "await until('the page', () => document.querySelector('h1') 
 const CATALOGUE: &str = "title,price,link,image_link,description,colour,weight
 House blend,$14,https://shop.example/house,,\"Chocolate, hazelnut and a long finish\",dark,250 g
 Ethiopia Guji,$19,https://shop.example/guji,,Jasmine and ripe peach; best as a filter,light,250 g
-Sencha from Uji,$12,https://shop.example/sencha,,\"Fresh grass and a little sea, first flush\",green,100 g
+Sencha from Uji,$12,https://shop.example/sencha,,\"Green tea of the first flush: fresh grass, a little sea\",green,100 g
 Earl Grey No. 4,$9,https://shop.example/grey,,Bergamot from Calabria on Assam,black,100 g
 Pour-over kit,$39,https://shop.example/kit,,\"Dripper, server and forty filters\",white,
 Milk jug,$24,https://shop.example/jug,,\"Brushed steel, with a fine spout\",steel,

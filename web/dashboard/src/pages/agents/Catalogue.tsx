@@ -77,14 +77,14 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
         {mayUpload && (
           <Group gap="xs">
             {upload}
+            <Text size="xs" c="dimmed" visibleFrom="sm">
+              or drop it here
+            </Text>
             {kept !== null && (
               <Button variant="subtle" color="red" onClick={() => setRemoving(true)}>
                 Delete all
               </Button>
             )}
-            <Text size="xs" c="dimmed" visibleFrom="sm">
-              or drop it here
-            </Text>
           </Group>
         )}
       </Card>
