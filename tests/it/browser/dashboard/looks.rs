@@ -172,6 +172,7 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
+    person.browser.looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3).await;
     for (path, opener) in [
         ("/agents", "New agent"),
         ("/teams", "New team"),
