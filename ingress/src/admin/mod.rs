@@ -23,6 +23,7 @@ mod one_thing;
 mod organizations;
 mod page;
 mod precondition;
+mod product_items;
 mod products;
 mod publish_changes;
 mod routes;

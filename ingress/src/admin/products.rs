@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Organization and agent, as a path names them.
-type Names = Path<(String, String)>;
+pub(super) type Names = Path<(String, String)>;
 
 /// Media types of uploads, and how each is read.
 const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
@@ -130,7 +130,8 @@ pub(super) async fn refresh(
     Ok((StatusCode::ACCEPTED, Json(view(&agent, &status))).into_response())
 }
 
-async fn agent(
+/// The agent that a path names, for one who may do this with it.
+pub(super) async fn agent(
     state: &AppState,
     administrator: &Administrator,
     (org, id): &(String, String),

@@ -11,11 +11,13 @@ mod looks;
 mod members;
 mod person;
 mod playground;
+mod products;
 mod roles;
 mod serving;
 mod sessions;
 mod team_trials;
 mod teams;
+mod tried_looks;
 mod widget_settings;
 
 use person::{PASSWORD, Person, invited};

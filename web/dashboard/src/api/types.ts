@@ -62,6 +62,13 @@ export interface Product {
   url: string;
 }
 
+/** A file of products on the web, fetched again and again. */
+export interface ProductFeed {
+  url: string;
+  everyMinutes: number;
+  format: 'auto' | 'csv' | 'json';
+}
+
 /** The fields of an agent that a form changes. */
 export interface AgentFields {
   slug: string;
@@ -82,7 +89,7 @@ export interface AgentFields {
   features: Features;
   limits: { maxMessageLength: number; rateLimitPerMinute: number };
   widget: WidgetSettings;
-  ecommerce: { enabled: boolean; products: Product[] };
+  ecommerce: { enabled: boolean; products: Product[]; feed: ProductFeed | null };
   onDisconnect: 'continue' | 'cancel';
 }
 

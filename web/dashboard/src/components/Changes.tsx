@@ -111,6 +111,7 @@ function Subject({ entry, names }: { entry: AuditEntry; names: (id: string) => s
 function values(before: unknown, after: unknown): string {
   const shown = (value: unknown) => {
     if (typeof value === 'boolean') return value ? 'on' : 'off';
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ') || 'none';
     return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
   };
   if (before === undefined && after === undefined) return 'changed';

@@ -41,7 +41,7 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
     send(text);
   };
   return (
-    <Stack gap="sm" h={560}>
+    <Stack gap="sm" className="chat">
       <div className="chat-log grow" ref={log} tabIndex={0} role="region" aria-label="Test conversation">
         {chat.turns.length === 0 && opening}
         {chat.turns.length === 0 && (

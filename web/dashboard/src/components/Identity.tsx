@@ -30,7 +30,7 @@ export function Naming({ form, nameless, about, mistake }: NamingProps) {
       />
       <TextInput
         label="Slug"
-        description="Names it in documents and commands; fixed."
+        description="Used in documents and commands. It never changes."
         value={fields.slug}
         readOnly
         variant="filled"
@@ -60,7 +60,7 @@ interface StatusChoiceProps {
 export function StatusChoice({ status, isReadOnly, onChange, means }: StatusChoiceProps) {
   return (
     <div>
-      <Text size="sm" fw={500} mb={4} id="status-label">
+      <Text size="sm" fw={600} mb={4} id="status-label">
         Status
       </Text>
       <SegmentedControl

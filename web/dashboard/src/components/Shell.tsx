@@ -196,7 +196,7 @@ function AccountMenu() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>
-            <Text size="xs" fw={600} truncate>
+            <Text size="xs" fw={600} className="break">
               {user.email}
             </Text>
             <Text size="xs">{ROLES[user.role].label}</Text>

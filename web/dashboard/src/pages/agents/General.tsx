@@ -36,7 +36,7 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
         />
         <Switch
           label="Public"
-          description="The public API and the widget reach it. A private agent can still answer in teams."
+          description="The public API and the widget reach it. A private agent answers only as a team’s default."
           checked={fields.public}
           onChange={(event) => set({ public: event.currentTarget.checked })}
         />
@@ -67,7 +67,7 @@ function WhenClientsLeave({
   return (
     <Card title="When a client disconnects">
       <div>
-        <Text size="sm" fw={500} mb={4} id="leave-label">
+        <Text size="sm" fw={600} mb={4} id="leave-label">
           The running reply
         </Text>
         <SegmentedControl

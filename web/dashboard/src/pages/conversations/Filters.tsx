@@ -33,6 +33,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
     <Group gap="xs" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
       <Select
+        className="filter-owner"
         aria-label="Agent or team"
         searchable
         data={owners}
@@ -40,6 +41,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
         onChange={own}
       />
       <Select
+        className="filter-short"
         aria-label="Rating"
         data={RATINGS.map(({ value, label }) => ({ value, label }))}
         value={search.rating ?? ''}

@@ -48,9 +48,8 @@ function Editor({ read }: { read: Team }) {
   return (
     <Page
       title={form.base.name}
-      width={1240}
       about={trail}
-      actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+      mark={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
     >
       <div className="split">
         <Stack>
@@ -151,7 +150,7 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
   return (
     <Card title="Routing">
       <div>
-        <Text size="sm" fw={500} mb={4} id="strategy-label">
+        <Text size="sm" fw={600} mb={4} id="strategy-label">
           Strategy
         </Text>
         <SegmentedControl
