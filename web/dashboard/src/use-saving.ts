@@ -58,7 +58,8 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   return {
     save: () => send({ patch: form.patch, version: form.version, fields: form.fields }),
     isSaving: saving.isPending,
-    error: saving.error,
+    // Of a session that ended, the sign-in speaks.
+    error: saving.error instanceof Problem && saving.error.status === 401 ? null : saving.error,
     forget: saving.reset,
     /** What the service said of a field. */
     mistake: (path: string) => mistakeIn(saving.error, path),

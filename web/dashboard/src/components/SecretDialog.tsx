@@ -1,6 +1,7 @@
 // Shows what is shown this once, until the person says that they have it: no slip of a hand closes it.
 import { Button, Group, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { useHold } from '../held-session';
 import { Dialog } from './Dialog';
 import { Secret } from './Secret';
 
@@ -13,6 +14,7 @@ interface SecretDialogProps {
 }
 
 export function SecretDialog({ title, label, value, onClose, children }: SecretDialogProps) {
+  useHold(true);
   return (
     <Dialog
       onClose={onClose}

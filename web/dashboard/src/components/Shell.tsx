@@ -32,14 +32,16 @@ import {
 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useEffect, useRef } from 'react';
+import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
+import { HeldSession } from '../held-session';
 import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
 import { NotForThisRole, Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
+const SignInAgain = lazy(() => import('./SignInAgain').then((module) => ({ default: module.SignInAgain })));
 
 interface Place {
   to: string;
@@ -68,14 +70,20 @@ const SCHEMES = [
   { scheme: 'auto', label: 'As the system' },
 ] as const;
 
-/** Lets in who is signed in, and sends everybody else to the sign-in page and back. */
+/** Lets in who is signed in, and sends everybody else to the sign-in page and back; unless they would lose something. */
 export function Shell() {
   const session = useQuery(sessionQuery);
   const { pathname, searchStr } = useLocation();
   const from = useRef(pathname + searchStr);
   // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
   if (session.data) from.current = pathname + searchStr;
-  const isStranger = session.data === null;
+  const held = useRef(session.data);
+  if (session.data) held.current = session.data;
+  const [atStake, setAtStake] = useState(0);
+  const count = useCallback((change: 1 | -1) => setAtStake((before) => before + change), []);
+  const [hasLeft, setLeft] = useState(false);
+  const isOut = session.data === null;
+  const isStranger = isOut && (atStake === 0 || hasLeft);
   const navigate = useNavigate();
   // Once, and not with each render: the sign-in page may take a while to be loaded.
   useEffect(() => {
@@ -95,7 +103,18 @@ export function Shell() {
       </Box>
     );
   }
-  return isStranger ? null : <Frame />;
+  if (isStranger || !held.current) return null;
+  return (
+    <HeldSession value={{ session: held.current, count }}>
+      {/* Somebody else who signs in begins anew. */}
+      <Frame key={held.current.user.id} />
+      {isOut && (
+        <Suspense>
+          <SignInAgain onLeave={() => setLeft(true)} />
+        </Suspense>
+      )}
+    </HeldSession>
+  );
 }
 
 function Frame() {

@@ -1,0 +1,23 @@
+// What a person has typed must outlive their session: while there is something to lose, the page stays as it is, and the
+// sign-in comes to it.
+import { createContext, useContext, useEffect } from 'react';
+import type { Session } from './api/types';
+
+interface Held {
+  /** The session that the page was opened with, also after its end. */
+  session: Session;
+  /** Counts what would be lost with the page. */
+  count: (change: 1 | -1) => void;
+}
+
+export const HeldSession = createContext<Held | undefined>(undefined);
+
+/** Keeps the page although the session ends, as long as `isAtStake`. */
+export function useHold(isAtStake: boolean): void {
+  const count = useContext(HeldSession)?.count;
+  useEffect(() => {
+    if (!isAtStake || count === undefined) return undefined;
+    count(1);
+    return () => count(-1);
+  }, [isAtStake, count]);
+}
