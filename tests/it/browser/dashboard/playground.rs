@@ -84,3 +84,12 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
     viewer.does("await shows('Trying takes the right to edit');").await;
     assert_eq!(viewer.does("return all('textarea', 'Message').length;").await, Value::from(0));
 }
+
+#[tokio::test]
+async fn it_answers_where_the_page_came_by_plain_http() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("Tea it is.")).await;
+    let person = at_the_shop(&service, &organization).await;
+    // Browsers leave it out on such a page; nothing here has another name than localhost.
+    person.does("Object.defineProperty(crypto, 'randomUUID', {value: undefined}); await type('Message', 'Coffee?'); await press('Send'); await shows('Tea it is.');").await;
+}
