@@ -32,10 +32,10 @@ import {
 } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useCallback, useEffect, useRef, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
-import { HeldSession } from '../held-session';
+import { HeldSession, useHeldSession } from '../held-session';
 import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
 import { NotForThisRole, Trouble, tell } from './Trouble';
@@ -77,13 +77,8 @@ export function Shell() {
   const from = useRef(pathname + searchStr);
   // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
   if (session.data) from.current = pathname + searchStr;
-  const held = useRef(session.data);
-  if (session.data) held.current = session.data;
-  const [atStake, setAtStake] = useState(0);
-  const count = useCallback((change: 1 | -1) => setAtStake((before) => before + change), []);
-  const [hasLeft, setLeft] = useState(false);
-  const isOut = session.data === null;
-  const isStranger = isOut && (atStake === 0 || hasLeft);
+  const { held, letGo } = useHeldSession(session.data);
+  const isStranger = session.data === null && held === undefined;
   const navigate = useNavigate();
   // Once, and not with each render: the sign-in page may take a while to be loaded.
   useEffect(() => {
@@ -96,21 +91,22 @@ export function Shell() {
       </Center>
     );
   }
-  if (session.isError) {
+  // Whoever is in stays in while the service cannot be asked.
+  if (session.data === undefined) {
     return (
       <Box p="xl" maw={640} mx="auto" component="main">
         <Trouble error={session.error} retry={() => void session.refetch()} />
       </Box>
     );
   }
-  if (isStranger || !held.current) return null;
+  if (held === undefined) return null;
   return (
-    <HeldSession value={{ session: held.current, count }}>
+    <HeldSession value={held}>
       {/* Somebody else who signs in begins anew. */}
-      <Frame key={held.current.user.id} />
-      {isOut && (
+      <Frame key={held.session.user.id} />
+      {session.data === null && (
         <Suspense>
-          <SignInAgain onLeave={() => setLeft(true)} />
+          <SignInAgain onLeave={letGo} />
         </Suspense>
       )}
     </HeldSession>
