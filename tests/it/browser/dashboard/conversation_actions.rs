@@ -139,3 +139,18 @@ async fn a_viewer_is_offered_neither_files_nor_deletions() {
         json!([])
     );
 }
+
+#[tokio::test]
+async fn a_conversation_that_was_deleted_elsewhere_goes_from_the_page() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    said_by(&organization, "s", &json!({})).await;
+    let person = opened(&service, &organization).await;
+    person.does("await shows('We have green tea.');").await;
+    let id = conversations(&service, &organization).await[0]["id"].as_str().unwrap().to_owned();
+    let path = format!("/api/admin/organizations/{}/conversations/{id}", organization.id);
+    assert!(service.admin().delete(&path).await.status < 300);
+    person.does("await shows('This conversation is not there any more');").await;
+    assert_eq!(person.does("return document.body.innerText.includes('green tea');").await, json!(false));
+    person.does("await press('Go to the conversations'); await shows('No conversations yet');").await;
+}

@@ -78,3 +78,11 @@ async fn what_visitors_and_models_write_is_never_executed() {
         assert_eq!(person.does(found).await, json!([null, 0]), "{path}");
     }
 }
+
+#[tokio::test]
+async fn the_dates_of_the_filter_have_labels_that_are_seen() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    person.does("await until('the labels', () => ['From', 'To'].every(name => all('label', name).length === 1 && all('input', name).length === 1));").await;
+}

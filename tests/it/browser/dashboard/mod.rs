@@ -4,6 +4,7 @@ mod agents;
 mod analytics;
 mod conversation_actions;
 mod conversations;
+mod drafts;
 mod first_start;
 mod key_uses;
 mod keys;

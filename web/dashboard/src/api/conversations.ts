@@ -1,6 +1,6 @@
 // What visitors and agents said.
 import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
-import { call } from './client';
+import { call, Problem } from './client';
 import type { Conversation, ConversationSummary, CursorPage, Erasure, Message, Page } from './types';
 
 export interface ConversationFilter {
@@ -58,8 +58,16 @@ export function conversationQuery(client: QueryClient, org: string, id: string) 
         if (!page.messages.hasMore) return { ...page, messages };
       }
     },
-    refetchInterval: (query) => (query.state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS),
+    refetchInterval: ({ state }) => {
+      if (isGone(state.error)) return false;
+      return state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS;
+    },
   });
+}
+
+/** Whether it is not there, or not any more. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Problem && error.status === 404;
 }
 
 /** Where the reply that is being made can be followed. */

@@ -45,7 +45,8 @@ export function AgentPage() {
   const org = useSession().organization.id;
   const agent = useQuery(oneQuery(org, 'agents', id));
   if (agent.isPending) return <Waiting rows={6} />;
-  if (agent.isError) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
+  // What was read stays when reading it again fails: somebody may have changes in the form.
+  if (agent.data === undefined) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
   return <Editor key={id} read={agent.data} />;
 }
 
@@ -55,7 +56,10 @@ function Editor({ read }: { read: Agent }) {
   const maySeeHistory = useMay(RIGHTS.readAudit);
   const form = useDraft<Agent>(read);
   const saving = useSaving<Agent>(org, 'agents', read.id, form);
-  const { tab = 'general' } = route.useSearch();
+  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
+  const asked = route.useSearch().tab;
+  // An address may come from somebody who is shown more.
+  const tab = tabs.some(([value]) => value === asked) ? asked : 'general';
   const navigate = useNavigate();
   const [isDeleting, setDeleting] = useState(false);
   const tabList = useRef<HTMLDivElement>(null);
@@ -67,7 +71,6 @@ function Editor({ read }: { read: Agent }) {
       tabList.current.scrollLeft = chosen.offsetLeft - (tabList.current.clientWidth - chosen.offsetWidth) / 2;
   }, [tab]);
   const section = { form, isReadOnly, mistake: saving.mistake };
-  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
   return (
     <Page
       title={form.base.name}

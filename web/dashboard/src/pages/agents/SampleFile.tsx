@@ -1,6 +1,8 @@
 // A file of products as the service reads it, to copy and to begin with.
-import { Button, Code, CopyButton, Group } from '@mantine/core';
-import { IconCheck, IconCopy, IconDownload } from '@tabler/icons-react';
+import { Button, Code, Group } from '@mantine/core';
+import { IconDownload } from '@tabler/icons-react';
+import { useRef } from 'react';
+import { CopyButton } from '../../components/CopyButton';
 
 const SAMPLE = `title,price,link,image_link,colour
 "Green tea, 100 g",$9,https://shop.example/tea,https://shop.example/tea.jpg,green
@@ -8,24 +10,14 @@ Glass teapot,$29,https://shop.example/pot,https://shop.example/pot.jpg,clear
 `;
 
 export function SampleFile() {
+  const shown = useRef<HTMLPreElement>(null);
   return (
     <>
-      <Code block className="sample" tabIndex={0} aria-label="Sample file" role="region">
+      <Code block ref={shown} className="sample" tabIndex={0} aria-label="Sample file" role="region">
         {SAMPLE}
       </Code>
       <Group gap="xs">
-        <CopyButton value={SAMPLE}>
-          {({ copied, copy }) => (
-            <Button
-              size="xs"
-              variant="default"
-              onClick={copy}
-              leftSection={copied ? <IconCheck size={14} aria-hidden /> : <IconCopy size={14} aria-hidden />}
-            >
-              <span aria-live="polite">{copied ? 'Copied' : 'Copy sample'}</span>
-            </Button>
-          )}
-        </CopyButton>
+        <CopyButton value={SAMPLE} shown={shown} label="Copy sample" size="xs" variant="default" />
         <Button
           size="xs"
           variant="default"

@@ -1,10 +1,12 @@
 // One conversation: its transcript, which grows word by word while it is open, and who the visitor is.
-import { Anchor, Group, Paper, Stack, Text } from '@mantine/core';
+import { Anchor, Button, Group, Paper, Stack, Text } from '@mantine/core';
+import { IconMessages } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useCallback } from 'react';
-import { conversationQuery } from '../../api/conversations';
+import { conversationQuery, isGone } from '../../api/conversations';
 import { useMay, useSession } from '../../api/session';
+import { Empty } from '../../components/Empty';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
 import { RIGHTS } from '../../rights';
@@ -26,6 +28,7 @@ export function ConversationPage() {
   const { refetch } = conversation;
   const readAgain = useCallback(() => void refetch(), [refetch]);
   if (conversation.isPending) return <Waiting rows={6} />;
+  if (isGone(conversation.error)) return <Gone />;
   if (conversation.data === undefined)
     return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
   const { messages, activeMessageId, teamId } = conversation.data;
@@ -75,6 +78,25 @@ export function ConversationPage() {
           <Details conversation={conversation.data} />
         </aside>
       </div>
+    </Page>
+  );
+}
+
+/** What was deleted while it was open here is not shown any more. */
+function Gone() {
+  return (
+    <Page title="Conversation">
+      <Empty
+        icon={IconMessages}
+        title="This conversation is not there any more"
+        action={
+          <Button component={Link} to="/conversations">
+            Go to the conversations
+          </Button>
+        }
+      >
+        It was deleted, or its visitor was erased. Nothing of it is kept.
+      </Empty>
     </Page>
   );
 }

@@ -4,7 +4,7 @@ import { useQuery } from '@tanstack/react-query';
 import { useSession } from '../../api/session';
 import { listQuery } from '../../api/things';
 import type { Message } from '../../api/types';
-import { seconds } from '../../components/Facts';
+import { seconds, took } from '../../components/Facts';
 
 const STEPS: Record<string, string> = {
   accepted: 'Message accepted',
@@ -73,7 +73,7 @@ function Choice({ routing }: { routing: NonNullable<Message['routing']> }) {
   const nameOf = (id: string) => agents.data?.find((agent) => agent.id === id)?.name ?? 'Deleted agent';
   return (
     <Text size="sm" mt="xs" component="div">
-      Decided by {STAGES[routing.stage] ?? routing.stage}, in {seconds(routing.tookMs)}
+      Decided by {STAGES[routing.stage] ?? routing.stage}, in {took(routing.tookMs)}
       {routing.scores.length > 0 && (
         <ul className="scores">
           {routing.scores.map(({ agentId, permille }) => (

@@ -30,7 +30,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
     onChange({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
   };
   return (
-    <Group gap="xs" className="filters" role="search" aria-label="Conversations">
+    <Group gap="xs" align="flex-end" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
       <Select
         className="filter-owner"
@@ -49,14 +49,14 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
       />
       <TextInput
         type="date"
-        aria-label="From"
+        label="From"
         value={search.since ?? ''}
         max={search.until}
         onChange={(event) => onChange({ since: event.currentTarget.value || undefined })}
       />
       <TextInput
         type="date"
-        aria-label="To"
+        label="To"
         value={search.until ?? ''}
         min={search.since}
         onChange={(event) => onChange({ until: event.currentTarget.value || undefined })}

@@ -28,7 +28,8 @@ export function TeamPage() {
   const { id } = route.useParams();
   const team = useQuery(oneQuery(useSession().organization.id, 'teams', id));
   if (team.isPending) return <Waiting rows={6} />;
-  if (team.isError) return <Trouble error={team.error} retry={() => void team.refetch()} />;
+  // What was read stays when reading it again fails: somebody may have changes in the form.
+  if (team.data === undefined) return <Trouble error={team.error} retry={() => void team.refetch()} />;
   return <Editor key={id} read={team.data} />;
 }
 
