@@ -149,7 +149,7 @@ export class Log {
     if (!row) return;
     const isWaiting = entry.role === "assistant" && entry.state === "waiting";
     row.element.classList.toggle("waiting", isWaiting);
-    if (isWaiting) row.bubble.replaceChildren(this.dots(entry));
+    if (isWaiting) this.write(row.bubble, this.dots(entry), false);
     else this.write(row.bubble, entry.text, entry.role === "assistant");
     row.bubble.hidden = !isWaiting && entry.text === "";
     if (entry.cards !== row.shownCards) {
@@ -161,13 +161,15 @@ export class Log {
     row.meta.replaceChildren(...this.meta(entry));
   }
 
-  private write(bubble: HTMLElement, text: string, isAgents: boolean): void {
+  private write(bubble: HTMLElement, content: string | HTMLElement, isAgents: boolean): void {
     const draw = isAgents ? this.draw : null;
-    if (draw) {
+    if (typeof content !== "string") {
+      bubble.replaceChildren(content);
+    } else if (draw) {
       if (!bubble.classList.contains("drawn")) bubble.replaceChildren();
-      draw(bubble, text);
-    } else if (bubble.textContent !== text || bubble.classList.contains("drawn")) {
-      bubble.textContent = text;
+      draw(bubble, content);
+    } else if (bubble.textContent !== content || bubble.firstElementChild) {
+      bubble.textContent = content;
     }
     bubble.classList.toggle("drawn", draw !== null);
   }

@@ -18,7 +18,8 @@ export function render(container: Element, text: string): void {
   const before = shown.get(container) ?? [];
   const after = parse(text).map(({ source, block }, at) => {
     const old = before[at];
-    return old?.source === source ? old : { source, element: blockElement(block) };
+    // What somebody else took out of the container has to be put there again.
+    return old?.source === source && old.element.parentNode === container ? old : { source, element: blockElement(block) };
   });
   const kept = after.findIndex((entry, at) => entry !== before[at]);
   if (kept >= 0 || after.length < before.length) {
