@@ -13,6 +13,7 @@ async function load(entry) {
 }
 
 const { parse } = await load("markdown/blocks.ts");
+const { followable, tellsItsHost } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
 const { english, fill, chooseLanguage } = await load("texts.ts");
 
@@ -69,6 +70,22 @@ test("marks are what they look like", () => {
     ["[[a](https://x.example)](https://y.example)", "link[https://y.example](a)"],
     ["<b>a</b>", "<b>a</b>"],
   ]) assert.equal(read(text), `paragraph(${expected})`, text);
+});
+
+test("only a text that is the address or its host tells where a link leads", () => {
+  for (const [said, address, tells] of [
+    ["shop.example", "https://shop.example/tea", true],
+    ["https://shop.example", "https://shop.example/", true],
+    ["https://Shop.example/tea?a=1", "https://Shop.example/tea?a=1", true],
+    ["https://shop.example:8443/", "https://shop.example:8443/", true],
+    ["our shop", "https://shop.example/", false],
+    ["paypal.com (evil.example)", "https://evil.example/x", false],
+    ["https://bank.example/?x=evil.example", "https://evil.example/login", false],
+    ["https://paypal.com@evil.example/", "https://paypal.com@evil.example/", false],
+    ["evil.example", "https://paypal.com@evil.example/", false],
+    ["https://\u0430pple.example/", "https://\u0430pple.example/", false],
+  ]) assert.equal(tellsItsHost(said, address, followable(address)), tells, said);
+  for (const address of ["javascript:alert(1)", "data:text/html,x", "/tea", "tea"]) assert.equal(followable(address), null, address);
 });
 
 test("the time that a text takes grows with its length and no faster", () => {
