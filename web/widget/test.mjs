@@ -15,7 +15,7 @@ async function load(entry) {
 const { parse } = await load("markdown/blocks.ts");
 const { followable, tellsItsHost } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
-const { english, fill, chooseLanguage } = await load("texts.ts");
+const { english, fill, chooseLanguage, inLanguage } = await load("texts.ts");
 
 /** A tree as a short text: names of blocks and marks around their texts. */
 function outline(nodes) {
@@ -130,4 +130,13 @@ test("the first language that is spoken is taken, and English is never far", asy
   assert.equal(await chosen("xx"), "en");
   const failing = await chooseLanguage(["de"], () => Promise.reject(new Error("away")));
   assert.equal(failing.code, "en");
+});
+
+test("texts that nobody chose are in the page's language, and those that somebody chose stay", () => {
+  const german = { code: "de", direction: "ltr", texts: languages(Object.keys(english)).de };
+  const fresh = { welcomeMessage: english.welcome, placeholderText: english.placeholder, triggerText: english.trigger, offlineMessage: english.away };
+  const { welcome, placeholder, trigger, away } = german.texts;
+  assert.deepEqual(inLanguage(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
+  const chosen = { welcomeMessage: "", placeholderText: "Ask!", triggerText: "", offlineMessage: "Back on Monday." };
+  assert.deepEqual(inLanguage(chosen, german), chosen);
 });

@@ -11,7 +11,7 @@ import { Refusal, Service } from "./service.ts";
 import { type Settings, USUAL } from "./settings.ts";
 import style from "./style.css";
 import { Tabs } from "./tabs.ts";
-import { chooseLanguage, english, type Language } from "./texts.ts";
+import { chooseLanguage, english, inLanguage, type Language } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 export interface Options {
@@ -169,6 +169,11 @@ export class Widget {
     this.root.style.setProperty("--place", String(place));
   }
 
+  /** The settings, with their texts in the visitor's language. */
+  private get shown(): Settings {
+    return inLanguage(this.settings, this.language);
+  }
+
   /** Whether the widget can be shown although the service refused. */
   private survive(error: unknown): boolean {
     const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
@@ -200,7 +205,7 @@ export class Widget {
     shadow.append(this.root);
     document.body.append(this.host);
     this.configure();
-    if (!this.settings.active) this.emitter.emit("offline", { message: this.settings.offlineMessage });
+    if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
     matchMedia(PHONE).addEventListener("change", ({ matches }) => this.panel?.show(this.isOpen, matches));
     // The page comes first; by the time somebody clicks, the window is there.
     const load = () => void this.build().catch(() => undefined);
@@ -224,8 +229,8 @@ export class Widget {
     const [side, edge] = position.split("-");
     this.root.className = `root at-${side} at-${edge} ${size} ${showAvatar ? "" : "faceless"} ${this.isOpen ? "open" : ""} ${this.panel ? "built" : ""}`;
     applyTheme(this.root, this.settings.theme);
-    this.launcher?.configure(this.settings.triggerText);
-    this.panel?.configure(this.settings, this.draw);
+    this.launcher?.configure(this.shown.triggerText);
+    this.panel?.configure(this.shown, this.draw);
     if (this.panel && this.settings.enableMarkdown && !this.draw) void this.loadMarkdown();
     this.ask();
     this.onChange(this);
@@ -277,7 +282,7 @@ export class Widget {
     if (this.isDestroyed) return;
     this.host.shadowRoot?.adoptedStyleSheets.push(sheetOf(style));
     const { conversation, memory } = this;
-    this.panel = new Panel(this.language, this.settings, {
+    this.panel = new Panel(this.language, this.shown, {
       close: () => this.setOpen(false, "visitor", true),
       anew: () => {
         conversation.reset();
@@ -308,7 +313,7 @@ export class Widget {
     });
     this.root.append(this.panel.element);
     this.root.classList.add("built");
-    this.panel.configure(this.settings, this.draw);
+    this.panel.configure(this.shown, this.draw);
     this.panel.composer.write(memory.get("draft", "tab") ?? "");
     for (const entry of conversation.entries) this.panel.log.add(entry, false);
     this.panel.composer.busy(conversation.isBusy);
@@ -323,7 +328,7 @@ export class Widget {
       // The marks stay visible, and the text is all there.
       return;
     }
-    this.panel?.log.configure(this.settings, this.draw);
+    this.panel?.log.configure(this.shown, this.draw);
   }
 
   private say(text: string): void {
@@ -349,7 +354,7 @@ export class Widget {
   private away(message: string | null): void {
     this.settings = { ...this.settings, active: false, ...(message ? { offlineMessage: message } : {}) };
     this.configure();
-    this.emitter.emit("offline", { message: this.settings.offlineMessage });
+    this.emitter.emit("offline", { message: this.shown.offlineMessage });
     if (message === null) this.reviveLater();
   }
 

@@ -120,3 +120,16 @@ async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left()
         assert_eq!(visitor.read("$('.root').dir").await, direction, "{language}");
     }
 }
+
+#[tokio::test]
+async fn texts_that_a_fresh_agent_comes_with_are_in_the_language_of_the_page() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    let page = served(document(&tag).replace("lang=en", "lang=de"), None);
+    let visitor = Visitor::at(page, Browser::open().await).await;
+    assert_eq!(visitor.read("$('.label').textContent").await, "Chatten Sie mit uns");
+    visitor.opens().await;
+    assert_eq!(visitor.read("$('.field textarea').placeholder").await, "Nachricht schreiben…");
+    visitor.reads("$('.bubble').innerText", json!("Hallo! Wie kann ich Ihnen helfen?")).await;
+}
