@@ -218,7 +218,8 @@ export class Widget {
     const old = this.settings;
     this.memory.set("settings", JSON.stringify(settings));
     clearTimeout(this.reviveTimer);
-    this.reviveAfterMs = REVIVE_FIRST_MS;
+    if (settings.active) this.reviveAfterMs = REVIVE_FIRST_MS;
+    else this.reviveLater();
     // An agent that is not active tells less of itself than was known.
     this.settings = settings.active ? settings : { ...old, ...pick(settings), active: false };
     if (this.launcher) this.configure();
@@ -355,11 +356,13 @@ export class Widget {
     this.settings = { ...this.settings, active: false, ...(message ? { offlineMessage: message } : {}) };
     this.configure();
     this.emitter.emit("offline", { message: this.shown.offlineMessage });
-    if (message === null) this.reviveLater();
+    this.reviveLater();
   }
 
+  /** An agent that is away, or a service, is looked for until it is back. */
   private reviveLater(): void {
     clearTimeout(this.reviveTimer);
+    if (this.isDestroyed) return;
     this.reviveTimer = window.setTimeout(() => void this.revive(), this.reviveAfterMs);
     this.reviveAfterMs = Math.min(this.reviveAfterMs * 2, REVIVE_MAX_MS);
   }

@@ -151,6 +151,9 @@ async fn an_agent_that_is_switched_off_in_between_tells_its_visitor() {
     eventually("the agent is away", PATIENCE, refused).await;
     assert_eq!(visitor.read("$('.away p').innerText").await, "Closed for today.");
     assert_eq!(visitor.read("shown($('.composer'))").await, false);
+    let on = organization.changed_agent("shop", json!({"status": "active"}));
+    assert_eq!(service.admin().post("/api/admin/apply", &on).await.status, 200);
+    visitor.sees("the field again, by itself", "shown($('.composer')) && !shown($('.away'))").await;
 }
 
 #[tokio::test]
