@@ -114,7 +114,7 @@ export class Widget {
     const wasOpen = this.memory.get("open", "tab");
     if (wasOpen === "yes") this.setOpen(true, "page", false);
     else if (this.settings.autoOpen && wasOpen === null) {
-      this.autoOpenTimer = window.setTimeout(() => this.setOpen(true, "timer", false), this.settings.autoOpenDelay);
+      this.autoOpenTimer = window.setTimeout(() => this.openUnasked(), this.settings.autoOpenDelay);
     }
     for (const text of this.waiting.splice(0)) this.send(text);
   }
@@ -206,7 +206,7 @@ export class Widget {
     document.body.append(this.host);
     this.configure();
     if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
-    matchMedia(PHONE).addEventListener("change", ({ matches }) => this.panel?.show(this.isOpen, matches));
+    matchMedia(PHONE).addEventListener("change", () => this.place(false));
     // The page comes first; by the time somebody clicks, the window is there.
     const load = () => void this.build().catch(() => undefined);
     if ("requestIdleCallback" in window) requestIdleCallback(load, { timeout: IDLE_MAX_MS });
@@ -253,6 +253,11 @@ export class Widget {
     this.onChange(this);
   }
 
+  /** Where the window would cover the page, nobody's reading is broken off without being asked. */
+  private openUnasked(): void {
+    if (!matchMedia(PHONE).matches) this.setOpen(true, "timer", false);
+  }
+
   private async reveal(moveFocus: boolean): Promise<void> {
     try {
       await this.build();
@@ -262,9 +267,16 @@ export class Widget {
       return;
     }
     if (!this.isOpen) return;
-    this.panel?.show(true, matchMedia(PHONE).matches);
-    if (moveFocus) this.panel?.focus();
+    this.place(moveFocus);
     void this.conversation.load();
+  }
+
+  private place(moveFocus: boolean): void {
+    const coversPage = matchMedia(PHONE).matches;
+    this.panel?.show(this.isOpen, coversPage);
+    // The focus must not stay behind a window that covers it; a frame that does not have it must not take it.
+    const isBehind = this.isOpen && coversPage && document.hasFocus() && document.activeElement !== this.host;
+    if (moveFocus || isBehind) this.panel?.focus();
   }
 
   /** Makes the window, hidden; several calls make one. */
