@@ -34,6 +34,8 @@ export interface ConversationView {
   earlier(exist: boolean): void;
   /** What the service has noted of the visitor. */
   known(facts: { rating: number | null; email: string | null }): void;
+  /** The service does not take this address, and the visitor may give another one. */
+  refusedEmail(email: string): void;
   /** The agent is not active (with its message), or the service does not answer. */
   offline(message: string | null): void;
 }
@@ -90,13 +92,7 @@ export class Conversation {
       return;
     }
     this.memory.set("sent", JSON.stringify([...this.sentTimes(), Date.now()].slice(-200)));
-    const question = this.add({ role: "user", text, state: "sending" });
-    const path = `/api/public/agents/${this.service.agent}/chat`;
-    const email = this.memory.get("emailToSend");
-    const body = { message: text, sessionId: this.session(), ...(email ? { visitorEmail: email } : {}) };
-    // A request that is repeated because its answer was lost joins the reply that it began.
-    const headers = { "Idempotency-Key": randomId() };
-    void this.follow({ path, asking: { method: "POST", body, headers } }, question);
+    this.ask(this.add({ role: "user", text, state: "sending" }));
   }
 
   /** Sends a message again that was not sent, or whose reply broke off. */
@@ -195,6 +191,15 @@ export class Conversation {
     return fields(await (await this.service.ask(path)).json());
   }
 
+  private ask(question: Entry): void {
+    const path = `/api/public/agents/${this.service.agent}/chat`;
+    const email = this.memory.get("emailToSend");
+    const body = { message: question.text, sessionId: this.session(), ...(email ? { visitorEmail: email } : {}) };
+    // A request that is repeated because its answer was lost joins the reply that it began.
+    const headers = { "Idempotency-Key": randomId() };
+    void this.follow({ path, asking: { method: "POST", body, headers } }, question);
+  }
+
   private async follow(begin: ConstructorParameters<typeof Following>[3], question: Entry | null): Promise<void> {
     const stop = new AbortController();
     const running = { stop, following: null as Following | null, isStopWanted: false };
@@ -220,6 +225,10 @@ export class Conversation {
       change({ state: outcome === "cancelled" ? "stopped" : "final", isWorking: false, isLost: false });
     } catch (error) {
       if (stop.signal.aborted) return;
+      if (question && this.isAboutEmail(error)) {
+        this.remove(reply);
+        return this.ask(question);
+      }
       this.failed(reply, question, error);
     }
     this.running = null;
@@ -227,6 +236,15 @@ export class Conversation {
     if (this.entries.includes(reply)) this.view.finished(reply);
     const next = this.queue.shift();
     if (next !== undefined) this.send(next);
+  }
+
+  /** Whether the visitor's address was refused. A message does not depend on one, and goes out without it. */
+  private isAboutEmail(error: unknown): boolean {
+    if (!(error instanceof Refusal) || error.param !== "visitorEmail") return false;
+    const email = this.memory.get("emailToSend");
+    this.memory.set("emailToSend", null);
+    this.view.refusedEmail(email ?? "");
+    return true;
   }
 
   private sent(question: Entry, reply: string): void {

@@ -85,6 +85,11 @@ export class Widget {
         if (email) this.memory.set("email", "given");
         this.ask();
       },
+      refusedEmail: (email) => {
+        this.memory.set("email", null);
+        this.panel?.email.refuse(email);
+        this.ask();
+      },
       offline: (message) => this.away(message),
     });
   }

@@ -122,6 +122,35 @@ async fn ratings_words_and_addresses_reach_the_organization() {
 }
 
 #[tokio::test]
+async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_message() {
+    let service = SharedService::get().await;
+    let features = json!({"features": {"enableEmailCapture": true, "enableMarkdown": true}});
+    let organization = OrganizationDocument::new().agent("shop", features).apply(&service).await;
+    organization.script(Script::says("fine"));
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    visitor.sees("the form", "shown($('.ask input'))").await;
+    let give = "$('.ask input').value = input; $('.ask').requestSubmit();";
+    // HTML takes this one.
+    visitor.run(give, json!("ada@localhost")).await;
+    visitor.sees("what is wrong", "$('.ask .bad').innerText !== ''").await;
+    // As a form left it that was less careful.
+    let keep = "
+        const name = `switchboard:${input}:`;
+        localStorage.setItem(name + 'email', 'given');
+        localStorage.setItem(name + 'emailToSend', 'ada@localhost');";
+    visitor.run(keep, json!(organization.shop())).await;
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the window", "shown($('.panel')) && !shown($('.ask input'))").await;
+    visitor.says("hello").await;
+    visitor.is_answered("fine").await;
+    assert_eq!(visitor.read("all('.row.user').length").await, 1);
+    visitor.sees("the wish to look again", "shown($('.ask input')) && shown($('.ask .bad'))").await;
+    assert_eq!(visitor.read("Object.keys(localStorage).filter(name => name.includes('email'))").await, json!([]));
+    assert_eq!(noted(&service, &organization, "visitorEmail").await, Value::Null);
+}
+
+#[tokio::test]
 async fn an_agent_that_is_not_active_shows_its_offline_message_and_takes_no_messages() {
     let service = SharedService::get().await;
     let settings =
