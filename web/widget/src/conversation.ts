@@ -27,6 +27,8 @@ export interface ConversationView {
   added(entry: Entry, first: boolean): void;
   changed(entry: Entry): void;
   removed(entry: Entry): void;
+  /** A message was not sent, or its reply broke off. */
+  failed(entry: Entry, refusal: Refusal): void;
   /** A reply that was followed has come to its end. */
   finished(entry: Entry): void;
   busy(isBusy: boolean): void;
@@ -255,13 +257,18 @@ export class Conversation {
 
   private failed(reply: Entry, question: Entry | null, error: unknown): void {
     const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
-    this.queue.length = 0;
     if (reply.id) {
       this.change(reply, { state: "broken", isWorking: false, isLost: false });
+      this.view.failed(reply, refusal);
       return;
     }
     this.remove(reply);
-    if (question) this.change(question, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
+    // What waits behind it would fare no better, and goes out when the visitor says so.
+    const behind = this.queue.splice(0).map((text) => this.add({ role: "user", text, state: "unsent" }));
+    for (const entry of question ? [question, ...behind] : behind) {
+      this.change(entry, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
+      this.view.failed(entry, refusal);
+    }
     if (refusal.code === "AGENT_INACTIVE") this.view.offline(String(refusal.details.offlineMessage ?? ""));
     else if (refusal.isPassing) this.view.offline(null);
   }

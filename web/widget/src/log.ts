@@ -103,6 +103,16 @@ export class Log {
     return this.rows.get(entry)?.bubble.innerText ?? entry.text;
   }
 
+  /** What is to be said about an entry, beside what it says. */
+  note({ isLost, state, waitS }: Entry): string {
+    const { texts } = this.language;
+    if (isLost) return texts.reconnecting;
+    if (state === "stopped") return texts.stopped;
+    if (state === "broken") return texts.broken;
+    if (state !== "unsent") return "";
+    return waitS > 0 ? fill(texts.slow, { n: waitS }) : texts.unsent;
+  }
+
   toEnd(): void {
     this.isAtEnd = true;
     this.follow();
@@ -190,17 +200,7 @@ export class Log {
       const time = new Intl.DateTimeFormat(code, { hour: "2-digit", minute: "2-digit" }).format(at);
       parts.push(h("time", { datetime: at.toISOString() }, time));
     }
-    const note = entry.isLost
-      ? texts.reconnecting
-      : entry.state === "stopped"
-        ? texts.stopped
-        : entry.state === "broken"
-          ? texts.broken
-          : entry.state !== "unsent"
-            ? ""
-            : entry.waitS > 0
-              ? fill(texts.slow, { n: entry.waitS })
-              : texts.unsent;
+    const note = this.note(entry);
     if (note) parts.push(h("span", { class: entry.state === "unsent" || entry.state === "broken" ? "bad" : "" }, note));
     if (entry.state === "unsent" || (entry.state === "broken" && entry.role === "assistant")) {
       const retry = h("button", { type: "button", class: "link" }, texts.retry);

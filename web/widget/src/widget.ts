@@ -43,6 +43,9 @@ export class Widget {
   readonly host = document.createElement("switchboard-widget");
   private readonly root = h("div", { class: "root" });
   private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
+  /** Beside the polite region, which speaks finished replies and nothing else: a failure is not for when the reader has
+   * time, because the visitor goes on in the belief that the message was sent. */
+  private readonly alert = h("div", { class: "unseen", role: "alert" });
   private readonly emitter = new Emitter();
   private readonly memory: Memory;
   private readonly service: Service;
@@ -75,6 +78,10 @@ export class Widget {
       added: (entry, first) => this.panel?.log.add(entry, first),
       changed: (entry) => this.panel?.log.change(entry),
       removed: (entry) => this.panel?.log.remove(entry),
+      failed: (entry, { code, message }) => {
+        this.warn(this.panel?.log.note(entry) ?? "");
+        this.emitter.emit("error", { code, message });
+      },
       finished: (entry) => this.finished(entry),
       busy: (isBusy) => this.panel?.composer.busy(isBusy),
       earlier: (exist) => {
@@ -206,7 +213,7 @@ export class Widget {
     shadow.adoptedStyleSheets = [sheetOf(style)];
     set(this.root, { lang: this.language.code, dir: this.language.direction });
     this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
-    this.root.append(this.launcher.element, this.spoken);
+    this.root.append(this.launcher.element, this.spoken, this.alert);
     shadow.append(this.root);
     document.body.append(this.host);
     this.configure();
@@ -313,6 +320,7 @@ export class Widget {
       stop: () => void conversation.stop(),
       wait: () => conversation.waitFor(this.settings.rateLimitPerMinute),
       draft: (text) => memory.set("draft", text || null, "tab"),
+      warn: (text) => this.warn(text),
       saveEmail: async (email) => {
         await conversation.patch({ visitorEmail: email });
         memory.set("email", "given");
@@ -357,9 +365,14 @@ export class Widget {
 
   private finished(entry: Entry): void {
     this.emitter.emit("message", { role: "assistant", text: entry.text, id: entry.id });
-    if (this.isOpen) this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
-    else this.launcher?.missed();
+    if (!this.isOpen) this.launcher?.missed();
+    // Of a reply that broke off only that is said.
+    else if (entry.state !== "broken") this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
     this.ask();
+  }
+
+  private warn(text: string): void {
+    if (this.isOpen) this.alert.textContent = text;
   }
 
   /** Shows what a visitor may be asked for at this point. */

@@ -88,6 +88,31 @@ async fn a_reply_that_breaks_off_says_so_and_can_be_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.is_too_fast().await;
+    let send = "
+        window.errors = [];
+        SwitchboardWidget.on('error', ({code}) => errors.push(code));
+        SwitchboardWidget.send('one');
+        SwitchboardWidget.send('two');";
+    visitor.run(send, Value::Null).await;
+    let questions = "all('.row.user .bubble').map(bubble => bubble.innerText)";
+    visitor.reads("all('.row.user .meta button').length", json!(2)).await;
+    assert_eq!(visitor.read(questions).await, json!(["one", "two"]));
+    assert_eq!(visitor.read("window.errors").await, json!(["RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"]));
+    visitor.run("window.patient();", Value::Null).await;
+    for left in [1, 0] {
+        visitor.clicks(".row.user .meta button").await;
+        visitor.is_answered("ok").await;
+        visitor.reads("all('.row.user .meta button').length", json!(left)).await;
+    }
+    visitor.reads("all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())", json!(["one", "ok", "two", "ok"])).await;
+}
+
+#[tokio::test]
 async fn ratings_words_and_addresses_reach_the_organization() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
