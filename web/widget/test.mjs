@@ -65,6 +65,7 @@ test("marks are what they look like", () => {
     ["![cat](https://x.example/c.png)", "link[https://x.example/c.png](cat)"],
     ["see https://x.example/a_(b).", "see link[https://x.example/a_(b)](https://x.example/a_(b))."],
     ["<https://x.example>", "link[https://x.example](https://x.example)"],
+    ["[https://x.example/?a](https://y.example)", "link[https://y.example](https://x.example/?a)"],
     ["[a] (b)", "[a] (b)"],
     ["\\*a\\*", "*a*"],
     ["[[a](https://x.example)](https://y.example)", "link[https://y.example](a)"],
