@@ -109,7 +109,9 @@ async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
         visitor.is_answered("ok").await;
         visitor.reads("all('.row.user .meta button').length", json!(left)).await;
     }
-    visitor.reads("all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())", json!(["one", "ok", "two", "ok"])).await;
+    visitor
+        .reads("all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())", json!(["one", "ok", "two", "ok"]))
+        .await;
 }
 
 #[tokio::test]

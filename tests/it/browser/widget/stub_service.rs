@@ -165,7 +165,9 @@ async fn paragraphs_that_are_made_anew_in_the_same_words_are_shown_and_spoken_ag
     let visitor = Stub { rest: Some(again), ..Stub::says(begun + &lost) }.visitor(&service).await;
     visitor.opens().await;
     visitor.says("count").await;
-    visitor.reads("all('.row.assistant .bubble p').map(part => part.innerText)", json!(["One.", "Two.", "Three."])).await;
+    visitor
+        .reads("all('.row.assistant .bubble p').map(part => part.innerText)", json!(["One.", "Two.", "Three."]))
+        .await;
     visitor.sees("the end", "!$('.send.stop') && !$('.dots')").await;
     visitor.reads("$('[aria-live]').innerText.replace(/\\s+/g, ' ')", json!("One. Two. Three.")).await;
 }
