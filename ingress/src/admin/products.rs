@@ -156,7 +156,8 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
 fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     // A compressed body could unfold to any size.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return unsupported("compressed bodies are not taken");
     }
     let Some(media_type) = headers.get(header::CONTENT_TYPE) else { return Ok(FeedFormat::Auto) };

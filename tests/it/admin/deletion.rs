@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::of;
@@ -64,6 +65,28 @@ async fn a_deleted_conversation_is_gone_everywhere_and_its_session_begins_anew()
     let rated = client.patch(&history, &json!({"rating": 5})).await;
     assert_eq!(rated.status, 200, "{}", rated.text);
     assert_eq!(client.history(organization.shop(), "gone").await["metadata"]["rating"], 5);
+}
+
+#[tokio::test]
+async fn the_repeat_of_a_deleted_message_is_refused_and_brings_nothing_back() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
+    let (client, admin) = (organization.client(), service.admin());
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let ask = async || {
+        let body = json!({"message": "canary question", "sessionId": "s", "stream": false});
+        client.request(Method::POST, &path).header("Idempotency-Key", "once").json(&body).send().await.unwrap()
+    };
+    assert_eq!(ask().await.status(), 200);
+    client.settled_history(organization.shop(), "s", 2).await;
+    let id = id_of(&admin, &organization, "s").await;
+    delete(&admin, &organization, &id).await;
+    for _ in 0..2 {
+        let refused = ask().await;
+        assert_eq!(refused.status(), 409);
+        assert_eq!(refused.json::<Value>().await.unwrap()["code"], "CONFLICT");
+    }
+    assert!(listed(&admin, &organization).await.is_empty());
 }
 
 #[tokio::test]

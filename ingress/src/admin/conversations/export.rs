@@ -25,7 +25,7 @@ use switchboard_schemas::{
 use super::{
     READS_AT_ONCE,
     filter::{Filter, LOOKED_AT_MAX, Wanted},
-    read_all, view,
+    read_all, view, with_failures,
 };
 use crate::{
     admin::{
@@ -178,7 +178,8 @@ impl Exporter {
                 if messages.is_empty() {
                     continue;
                 }
-                let part = self.written(&conversation, from, &messages);
+                let shown = with_failures(&self.state, &conversation, &messages).await?;
+                let part = self.written(&conversation, from, &messages, shown);
                 self.current = Some((conversation, from + messages.len() as u64));
                 return Ok(Some((part, self)));
             }
@@ -213,19 +214,18 @@ impl Exporter {
         Ok(())
     }
 
-    fn written(&self, conversation: &Conversation, from: u64, messages: &[Message]) -> Bytes {
+    fn written(&self, conversation: &Conversation, from: u64, messages: &[Message], shown: Vec<Value>) -> Bytes {
         let mut out = String::new();
         if self.format == Format::Jsonl && from == 0 {
             push_line(&mut out, "conversation", view::summary(conversation));
         }
-        for message in messages {
+        for (message, mut said) in messages.iter().zip(shown) {
             match self.format {
                 Format::Jsonl => {
-                    let mut line = view::message(message);
-                    line["conversationId"] = json!(conversation.id);
-                    push_line(&mut out, "message", line);
+                    said["conversationId"] = json!(conversation.id);
+                    push_line(&mut out, "message", said);
                 }
-                Format::Csv => push_message(&mut out, conversation, message),
+                Format::Csv => push_message(&mut out, conversation, message, &said),
             }
         }
         out.into()
@@ -238,8 +238,10 @@ fn push_line(out: &mut String, kind: &str, mut line: Value) {
     let _ = writeln!(out, "{line}");
 }
 
-fn push_message(out: &mut String, conversation: &Conversation, message: &Message) {
-    let (about, said) = (view::summary(conversation), view::message(message));
+fn push_message(out: &mut String, conversation: &Conversation, message: &Message, said: &Value) {
+    let about = view::summary(conversation);
+    // Of a message without an answer it says why there is none.
+    let status = said.get("status").unwrap_or(&said["unanswered"]["status"]);
     let known = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
     let tokens = |key: &str| said["usage"].get(key).map(text).unwrap_or_default();
     let role = if message.author == Author::User { "user" } else { "assistant" };
@@ -257,7 +259,7 @@ fn push_message(out: &mut String, conversation: &Conversation, message: &Message
         text(&said["timestamp"]),
         role.to_owned(),
         text(&said["agentName"]),
-        text(&said["status"]),
+        text(status),
         text(&said["model"]),
         tokens("promptTokens"),
         tokens("completionTokens"),

@@ -100,7 +100,7 @@ function Editor({ read }: { read: Agent }) {
             <Suspense fallback={<Waiting />}>
               <fieldset className="bare-fieldset" disabled={isReadOnly}>
                 <Tabs.Panel value="general">
-                  <General {...section} onDelete={() => setDeleting(true)} />
+                  <General {...section} agentId={read.id} onDelete={() => setDeleting(true)} />
                 </Tabs.Panel>
                 <Tabs.Panel value="instructions">
                   <Instructions {...section} />

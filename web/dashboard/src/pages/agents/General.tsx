@@ -12,15 +12,18 @@ const STATUS_MEANS: Record<Status, string> = {
 };
 
 interface GeneralProps extends SectionProps {
+  agentId: string;
   onDelete: () => void;
 }
 
-export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
+export function General({ form, isReadOnly, mistake, agentId, onDelete }: GeneralProps) {
   const { fields, set } = form;
   return (
     <Stack>
       <Card title="Identity">
         <Naming
+          kind="agents"
+          id={agentId}
           form={form}
           nameless="An agent needs a name"
           about="What it is for, in public words. Teams route by it, too."

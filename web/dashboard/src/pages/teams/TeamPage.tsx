@@ -57,7 +57,7 @@ function Editor({ read }: { read: Team }) {
             <Stack>
               <Routes form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
               <Members form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
-              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
+              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} teamId={read.id} />
             </Stack>
           </fieldset>
           {!isReadOnly && (
@@ -125,11 +125,18 @@ export interface TeamSectionProps {
   mistake: (path: string) => string | undefined;
 }
 
-function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
+function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { teamId: string }) {
   const { fields, set } = form;
   return (
     <Card title="Identity and visibility">
-      <Naming form={form} nameless="A team needs a name" about="What the team handles." mistake={mistake} />
+      <Naming
+        kind="teams"
+        id={teamId}
+        form={form}
+        nameless="A team needs a name"
+        about="What the team handles."
+        mistake={mistake}
+      />
       <StatusChoice status={fields.status} isReadOnly={isReadOnly} onChange={(status) => set({ status })} />
       <Switch
         label="Public"
