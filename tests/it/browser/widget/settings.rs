@@ -101,6 +101,25 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
 }
 
 #[tokio::test]
+async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_the_focus_when_it_is_opened() {
+    let service = SharedService::get().await;
+    let eager = json!({"widget": {"autoOpen": true, "autoOpenDelay": 300}});
+    let organization = OrganizationDocument::new().agent("shop", eager).apply(&service).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.takes_a_phone().await;
+    visitor.run("sessionStorage.clear();", Value::Null).await;
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the window's part", "$('.panel')").await;
+    visitor.run("await new Promise(resolve => setTimeout(resolve, 400));", Value::Null).await;
+    assert_eq!(visitor.read("shown($('.panel'))").await, false);
+    visitor.run("SwitchboardWidget.open();", Value::Null).await;
+    visitor.sees("the focus in the window", "$('.panel').contains(host.shadowRoot.activeElement)").await;
+    // It is open again on the next page, and the focus is not left behind it.
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the focus in the window", "$('.panel')?.contains(host.shadowRoot.activeElement)").await;
+}
+
+#[tokio::test]
 async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
@@ -119,4 +138,17 @@ async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left()
         assert_eq!(visitor.read("$('.launcher').getAttribute('aria-label')").await, button, "{language}");
         assert_eq!(visitor.read("$('.root').dir").await, direction, "{language}");
     }
+}
+
+#[tokio::test]
+async fn texts_that_a_fresh_agent_comes_with_are_in_the_language_of_the_page() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    let page = served(document(&tag).replace("lang=en", "lang=de"), None);
+    let visitor = Visitor::at(page, Browser::open().await).await;
+    assert_eq!(visitor.read("$('.label').textContent").await, "Chatten Sie mit uns");
+    visitor.opens().await;
+    assert_eq!(visitor.read("$('.field textarea').placeholder").await, "Nachricht schreiben…");
+    visitor.reads("$('.bubble').innerText", json!("Hallo! Wie kann ich Ihnen helfen?")).await;
 }
