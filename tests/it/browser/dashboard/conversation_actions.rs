@@ -103,6 +103,20 @@ async fn a_visitor_is_erased_with_a_receipt() {
 }
 
 #[tokio::test]
+async fn an_erasure_from_a_transcript_shows_its_receipt_and_nothing_of_the_transcript() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
+    said_by(&organization, "s", &json!({"visitorEmail": "ann@example.com"})).await;
+    let person = opened(&service, &organization).await;
+    person
+        .does("await shows('We have green tea.'); await press('Erase visitor'); await press('Erase everything');")
+        .await;
+    person.does("await shows('This conversation is not there any more'); await shows('Receipt era_');").await;
+    assert_eq!(person.does("return document.body.innerText.includes('green tea');").await, json!(false));
+    person.does("await press('Done'); await shows('No conversations yet');").await;
+}
+
+#[tokio::test]
 async fn the_listed_conversations_are_offered_as_files() {
     let service = SharedService::get().await;
     let organization =

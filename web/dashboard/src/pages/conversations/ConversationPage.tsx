@@ -6,6 +6,7 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { useCallback } from 'react';
 import { conversationQuery, isGone } from '../../api/conversations';
 import { useMay, useSession } from '../../api/session';
+import type { Conversation } from '../../api/types';
 import { Empty } from '../../components/Empty';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
@@ -28,10 +29,15 @@ export function ConversationPage() {
   const { refetch } = conversation;
   const readAgain = useCallback(() => void refetch(), [refetch]);
   if (conversation.isPending) return <Waiting rows={6} />;
-  if (isGone(conversation.error)) return <Gone />;
-  if (conversation.data === undefined)
-    return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
-  const { messages, activeMessageId, teamId } = conversation.data;
+  const gone = isGone(conversation.error);
+  if (conversation.data === undefined) {
+    if (!gone) return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
+    return (
+      <Page title="Conversation">
+        <Gone />
+      </Page>
+    );
+  }
   const visitor = visitorOf(conversation.data);
   const leave = () => void navigate({ to: '/conversations', search: {} });
   const trail = (
@@ -49,54 +55,72 @@ export function ConversationPage() {
         }}
         onErased={leave}
       />
-      <DeleteConversation org={org} id={id} onDeleted={leave} />
+      {!gone && <DeleteConversation org={org} id={id} onDeleted={leave} />}
     </Group>
   );
+  // The dialog with an erasure's receipt stays, also when the conversation behind it is gone by it.
   return (
-    <Page title={visitor.label} width={1240} about={trail} actions={mayAct && actions}>
-      {conversation.isError && <Trouble error={conversation.error} />}
-      <div className="split">
-        <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
-          <Stack gap="md">
-            {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
-            {messages.map((message) => (
-              <MessageView key={message.id} message={message} withAgent={teamId !== null} />
-            ))}
-            {activeMessageId !== null && (
-              <LiveReply
-                key={activeMessageId}
-                org={org}
-                conversation={id}
-                message={activeMessageId}
-                withAgent={teamId !== null}
-                onEnd={readAgain}
-              />
-            )}
-          </Stack>
-        </Paper>
-        <aside aria-label="About this conversation">
-          <Details conversation={conversation.data} />
-        </aside>
-      </div>
+    <Page title={gone ? 'Conversation' : visitor.label} width={1240} about={trail} actions={mayAct && actions}>
+      {gone ? (
+        <Gone />
+      ) : (
+        <>
+          {conversation.isError && <Trouble error={conversation.error} />}
+          <div className="split">
+            <Transcript org={org} conversation={conversation.data} onReplied={readAgain} />
+            <aside aria-label="About this conversation">
+              <Details conversation={conversation.data} />
+            </aside>
+          </div>
+        </>
+      )}
     </Page>
+  );
+}
+
+interface TranscriptProps {
+  org: string;
+  conversation: Conversation;
+  onReplied: () => void;
+}
+
+function Transcript({ org, conversation, onReplied }: TranscriptProps) {
+  const { id, messages, activeMessageId, teamId } = conversation;
+  return (
+    <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
+      <Stack gap="md">
+        {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
+        {messages.map((message) => (
+          <MessageView key={message.id} message={message} withAgent={teamId !== null} />
+        ))}
+        {activeMessageId !== null && (
+          <LiveReply
+            key={activeMessageId}
+            org={org}
+            conversation={id}
+            message={activeMessageId}
+            withAgent={teamId !== null}
+            onEnd={onReplied}
+          />
+        )}
+      </Stack>
+    </Paper>
   );
 }
 
 /** What was deleted while it was open here is not shown any more. */
 function Gone() {
   return (
-    <Page title="Conversation">
-      <Empty
-        icon={IconMessages}
-        title="This conversation is not there any more"
-        action={
-          <Button component={Link} to="/conversations">
-            Go to the conversations
-          </Button>
-        }
-      >
-        It was deleted, or its visitor was erased. Nothing of it is kept.
-      </Empty>
-    </Page>
+    <Empty
+      icon={IconMessages}
+      title="This conversation is not there any more"
+      action={
+        <Button component={Link} to="/conversations">
+          Go to the conversations
+        </Button>
+      }
+    >
+      It was deleted, or its visitor was erased. Nothing of it is kept.
+    </Empty>
   );
 }
