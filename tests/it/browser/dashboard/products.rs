@@ -99,7 +99,10 @@ async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     uploads(&person, "lamps.csv", CSV).await;
-    person.does("await shows('3 products taken');").await;
+    // The page takes the next file once it knows what became of this one.
+    let listed = "await shows('3 products taken');
+        await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 3);";
+    person.does(listed).await;
     uploads(&person, "page.csv", "<html><body>Please sign in</body></html>").await;
     let words =
         "await press('Replace'); await shows('The file was not taken'); await shows('The first row names no column');
