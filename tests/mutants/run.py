@@ -19,6 +19,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEST_TIMEOUT_S = 240
+BASELINE_TIMEOUT_S = 1800
 AT_ONCE = int(os.environ.get("MUTANTS_AT_ONCE", "3"))
 SWITCH = """
 pub(crate) fn mutant(name: &str) -> bool {
@@ -157,7 +158,7 @@ def unit_program(programs, test):
     return programs["unit/switchboard" if crate == "src" else f"unit/switchboard_{crate}"]
 
 
-def run(programs, tests, mutant):
+def run(programs, tests, mutant, timeout_s=TEST_TIMEOUT_S):
     environment = os.environ | {"TESTED_BINARY": str(programs["switchboard"]), "RUST_BACKTRACE": "0"}
     environment |= {"MUTANT": mutant} if mutant else {}
     if is_unit(tests[0]):
@@ -166,7 +167,7 @@ def run(programs, tests, mutant):
     else:
         command, folder = [programs["it"], "--exact", *tests], ROOT
     try:
-        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=TEST_TIMEOUT_S)
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s)
         return done.stdout
     except subprocess.TimeoutExpired:
         return "no end"
@@ -181,7 +182,7 @@ def baseline(programs, mutants):
     tests = sorted({mutant["test"] for mutant in mutants if not is_unit(mutant["test"])})
     if not tests:
         return
-    output = run(programs, tests, None)
+    output = run(programs, tests, None, BASELINE_TIMEOUT_S)
     found = re.search(r"test result: ok\. (\d+) passed", output)
     if not found or int(found[1]) != len(tests):
         listed = set(re.findall(r"^test (\S+) \.\.\. ok", output, re.M))

@@ -7,7 +7,7 @@ use super::{
     super::settings_table::{ANSWER, QUESTION, configuration, measuring, settings},
     page::{Visitor, document, served, tag},
 };
-use crate::support::{Browser, OrganizationDocument, Script, SharedService};
+use crate::support::{Browser, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
 
 #[tokio::test]
 async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
@@ -25,7 +25,13 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
         visitor.opens().await;
         visitor.says(QUESTION).await;
         visitor.is_answered(if which == 0 { "bold" } else { ANSWER }).await;
-        let measured = visitor.run(&measuring(settings.iter()), Value::Null).await;
+        let measure = async || visitor.run(&measuring(settings.iter()), Value::Null).await;
+        // A window that has just opened still grows a little.
+        let measured = eventually("the window rests", PATIENCE, async || {
+            let (before, now) = (measure().await, measure().await);
+            (before == now).then_some(now)
+        })
+        .await;
         for setting in &settings {
             assert_eq!(measured[setting.field], setting.effects[which], "{} of {agent}", setting.field);
         }
