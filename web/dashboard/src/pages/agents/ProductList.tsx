@@ -1,5 +1,5 @@
 // What the catalogue holds, as it was read from its file; with a search for the one that is missing or wrong.
-import { Anchor, Button, Group, Stack, Text, TextInput } from '@mantine/core';
+import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
 import { useInfiniteQuery } from '@tanstack/react-query';
@@ -8,7 +8,7 @@ import { type CatalogProduct, type KeptProducts, productItemsQuery } from '../..
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
 import { Waiting } from '../../components/Page';
-import { Picture } from '../../components/ProductStrip';
+import { Picture, ProductTitle } from '../../components/ProductStrip';
 import { Trouble } from '../../components/Trouble';
 import { count } from './count';
 
@@ -72,13 +72,7 @@ function Row({ product }: { product: CatalogProduct }) {
       </div>
       <div className="grow">
         <Text size="sm" fw={550} className="break">
-          {/^https?:\/\//i.test(product.url) ? (
-            <Anchor href={product.url} target="_blank" rel="noopener noreferrer nofollow" inherit c="inherit">
-              {product.title}
-            </Anchor>
-          ) : (
-            product.title
-          )}
+          <ProductTitle product={product} />
         </Text>
         <Text size="xs" c="dimmed" lineClamp={1} className="break">
           {[product.description, ...attributes].filter(Boolean).join(' · ')}
