@@ -20,6 +20,8 @@ pub(crate) struct Welcome<'a> {
     pub(crate) demo: Option<DemoLine>,
     /// The model that answers; none: the built-in demo.
     pub(crate) model: Option<&'a str>,
+    /// Whether there is a key for a model that nobody has named.
+    pub(crate) has_key_alone: bool,
 }
 
 /// What can be tried without configuring anything.
@@ -50,6 +52,9 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     ));
     match facts.model {
         Some(model) => text.push_str(&format!("  Model        {model}\n")),
+        None if facts.has_key_alone => text.push_str(
+            "  Model        the built-in demo, which is no language model:\n               OPENAI_API_KEY is set and OPENAI_MODEL is not\n",
+        ),
         None => text.push_str(
             "  Model        the built-in demo, which is no language model;\n               set OPENAI_API_KEY and OPENAI_MODEL to use a real one\n               (and OPENAI_BASE_URL where it is not OpenAI's own)\n",
         ),

@@ -115,6 +115,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
             data_dir: &parts.config.backends.data_dir,
             demo,
             model: parts.demo_model.is_none().then_some(parts.config.model.name.as_str()),
+            has_key_alone: parts.config.model.has_key_alone(),
         });
     }
     let outcome = parts.lifecycle.run().await;

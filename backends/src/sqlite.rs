@@ -151,6 +151,9 @@ fn connect(path: &Path) -> Result<Connection, StoreError> {
     connection.set_prepared_statement_cache_capacity(STATEMENTS_MAX);
     connection.pragma_update(None, "journal_mode", "WAL")?;
     connection.pragma_update(None, "synchronous", "FULL")?;
+    // What is deleted is overwritten, and the log keeps nothing behind its next checkpoint: people ask for their words to go.
+    connection.pragma_update(None, "secure_delete", true)?;
+    connection.pragma_update(None, "journal_size_limit", 0)?;
     Ok(connection)
 }
 
@@ -294,6 +297,23 @@ mod tests {
         let second = "INSERT INTO numbers SELECT number + 1 FROM numbers";
         for _ in 0..2 {
             assert_eq!(numbers(&open(&directory, &[TABLE, second]).unwrap()).await, [7, 8]);
+        }
+    }
+
+    #[tokio::test]
+    async fn what_is_deleted_is_not_left_in_the_file() {
+        const WORDS: &str = "zebra crossing";
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("numbers.db");
+        let database = open(&directory, &["CREATE TABLE texts (text TEXT) STRICT"]).unwrap();
+        let holds_words = || std::fs::read(&path).unwrap().windows(WORDS.len()).any(|part| part == WORDS.as_bytes());
+        for (statement, is_there) in
+            [("INSERT INTO texts VALUES (?1)", true), ("DELETE FROM texts WHERE text = ?1", false)]
+        {
+            let run = move |connection: &Connection| Ok(connection.execute(statement, [WORDS]).map(|_| ())?);
+            database.write(run).await.unwrap();
+            Connection::open(&path).unwrap().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            assert_eq!(holds_words(), is_there, "{statement}");
         }
     }
 

@@ -17,7 +17,7 @@ EXAMPLES = HERE.parents[1] / "schemas/examples/chat.messages/v1"
 SHOP, SUPPORT = "shop", "support"
 
 # Worked out by hand from the golden records. An agent is written as its name.
-EXPECTED = {
+TOLD = {
     "totals": [(3, 6, 6, 827, 32)],
     "messages_per_day": [
         ("2026-11-02", SHOP, 1, 1, 0, 223),
@@ -36,6 +36,38 @@ EXPECTED = {
     ],
     "conversations": [(1, 2, (SHOP,), 5), (2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
 }
+# Without the conversation of November 2nd with the shop.
+DELETED = {
+    "totals": [(2, 5, 5, 615, 21)],
+    "messages_per_day": [
+        ("2026-11-02", SUPPORT, 1, 0, 0, 0),
+        ("2026-11-03", SHOP, 3, 2, 1, 233),
+        ("2026-11-03", SUPPORT, 1, 2, 0, 403),
+    ],
+    "response_times": [(SHOP, 1, 500, 500, 1200, 1200, 1200), (SUPPORT, 1, 410, 410, 2960, 2960, 2960)],
+    "ratings": [(SUPPORT, 1, 3, 0)],
+    "outcomes": [
+        (SHOP, "completed", None, 1),
+        (SHOP, "failed", "model_unavailable", 1),
+        (SHOP, "incomplete", "model_timeout", 1),
+        (SUPPORT, "cancelled", None, 1),
+        (SUPPORT, "completed", None, 1),
+    ],
+    "conversations": [(2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
+}
+# And with what it says after it began anew.
+BEGUN_ANEW = {
+    "totals": [(3, 6, 6, 915, 41)],
+    "messages_per_day": [
+        ("2026-11-02", SUPPORT, 1, 0, 0, 0),
+        ("2026-11-03", SHOP, 4, 3, 1, 553),
+        ("2026-11-03", SUPPORT, 1, 2, 0, 403),
+    ],
+    "response_times": [(SHOP, 2, 750, 975, 2100, 2910, 2982), (SUPPORT, 1, 410, 410, 2960, 2960, 2960)],
+    "ratings": [(SHOP, 1, 2, 1), (SUPPORT, 1, 3, 0)],
+    "outcomes": TOLD["outcomes"],
+    "conversations": [(1, 2, (SHOP,), 2), (2, 4, (SUPPORT,), 3), (3, 5, (SHOP,), None)],
+}
 COLUMNS = {
     "totals": "conversations, user_messages, replies, prompt_tokens, completion_tokens",
     "messages_per_day": "day, agent_id, user_messages, replies, failed_replies, tokens",
@@ -50,9 +82,67 @@ def golden() -> list[dict]:
     return [json.loads(path.read_text()) for path in sorted(EXAMPLES.glob("*.json"))]
 
 
-def dump() -> str:
+def variant(name: str, **fields) -> dict:
+    return {**json.loads((EXAMPLES / f"{name}.json").read_text()), **fields}
+
+
+def before() -> list[dict]:
+    return [record for record in golden() if not record.get("deleted")]
+
+
+def under_way() -> list[dict]:
+    """What was under way when the deletion was asked for, at 08:00:00: told ahead of it, though in part dated behind it."""
+    return [
+        variant("user-message-from-widget", eventId="evt_late_question", occurredAt="2026-11-03T07:59:59.900000Z",
+                messageId="msg_late", position=2),
+        variant("conversation-rated", eventId="evt_late_change", occurredAt="2026-11-03T08:00:00.200000Z"),
+        variant("assistant-completed-with-ui-spec", eventId="evt_late_reply", occurredAt="2026-11-03T08:00:00.400000Z",
+                messageId="msg_late_reply", inReplyTo="msg_late", position=3, status="cancelled"),
+    ]
+
+
+def deletion() -> list[dict]:
+    return [record for record in golden() if record.get("deleted")]
+
+
+def begun_anew() -> list[dict]:
+    """The deleted conversation goes on under the same id."""
+    return [
+        variant("user-message-from-widget", eventId="evt_new_question", occurredAt="2026-11-03T09:00:00.000000Z",
+                messageId="msg_new"),
+        variant("assistant-completed-with-ui-spec", eventId="evt_new_reply", occurredAt="2026-11-03T09:00:03.000000Z",
+                messageId="msg_new_reply", inReplyTo="msg_new", promptTokens=300, completionTokens=20, firstTextMs=1000,
+                responseTimeMs=3000),
+        variant("conversation-rated", eventId="evt_new_rating", occurredAt="2026-11-03T09:01:00.000000Z",
+                changes={"rating": 2}),
+    ]
+
+
+def stages() -> list[tuple]:
+    """What is told one after another, and the figures then."""
+    everything = [*before(), *under_way(), *deletion(), *begun_anew()]
+    return [
+        ("what is told", before(), TOLD),
+        ("a deletion", [*under_way(), *deletion()], DELETED),
+        ("what was deleted, told again,", [*before(), *under_way()], DELETED),
+        ("a conversation that begins anew", begun_anew(), BEGUN_ANEW),
+        ("everything, told again,", everything, BEGUN_ANEW),
+    ]
+
+
+def forgotten() -> set[str]:
+    """The facts of which nothing may stay."""
+    (conversation,) = {record["conversationId"] for record in deletion()}
+    return {record["eventId"] for record in [*before(), *under_way()] if record["conversationId"] == conversation}
+
+
+def newer() -> str:
+    return json.dumps({**before()[0], "version": 2})
+
+
+def dump(records: list[dict]) -> str:
     """Every record twice, as a redelivery leaves them, and one field that a newer program added."""
-    records = golden() + [{**record, "addedLater": [1]} for record in golden()]
+    records = records + [{**record, "addedLater": [1]} for record in records]
     return "".join(json.dumps(record, ensure_ascii=False) + "\n" for record in records)
 
 
@@ -62,7 +152,7 @@ def agent_names() -> dict[str, str]:
     return {agent: SUPPORT if agent in support else SHOP for agent in agents}
 
 
-def compare(engine: str, view: str, rows) -> None:
+def compare(engine: str, stage: str, expected: dict, views: dict) -> None:
     names = agent_names()
 
     def plain(value):
@@ -75,28 +165,40 @@ def compare(engine: str, view: str, rows) -> None:
     def in_order(table):
         return sorted((plain(row) for row in table), key=repr)
 
-    found, expected = in_order(rows), in_order(EXPECTED[view])
-    if found != expected:
-        sys.exit(f"{engine}, {view}:\n  found    {found}\n  expected {expected}")
-    print(f"{engine}: {view} is right")
+    for view, rows in views.items():
+        if in_order(rows) != in_order(expected[view]):
+            sys.exit(f"{engine}, {stage} {view}:\n  found    {in_order(rows)}\n  expected {in_order(expected[view])}")
+    print(f"{engine}: {stage} counts right in {', '.join(views)}")
+
+
+def check_gone(engine: str, stored: set[str]) -> None:
+    """Nothing that was deleted is stored, and all the rest is."""
+    if stored & forgotten():
+        sys.exit(f"{engine}: still stored: {stored & forgotten()}")
+    rest = {record["eventId"] for record in [*before(), *begun_anew()]} - forgotten()
+    if rest - stored:
+        sys.exit(f"{engine}: lost: {rest - stored}")
+    print(f"{engine}: nothing that was deleted is stored")
 
 
 def check_duckdb(folder: pathlib.Path) -> None:
     import duckdb
 
     script = (HERE / "duckdb.sql").read_text()
-    (folder / "messages.ndjson").write_text(dump())
     database = duckdb.connect(str(folder / "chat.duckdb"))
     database.execute("SET VARIABLE messages_file = ?", [str(folder / "messages.ndjson")])
-    for _ in range(2):  # the second load must change nothing
-        database.execute(script)
-    for view in EXPECTED:
-        compare("duckdb", view, database.execute(f"SELECT {COLUMNS[view]} FROM {view}").fetchall())
 
-    (folder / "newer.ndjson").write_text(json.dumps({**golden()[0], "version": 2}) + "\n")
-    database.execute("SET VARIABLE messages_file = ?", [str(folder / "newer.ndjson")])
-    try:
+    def load(text):
+        (folder / "messages.ndjson").write_text(text)
         database.execute(script)
+
+    for stage, records, expected in stages():
+        load(dump(records))
+        views = {view: database.execute(f"SELECT {COLUMNS[view]} FROM {view}").fetchall() for view in expected}
+        compare("duckdb", stage, expected, views)
+    check_gone("duckdb", {row[0] for row in database.execute("SELECT event_id FROM facts").fetchall()})
+    try:
+        load(newer())
     except duckdb.Error as error:
         assert "version" in str(error), error
         print("duckdb: a newer version is refused")
@@ -107,28 +209,41 @@ def check_duckdb(folder: pathlib.Path) -> None:
 def check_clickhouse(folder: pathlib.Path) -> None:
     from chdb import session
 
+    database = session.Session(str(folder / "clickhouse"))
+
+    def run(script):
+        without_comments = "\n".join(line for line in script.splitlines() if not line.strip().startswith("--"))
+        for statement in without_comments.split(";"):
+            if statement.strip():
+                database.query(statement)
+
+    def rows(query):
+        # ClickHouse writes 64-bit integers as text, so that JavaScript does not round them.
+        return [[float(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in json.loads(line)]
+                for line in str(database.query(query, "JSONCompactEachRow")).splitlines()]
+
+    def load(text):
+        # JSON text in a JSON string is the one quoting that both languages share.
+        values = "".join(json.dumps({"record": line}) + "\n" for line in text.splitlines())
+        database.query(f"INSERT INTO chat.message_queue FORMAT JSONEachRow {values}")
+
+    def check(stage, expected):
+        views = {view: rows(f"SELECT {COLUMNS[view]} FROM chat.{view}") for view in expected}
+        compare("clickhouse", stage, expected, views)
+
     script = (HERE / "clickhouse.sql").read_text()
     start = script.index("ENGINE = Kafka")
-    script = script[:start] + "ENGINE = Null" + script[script.index(";", start):]
-    database = session.Session(str(folder / "clickhouse"))
-    without_comments = "\n".join(line for line in script.splitlines() if not line.strip().startswith("--"))
-    for statement in without_comments.split(";"):
-        if statement.strip():
-            database.query(statement)
-    # JSON text in a JSON string is the one quoting that both languages share.
-    lines = dump().splitlines() + ["no JSON", json.dumps({**golden()[0], "version": 2})]
-    values = "".join(json.dumps({"record": line}) + "\n" for line in lines)
-    database.query(f"INSERT INTO chat.message_queue FORMAT JSONEachRow {values}")
-    for view in EXPECTED:
-        answer = str(database.query(f"SELECT {COLUMNS[view]} FROM chat.{view}", "JSONCompactEachRow"))
-        # ClickHouse writes 64-bit integers as text, so that JavaScript does not round them.
-        rows = [[float(cell) if isinstance(cell, str) and cell.isdigit() else cell for cell in json.loads(line)]
-                for line in answer.splitlines()]
-        compare("clickhouse", view, rows)
-    aside = str(database.query("SELECT count() FROM chat.set_aside", "TabSeparated")).strip()
-    if aside != "2":
-        sys.exit(f"clickhouse: {aside} records were set aside, not 2")
-    print("clickhouse: what cannot be read is set aside")
+    run(script[:start] + "ENGINE = Null" + script[script.index(";", start):])
+    for stage, records, expected in stages():
+        load(dump(records))
+        check(stage, expected)
+        run((HERE / "clickhouse-forget.sql").read_text())
+        check(f"{stage} after clickhouse-forget.sql", expected)
+    check_gone("clickhouse", {row[0] for row in rows("SELECT event_id FROM chat.facts")})
+    load(f"no JSON\n{newer()}")
+    if rows("SELECT count() FROM chat.set_aside") != [[2]]:
+        sys.exit("clickhouse: not just the two records were set aside")
+    check("what cannot be read", BEGUN_ANEW)
 
 
 def check_spark(folder: pathlib.Path) -> None:
@@ -138,16 +253,29 @@ def check_spark(folder: pathlib.Path) -> None:
     sys.dont_write_bytecode = True
     import spark as sample
 
+    lake = str(folder / "the lake")
     (folder / "topic").mkdir()
-    (folder / "topic/records.txt").write_text(dump() + json.dumps({**golden()[0], "version": 2}) + "\n")
     session = SparkSession.builder.master("local[1]").config("spark.sql.shuffle.partitions", 1)
     session = session.config("spark.ui.enabled", False).getOrCreate()
     session.sparkContext.setLogLevel("ERROR")
-    records = session.readStream.text(str(folder / "topic"))
-    query = sample.stream(session, records, str(folder / "spark")).trigger(availableNow=True).start()
-    query.awaitTermination()
-    for view, table in sample.report(session, str(folder / "spark")).items():
-        compare("spark", view, [tuple(row) for row in table.selectExpr(*COLUMNS[view].split(", ")).collect()])
+
+    def check(stage, expected):
+        tables = sample.report(session, lake).items()
+        views = {view: [tuple(row) for row in table.selectExpr(*COLUMNS[view].split(", ")).collect()] for view, table in tables}
+        compare("spark", stage, expected, views)
+
+    for number, (stage, records, expected) in enumerate(stages()):
+        (folder / f"topic/{number}.txt").write_text(f"{dump(records)}no JSON\n{newer()}\n")
+        records = session.readStream.text(str(folder / "topic"))
+        sample.stream(session, records, lake).trigger(availableNow=True).start().awaitTermination()
+        check(stage, expected)
+        sample.forget(session, lake)
+        check(f"{stage} after `forget`", expected)
+    stored = sample.stored(session, lake).select("event_id", "version").collect()
+    check_gone("spark", {row.event_id for row in stored})
+    for version in (None, 2):
+        if sum(row.version == version for row in stored) != len(stages()):
+            sys.exit(f"spark: not every record of version {version} was kept as text")
     session.stop()
 
 

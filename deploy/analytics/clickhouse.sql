@@ -2,7 +2,8 @@
 --
 --   clickhouse-client --multiquery < deploy/analytics/clickhouse.sql
 --
--- Change kafka_broker_list, and kafka_topic_list if the installation has a namespace.
+-- Change kafka_broker_list, and kafka_topic_list if the installation has a namespace. Let cron run clickhouse-forget.sql:
+-- the views leave out at once what was deleted, but only that script takes it off the disk.
 
 CREATE DATABASE IF NOT EXISTS chat;
 
@@ -13,7 +14,7 @@ SETTINGS kafka_broker_list = 'localhost:9092', kafka_topic_list = 'chat.messages
     kafka_group_name = 'clickhouse-analytics', kafka_format = 'RawBLOB', kafka_num_consumers = 1;
 
 -- Columns are called as the fields are, in the snake case of SQL.
--- Delivery is at least once: rows with one event_id merge into one, and the views say FINAL, so that a repeat never counts.
+-- Delivery is at least once: rows with one event_id merge into one, and kept_facts says FINAL, so that a repeat never counts.
 CREATE TABLE IF NOT EXISTS chat.facts (
     event_id String, occurred_at DateTime64(6, 'UTC'), org_id String, conversation_id String, actor LowCardinality(String),
     agent_id String, team_id Nullable(String), type LowCardinality(String), message_id Nullable(String),
@@ -25,6 +26,12 @@ CREATE TABLE IF NOT EXISTS chat.facts (
 )
 ENGINE = ReplacingMergeTree
 ORDER BY (org_id, conversation_id, event_id);
+
+-- Which conversations were deleted, and when last. Apart from the facts, so that it outlives them: an older record that
+-- is read again must not bring anything back.
+CREATE TABLE IF NOT EXISTS chat.deletions (org_id String, conversation_id String, deleted_at DateTime64(6, 'UTC'))
+ENGINE = ReplacingMergeTree(deleted_at)
+ORDER BY (org_id, conversation_id);
 
 -- Records that this schema cannot read; to be looked at, and read again once the schema can.
 CREATE TABLE IF NOT EXISTS chat.set_aside (record String, seen_at DateTime DEFAULT now())
@@ -60,8 +67,38 @@ SELECT
     JSONExtractRaw(record, 'changes') AS changes
 FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') = 1;
 
+CREATE MATERIALIZED VIEW IF NOT EXISTS chat.read_deletions TO chat.deletions AS
+SELECT
+    JSONExtractString(record, 'orgId') AS org_id,
+    JSONExtractString(record, 'conversationId') AS conversation_id,
+    parseDateTime64BestEffort(JSONExtractString(record, 'occurredAt'), 6, 'UTC') AS deleted_at
+FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') = 1 AND JSONExtractBool(record, 'deleted');
+
 CREATE MATERIALIZED VIEW IF NOT EXISTS chat.read_set_aside TO chat.set_aside AS
 SELECT record FROM chat.message_queue WHERE JSONExtractUInt(record, 'version') <> 1;
+
+-- The facts that deletions took with them. Of a deleted conversation only what began anew stays: questions that are later
+-- than the deletion, their replies, and changes behind the first of them. The time alone does not do: a reply or a change
+-- that was under way when the deletion was asked for is dated later, and belongs to what was deleted.
+CREATE OR REPLACE VIEW chat.forgotten AS
+WITH told AS (
+    SELECT event_id, conversation_id, type, occurred_at, message_id, in_reply_to, deleted_at
+    FROM chat.facts
+    INNER JOIN (SELECT org_id, conversation_id, max(deleted_at) AS deleted_at FROM chat.deletions GROUP BY ALL) AS deletions
+    USING (org_id, conversation_id)
+    -- By the primary key: only the deleted conversations are read.
+    WHERE (org_id, conversation_id) IN (SELECT org_id, conversation_id FROM chat.deletions)
+), anew AS (
+    SELECT conversation_id, min(occurred_at) AS began_at, groupUniqArray(assumeNotNull(message_id)) AS questions
+    FROM told WHERE type = 'message.user' AND occurred_at > deleted_at GROUP BY conversation_id
+)
+SELECT event_id FROM told LEFT JOIN anew USING (conversation_id)
+WHERE NOT if(type = 'message.assistant', has(questions, ifNull(in_reply_to, '')),
+    notEmpty(questions) AND occurred_at >= began_at);
+
+-- Each fact once, and none that was deleted. Read this, and not the table.
+CREATE OR REPLACE VIEW chat.kept_facts AS
+SELECT * FROM chat.facts FINAL WHERE event_id NOT IN (SELECT event_id FROM chat.forgotten);
 
 -- Messages a day (UTC) and agent. A failed reply is counted apart: it is not in the history.
 CREATE OR REPLACE VIEW chat.messages_per_day AS
@@ -70,7 +107,7 @@ SELECT toDate(occurred_at) AS day, org_id, agent_id,
     countIf(type = 'message.assistant' AND status <> 'failed') AS replies,
     countIf(status = 'failed') AS failed_replies,
     sum(ifNull(prompt_tokens, 0) + ifNull(completion_tokens, 0)) AS tokens
-FROM chat.facts FINAL WHERE type <> 'conversation.updated' GROUP BY day, org_id, agent_id ORDER BY day, org_id, agent_id;
+FROM chat.kept_facts WHERE type <> 'conversation.updated' GROUP BY day, org_id, agent_id ORDER BY day, org_id, agent_id;
 
 -- How long visitors wait, over replies that were completed, in milliseconds since their message was accepted.
 CREATE OR REPLACE VIEW chat.response_times AS
@@ -80,19 +117,19 @@ SELECT org_id, agent_id, count() AS replies,
     quantileExactInclusive(0.5)(response_time_ms) AS whole_p50_ms,
     quantileExactInclusive(0.95)(response_time_ms) AS whole_p95_ms,
     quantileExactInclusive(0.99)(response_time_ms) AS whole_p99_ms
-FROM chat.facts FINAL WHERE status = 'completed' GROUP BY org_id, agent_id ORDER BY org_id, agent_id;
+FROM chat.kept_facts WHERE status = 'completed' GROUP BY org_id, agent_id ORDER BY org_id, agent_id;
 
 -- How replies end, and why they fail.
 CREATE OR REPLACE VIEW chat.outcomes AS
 SELECT org_id, agent_id, status, failure, count() AS replies
-FROM chat.facts FINAL WHERE type = 'message.assistant'
+FROM chat.kept_facts WHERE type = 'message.assistant'
 GROUP BY org_id, agent_id, status, failure ORDER BY org_id, agent_id, status, failure;
 
 -- The last rating of each conversation counts.
 CREATE OR REPLACE VIEW chat.conversation_ratings AS
 SELECT org_id, conversation_id, argMax(facts.agent_id, occurred_at) AS agent_id,
     JSONExtract(argMax(changes, occurred_at), 'rating', 'Nullable(Float64)') AS rating
-FROM chat.facts FINAL WHERE type = 'conversation.updated' AND JSONHas(changes, 'rating')
+FROM chat.kept_facts AS facts WHERE type = 'conversation.updated' AND JSONHas(changes, 'rating')
 GROUP BY org_id, conversation_id;
 
 CREATE OR REPLACE VIEW chat.ratings AS
@@ -107,7 +144,7 @@ SELECT org_id, conversation_id, any(facts.team_id) AS team_id, any(facts.source)
     ifNull(max(position) + 1, 0) AS messages,
     arraySort(groupUniqArrayIf(facts.agent_id, type = 'message.assistant')) AS agents,
     any(ratings.rating) AS rating
-FROM (SELECT * FROM chat.facts FINAL) AS facts
+FROM chat.kept_facts AS facts
 LEFT JOIN chat.conversation_ratings AS ratings USING (org_id, conversation_id)
 GROUP BY org_id, conversation_id ORDER BY began_at;
 
@@ -116,4 +153,4 @@ CREATE OR REPLACE VIEW chat.totals AS
 SELECT uniqExact(conversation_id) AS conversations, countIf(type = 'message.user') AS user_messages,
     countIf(type = 'message.assistant') AS replies, sum(ifNull(prompt_tokens, 0)) AS prompt_tokens,
     sum(ifNull(completion_tokens, 0)) AS completion_tokens
-FROM chat.facts FINAL;
+FROM chat.kept_facts;

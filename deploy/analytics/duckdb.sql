@@ -5,7 +5,7 @@
 --   duckdb chat.duckdb -c 'FROM messages_per_day'
 --
 -- Another file name: SET VARIABLE messages_file = 'path/*.ndjson' before this script. Loading a dump again, or one that
--- overlaps the last one, changes nothing: a fact is kept once, by its eventId.
+-- overlaps the last one, changes nothing: a fact is kept once, by its eventId, and what was deleted does not come back.
 
 SET VARIABLE messages_file = coalesce(getvariable('messages_file'), 'messages.ndjson');
 
@@ -27,16 +27,34 @@ FROM read_json(getvariable('messages_file'), format = 'newline_delimited', colum
     source: 'VARCHAR', keyId: 'VARCHAR', acceptedAt: 'TIMESTAMP', inReplyTo: 'VARCHAR', status: 'VARCHAR',
     finishReason: 'VARCHAR', failure: 'VARCHAR', model: 'VARCHAR', promptTokens: 'BIGINT', completionTokens: 'BIGINT',
     usageEstimated: 'BOOLEAN', responseTimeMs: 'BIGINT', firstTextMs: 'BIGINT', attempt: 'INTEGER',
-    routingReason: 'VARCHAR', uiSpec: 'JSON', changes: 'JSON'
+    routingReason: 'VARCHAR', uiSpec: 'JSON', changes: 'JSON', deleted: 'BOOLEAN'
 });
 
+CREATE TABLE IF NOT EXISTS facts AS SELECT * EXCLUDE (deleted) FROM dump LIMIT 0;
+CREATE UNIQUE INDEX IF NOT EXISTS one_fact ON facts (event_id);
+-- Remembered apart from the facts, so that an older dump does not bring back what was deleted.
+CREATE TABLE IF NOT EXISTS deletions (conversation_id VARCHAR PRIMARY KEY, deleted_at TIMESTAMP);
+
+-- All or nothing: the shell goes on behind an error, and a load that breaks off must leave nothing that was deleted.
+BEGIN;
 -- Figures that leave out what this script cannot read would be wrong without a word.
 SELECT error('the dump holds records of a version that this script does not know: ' || max(version))
 FROM dump HAVING max(version) > 1;
-
-CREATE TABLE IF NOT EXISTS facts AS FROM dump LIMIT 0;
-CREATE UNIQUE INDEX IF NOT EXISTS one_fact ON facts (event_id);
-INSERT OR IGNORE INTO facts FROM dump;
+INSERT INTO deletions SELECT conversation_id, max(occurred_at) FROM dump WHERE deleted GROUP BY ALL
+ON CONFLICT DO UPDATE SET deleted_at = greatest(deleted_at, excluded.deleted_at);
+INSERT OR IGNORE INTO facts SELECT * EXCLUDE (deleted) FROM dump;
+-- Of a deleted conversation only what began anew stays: questions that are later than the deletion, their replies, and
+-- changes behind the first of them. The time alone does not do: a reply or a change that was under way when the deletion
+-- was asked for is dated later, and belongs to what was deleted.
+DELETE FROM facts USING deletions
+WHERE facts.conversation_id = deletions.conversation_id AND NOT EXISTS (
+    FROM facts AS question
+    WHERE question.conversation_id = facts.conversation_id AND question.type = 'message.user'
+        AND question.occurred_at > deletions.deleted_at
+        AND CASE facts.type WHEN 'message.assistant' THEN question.message_id = facts.in_reply_to
+            ELSE question.occurred_at <= facts.occurred_at END
+);
+COMMIT;
 
 -- Messages a day (UTC) and agent. A failed reply is counted apart: it is not in the history.
 CREATE OR REPLACE VIEW messages_per_day AS

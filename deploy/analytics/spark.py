@@ -2,10 +2,13 @@
 
     spark-submit --packages org.apache.spark:spark-sql-kafka-0-10_2.13:4.0.0 spark.py stream BROKERS DIRECTORY
     spark-submit spark.py report DIRECTORY
+    spark-submit spark.py forget DIRECTORY
 
-The version in --packages is that of your Spark.
+The last one takes off the disk what was deleted, which the reports leave out at once. It may run beside the stream, but not
+beside itself: once a day, say. The version in --packages is that of your Spark.
 """
 
+import functools
 import re
 import sys
 
@@ -20,7 +23,7 @@ SCHEMA = """
     sessionId STRING, visitorId STRING, source STRING, keyId STRING, acceptedAt TIMESTAMP, inReplyTo STRING,
     status STRING, finishReason STRING, failure STRING, model STRING, promptTokens BIGINT, completionTokens BIGINT,
     usageEstimated BOOLEAN, responseTimeMs BIGINT, firstTextMs BIGINT, attempt INT, routingReason STRING, uiSpec STRING,
-    changes STRING
+    changes STRING, deleted BOOLEAN
 """
 
 
@@ -42,16 +45,77 @@ def snake_case(name: str) -> str:
 def stream(spark: SparkSession, records: DataFrame, directory: str):
     """Starts to append the facts to `directory`, as they come: repeats included, see `distinct_facts`."""
     spark.conf.set("spark.sql.session.timeZone", "UTC")
-    writer = facts(records).writeStream.format("parquet").partitionBy("day")
-    return writer.option("path", f"{directory}/facts").option("checkpointLocation", f"{directory}/checkpoint")
+
+    # Not the sink for files: it keeps a list of those that it wrote, and `forget` replaces some of them.
+    def append(batch: DataFrame, _number: int) -> None:
+        batch.write.mode("append").partitionBy("day").parquet(f"{directory}/facts")
+
+    return facts(records).writeStream.foreachBatch(append).option("checkpointLocation", f"{directory}/checkpoint")
+
+
+def stored(spark: SparkSession, directory: str) -> DataFrame:
+    """All that is on the disk, and in which file."""
+    spark.conf.set("spark.sql.session.timeZone", "UTC")
+    # A lake that an earlier version of this program began has a list of files, which ends where this version goes on.
+    spark.conf.set("spark.sql.streaming.fileStreamSink.ignoreMetadata", True)
+    # Told and not guessed from some file: an older one lacks the columns that came later.
+    columns = facts(spark.createDataFrame([], "value STRING")).schema
+    places = [place for place in (f"{directory}/facts", f"{directory}/kept") if exists(spark, place)]
+    tables = [spark.read.schema(columns).parquet(place).select("*", "_metadata.file_path") for place in places]
+    return functools.reduce(DataFrame.unionByName, tables)
+
+
+def exists(spark: SparkSession, place: str) -> bool:
+    """Whether there is such a file or folder."""
+    path = spark._jvm.org.apache.hadoop.fs.Path(place)
+    return path.getFileSystem(spark._jsc.hadoopConfiguration()).exists(path)
+
+
+# Of a deleted conversation only what began anew stays: questions that are later than the deletion, their replies, and changes
+# behind the first of them. The time alone does not do: a reply or a change that was under way when the deletion was asked
+# for is dated later, and belongs to what was deleted. The deletion itself stays too: older records may come again.
+FORGOTTEN = """
+    WITH deletions AS (
+        SELECT conversation_id, max(occurred_at) AS deleted_at FROM told WHERE deleted GROUP BY conversation_id),
+    questions AS (
+        SELECT conversation_id, message_id, occurred_at FROM told JOIN deletions USING (conversation_id)
+        WHERE type = 'message.user' AND occurred_at > deleted_at)
+    SELECT DISTINCT event_id FROM told
+    LEFT SEMI JOIN deletions ON told.conversation_id = deletions.conversation_id
+    LEFT ANTI JOIN questions ON told.conversation_id = questions.conversation_id
+        AND if(type = 'message.assistant', questions.message_id = in_reply_to, questions.occurred_at <= told.occurred_at)
+    WHERE deleted IS NOT TRUE"""
+
+
+def forgotten(told: DataFrame) -> DataFrame:
+    """The `event_id` of each fact that a deletion took with it."""
+    told.where("version = 1").createOrReplaceTempView("told")
+    return told.sparkSession.sql(FORGOTTEN)
 
 
 def distinct_facts(spark: SparkSession, directory: str) -> DataFrame:
-    """Each fact once."""
+    """Each fact once, and none that was deleted."""
     # Not dropDuplicatesWithinWatermark in the stream: a watermark also drops what is late, and while a backlog is read
     # one partition is always behind another.
-    spark.conf.set("spark.sql.session.timeZone", "UTC")
-    return spark.read.parquet(f"{directory}/facts").where("version = 1").dropDuplicates(["event_id"])
+    told = stored(spark, directory)
+    kept = told.where("version = 1 AND deleted IS NOT TRUE").join(forgotten(told), "event_id", "left_anti")
+    return kept.dropDuplicates(["event_id"])
+
+
+def forget(spark: SparkSession, directory: str) -> None:
+    """Takes off the disk what was deleted: the other facts of such files are written anew, and the files go."""
+    told = stored(spark, directory)
+    gone = forgotten(told)
+    files = [row.file_path for row in told.join(gone, "event_id", "left_semi").select("file_path").distinct().collect()]
+    if not files:
+        return
+    kept = told.where(f.col("file_path").isin(files)).join(gone, "event_id", "left_anti").drop("file_path")
+    # A folder of its own: two writers of one folder would tidy up each other's unfinished files.
+    kept.write.mode("append").partitionBy("day").parquet(f"{directory}/kept")
+    # Only now: if this breaks off, facts are there twice, which counts nothing, and the next run does the rest.
+    for file in files:
+        path = spark._jvm.org.apache.hadoop.fs.Path(spark._jvm.java.net.URI(file))
+        path.getFileSystem(spark._jsc.hadoopConfiguration()).delete(path, False)
 
 
 REPORTS = {
@@ -101,6 +165,8 @@ def main() -> None:
             for name, table in report(spark, directory).items():
                 print(name)
                 table.show(truncate=False)
+        case ["forget", directory]:
+            forget(spark, directory)
         case _:
             sys.exit(__doc__)
 

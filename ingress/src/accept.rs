@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use switchboard_schemas::{reply_event::Frame, turn::Turn};
+use switchboard_schemas::{reply_event::Frame, time::Timestamp, turn::Turn};
 
 use crate::{
     error::{ApiError, ApiResult, ErrorCode},
@@ -29,12 +29,19 @@ pub(crate) async fn accept(
     mut job: TurnJob,
     repeat: Option<Repeat>,
 ) -> ApiResult<Follower> {
-    check_metadata(&state, job.turn()).await?;
-    if let Some(repeat) = repeat {
+    if let Some(repeat) = &repeat {
         repeat.name_message(job.turn_mut());
-        if repeat.remember(&state, job.turn()).await? == Occurrence::Again {
-            return join(state, shape, job).await;
+    }
+    if let Err(refusal) = check_metadata(&state, job.turn()).await {
+        // What was accepted before the conversation's metadata grew is not refused now.
+        if repeat.is_none() || known_frames(&state, &job).await.is_empty() {
+            return Err(refusal);
         }
+    }
+    if let Some(repeat) = repeat
+        && let Occurrence::Again { since } = repeat.remember(&state, job.turn()).await?
+    {
+        return join(state, shape, job, since).await;
     }
     // Before the publish: a worker can be faster than the bus's acknowledgement.
     let slot = state.registry.wait_for_reply(job.turn().reply_id());
@@ -56,13 +63,27 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
 
 /// Follows the reply that an earlier request asked for. What is not heard of is published again: the earlier publish may
 /// have been refused, and where it was not the claim lets one of the two records pass.
-async fn join(state: AppState, shape: ReplyShape, job: TurnJob) -> ApiResult<Follower> {
+async fn join(state: AppState, shape: ReplyShape, job: TurnJob, since: Timestamp) -> ApiResult<Follower> {
     let slot = state.registry.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
     if known.is_empty() {
+        refuse_deleted(&state, job.turn(), since).await?;
         hand_over(&state, shape, &job).await?;
     }
     Ok(Follower::joining(state, &job, slot, known))
+}
+
+/// Refuses a message that was deleted with its conversation: its repeat would bring back what somebody wanted gone.
+async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiResult<()> {
+    let known = state.backends.store.history_state(&turn.org_id, &turn.conversation_id).await;
+    let Some(tombstone) = known.unwrap_or_default().tombstone else { return Ok(()) };
+    if tombstone.at < since {
+        return Ok(());
+    }
+    Err(ApiError::new(
+        ErrorCode::Conflict,
+        "this message was deleted with its conversation; a new one takes another key",
+    ))
 }
 
 async fn hand_over(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {

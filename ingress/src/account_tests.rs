@@ -312,6 +312,18 @@ async fn another_password_ends_all_sessions_but_the_one_that_set_it() {
 }
 
 #[tokio::test]
+async fn a_link_from_before_a_change_of_password_works_no_more() {
+    let world = World::with(unthrottled()).await;
+    let (mut browser, id) = person(&world, "ada@example.org", "viewer").await;
+    let made = admin(&world, "POST", &format!("/users/{id}/link"), json!({})).await.json();
+    let body = json!({ "currentPassword": PASS, "newPassword": NEW_PASS });
+    assert_eq!(browser.keep(PASSWORD, body).await.status, 200);
+    let used = Browser::new(&world).keep(LINK, json!({ "link": link_of(&made), "password": PASS })).await;
+    assert_eq!(used.status, 401, "{}", used.text);
+    assert!(browser.is_signed_in().await);
+}
+
+#[tokio::test]
 async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
     let world = World::with(unthrottled()).await;
     let second = world.second_ingress().await;

@@ -1,38 +1,14 @@
 //! Lists of conversations over fakes: what a filter lets through, and how a reader goes on.
 
-use serde_json::{Value, json};
-use switchboard_schemas::{
-    conversation::{Conversation, ConversationOwner},
-    ids::{AgentId, ConversationId, OrgId},
-    time::Timestamp,
-};
+use serde_json::json;
+use switchboard_schemas::ids::{AgentId, OrgId};
 
-use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret};
+use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, put_conversation, secret};
 
 async fn get(world: &World, path: &str) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let path = format!("/api/admin/organizations/{}/conversations{path}", org_id());
     world.send_with("GET", &path, &[("authorization", &bearer)], "").await
-}
-
-/// A conversation that began at that microsecond.
-fn put(world: &World, org: &OrgId, agent: &AgentId, micros: i64, metadata: Value) -> ConversationId {
-    let session = format!("session {micros}").parse().unwrap();
-    let id = ConversationId::of_agent(org, agent, &session);
-    let conversation = Conversation {
-        id: id.clone(),
-        org_id: org.clone(),
-        session_id: session,
-        owner: ConversationOwner::Agent(agent.clone()),
-        message_count: 0,
-        active_message_id: None,
-        last_reply_id: None,
-        created_at: Timestamp::from_micros(micros),
-        updated_at: Timestamp::from_micros(micros),
-        metadata: metadata.as_object().unwrap().clone(),
-    };
-    world.store.conversations.lock().unwrap().insert(id.clone(), conversation);
-    id
 }
 
 /// All pages of a list.
@@ -62,9 +38,9 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
             900 => json!({ "rating": 2.5, "visitorEmail": "a@shop.example" }),
             _ => json!({ "visitorId": format!("v{number}") }),
         };
-        all.push(put(&world, &org_id(), &agent, 1_000_000 * number, metadata).to_string());
+        all.push(put_conversation(&world, &org_id(), &agent, 1_000_000 * number, metadata).to_string());
     }
-    put(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({ "rating": 5 }));
+    put_conversation(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({ "rating": 5 }));
     let newest_first = |numbers: &mut dyn Iterator<Item = usize>| {
         let mut numbers: Vec<usize> = numbers.collect();
         numbers.sort_unstable_by(|left, right| right.cmp(left));
@@ -78,6 +54,9 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
         ("maxRating=3", newest_first(&mut [900].into_iter())),
         ("visitorId=v%201", newest_first(&mut [7].into_iter())),
         ("visitorEmail=a%40shop.example", newest_first(&mut [900].into_iter())),
+        ("visitorEmail=A%40Shop.Example", newest_first(&mut [900].into_iter())),
+        ("visitor=%20a%40SHOP", newest_first(&mut [900].into_iter())),
+        ("visitor=V%201", newest_first(&mut [7].into_iter())),
         ("visitorId=v1&minRating=1", vec![]),
         ("since=1970-01-01T00:00:03Z&until=1970-01-01T00:00:06Z", newest_first(&mut (3..6))),
     ] {
@@ -89,7 +68,7 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
 async fn one_request_looks_at_a_bounded_part_of_a_list() {
     let world = World::new().await;
     for number in 0..600 {
-        put(&world, &org_id(), &agent_id(), number, json!({}));
+        put_conversation(&world, &org_id(), &agent_id(), number, json!({}));
     }
     let page = get(&world, "?minRating=1").await.json();
     assert_eq!(page["items"], json!([]));
@@ -118,11 +97,11 @@ async fn what_is_no_filter_is_told_with_its_parameter() {
 #[tokio::test]
 async fn a_conversation_of_another_organization_is_not_there() {
     let world = World::new().await;
-    let theirs = put(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({}));
+    let theirs = put_conversation(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({}));
     for id in [theirs.as_str(), "conv_", "x"] {
         assert_eq!(get(&world, &format!("/{id}")).await.problem(), (404, "NOT_FOUND".into()));
     }
-    let ours = put(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 }));
+    let ours = put_conversation(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 }));
     let shown = get(&world, &format!("/{ours}")).await.json();
     assert_eq!((&shown["metadata"]["rating"], &shown["messages"]["items"]), (&json!(4), &json!([])));
 }

@@ -55,10 +55,11 @@ async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: Repl
         first_text_ms: Some(took_ms / 2),
     };
     let (owner, store) = (ConversationOwner::Agent(agent.clone()), &world.counted);
-    store.begin_turn(&TurnStart { turn: turn.clone(), owner, position: 0, attempt: 1 }).await.unwrap();
+    store.begin_turn(&TurnStart { turn: turn.clone(), owner, position: 0, tombstone: None, attempt: 1 }).await.unwrap();
     let end = TurnEnd {
         org_id: turn.org_id,
         accepted_at: turn.accepted_at,
+        tombstone: None,
         attempt: 1,
         user_message_id: turn.message_id,
         agent_id: Some(agent.clone()),
@@ -127,7 +128,7 @@ async fn a_table_has_a_row_for_each_day_and_agent() {
     assert_eq!(answer.headers["content-disposition"], "attachment; filename=\"acme-2026-03-01-2026-03-04.csv\"");
     let rows: Vec<&str> = answer.text.split("\r\n").collect();
     assert_eq!(rows.len(), 4, "{}", answer.text);
-    assert_eq!(rows[1], format!("2026-03-01,{},\"Shop\",,,2,2,1,0,1,0,20,6,0,100,100,100,50,50,50,2,3.75", agent_id()));
+    assert_eq!(rows[1], format!("2026-03-01,{},Shop,,,2,2,1,0,1,0,20,6,0,100,100,100,50,50,50,2,3.75", agent_id()));
     assert!(rows[2].starts_with("2026-03-03,") && rows[2].ends_with(",1,2.5"), "{}", rows[2]);
     assert_eq!(rows[3], "");
     assert_eq!(rows[0].split(',').count(), rows[1].split(',').count());

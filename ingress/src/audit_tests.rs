@@ -8,7 +8,7 @@ use switchboard_schemas::ids::OrgId;
 
 use crate::{
     IngressConfig,
-    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret},
+    testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, put_conversation, secret},
 };
 
 /// Where routes are written down; what lies in no other file.
@@ -95,6 +95,9 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     }
     let rest = rest.strip_prefix("organizations/{org}/")?;
     let list = rest.split('/').next()?;
+    if ["conversations", "erasures"].contains(&list) {
+        return Some(conversation_change(world, method, rest, round).await);
+    }
     if !["agents", "teams", "providers", "keys", "users"].contains(&list) {
         return None;
     }
@@ -119,6 +122,24 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     Some(admin(world, method, &concrete, body).await)
 }
 
+/// No worker is there to delete anything: what is accepted is told.
+async fn conversation_change(world: &World, method: &str, rest: &str, round: usize) -> Answer {
+    let visitor = json!({ "visitorId": "canary" });
+    if rest == "erasures" {
+        return admin(world, method, &of("/erasures"), visitor).await;
+    }
+    let id = put_conversation(world, &org_id(), &agent_id(), i64::try_from(round).unwrap(), json!({}));
+    if rest.starts_with("conversations") {
+        return admin(world, method, &of(&format!("/conversations/{id}")), Value::Null).await;
+    }
+    let begun = admin(world, "POST", &of("/erasures"), visitor.clone()).await.json();
+    // As a process leaves it that dies.
+    for erasure in world.store.erasures.lock().unwrap().values_mut() {
+        erasure.finished_at = None;
+    }
+    admin(world, method, &of(&format!("/erasures/{}", begun["id"].as_str().unwrap())), visitor).await
+}
+
 async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -> Option<Answer> {
     let user = made(world, "users", thing("users", slug)).await;
     let link = user["link"]["url"].as_str()?.split_once('#')?.1.to_owned();
@@ -139,7 +160,12 @@ async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -
 
 #[tokio::test]
 async fn every_route_that_changes_something_leaves_an_entry_of_its_own_request() {
-    let config = IngressConfig { sign_ins_per_account: 0, sign_ins_per_address: 0, ..IngressConfig::default() };
+    let config = IngressConfig {
+        sign_ins_per_account: 0,
+        sign_ins_per_address: 0,
+        patch_timeout_ms: 50,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
     for (round, (method, path)) in changing_routes(&world).await.into_iter().enumerate() {
         let answer = change_by(&world, &method, &path, round).await;

@@ -68,7 +68,8 @@ fn too_large(bytes_max: usize) -> ApiError {
 fn check_media_type(headers: &HeaderMap) -> ApiResult<()> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     // A compressed body could unfold to any size.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return unsupported("compressed bodies are not taken");
     }
     let Some(media_type) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };

@@ -53,6 +53,7 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         generation: 1,
         left_out: None,
         summary: None,
+        steps: None,
     };
     let message = Message {
         id: reply.clone(),

@@ -3,6 +3,7 @@
 use http::{HeaderMap, HeaderName};
 use switchboard_schemas::{
     ids::{EventId, MessageId},
+    time::Timestamp,
     turn::Turn,
 };
 
@@ -18,8 +19,8 @@ const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
 const PARAM: &str = "Idempotency-Key";
 /// Longest key, in characters.
 const KEY_CHARS_MAX: usize = 255;
-/// Stands between what a request says and which one it was; neither holds it.
-const SEPARATOR: char = ' ';
+/// Stands between what a request says, which one it was, and when it came; none of them holds it.
+const SEPARATOR: &str = " ";
 
 /// The key of a request and what the request says.
 pub(crate) struct Repeat {
@@ -35,7 +36,10 @@ pub(crate) enum Occurrence {
     /// Nobody has asked before.
     First,
     /// The same request is running, or has been answered, or was refused on its way.
-    Again,
+    Again {
+        /// When it was asked first.
+        since: Timestamp,
+    },
 }
 
 impl Repeat {
@@ -62,7 +66,9 @@ impl Repeat {
     pub(crate) async fn remember(&self, state: &AppState, turn: &Turn) -> ApiResult<Occurrence> {
         // Hashed, because a client's key is any text, and no name of ours may hold that.
         let name = EventId::of(&format!("{}/{}", self.sender, self.route), &self.key);
-        let own = format!("{}{SEPARATOR}{}", self.fingerprint, turn.publish_nonce);
+        let own = [&self.fingerprint, &turn.publish_nonce, &turn.accepted_at.micros().to_string()]
+            .map(String::as_str)
+            .join(SEPARATOR);
         let known = state.backends.relay.remember(&format!("request:{name}"), &own).await.map_err(|error| {
             tracing::warn!(%error, "a request with an idempotency key cannot be remembered");
             ApiError::unavailable("repeats cannot be told apart at the moment")
@@ -70,8 +76,12 @@ impl Repeat {
         if known == own {
             return Ok(Occurrence::First);
         }
-        match known.split_once(SEPARATOR) {
-            Some((fingerprint, _)) if fingerprint == self.fingerprint => Ok(Occurrence::Again),
+        let mut noted = known.split(SEPARATOR);
+        match (noted.next(), noted.nth(1)) {
+            (Some(fingerprint), since) if fingerprint == self.fingerprint => {
+                let since = Timestamp::from_micros(since.and_then(|since| since.parse().ok()).unwrap_or_default());
+                Ok(Occurrence::Again { since })
+            }
             _ => {
                 let detail = "this idempotency key was used for a request that says something else";
                 Err(ApiError::new(ErrorCode::IdempotencyKeyReused, detail).param(PARAM))

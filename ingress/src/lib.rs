@@ -35,6 +35,7 @@ mod first;
 mod turn;
 
 mod accept;
+mod conversation_job;
 mod idempotency;
 mod publish;
 mod reply;

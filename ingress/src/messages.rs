@@ -69,7 +69,8 @@ impl FromRequestParts<AppState> for FoundMessage {
 }
 
 impl FoundMessage {
-    async fn find(state: &AppState, org: &OrgId, reply: MessageId) -> ApiResult<Self> {
+    /// The reply with this id.
+    pub(crate) async fn find(state: &AppState, org: &OrgId, reply: MessageId) -> ApiResult<Self> {
         let stage = match stage_of(state, org, &reply).await? {
             Some(stage) => stage,
             // It may have become final between two reads.

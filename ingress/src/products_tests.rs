@@ -154,12 +154,60 @@ async fn products_of_an_agent_with_a_feed_are_changed_by_the_feed_alone() {
 }
 
 #[tokio::test]
+async fn what_is_kept_is_listed_page_by_page_in_the_order_of_its_file() {
+    let world = World::new().await;
+    let list = async |query: &str| {
+        let answer = send(&world, "GET", &format!("{}/items{query}", path()), "", "").await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer.json()
+    };
+    let nothing = list("").await;
+    assert_eq!((&nothing["items"], &nothing["total"], &nothing["version"]), (&json!([]), &json!(0), &Value::Null));
+    // So many lie in several chunks.
+    let count = 6_000;
+    let rows: String = (0..count).map(|number| format!("Tea {number},{number}.5,{}\n", "long ".repeat(20))).collect();
+    let kept = upload(&world, format!("title,price,description\n{rows}")).await.json();
+    let mut titles = Vec::new();
+    while titles.len() < count {
+        let page = list(&format!("?limit=200&offset={}", titles.len())).await;
+        assert_eq!((&page["total"], &page["version"]), (&json!(count), &kept["version"]));
+        titles.extend(page["items"].as_array().unwrap().iter().map(|item| item["title"].clone()));
+        assert_eq!(page["hasMore"], json!(titles.len() < count));
+    }
+    assert_eq!(titles, (0..count).map(|number| json!(format!("Tea {number}"))).collect::<Vec<_>>());
+}
+
+#[tokio::test]
+async fn what_is_kept_is_searched_whole_and_told_with_all_that_its_file_says() {
+    let world = World::new().await;
+    let csv = "title,price,colour,description,link\nDesk lamp,39,Brass,Warm light,https://shop.example/desk\n\
+        Floor lamp,89,black,,\nMirror,20,brass,,\n";
+    assert_eq!(upload(&world, csv).await.status, 200);
+    let found = async |query: &str| {
+        let page = send(&world, "GET", &format!("{}/items?{query}", path()), "", "").await.json();
+        let titles: Vec<_> = page["items"].as_array().unwrap().iter().map(|item| item["title"].clone()).collect();
+        (titles, page["total"].clone())
+    };
+    assert_eq!(found("search=LAMP").await, (vec![json!("Desk lamp"), json!("Floor lamp")], json!(2)));
+    assert_eq!(found("search=lamp&limit=1&offset=1").await, (vec![json!("Floor lamp")], json!(2)));
+    assert_eq!(found("search=brass%20lamp").await, (vec![json!("Desk lamp")], json!(1)));
+    assert_eq!(found("search=sofa").await, (vec![], json!(0)));
+    let desk = send(&world, "GET", &format!("{}/items?limit=1", path()), "", "").await.json()["items"][0].clone();
+    let told = json!({
+        "title": "Desk lamp", "price": "39", "image": "", "url": "https://shop.example/desk",
+        "description": "Warm light", "amount": 39.0, "attributes": {"colour": "Brass"}
+    });
+    assert_eq!(desk, told);
+}
+
+#[tokio::test]
 async fn only_administrators_reach_products_and_only_of_agents_that_are_there() {
     let world = World::new().await;
-    for method in ["GET", "PUT", "DELETE"] {
-        assert_eq!(world.send_with(method, &path(), &[], CSV).await.problem(), (401, "MISSING_API_KEY".into()));
-        assert_eq!(world.send(method, &path(), CSV).await.problem(), (401, "INVALID_API_KEY".into()));
-        for unknown in [path().replace(org_id().as_str(), "org_x"), path().replace(agent_id().as_str(), "agt_x")] {
+    let items = format!("{}/items", path());
+    for (method, path) in [("GET", path()), ("PUT", path()), ("DELETE", path()), ("GET", items)] {
+        assert_eq!(world.send_with(method, &path, &[], CSV).await.problem(), (401, "MISSING_API_KEY".into()));
+        assert_eq!(world.send(method, &path, CSV).await.problem(), (401, "INVALID_API_KEY".into()));
+        for unknown in [path.replace(org_id().as_str(), "org_x"), path.replace(agent_id().as_str(), "agt_x")] {
             let answer = send(&world, method, &unknown, "text/csv", CSV).await;
             assert_eq!(answer.problem(), (404, "NOT_FOUND".to_owned()), "{unknown}");
         }

@@ -70,6 +70,8 @@ pub enum AuditAction {
     SignIn,
     /// A person signed out.
     SignOut,
+    /// Conversations were taken out of the service as a file.
+    Export,
 }
 
 /// A field that changed.

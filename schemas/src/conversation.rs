@@ -108,6 +108,31 @@ pub struct ReplyFacts {
     /// The summary that stood for it, where it is new or was last kept long before this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub summary: Option<Summary>,
+    /// When it came how far; absent in what older programs kept.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub steps: Option<ReplySteps>,
+}
+
+/// The way of a reply, in milliseconds from the acceptance of its message. Each process reads its own clock. An attempt
+/// that goes on where another one died tells its own steps.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub struct ReplySteps {
+    /// A team's member was chosen.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub routed_ms: Option<u64>,
+    /// The work lay in the queue of its conversation.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub queued_ms: Option<u64>,
+    /// A worker took it up.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub claimed_ms: Option<u64>,
+    /// A model was asked.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub asked_ms: Option<u64>,
+    /// The first text came.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub first_text_ms: Option<u64>,
 }
 
 /// Messages that did not fit into a prompt.

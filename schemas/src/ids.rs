@@ -145,6 +145,8 @@ ids! {
     UserId = "usr_", 1;
     /// An entry of the audit log, ordered by time.
     AuditId = "aud_", 1;
+    /// The erasure of a visitor.
+    ErasureId = "era_", 1;
 }
 
 impl OrgId {
@@ -187,6 +189,13 @@ impl UserId {
     /// simultaneous invitations of one address are one account.
     pub fn derive(secret: &InstallationSecret, email: &EmailAddress) -> Self {
         Self(encoded(Self::PREFIX, keyed_bits(secret, "user", &[email.as_str()])))
+    }
+}
+
+impl ErasureId {
+    /// A new id, ordered by time.
+    pub fn now() -> Self {
+        Self(encoded(Self::PREFIX, Uuid::now_v7().as_u128()))
     }
 }
 
@@ -304,7 +313,7 @@ fn encoded(prefix: &str, bits: u128) -> Arc<str> {
 }
 
 /// 128 bits that only holders of the installation secret can predict.
-fn keyed_bits(secret: &InstallationSecret, domain: &str, parts: &[&str]) -> u128 {
+pub(crate) fn keyed_bits(secret: &InstallationSecret, domain: &str, parts: &[&str]) -> u128 {
     let Ok(mut mac) = Hmac::<Sha256>::new_from_slice(secret.expose()) else {
         unreachable!("HMAC takes keys of any length")
     };

@@ -23,10 +23,19 @@ pub enum ConversationJob {
     Trial(Box<AnswerJob>),
     /// Change what is known about the conversation.
     Patch(Box<PatchJob>),
+    /// Delete it. Since version 2.
+    Delete(Box<DeleteJob>),
 }
 
 impl Record for ConversationJob {
-    const VERSION: u32 = 1;
+    const VERSION: u32 = 2;
+
+    fn version(&self) -> u32 {
+        match self {
+            Self::Answer(_) | Self::Trial(_) | Self::Patch(_) => 1,
+            Self::Delete(_) => 2,
+        }
+    }
 }
 
 impl ConversationJob {
@@ -35,6 +44,7 @@ impl ConversationJob {
         match self {
             Self::Answer(job) | Self::Trial(job) => &job.turn.conversation_id,
             Self::Patch(job) => &job.conversation_id,
+            Self::Delete(job) => &job.conversation_id,
         }
     }
 }
@@ -70,6 +80,9 @@ pub struct Routed {
     /// What the decision stood on.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub facts: Option<RoutingFacts>,
+    /// When the router handed the message on.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub routed_at: Option<Timestamp>,
 }
 
 /// A change of a conversation's metadata, applied by the worker that owns the conversation.
@@ -90,6 +103,29 @@ pub struct PatchJob {
     pub actor: String,
     /// Keys to set; `null` clears. Reserved keys (visitor fields, rating, feedback) stand beside the client's own.
     pub changes: Map<String, Value>,
+    /// When the ingress accepted it.
+    pub accepted_at: Timestamp,
+    /// The ingress that waits for the outcome.
+    pub reply_to: IngressId,
+}
+
+/// The deletion of a conversation, done by the worker that owns it: what was sent before goes with it, what comes behind
+/// begins it anew.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+#[serde(rename_all = "camelCase")]
+pub struct DeleteJob {
+    /// Names the deletion, so that a repeat makes the same event.
+    pub event_id: EventId,
+    /// Tenant.
+    pub org_id: OrgId,
+    /// Conversation.
+    pub conversation_id: ConversationId,
+    /// The agent that the event names; none where nobody ever answered, and analytics was told nothing.
+    pub agent_id: Option<AgentId>,
+    /// The team that it was with, if it was one.
+    pub team_id: Option<TeamId>,
+    /// The request that asks.
+    pub request_id: RequestId,
     /// When the ingress accepted it.
     pub accepted_at: Timestamp,
     /// The ingress that waits for the outcome.

@@ -20,6 +20,7 @@ pub mod control_event;
 pub mod conversation;
 pub mod day;
 pub mod email;
+pub mod erasure;
 pub mod ids;
 pub mod inference_job;
 pub mod message_event;

@@ -140,4 +140,7 @@ pub struct AssistantMessageFact {
 pub struct ConversationUpdatedFact {
     /// Keys as they are now; `null` where one was cleared. Personal data.
     pub changes: Map<String, Value>,
+    /// Whether the conversation was deleted: everything that was told of it before is to be deleted too.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub deleted: bool,
 }

@@ -1,11 +1,18 @@
-//! How a record says which version of its schema it has: written in the newest, read in every one that was ever written.
+//! How a record says which version of its schema it has: written in the lowest that can say it, read in every one that was
+//! ever written.
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A JSON record of a topic.
 pub trait Record: Serialize + DeserializeOwned {
-    /// Version that is written.
+    /// Newest version, up to which records are read.
     const VERSION: u32;
+
+    /// The lowest version that can say what this record says, in which it is written: whoever knows no newer one puts aside
+    /// only what it could not understand.
+    fn version(&self) -> u32 {
+        Self::VERSION
+    }
 }
 
 /// Why bytes are not a record.
@@ -33,7 +40,7 @@ struct VersionOnly {
 
 /// The record as JSON, with its version.
 pub fn encode<T: Record>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Outgoing { version: T::VERSION, record })
+    serde_json::to_vec(&Outgoing { version: record.version(), record })
 }
 
 /// Reads a record of any version up to the newest; unknown fields are ignored.

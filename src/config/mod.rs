@@ -89,6 +89,13 @@ pub(crate) struct ModelConfig {
     pub(crate) continues_prefix: bool,
 }
 
+impl ModelConfig {
+    /// Whether somebody brought a key and forgot to name the model.
+    pub(crate) const fn has_key_alone(&self) -> bool {
+        self.api_key.is_some() && self.name.is_empty() && self.base_url.is_empty()
+    }
+}
+
 /// Logs and traces.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
@@ -438,7 +445,8 @@ mod tests {
     fn a_model_without_a_base_url_is_one_of_openai_and_a_key_alone_asks_for_nothing() {
         let named = loaded(&[("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "m")]).unwrap();
         assert_eq!(named.model.base_url, OPENAI_BASE_URL);
-        assert!(loaded(&[("OPENAI_API_KEY", "k")]).unwrap().model.base_url.is_empty());
+        let alone = loaded(&[("OPENAI_API_KEY", "k")]).unwrap().model;
+        assert!(alone.base_url.is_empty() && alone.has_key_alone() && !named.model.has_key_alone());
     }
 
     #[test]

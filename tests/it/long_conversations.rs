@@ -21,6 +21,17 @@ fn summaries(organization: &Organization) -> usize {
     requests.iter().filter(|request| is_summary(&request.messages)).count()
 }
 
+/// More than the window takes; the first message asks for another script than the others.
+async fn talk(organization: &Organization) {
+    organization.script(Script::says("Certainly, here is a sentence about lamps and how they are made."));
+    for turn in 0..TURNS {
+        let marker = if turn == 0 { "[[first]] " } else { "" };
+        let words = "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
+        let message = format!("{marker}turn {turn}: {words}");
+        organization.client().chat(organization.shop(), "s", &message).await.complete();
+    }
+}
+
 async fn transcript(service: &TestService, organization: &Organization) -> Value {
     let admin = service.admin();
     let list = admin.get(&of(organization, "/conversations")).await.json();
@@ -34,13 +45,8 @@ async fn a_long_conversation_is_told_as_a_window_and_a_summary_and_what_is_missi
     let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
     // Only a summary has a question that holds an earlier message.
     organization.script_for("first", Script::says("Ada likes blue lamps."));
-    organization.script(Script::says("Certainly, here is a sentence about lamps and how they are made."));
     let (client, agent) = (organization.client(), organization.shop());
-    for turn in 0..TURNS {
-        let marker = if turn == 0 { "[[first]] " } else { "" };
-        let words = "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
-        client.chat(agent, "s", &format!("{marker}turn {turn}: {words}")).await.complete();
-    }
+    talk(&organization).await;
     eventually("a summary was made", PATIENCE, async || (summaries(&organization) > 0).then_some(())).await;
     client.chat(agent, "s", "and now?").await.complete();
     assert!(summaries(&organization) < TURNS / 2, "{} summaries", summaries(&organization));
@@ -76,13 +82,7 @@ async fn a_summary_that_fails_costs_nothing_but_the_summary() {
     let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
     let first = Script::in_turn(vec![Script::says("Hello."), Script::refuses(400)]);
     organization.script_for("first", first);
-    organization.script(Script::says("Certainly, here is a sentence about lamps and how they are made."));
-    let (client, agent) = (organization.client(), organization.shop());
-    for turn in 0..TURNS {
-        let marker = if turn == 0 { "[[first]] " } else { "" };
-        let words = "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
-        client.chat(agent, "s", &format!("{marker}turn {turn}: {words}")).await.complete();
-    }
+    talk(&organization).await;
     assert!(summaries(&organization) > 0);
     let transcript = transcript(&service, &organization).await;
     let last = transcript.as_array().unwrap().last().unwrap();

@@ -90,6 +90,24 @@ async fn an_upload_is_told_row_by_row_and_seen_at_every_ingress() {
 }
 
 #[tokio::test]
+async fn what_was_uploaded_is_listed_and_searched_at_every_ingress() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let path = products_of(&organization);
+    let (_, kept) = upload(&service.admin(), &path, "text/csv", CSV).await;
+    for url in service.admin_urls() {
+        let list = async |query: &str| {
+            Client::new(&url).with_key(ADMIN_TOKEN).get(&format!("{path}/items{query}")).await.json()
+        };
+        let all = list("").await;
+        assert_eq!((&all["total"], &all["version"]), (&json!(2), &kept["version"]), "{all}");
+        assert_eq!((&all["items"][0]["title"], &all["items"][1]["title"]), (&json!("Tea; green"), &json!("Cup")));
+        let white = list("?search=WHITE%20cup").await;
+        assert_eq!((&white["total"], &white["items"][0]), (&json!(1), &all["items"][1]), "{white}");
+    }
+}
+
+#[tokio::test]
 async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;

@@ -242,9 +242,7 @@ async fn a_member_is_found_by_what_visitors_say_of_its_matters_in_their_language
     let organization = desk(&service, "intent").await;
     // No word of it is written of a member, and the model is no help.
     organization.script(Script::says("I do not know"));
-    for (session, message) in
-        [("en", "you took too much and I want my money back"), ("de", "Ich will mein Geld zurück")]
-    {
+    for (session, message) in [("en", "you took it twice"), ("de", "Ich will mein Geld zurück")] {
         let reply = organization.client().team_chat(organization.team("front"), session, message).await;
         reply.complete();
         assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"), "{message}");

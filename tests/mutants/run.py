@@ -19,6 +19,7 @@ import tomllib
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
 TEST_TIMEOUT_S = 240
+BASELINE_TIMEOUT_S = 1800
 AT_ONCE = int(os.environ.get("MUTANTS_AT_ONCE", "3"))
 SWITCH = """
 pub(crate) fn mutant(name: &str) -> bool {
@@ -122,7 +123,8 @@ def crate_root(name):
 
 
 def build(scratch, target, mutants):
-    command = ["cargo", "test", "--locked", "--workspace", "--test", "it", "--no-run", "--message-format=json"]
+    command = ["cargo", "test", "--locked", "--workspace", "--lib", "--bins", "--test", "it", "--no-run"]
+    command.append("--message-format=json")
     environment = os.environ | {"CARGO_TARGET_DIR": str(target)}
     began = time.monotonic()
     done = subprocess.run(command, cwd=scratch / "tree", env=environment, stdout=subprocess.PIPE, text=True)
@@ -134,7 +136,10 @@ def build(scratch, target, mutants):
     programs = {}
     for message in messages:
         name = message.get("target", {}).get("name")
-        if message.get("executable") and name in ("it", "switchboard"):
+        is_unit_test = message.get("executable") and message["profile"]["test"] and name != "it"
+        if is_unit_test:
+            programs[f"unit/{name}"] = shutil.copy2(message["executable"], scratch / f"unit-{name}")
+        elif message.get("executable") and name in ("it", "switchboard"):
             programs[name] = shutil.copy2(message["executable"], scratch / name)
     planted = pathlib.Path(programs["switchboard"]).read_bytes()
     missing = [mutant["name"] for mutant in mutants if mutant["name"].encode() not in planted]
@@ -143,12 +148,26 @@ def build(scratch, target, mutants):
     return programs
 
 
-def run(programs, tests, mutant):
+def is_unit(test):
+    """A path with a file in it is a unit test's."""
+    return ".rs::" in test
+
+
+def unit_program(programs, test):
+    crate, _, _ = test.partition("/")
+    return programs["unit/switchboard" if crate == "src" else f"unit/switchboard_{crate}"]
+
+
+def run(programs, tests, mutant, timeout_s=TEST_TIMEOUT_S):
     environment = os.environ | {"TESTED_BINARY": str(programs["switchboard"]), "RUST_BACKTRACE": "0"}
     environment |= {"MUTANT": mutant} if mutant else {}
-    command = [programs["it"], "--exact", *tests]
+    if is_unit(tests[0]):
+        # The name of a unit test is a sentence that no other one has.
+        command, folder = [unit_program(programs, tests[0]), tests[0].rpartition("::")[2]], ROOT / tests[0].partition("/")[0]
+    else:
+        command, folder = [programs["it"], "--exact", *tests], ROOT
     try:
-        done = subprocess.run(command, env=environment, capture_output=True, text=True, timeout=TEST_TIMEOUT_S)
+        done = subprocess.run(command, cwd=folder, env=environment, capture_output=True, text=True, timeout=timeout_s)
         return done.stdout
     except subprocess.TimeoutExpired:
         return "no end"
@@ -156,8 +175,14 @@ def run(programs, tests, mutant):
 
 def baseline(programs, mutants):
     """Without a mistake every named test exists and is green, or its red would mean nothing."""
-    tests = sorted({mutant["test"] for mutant in mutants})
-    output = run(programs, tests, None)
+    for test in sorted({mutant["test"] for mutant in mutants if is_unit(mutant["test"])}):
+        output = run(programs, [test], None)
+        if "1 passed; 0 failed" not in output:
+            sys.exit(f"{output[-3000:]}\nnot green, or not one test, without a mistake: {test}")
+    tests = sorted({mutant["test"] for mutant in mutants if not is_unit(mutant["test"])})
+    if not tests:
+        return
+    output = run(programs, tests, None, BASELINE_TIMEOUT_S)
     found = re.search(r"test result: ok\. (\d+) passed", output)
     if not found or int(found[1]) != len(tests):
         listed = set(re.findall(r"^test (\S+) \.\.\. ok", output, re.M))

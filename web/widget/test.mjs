@@ -13,8 +13,9 @@ async function load(entry) {
 }
 
 const { parse } = await load("markdown/blocks.ts");
+const { followable, tellsItsHost } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
-const { english, fill, chooseLanguage } = await load("texts.ts");
+const { english, fill, chooseLanguage, inLanguage } = await load("texts.ts");
 
 /** A tree as a short text: names of blocks and marks around their texts. */
 function outline(nodes) {
@@ -64,11 +65,28 @@ test("marks are what they look like", () => {
     ["![cat](https://x.example/c.png)", "link[https://x.example/c.png](cat)"],
     ["see https://x.example/a_(b).", "see link[https://x.example/a_(b)](https://x.example/a_(b))."],
     ["<https://x.example>", "link[https://x.example](https://x.example)"],
+    ["[https://x.example/?a](https://y.example)", "link[https://y.example](https://x.example/?a)"],
     ["[a] (b)", "[a] (b)"],
     ["\\*a\\*", "*a*"],
     ["[[a](https://x.example)](https://y.example)", "link[https://y.example](a)"],
     ["<b>a</b>", "<b>a</b>"],
   ]) assert.equal(read(text), `paragraph(${expected})`, text);
+});
+
+test("only a text that is the address or its host tells where a link leads", () => {
+  for (const [said, address, tells] of [
+    ["shop.example", "https://shop.example/tea", true],
+    ["https://shop.example", "https://shop.example/", true],
+    ["https://Shop.example/tea?a=1", "https://Shop.example/tea?a=1", true],
+    ["https://shop.example:8443/", "https://shop.example:8443/", true],
+    ["our shop", "https://shop.example/", false],
+    ["paypal.com (evil.example)", "https://evil.example/x", false],
+    ["https://bank.example/?x=evil.example", "https://evil.example/login", false],
+    ["https://paypal.com@evil.example/", "https://paypal.com@evil.example/", false],
+    ["evil.example", "https://paypal.com@evil.example/", false],
+    ["https://\u0430pple.example/", "https://\u0430pple.example/", false],
+  ]) assert.equal(tellsItsHost(said, address, followable(address)), tells, said);
+  for (const address of ["javascript:alert(1)", "data:text/html,x", "/tea", "tea"]) assert.equal(followable(address), null, address);
 });
 
 test("the time that a text takes grows with its length and no faster", () => {
@@ -113,4 +131,13 @@ test("the first language that is spoken is taken, and English is never far", asy
   assert.equal(await chosen("xx"), "en");
   const failing = await chooseLanguage(["de"], () => Promise.reject(new Error("away")));
   assert.equal(failing.code, "en");
+});
+
+test("texts that nobody chose are in the page's language, and those that somebody chose stay", () => {
+  const german = { code: "de", direction: "ltr", texts: languages(Object.keys(english)).de };
+  const fresh = { welcomeMessage: english.welcome, placeholderText: english.placeholder, triggerText: english.trigger, offlineMessage: english.away };
+  const { welcome, placeholder, trigger, away } = german.texts;
+  assert.deepEqual(inLanguage(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
+  const chosen = { welcomeMessage: "", placeholderText: "Ask!", triggerText: "", offlineMessage: "Back on Monday." };
+  assert.deepEqual(inLanguage(chosen, german), chosen);
 });

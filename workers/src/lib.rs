@@ -33,9 +33,6 @@ use tokio_util::sync::CancellationToken;
 
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
 
-/// Log targets that quote what providers and visitors wrote; the subscriber must switch them off.
-pub const TARGETS_WITH_CONTENT: [&str; 1] = ["async_openai"];
-
 /// What a worker needs of the process that starts it.
 #[derive(Clone)]
 pub struct WorkerContext {

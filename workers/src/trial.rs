@@ -41,6 +41,7 @@ pub(crate) fn messages(conversation: &ConversationId, past: Vec<Said>) -> Arc<Ve
                     ui_spec,
                     generation: 0,
                     left_out: None,
+                    steps: None,
                     summary: None,
                 };
                 (Author::Assistant(Box::new(facts)), content)

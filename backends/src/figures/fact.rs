@@ -5,7 +5,7 @@ use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     conversation::{ReplyStatus, Usage},
     day::{Day, hour_of},
-    ids::{AgentId, ConversationId, TeamId},
+    ids::{AgentId, ConversationId, MessageId, TeamId},
     time::Timestamp,
 };
 
@@ -83,6 +83,11 @@ impl FactWrite {
         };
         let id = end.user_message_id.reply().to_string();
         Ok(Self { hour: hour_of(end.accepted_at), id, body: Some(encode(&fact)?), stamp })
+    }
+
+    /// No fact of the turn of a message that was accepted then: it was deleted.
+    pub(crate) fn without_turn(user_message: &MessageId, accepted_at: Timestamp, stamp: i64) -> Self {
+        Self { hour: hour_of(accepted_at), id: user_message.reply().to_string(), body: None, stamp }
     }
 
     /// The rating of a conversation that began then, as its metadata has it; none when it was cleared.

@@ -243,6 +243,13 @@ impl ConversationClaims {
         self.replies.get_mut(reply_id).map_or_else(Vec::new, |reply| reply.log.read(now, after_seq))
     }
 
+    /// Drops the log of a reply.
+    pub(super) fn forget(&mut self, reply_id: &MessageId) {
+        if let Some(reply) = self.replies.get_mut(reply_id) {
+            reply.log = ReplyLog::default();
+        }
+    }
+
     /// What is to outlive a crash, once the reply was claimed.
     pub(super) fn attempt_record(&self, reply_id: &MessageId) -> Option<AttemptRecord> {
         let reply = self.replies.get(reply_id).filter(|reply| reply.status.is_some())?;

@@ -68,6 +68,7 @@ macro_rules! sentences {
                     a_stored_reply_has_left_its_conversation,
                     a_settled_reply_is_done_and_its_conversation_knows_its_length,
                     a_repeated_settle_is_no_news,
+                    a_forgotten_reply_has_no_text_and_stays_done,
                 ],
                 memory: [
                     a_full_queue_takes_no_other_reply_and_keeps_those_that_it_has,

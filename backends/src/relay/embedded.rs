@@ -256,6 +256,11 @@ impl Relay for EmbeddedRelay {
         Ok(self.with(&reply.conversation(), |claims, now| claims.cancel(now, reply)))
     }
 
+    async fn forget(&self, message: &MessageId) -> Result<(), RelayError> {
+        self.with(&message.conversation(), |claims, _| claims.forget(&message.reply()));
+        self.memory.forget_decisions(message)
+    }
+
     async fn check(&self) -> Result<(), RelayError> {
         Ok(())
     }

@@ -97,6 +97,15 @@ impl MemoryBook {
         })
     }
 
+    /// Forgets what was decided.
+    pub(super) fn forget_decisions(&self, message: &MessageId) -> Result<(), RelayError> {
+        let (own, last) = names(message);
+        self.together(|connection| {
+            connection.prepare_cached("DELETE FROM memories WHERE name IN (?1, ?2)")?.execute([own, last])?;
+            Ok(())
+        })
+    }
+
     fn together<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, RelayError> {
         let mut connection = self.connection();
         let done = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).and_then(|open| {

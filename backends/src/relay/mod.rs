@@ -154,6 +154,10 @@ pub trait Relay: Send + Sync {
     /// Asks that the reply stops; `false` when it was already final or sealed.
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError>;
 
+    /// Forgets the text of the reply to this message, whose conversation is deleted, and why its agent was chosen. That the
+    /// reply is final stays known.
+    async fn forget(&self, message: &MessageId) -> Result<(), RelayError>;
+
     /// Whether the relay answers.
     async fn check(&self) -> Result<(), RelayError>;
 }

@@ -291,6 +291,12 @@ impl Relay for RedisRelay {
         Ok(self.link.invoke(&on_reply(&self.scripts.cancel, &self.link, reply)).await?)
     }
 
+    async fn forget(&self, message: &MessageId) -> Result<(), RelayError> {
+        let mut delete = redis::cmd("DEL");
+        delete.arg(log_key(&self.link, &message.reply())).arg(&self.decision_keys(message)[..]);
+        Ok(self.link.query(&delete).await?)
+    }
+
     async fn check(&self) -> Result<(), RelayError> {
         self.memory_age().await.map(|_| ())
     }

@@ -105,7 +105,7 @@ fn table_statements(keyspace: &Keyspace) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    const TABLES: usize = 19;
+    const TABLES: usize = 20;
 
     #[cfg(feature = "real-services")]
     use super::super::testing::{config, new_namespace, session};

@@ -1,5 +1,7 @@
 //! The contract of [`super::Store`], sentence by sentence, for both twins; and the conversations that the tests hold.
 
+mod deletion;
+mod erasures;
 mod figures;
 mod history;
 mod links;
@@ -20,7 +22,7 @@ use switchboard_schemas::{
     turn::{Source, Turn, Visitor},
 };
 
-use super::{KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, embedded::EmbeddedStore};
+use super::{KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, deletion::Tombstone, embedded::EmbeddedStore};
 use crate::figures::Figures;
 
 /// A moment that every test counts from.
@@ -49,6 +51,7 @@ pub(super) struct TalkTurn {
     turn: Turn,
     owner: ConversationOwner,
     position: u64,
+    tombstone: Option<Tombstone>,
 }
 
 macro_rules! claims {
@@ -115,6 +118,21 @@ claims! {
         another_organization_lists_none_of_them,
         a_page_of_a_list_costs_by_its_length_and_not_by_the_lists,
     ]
+    deletion [
+        a_deleted_conversation_is_found_nowhere,
+        a_deletion_may_be_repeated_and_another_one_finds_nothing,
+        a_deletion_that_stopped_halfway_is_finished_by_its_repeat,
+        a_session_begins_anew_behind_a_deletion_and_can_be_deleted_again,
+        a_late_write_brings_nothing_of_a_deleted_conversation_back,
+        a_change_behind_a_deletion_counts_though_its_clock_is_behind,
+        a_long_conversation_is_deleted_to_its_end,
+        another_organization_deletes_nothing,
+    ]
+    erasures [
+        of_two_states_of_an_erasure_the_later_stays,
+        erasures_are_listed_latest_first_and_pages_join,
+        another_organization_reads_no_erasure,
+    ]
     figures [
         figures_equal_a_recount_of_what_is_stored,
         a_turn_is_counted_once_and_as_it_is_stored,
@@ -124,6 +142,7 @@ claims! {
         pages_of_facts_join,
         another_organization_counts_nothing_of_it,
         a_message_that_nobody_could_answer_is_the_teams,
+        what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back,
     ]
     links [
         a_teams_conversation_is_found_through_each_agent_that_answered,
@@ -232,13 +251,19 @@ impl Talk {
             reply_to: None,
             publish_nonce: "nonce".into(),
         };
-        TalkTurn { turn, owner: self.owner.clone(), position }
+        TalkTurn { turn, owner: self.owner.clone(), position, tombstone: None }
     }
 }
 
 impl TalkTurn {
     pub(super) fn start(&self, attempt: u32) -> TurnStart {
-        TurnStart { turn: self.turn.clone(), owner: self.owner.clone(), position: self.position, attempt }
+        TurnStart {
+            turn: self.turn.clone(),
+            owner: self.owner.clone(),
+            position: self.position,
+            tombstone: self.tombstone.clone(),
+            attempt,
+        }
     }
 
     pub(super) fn end(&self, attempt: u32, outcome: Outcome) -> TurnEnd {
@@ -251,6 +276,7 @@ impl TalkTurn {
         TurnEnd {
             org_id: self.turn.org_id.clone(),
             accepted_at: self.turn.accepted_at,
+            tombstone: self.tombstone.clone(),
             attempt,
             user_message_id: self.turn.message_id.clone(),
             agent_id: match &self.owner {
@@ -305,6 +331,7 @@ impl TalkTurn {
                 generation: attempt,
                 left_out: None,
                 summary: None,
+                steps: None,
             })),
         }
     }

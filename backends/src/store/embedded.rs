@@ -11,12 +11,15 @@ use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{AgentId, ConversationId, MessageId, OrgId},
+    erasure::Erasure,
+    ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
     time::Timestamp,
 };
 
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+    deletion::{Deletion, HistoryState, moment_behind},
+    embedded_deletion, erasures,
     listing::{ListQuery, ListRange, ListRow, ListedConversation, listed},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
@@ -31,6 +34,7 @@ const MIGRATIONS: &[&str] = &[
     include_str!("embedded_links.sql"),
     include_str!("embedded_lists.sql"),
     include_str!("embedded_figures.sql"),
+    include_str!("embedded_erasures.sql"),
 ];
 
 const PUT_MESSAGE: &str =
@@ -44,7 +48,7 @@ const PUT_PROGRESS: &str = "INSERT INTO conversations (org_id, conversation_id, 
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET progress = excluded.progress, progress_stamp = excluded.progress_stamp
     WHERE progress IS NULL OR (excluded.progress_stamp, excluded.progress) > (progress_stamp, progress)";
-const PUT_ORIGIN: &str = "INSERT INTO conversations (org_id, conversation_id, origin, origin_stamp)
+pub(super) const PUT_ORIGIN: &str = "INSERT INTO conversations (org_id, conversation_id, origin, origin_stamp)
     VALUES (?1, ?2, ?3, ?4)
     ON CONFLICT DO UPDATE SET origin = excluded.origin, origin_stamp = excluded.origin_stamp
     WHERE origin IS NULL OR (excluded.origin_stamp, excluded.origin) > (origin_stamp, origin)";
@@ -135,6 +139,18 @@ impl Store for EmbeddedStore {
             .await
     }
 
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+        let (org, id) = (org.clone(), id.clone());
+        let read = move |connection: &Connection| {
+            head(connection, &org, &id)?.map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
+        };
+        self.database.read(read).await
+    }
+
+    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+        embedded_deletion::delete(&self.database, deletion).await
+    }
+
     async fn messages(
         &self,
         org: &OrgId,
@@ -186,15 +202,16 @@ impl Store for EmbeddedStore {
         changes: &Map<String, Value>,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let (org, id, change) = (org.clone(), id.clone(), MetadataChange::new(changes, at)?);
+        let (org, id, mut change) = (org.clone(), id.clone(), MetadataChange::new(changes, at)?);
         self.database
             .write(move |connection| {
-                let head = head(connection, &org, &id)?;
-                let Some(began_at) = head.map(|head| head.began_at()).transpose()?.flatten() else { return Ok(false) };
+                let Some(head) = head(connection, &org, &id)? else { return Ok(false) };
+                change.at = moment_behind(head.grave()?.tombstone.as_ref(), change.at);
+                let Some(origin) = head.origin()? else { return Ok(false) };
                 if !change.is_empty() {
                     put_metadata(connection, &org, &id, &change)?;
                 }
-                if let Some(rating) = change.rating(&id, began_at) {
+                if let Some(rating) = change.rating(&id, origin.created_at) {
                     put_fact(connection, &org, &rating)?;
                 }
                 Ok(true)
@@ -230,12 +247,27 @@ impl Store for EmbeddedStore {
         latest_first(links.await?)
     }
 
+    async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        erasures::put(&self.database, erasure).await
+    }
+
+    async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
+        erasures::get(&self.database, org, id).await
+    }
+
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+        erasures::list(&self.database, org, before, limit).await
+    }
+
     async fn check(&self) -> Result<(), StoreError> {
         self.database.write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
     }
 }
 
 fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreError> {
+    if is_covered(connection, &rows.org, &rows.conversation, rows.progress.stamp)? {
+        return Ok(());
+    }
     put_message(connection, &rows.org, &rows.conversation, rows.position, &rows.message)?;
     put_metadata(connection, &rows.org, &rows.conversation, &rows.metadata)?;
     if let Some(origin) = &rows.origin {
@@ -249,12 +281,22 @@ fn begin_turn(connection: &Connection, rows: &StartRows) -> Result<(), StoreErro
 }
 
 fn finish_turn(connection: &Connection, rows: &EndRows) -> Result<(), StoreError> {
+    if is_covered(connection, &rows.org, &rows.conversation, rows.progress.stamp)? {
+        return Ok(());
+    }
     if let Some((position, message)) = &rows.message {
         put_message(connection, &rows.org, &rows.conversation, *position, message)?;
     }
     put_progress(connection, &rows.org, &rows.conversation, &rows.progress)?;
     put_fact(connection, &rows.org, &rows.fact)?;
     put_reply(connection, &rows.org, &rows.reply, &rows.record)
+}
+
+/// Whether a turn belongs to what was deleted: there is no row left here that could win over its writes.
+fn is_covered(connection: &Connection, org: &OrgId, id: &ConversationId, stamp: i64) -> Result<bool, StoreError> {
+    let grave = head(connection, org, id)?.map(|head| head.grave()).transpose()?;
+    let tombstone = grave.and_then(|grave| grave.tombstone);
+    Ok(tombstone.is_some_and(|tombstone| stamp <= tombstone.stamp()))
 }
 
 fn put_listed(connection: &Connection, org: &OrgId, id: &ConversationId, row: &ListRow) -> Result<(), StoreError> {
@@ -283,7 +325,12 @@ fn put_message(
     Ok(())
 }
 
-fn put_progress(connection: &Connection, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
+pub(super) fn put_progress(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    progress: &Cell,
+) -> Result<(), StoreError> {
     let values = params![org.as_str(), id.as_str(), progress.body, progress.stamp];
     connection.prepare_cached(PUT_PROGRESS)?.execute(values)?;
     Ok(())
@@ -306,7 +353,7 @@ fn put_metadata(
     Ok(())
 }
 
-fn head(connection: &Connection, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
+pub(super) fn head(connection: &Connection, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
     let key = [org.as_str(), id.as_str()];
     let read = |row: &rusqlite::Row<'_>| {
         let metadata_at = row.get::<_, Option<i64>>(2)?.map(Timestamp::from_micros);

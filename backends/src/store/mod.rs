@@ -9,26 +9,37 @@
 //! - **Work**: a page of messages costs work in proportion to the page, not to the conversation.
 //! - **Lists**: a conversation is listed from its first turn on, latest beginning first; a page of a list costs work in
 //!   proportion to the page and to the days that it spans.
+//! - **Deletion**: what is deleted is found by no read, and no late write of the turns before brings any of it back; the
+//!   same session may begin anew. A deletion may be repeated, also where it stopped halfway.
 //! - **Tenancy**: a read with another organization finds nothing.
 //! - **Order**: one worker at a time writes the turns of a conversation; the store does not arbitrate between two.
 
 #[cfg(test)]
 mod conformance;
+pub mod deletion;
 pub mod embedded;
+mod embedded_deletion;
+mod erasures;
 pub mod listing;
 pub(crate) mod rows;
 pub mod scylla;
+mod scylla_deletion;
+mod scylla_erasures;
 mod scylla_lists;
 mod stamp;
 
-use self::listing::{ListQuery, ListedConversation};
+use self::{
+    deletion::{Deletion, HistoryState, Tombstone},
+    listing::{ListQuery, ListedConversation},
+};
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, ConversationOwner, Message},
-    ids::{AgentId, ConversationId, MessageId, OrgId, TeamId},
+    erasure::Erasure,
+    ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId, TeamId},
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
     turn::Turn,
@@ -66,6 +77,14 @@ pub trait Store: Send + Sync {
     /// A conversation without its messages.
     async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
 
+    /// What the next turn of a conversation stands on, also of one that was deleted or never began.
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
+
+    /// Deletes a conversation with its messages, its replies' records, its notes of who answered, and its places in the
+    /// lists; called by the one who writes its turns, between two of them. `false` when there is none, or when another
+    /// deletion was faster; a repeat of the one that did it says `true`.
+    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError>;
+
     /// Messages from position `from` on, oldest first, at most `limit`; only those that are counted.
     async fn messages(
         &self,
@@ -102,6 +121,15 @@ pub trait Store: Send + Sync {
         session: &SessionId,
     ) -> Result<Vec<ConversationId>, StoreError>;
 
+    /// Keeps the state of an erasure; of two states of one the one with more steps wins.
+    async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError>;
+
+    /// An erasure.
+    async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
+
+    /// At most `limit` erasures, latest first; those before `before`, if it is given.
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
+
     /// Whether the store answers.
     async fn check(&self) -> Result<(), StoreError>;
 }
@@ -130,6 +158,8 @@ pub struct TurnStart {
     pub owner: ConversationOwner,
     /// Place of the user message.
     pub position: u64,
+    /// The deletion behind which the conversation began anew, if there was one.
+    pub tombstone: Option<Tombstone>,
     /// The attempt that writes.
     pub attempt: u32,
 }
@@ -141,6 +171,8 @@ pub struct TurnEnd {
     pub org_id: OrgId,
     /// When the turn was accepted; with the attempt it decides which write wins.
     pub accepted_at: Timestamp,
+    /// As at its beginning.
+    pub tombstone: Option<Tombstone>,
     /// The attempt that writes.
     pub attempt: u32,
     /// The user message.

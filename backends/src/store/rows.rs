@@ -14,6 +14,7 @@ use switchboard_schemas::{
 
 use super::{
     AcceptedReply, KnownReply, ReplyRecord, StoreError, TurnEnd, TurnStart,
+    deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
@@ -71,10 +72,22 @@ pub(super) struct MetadataChange {
 /// What the first turn says once and for all.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Origin {
-    session_id: SessionId,
-    owner: ConversationOwner,
-    created_at: Timestamp,
+pub(super) struct Origin {
+    pub(super) session_id: SessionId,
+    pub(super) owner: ConversationOwner,
+    pub(super) created_at: Timestamp,
+    /// The deletion behind which the conversation began anew.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    tombstone: Option<Tombstone>,
+}
+
+/// What stands in its place once the conversation is deleted, and, where it began anew, what both have in common.
+#[derive(Default, Serialize, Deserialize)]
+#[serde(rename_all = "camelCase", default)]
+pub(super) struct Grave {
+    #[serde(skip_serializing_if = "std::ops::Not::not")]
+    deleted: bool,
+    pub(super) tombstone: Option<Tombstone>,
 }
 
 /// How far the conversation is; one cell, so that no reader joins the count of one turn with the reply of another.
@@ -99,9 +112,14 @@ pub(super) struct HeadRow {
 impl StartRows {
     pub(super) fn of(start: &TurnStart) -> Result<Self, StoreError> {
         let turn = &start.turn;
-        let stamp = history_stamp(start.position, Phase::Begin, start.attempt);
-        let origin =
-            Origin { session_id: turn.session_id.clone(), owner: start.owner.clone(), created_at: turn.accepted_at };
+        let tombstone = start.tombstone.as_ref();
+        let stamp = history_stamp(places_before(tombstone) + start.position, Phase::Begin, start.attempt);
+        let origin = Origin {
+            session_id: turn.session_id.clone(),
+            owner: start.owner.clone(),
+            created_at: turn.accepted_at,
+            tombstone: start.tombstone.clone(),
+        };
         let progress = Progress {
             message_count: start.position + 1,
             active_message_id: Some(turn.reply_id()),
@@ -116,14 +134,15 @@ impl StartRows {
             origin: if start.position == 0 { Some(encode(&origin)?) } else { None },
             list_row: (start.position == 0).then(|| ListRow::of(&start.owner, turn.accepted_at)),
             progress: Cell { body: encode(&progress)?, stamp },
-            metadata: MetadataChange::new(&visitor_metadata(turn)?, turn.accepted_at)?,
+            metadata: MetadataChange::new(&visitor_metadata(turn)?, moment_behind(tombstone, turn.accepted_at))?,
         })
     }
 }
 
 impl EndRows {
     pub(super) fn of(end: &TurnEnd) -> Result<Self, StoreError> {
-        let stamp = history_stamp(end.record.user_position, Phase::End, end.attempt);
+        let place = places_before(end.tombstone.as_ref()) + end.record.user_position;
+        let stamp = history_stamp(place, Phase::End, end.attempt);
         let progress = Progress {
             message_count: end.record.message_count(),
             active_message_id: None,
@@ -172,17 +191,39 @@ impl MetadataChange {
     }
 }
 
+/// The head of a deleted conversation: its origin, and its progress.
+pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError> {
+    let grave = Grave { deleted: true, tombstone: Some(tombstone.clone()) };
+    let progress =
+        Progress { message_count: 0, active_message_id: None, last_reply_id: None, updated_at: tombstone.at };
+    Ok((encode(&grave)?, Cell { body: encode(&progress)?, stamp: tombstone.stamp() }))
+}
+
 impl HeadRow {
-    /// When its first turn was accepted; none before that.
-    pub(super) fn began_at(&self) -> Result<Option<Timestamp>, StoreError> {
-        let origin = self.origin.as_deref().map(decode::<Origin>).transpose()?;
-        Ok(origin.map(|origin| origin.created_at))
+    /// What the first turn said, while the conversation is there.
+    pub(super) fn origin(&self) -> Result<Option<Origin>, StoreError> {
+        match &self.origin {
+            Some(origin) if !self.grave()?.deleted => decode(origin).map(Some),
+            _ => Ok(None),
+        }
+    }
+
+    /// The last deletion, if there was one.
+    pub(super) fn grave(&self) -> Result<Grave, StoreError> {
+        self.origin.as_deref().map_or_else(|| Ok(Grave::default()), decode)
+    }
+
+    /// What the next turn stands on.
+    pub(super) fn history_state(&self) -> Result<HistoryState, StoreError> {
+        let progress: Option<Progress> = self.progress.as_deref().map(decode).transpose()?;
+        let message_count = progress.map_or(0, |progress| progress.message_count);
+        Ok(HistoryState { message_count, tombstone: self.grave()?.tombstone })
     }
 
     /// The conversation, once its first turn has begun.
     pub(super) fn conversation(self, org: OrgId, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
-        let (Some(origin), Some(progress)) = (self.origin, self.progress) else { return Ok(None) };
-        let (origin, progress): (Origin, Progress) = (decode(&origin)?, decode(&progress)?);
+        let (Some(origin), Some(progress)) = (self.origin()?, self.progress) else { return Ok(None) };
+        let progress: Progress = decode(&progress)?;
         let metadata = self.metadata.into_iter().map(|(key, value)| Ok((key, decode(&value)?)));
         Ok(Some(Conversation {
             id,

@@ -13,19 +13,23 @@ use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{AgentId, ConversationId, MessageId, OrgId},
+    erasure::Erasure,
+    ids::{AgentId, ConversationId, ErasureId, MessageId, OrgId},
     time::Timestamp,
 };
 use tokio::sync::OnceCell;
 
-use super::scylla_lists::PreparedLists;
 use super::{
     AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+    deletion::{Deletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
         latest_first, page_range, read_page,
     },
+    scylla_deletion::PreparedDeletion,
+    scylla_erasures::PreparedErasures,
+    scylla_lists::PreparedLists,
 };
 use crate::{
     figures::{FactWrite, PreparedFigures},
@@ -33,7 +37,7 @@ use crate::{
 };
 
 /// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
-const BUCKET_POSITIONS: u64 = 500;
+pub(super) const BUCKET_POSITIONS: u64 = 500;
 
 const PUT_MESSAGE: &str = "INSERT INTO switchboard.messages (org_id, conversation_id, bucket, position, body)
     VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
@@ -80,6 +84,8 @@ struct Prepared {
     put_link: PreparedStatement,
     get_links: PreparedStatement,
     lists: PreparedLists,
+    deletion: PreparedDeletion,
+    erasures: PreparedErasures,
     figures: PreparedFigures,
 }
 
@@ -207,6 +213,16 @@ impl Store for ScyllaStore {
         }
     }
 
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+        self.head(org, id).await?.map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
+    }
+
+    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+        let Some(head) = self.head(&deletion.org_id, &deletion.conversation_id).await? else { return Ok(false) };
+        let prepared = self.prepared().await?;
+        Box::pin(prepared.deletion.delete(&self.link, (&prepared.lists, &prepared.figures), deletion, &head)).await
+    }
+
     async fn messages(
         &self,
         org: &OrgId,
@@ -236,13 +252,13 @@ impl Store for ScyllaStore {
         changes: &Map<String, Value>,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let change = MetadataChange::new(changes, at)?;
-        let head = self.head(org, id).await?;
-        let Some(began_at) = head.map(|head| head.began_at()).transpose()?.flatten() else { return Ok(false) };
+        let Some(head) = self.head(org, id).await? else { return Ok(false) };
+        let change = MetadataChange::new(changes, moment_behind(head.grave()?.tombstone.as_ref(), at))?;
+        let Some(origin) = head.origin()? else { return Ok(false) };
         if !change.is_empty() {
             self.put_metadata(org, id, &change).await?;
         }
-        if let Some(rating) = change.rating(id, began_at) {
+        if let Some(rating) = change.rating(id, origin.created_at) {
             self.put_fact(org, &rating).await?;
         }
         Ok(true)
@@ -264,6 +280,18 @@ impl Store for ScyllaStore {
         let limit = i32::try_from(SESSION_LINKS_MAX).unwrap_or(i32::MAX);
         let values = (org.as_str(), agent.as_str(), session.as_str(), limit);
         latest_first(self.link.rows::<(String, i64)>(&self.prepared().await?.get_links, values).await?)
+    }
+
+    async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        self.prepared().await?.erasures.put(&self.link, erasure).await
+    }
+
+    async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
+        self.prepared().await?.erasures.get(&self.link, org, id).await
+    }
+
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+        self.prepared().await?.erasures.list(&self.link, org, before, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
@@ -289,6 +317,8 @@ impl Prepared {
             put_link: link.prepare_write(PUT_LINK).await?,
             get_links: link.prepare_read(GET_LINKS).await?,
             lists: PreparedLists::new(link).await?,
+            deletion: PreparedDeletion::new(link).await?,
+            erasures: PreparedErasures::new(link).await?,
             figures: PreparedFigures::new(link).await?,
         })
     }

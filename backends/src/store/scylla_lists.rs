@@ -18,6 +18,8 @@ const PUT_DAY: &str =
     "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const PUT_LISTED: &str = "INSERT INTO switchboard.conversations_by_day
     (org_id, list, day, began_at, conversation_id) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
+const DELETE_LISTED: &str = "DELETE FROM switchboard.conversations_by_day USING TIMESTAMP ?
+    WHERE org_id = ? AND list = ? AND day = ? AND began_at = ? AND conversation_id = ?";
 const GET_DAYS: &str = "SELECT day FROM switchboard.conversation_days
     WHERE org_id = ? AND list = ? AND day >= ? AND day <= ? LIMIT ?";
 const GET_LISTED: &str = "SELECT began_at, conversation_id FROM switchboard.conversations_by_day
@@ -28,6 +30,7 @@ const GET_LISTED: &str = "SELECT began_at, conversation_id FROM switchboard.conv
 pub(super) struct PreparedLists {
     put_day: PreparedStatement,
     put_listed: PreparedStatement,
+    delete_listed: PreparedStatement,
     get_days: PreparedStatement,
     get_listed: PreparedStatement,
 }
@@ -37,6 +40,7 @@ impl PreparedLists {
         Ok(Self {
             put_day: link.prepare_write(PUT_DAY).await?,
             put_listed: link.prepare_write(PUT_LISTED).await?,
+            delete_listed: link.prepare_write(DELETE_LISTED).await?,
             get_days: link.prepare_read(GET_DAYS).await?,
             get_listed: link.prepare_read(GET_LISTED).await?,
         })
@@ -59,6 +63,22 @@ impl PreparedLists {
         // The rows are there before any reader is told of their day, or else it would count an empty one.
         try_join_all(rows).await?;
         try_join_all(days).await.map(|_| ())
+    }
+
+    /// Takes a conversation out of its lists. The days stay: others began on them.
+    pub(super) async fn remove(
+        &self,
+        link: &ScyllaLink,
+        org: &OrgId,
+        id: &ConversationId,
+        row: &ListRow,
+    ) -> Result<(), StoreError> {
+        let (at, day) = (row.began_at, day_of(row.began_at));
+        let rows = row.lists.iter().map(|list| {
+            let values = (at, org.as_str(), list, day, at, id.as_str());
+            link.write(&self.delete_listed, values)
+        });
+        try_join_all(rows).await.map(|_| ())
     }
 
     /// The part of a list that `range` means.

@@ -163,6 +163,8 @@ async fn change_password(
             return Err(ApiError::field(CURRENT_PASSWORD, "was changed meanwhile"));
         }
         account.password = Some(hash.clone());
+        // Whoever has an older link could undo the change.
+        account.link = None;
         account.end_sessions();
         Ok(Some(account))
     });

@@ -123,13 +123,17 @@ impl Administrator {
         matches!(self.reach, Reach::Installation)
     }
 
-    /// Writes into the audit log what they did.
-    pub(crate) async fn record(&self, state: &AppState, change: Change<'_>) {
-        let actor = match &self.reach {
+    /// Who they are, as the audit log names them.
+    pub(crate) fn actor(&self) -> Actor {
+        match &self.reach {
             Reach::Installation => Actor::Token,
             Reach::Person(user) => Actor::User { id: user.id.clone(), email: user.email.clone() },
-        };
-        self.trail.record(state, actor, change).await;
+        }
+    }
+
+    /// Writes into the audit log what they did.
+    pub(crate) async fn record(&self, state: &AppState, change: Change<'_>) {
+        self.trail.record(state, self.actor(), change).await;
     }
 }
 

@@ -1,63 +1,48 @@
 //! `/api/admin/organizations/{org}/conversations`: what visitors and agents said, to be read by those who may.
 //!
 //! A list is walked latest first and a bounded part at a time: a filter that few conversations pass gives short pages, even
-//! empty ones, and a cursor to go on with, and never a request that reads everything.
+//! empty ones, and a cursor to go on with, and never a request that reads everything. `export` walks to the end, in the
+//! same parts; `deletion` and `erasures` take away; `live` follows the reply that is being made.
+
+mod deletion;
+mod erasures;
+mod export;
+mod filter;
+mod live;
+mod view;
+
+use std::collections::HashSet;
 
 use axum::{
     Json,
     extract::{Path, Query, State},
     response::{IntoResponse, Response},
 };
-use futures::{StreamExt, TryStreamExt, stream};
-use serde::Deserialize;
+use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use switchboard_backends::store::listing::{ListPlace, ListQuery, ListedConversation};
+use switchboard_backends::store::{KnownReply, listing::ListedConversation};
 use switchboard_schemas::{
-    conversation::{Author, Conversation, ConversationOwner, Message},
-    ids::{ConversationId, OrgId},
+    conversation::{Author, Conversation, Message},
+    ids::{ConversationId, MessageId, OrgId},
     organization::Organization,
-    time::Timestamp,
 };
 
+use self::filter::{LOOKED_AT_MAX, Wanted, cursor_behind};
+pub(super) use self::{
+    deletion::remove,
+    erasures::{begin as erase, get as erasure, go_on as go_on_erasing, list as erasures},
+    export::export,
+    live::stream as follow,
+};
 use super::{
     administrator::{Action, Administrator},
     page::{Page, limit},
     things::{not_found, organization},
 };
-use crate::{
-    error::{ApiError, ApiResult},
-    state::AppState,
-};
+use crate::{error::ApiResult, state::AppState};
 
-/// Conversations that one request looks at.
-const LOOKED_AT_MAX: u32 = 500;
-/// Conversations that are read at once.
+/// Conversations, or records of replies, that are read at once.
 const READS_AT_ONCE: usize = 16;
-/// Between the two parts of a cursor.
-const CURSOR_SEPARATOR: char = '.';
-
-/// The query of a list.
-#[derive(Debug, Default, Deserialize)]
-#[serde(rename_all = "camelCase")]
-pub(super) struct Wanted {
-    agent: Option<String>,
-    team: Option<String>,
-    since: Option<String>,
-    until: Option<String>,
-    min_rating: Option<String>,
-    max_rating: Option<String>,
-    visitor_id: Option<String>,
-    visitor_email: Option<String>,
-    cursor: Option<String>,
-    limit: Option<String>,
-}
-
-/// What a conversation must have, beside its place in the list.
-#[derive(Debug)]
-struct Filter {
-    ratings: (Option<f64>, Option<f64>),
-    visitor: Vec<(&'static str, String)>,
-}
 
 /// Conversations, latest first.
 pub(super) async fn list(
@@ -70,14 +55,14 @@ pub(super) async fn list(
     let (filter, page) = (wanted.filter()?, limit(wanted.limit.as_deref()));
     let query = wanted.query()?;
     let listed = state.backends.store.conversations(&org, &query).await?;
-    let (listed_in_all, walked_to_the_end) = (listed.len(), listed.len() < query.limit as usize);
+    let (listed_in_all, walked_to_the_end) = (listed.len(), listed.len() < LOOKED_AT_MAX as usize);
     let (mut items, mut seen, mut place) = (Vec::new(), 0, None);
-    let mut found = stream::iter(listed).map(|listed| read(&state, &org, listed)).buffered(READS_AT_ONCE);
+    let mut found = read_all(&state, &org, listed);
     while items.len() < page
         && let Some((listed, conversation)) = found.try_next().await?
     {
         (seen, place) = (seen + 1, Some(listed));
-        items.extend(conversation.filter(|conversation| filter.passes(conversation)).map(|it| summary(&it)));
+        items.extend(conversation.filter(|conversation| filter.passes(conversation)).map(|it| view::summary(&it)));
     }
     let is_last = walked_to_the_end && seen == listed_in_all;
     let next = place.filter(|_| !is_last).map(|place| cursor_behind(&place));
@@ -92,141 +77,54 @@ pub(super) async fn get(
     Query(page): Query<Page>,
 ) -> ApiResult<Response> {
     let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
-    let store = &state.backends.store;
-    let conversation = store.conversation(&org, &id).await?.ok_or_else(|| not_found("conversation"))?;
+    let conversation = find(&state, &org, &id).await?;
     let (from, messages_max) = page.range();
-    let messages = store.messages(&org, &id, from, messages_max).await?;
+    let messages = state.backends.store.messages(&org, &conversation.id, from, messages_max).await?;
+    let shown = with_failures(&state, &conversation, &messages).await?;
     let total = usize::try_from(conversation.message_count).unwrap_or(usize::MAX);
-    let mut shown = summary(&conversation);
-    shown["messages"] = page.answer(messages.iter().map(message).collect(), total);
-    Ok(Json(shown).into_response())
+    let mut answer = view::summary(&conversation);
+    answer["messages"] = page.answer(shown, total);
+    Ok(Json(answer).into_response())
 }
 
-/// A row of the list with what lies there; none if it was listed by an attempt that something else replaced.
-async fn read(
-    state: &AppState,
-    org: &OrgId,
-    listed: ListedConversation,
-) -> ApiResult<(ListedConversation, Option<Conversation>)> {
-    let conversation = state.backends.store.conversation(org, &listed.id).await?;
-    let conversation = conversation.filter(|conversation| conversation.created_at == listed.began_at);
-    Ok((listed, conversation))
+/// A conversation of the organization.
+async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation> {
+    let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
+    state.backends.store.conversation(org, &id).await?.ok_or_else(|| not_found("conversation"))
 }
 
-fn summary(conversation: &Conversation) -> Value {
-    let (agent, team) = match &conversation.owner {
-        ConversationOwner::Agent(agent) => (Some(agent), None),
-        ConversationOwner::Team(team) => (None, Some(team)),
+/// Rows of a list with what lies there; none if a row was left by an attempt that something else replaced.
+fn read_all<'a>(
+    state: &'a AppState,
+    org: &'a OrgId,
+    listed: Vec<ListedConversation>,
+) -> impl Stream<Item = ApiResult<(ListedConversation, Option<Conversation>)>> + Unpin + 'a {
+    let read = move |listed: ListedConversation| async move {
+        let conversation = state.backends.store.conversation(org, &listed.id).await?;
+        let conversation = conversation.filter(|conversation| conversation.created_at == listed.began_at);
+        Ok((listed, conversation))
     };
-    json!({
-        "id": conversation.id,
-        "sessionId": conversation.session_id,
-        "agentId": agent,
-        "teamId": team,
-        "messageCount": conversation.message_count,
-        "activeMessageId": conversation.active_message_id,
-        "createdAt": conversation.created_at,
-        "updatedAt": conversation.updated_at,
-        "metadata": conversation.metadata,
-    })
+    Box::pin(stream::iter(listed).map(read).buffered(READS_AT_ONCE))
 }
 
-fn message(message: &Message) -> Value {
-    let mut shown = json!({ "id": message.id, "content": message.content, "timestamp": message.created_at });
-    match &message.author {
-        Author::User => shown["role"] = "user".into(),
-        Author::Assistant(facts) => {
-            shown["role"] = "assistant".into();
-            shown["agentId"] = json!(facts.agent_id);
-            shown["agentName"] = json!(facts.agent_name);
-            shown["status"] = json!(facts.status);
-            shown["finishReason"] = json!(facts.finish_reason);
-            shown["usage"] = json!(facts.usage);
-            shown["responseTime"] = json!(facts.response_time_ms);
-            shown["model"] = json!(facts.model);
-            shown["routingReason"] = json!(facts.routing_reason);
-            shown["routing"] = json!(facts.routing);
-            shown["uiSpec"] = json!(facts.ui_spec);
-            shown["leftOut"] = json!(facts.left_out);
-            shown["summary"] = json!(facts.summary.as_ref().map(|summary| &summary.text));
+/// The messages, and beside those that stand without an answer what became of it.
+async fn with_failures(state: &AppState, conversation: &Conversation, messages: &[Message]) -> ApiResult<Vec<Value>> {
+    let answered: HashSet<&MessageId> = messages.iter().map(|message| &message.id).collect();
+    let show = |message: &Message| {
+        let reply = message.id.reply();
+        let is_open = conversation.active_message_id.as_ref() == Some(&reply);
+        let is_alone = message.author == Author::User && !is_open && !answered.contains(&reply);
+        (view::message(message), is_alone.then_some(reply))
+    };
+    let shown: Vec<(Value, Option<MessageId>)> = messages.iter().map(show).collect();
+    let complete = move |(mut shown, reply): (Value, Option<MessageId>)| async move {
+        let Some(reply) = reply else { return Ok(shown) };
+        if let Some(KnownReply::Final(record)) = state.backends.store.known_reply(&conversation.org_id, &reply).await?
+            && record.position.is_none()
+        {
+            shown["unanswered"] = view::unanswered(&record);
         }
-    }
-    shown
-}
-
-fn cursor_behind(listed: &ListedConversation) -> String {
-    format!("{}{CURSOR_SEPARATOR}{}", listed.began_at.micros(), listed.id)
-}
-
-fn place(cursor: &str) -> Option<ListPlace> {
-    let (began_at, id) = cursor.split_once(CURSOR_SEPARATOR)?;
-    Some(ListPlace { began_at: Timestamp::from_micros(began_at.parse().ok()?), id: Some(id.parse().ok()?) })
-}
-
-impl Wanted {
-    fn query(&self) -> ApiResult<ListQuery> {
-        let cursor = self.cursor.as_deref().map(|cursor| {
-            place(cursor).ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an earlier page"))
-        });
-        let behind = match (cursor.transpose()?, time("until", self.until.as_deref())?) {
-            (Some(place), _) => Some(place),
-            (None, until) => until.map(|began_at| ListPlace { began_at, id: None }),
-        };
-        let since = time("since", self.since.as_deref())?;
-        Ok(ListQuery { owner: self.owner()?, since, behind, limit: LOOKED_AT_MAX })
-    }
-
-    fn owner(&self) -> ApiResult<Option<ConversationOwner>> {
-        match (&self.agent, &self.team) {
-            (None, None) => Ok(None),
-            (Some(agent), None) => {
-                let agent = agent.parse().map_err(|_| ApiError::field("agent", "must be the id of an agent"))?;
-                Ok(Some(ConversationOwner::Agent(agent)))
-            }
-            (None, Some(team)) => {
-                let team = team.parse().map_err(|_| ApiError::field("team", "must be the id of a team"))?;
-                Ok(Some(ConversationOwner::Team(team)))
-            }
-            (Some(_), Some(_)) => Err(ApiError::field("team", "excludes agent: a conversation is with one of them")),
-        }
-    }
-
-    fn filter(&self) -> ApiResult<Filter> {
-        let visitor = [("visitorId", &self.visitor_id), ("visitorEmail", &self.visitor_email)];
-        let visitor = visitor.into_iter().filter_map(|(field, wanted)| Some((field, wanted.clone()?)));
-        Ok(Filter {
-            ratings: (
-                number("minRating", self.min_rating.as_deref())?,
-                number("maxRating", self.max_rating.as_deref())?,
-            ),
-            visitor: visitor.collect(),
-        })
-    }
-}
-
-impl Filter {
-    fn passes(&self, conversation: &Conversation) -> bool {
-        let of_visitor = self.visitor.iter().all(|(field, wanted)| {
-            conversation.metadata.get(*field).and_then(Value::as_str).is_some_and(|said| said == wanted)
-        });
-        let rating = conversation.metadata.get("rating").and_then(Value::as_f64);
-        let rated = match self.ratings {
-            (None, None) => true,
-            (min, max) => {
-                rating.is_some_and(|rating| min.is_none_or(|min| rating >= min) && max.is_none_or(|max| rating <= max))
-            }
-        };
-        of_visitor && rated
-    }
-}
-
-fn time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
-    let read = |text: &str| serde_json::from_value(Value::from(text));
-    text.map(read).transpose().map_err(|_| ApiError::field(param, "must be a time such as 2026-01-31T00:00:00Z"))
-}
-
-fn number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
-    let number = text.map(str::parse::<f64>).transpose().ok().filter(|number| number.is_none_or(f64::is_finite));
-    number.ok_or_else(|| ApiError::field(param, "must be a number"))
+        Ok(shown)
+    };
+    stream::iter(shown).map(complete).buffered(READS_AT_ONCE).try_collect().await
 }

@@ -39,7 +39,7 @@ use crate::{
 };
 
 /// Organization and agent, as a path names them.
-type Names = Path<(String, String)>;
+pub(super) type Names = Path<(String, String)>;
 
 /// Media types of uploads, and how each is read.
 const MEDIA_TYPES: [(&str, FeedFormat); 8] = [
@@ -130,7 +130,8 @@ pub(super) async fn refresh(
     Ok((StatusCode::ACCEPTED, Json(view(&agent, &status))).into_response())
 }
 
-async fn agent(
+/// The agent that a path names, for one who may do this with it.
+pub(super) async fn agent(
     state: &AppState,
     administrator: &Administrator,
     (org, id): &(String, String),
@@ -155,7 +156,8 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
 fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     // A compressed body could unfold to any size.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    {
         return unsupported("compressed bodies are not taken");
     }
     let Some(media_type) = headers.get(header::CONTENT_TYPE) else { return Ok(FeedFormat::Auto) };

@@ -6,7 +6,7 @@ use axum::{
 };
 
 use super::{
-    analytics, api_keys, apply_document, audit_log, conversations, organizations, products,
+    analytics, api_keys, apply_document, audit_log, conversations, organizations, product_items, products,
     things::{self, Agents, Keys, Kind, Providers, Teams},
     trials, users,
 };
@@ -32,6 +32,7 @@ pub(crate) fn routes() -> Router<AppState> {
             "/api/admin/organizations/{org}/agents/{id}/products",
             get(products::status).put(products::upload).delete(products::remove),
         )
+        .route("/api/admin/organizations/{org}/agents/{id}/products/items", get(product_items::list))
         .route("/api/admin/organizations/{org}/agents/{id}/products/refresh", post(products::refresh))
         .route("/api/admin/organizations/{org}/agents/{id}/try", post(trials::agent))
         .merge(things_of::<Teams>("/api/admin/organizations/{org}/teams", "/api/admin/organizations/{org}/teams/{id}"))
@@ -49,7 +50,20 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/admin/organizations/{org}/audit", get(audit_log::list))
         .route("/api/admin/organizations/{org}/analytics", get(analytics::get))
         .route("/api/admin/organizations/{org}/conversations", get(conversations::list))
-        .route("/api/admin/organizations/{org}/conversations/{id}", get(conversations::get))
+        .route("/api/admin/organizations/{org}/conversations/export", get(conversations::export))
+        .route(
+            "/api/admin/organizations/{org}/conversations/{id}",
+            get(conversations::get).delete(conversations::remove),
+        )
+        .route(
+            "/api/admin/organizations/{org}/conversations/{id}/messages/{message}/stream",
+            get(conversations::follow),
+        )
+        .route("/api/admin/organizations/{org}/erasures", get(conversations::erasures).post(conversations::erase))
+        .route(
+            "/api/admin/organizations/{org}/erasures/{id}",
+            get(conversations::erasure).post(conversations::go_on_erasing),
+        )
 }
 
 fn things_of<K: Kind>(all: &str, one: &str) -> Router<AppState> {

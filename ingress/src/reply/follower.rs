@@ -400,7 +400,9 @@ impl Follower {
             TurnJob::Team(job) => job,
         };
         let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;
-        let routed = Routed { team_id: job.team_id.clone(), reason: decided.reason, facts: decided.facts };
+        // When the router decided, the relay does not tell.
+        let routed =
+            Routed { team_id: job.team_id.clone(), reason: decided.reason, facts: decided.facts, routed_at: None };
         Some(AnswerJob { agent_id: decided.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 })
     }
 

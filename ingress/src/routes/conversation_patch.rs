@@ -1,21 +1,17 @@
 //! Changes of a conversation's metadata. The worker that owns the conversation applies them, so that store and topic
-//! cannot disagree; its outcome comes back like a reply, and where it does not, the store tells.
-
-use std::time::Duration;
+//! cannot disagree.
 
 use serde_json::{Map, Value};
 use switchboard_backends::store::Store;
 use switchboard_schemas::{
     inference_job::{ConversationJob, PatchJob},
     reply_event::PatchOutcome,
-    topics::Topic,
 };
-use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
 use crate::{
+    conversation_job::Published,
     error::{ApiError, ApiResult, ErrorCode},
     fields,
-    publish::publish,
     reachable::conversation_not_found,
     state::AppState,
     turn::VISITOR_NAME_BYTES_MAX,
@@ -93,35 +89,13 @@ fn check_rating(rating: &Value) -> ApiResult<()> {
 
 /// Has a change applied and waits until it is.
 pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
-    let mut slot = state.registry.wait_for_patch(job.event_id.clone());
-    let request_id = job.request_id.clone();
-    let job = ConversationJob::Patch(Box::new(job));
-    publish(state, Topic::Jobs, &job, &request_id).await?;
-    let ConversationJob::Patch(job) = job else { return Ok(()) };
-
-    let outcome = async {
-        tokio::select! {
-            Some(outcome) = slot.outcome() => outcome,
-            () = stored(state, &job) => PatchOutcome::Applied,
-        }
-    };
-    match tokio::time::timeout(Duration::from_millis(state.config.patch_timeout_ms), outcome).await {
-        Ok(PatchOutcome::Applied) => Ok(()),
-        Ok(PatchOutcome::NotFound) => Err(conversation_not_found()),
-        Err(_) => Err(ApiError::unavailable("the change was accepted and is not applied yet")),
-    }
-}
-
-/// Returns once the store holds the change; the relay may be away while everything else works.
-async fn stored(state: &AppState, job: &PatchJob) {
-    let period = Duration::from_millis(state.config.store_poll_ms);
-    let mut ticks = interval_at(Instant::now() + period, period);
-    ticks.set_missed_tick_behavior(MissedTickBehavior::Delay);
-    loop {
-        ticks.tick().await;
-        if holds(&*state.backends.store, job).await {
-            return;
-        }
+    let (event, request) = (job.event_id.clone(), job.request_id.clone());
+    let job = Box::new(job);
+    let published = Published::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
+    match published.outcome(|| holds(&*state.backends.store, &job)).await {
+        Some(PatchOutcome::Applied) => Ok(()),
+        Some(PatchOutcome::NotFound) => Err(conversation_not_found()),
+        None => Err(ApiError::unavailable("the change was accepted and is not applied yet")),
     }
 }
 

@@ -27,6 +27,8 @@ const PAGE: &str = include_str!("../assets/demo.html");
 const STYLE: &str = include_str!("../assets/demo.css");
 /// Stands in the page for the id of the shop's agent.
 const AGENT_MARK: &str = "{agentId}";
+/// Stands in the page for the address of this service.
+const SERVICE_MARK: &str = "{service}";
 
 /// The page and its style; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
@@ -39,7 +41,10 @@ pub(crate) fn routes() -> Router<AppState> {
 
 async fn page(State(state): State<AppState>) -> Response {
     match state.demo_agent.get() {
-        Some(agent) => asset("text/html; charset=utf-8", PAGE.replace(AGENT_MARK, agent.as_str())),
+        Some(agent) => {
+            let page = PAGE.replace(AGENT_MARK, agent.as_str()).replace(SERVICE_MARK, &state.config.public_url);
+            asset("text/html; charset=utf-8", page)
+        }
         None => ApiError::new(ErrorCode::NotFound, "this installation has no demo organization").into_response(),
     }
 }

@@ -15,6 +15,7 @@ use switchboard_backends::{
     relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
     store::{
         AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        deletion::{Deletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },
 };
@@ -22,7 +23,8 @@ use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyHash},
     client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, TeamId},
+    erasure::Erasure,
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -219,6 +221,10 @@ impl Relay for FakeRelay {
         Ok(Decisions { own: self.decision.lock().unwrap().clone(), last: None })
     }
 
+    async fn forget(&self, _: &MessageId) -> Result<(), RelayError> {
+        no_worker()
+    }
+
     async fn check(&self) -> Result<(), RelayError> {
         self.answers()
     }
@@ -232,6 +238,7 @@ pub(crate) struct FakeStore {
     pub(crate) replies: Mutex<HashMap<MessageId, ReplyRecord>>,
     pub(crate) accepted: Mutex<HashMap<MessageId, AcceptedReply>>,
     pub(crate) links: Mutex<Vec<SessionLink>>,
+    pub(crate) erasures: Mutex<BTreeMap<ErasureId, Erasure>>,
     pub(crate) away: AtomicBool,
 }
 
@@ -275,6 +282,14 @@ impl Store for FakeStore {
         self.answers()?;
         let found = self.conversations.lock().unwrap().get(id).cloned();
         Ok(found.filter(|conversation| conversation.org_id == *org))
+    }
+
+    async fn history_state(&self, _: &OrgId, _: &ConversationId) -> Result<HistoryState, StoreError> {
+        Err(StoreError::Unavailable("this fake serves no workers".into()))
+    }
+
+    async fn delete_conversation(&self, _: &Deletion) -> Result<bool, StoreError> {
+        Err(StoreError::Unavailable("this fake serves no workers".into()))
     }
 
     async fn messages(
@@ -345,6 +360,25 @@ impl Store for FakeStore {
         let found =
             links.iter().filter(|link| link.org_id == *org && link.agent_id == *agent && link.session_id == *session);
         Ok(found.map(|link| link.conversation_id.clone()).collect())
+    }
+
+    async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        self.answers()?;
+        self.erasures.lock().unwrap().insert(erasure.id.clone(), erasure.clone());
+        Ok(())
+    }
+
+    async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
+        self.answers()?;
+        Ok(self.erasures.lock().unwrap().get(id).filter(|erasure| erasure.org_id == *org).cloned())
+    }
+
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+        self.answers()?;
+        let erasures = self.erasures.lock().unwrap();
+        let ours = erasures.values().rev().filter(|erasure| erasure.org_id == *org);
+        let page = ours.filter(|erasure| before.is_none_or(|before| erasure.id < *before));
+        Ok(page.take(limit as usize).cloned().collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

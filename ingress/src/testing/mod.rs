@@ -7,7 +7,7 @@ mod world;
 
 pub(crate) use accounts::FakeAccounts;
 pub(crate) use backends::{FakeBus, FakeCatalog, FakeRelay, FakeStore};
-pub(crate) use world::{ADMIN_TOKEN, Answer, World, reply_of};
+pub(crate) use world::{ADMIN_TOKEN, Answer, World, put_conversation, reply_of};
 
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, Usage},

@@ -20,7 +20,7 @@ use switchboard_backends::{
 use switchboard_schemas::{
     agent::Agent,
     conversation::{Conversation, ConversationOwner, ReplyStatus},
-    ids::{ConversationId, MessageId, OrgId},
+    ids::{AgentId, ConversationId, MessageId, OrgId},
     inference_job::ConversationJob,
     reply_event::Frame,
     time::Timestamp,
@@ -353,6 +353,32 @@ impl World {
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
         ConversationJob::Answer(job) | ConversationJob::Trial(job) => job.turn.reply_id(),
-        ConversationJob::Patch(_) => panic!("a change has no reply"),
+        ConversationJob::Patch(_) | ConversationJob::Delete(_) => panic!("a change has no reply"),
     }
+}
+
+/// A conversation that began at that microsecond.
+pub(crate) fn put_conversation(
+    world: &World,
+    org: &OrgId,
+    agent: &AgentId,
+    micros: i64,
+    metadata: Value,
+) -> ConversationId {
+    let session = format!("session {micros}").parse().unwrap();
+    let id = ConversationId::of_agent(org, agent, &session);
+    let conversation = Conversation {
+        id: id.clone(),
+        org_id: org.clone(),
+        session_id: session,
+        owner: ConversationOwner::Agent(agent.clone()),
+        message_count: 0,
+        active_message_id: None,
+        last_reply_id: None,
+        created_at: Timestamp::from_micros(micros),
+        updated_at: Timestamp::from_micros(micros),
+        metadata: metadata.as_object().unwrap().clone(),
+    };
+    world.store.conversations.lock().unwrap().insert(id.clone(), conversation);
+    id
 }

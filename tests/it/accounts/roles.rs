@@ -17,6 +17,9 @@ async fn each_role_may_what_it_is_for_and_no_more() {
         for (least, method, path, body) in [
             (0, Method::GET, of(&organization, "/agents"), None),
             (0, Method::GET, of(&organization, "/conversations"), None),
+            (0, Method::GET, of(&organization, "/erasures"), None),
+            (1, Method::GET, of(&organization, "/conversations/export"), None),
+            (1, Method::POST, of(&organization, "/erasures"), Some(json!({"visitorId": role}))),
             (2, Method::PATCH, agent.clone(), Some(json!({"name": role}))),
             (2, Method::POST, of(&organization, "/agents"), Some(json!({"slug": slug, "name": role}))),
             (2, Method::GET, of(&organization, "/audit"), None),
@@ -74,6 +77,8 @@ async fn people_of_one_organization_find_nothing_of_another() {
         (Method::POST, format!("{user}/link"), Some(json!({}))),
         (Method::GET, "/audit".to_owned(), None),
         (Method::GET, "/conversations".to_owned(), None),
+        (Method::GET, "/conversations/export".to_owned(), None),
+        (Method::POST, "/erasures".to_owned(), Some(json!({"visitorId": "ada"}))),
     ] {
         let answer = owner.browser.send(method, &of(&other, &rest), body.as_ref()).await;
         answer.assert_problem(404, Some("NOT_FOUND"));

@@ -2,6 +2,10 @@
 
 mod api_keys;
 mod conversations;
+mod deletion;
+mod erasures;
+mod export;
+mod live;
 mod own_port;
 mod things;
 mod trials;

@@ -102,7 +102,8 @@ async fn nothing_of_a_trial_is_listed_or_counted() {
 #[tokio::test]
 async fn who_leaves_a_trial_stops_its_model_call() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(400, Duration::from_millis(50))).await;
+    // Longer than the test waits, so that the call does not end by itself.
+    let organization = Organization::with_agent(&service, Script::counts(4000, Duration::from_millis(50))).await;
     let path = of(&organization, &format!("/agents/{}/try", organization.shop()));
     let body = json!({"message": "count"});
     let mut response = service.admin().request(Method::POST, &path).json(&body).send().await.unwrap();

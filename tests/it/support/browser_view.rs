@@ -25,6 +25,8 @@ const FINDINGS: &str = "
 impl Browser {
     /// Shows the page in this size and scheme, without motion.
     pub(crate) async fn looks_like(&self, width: u32, height: u32, scheme: &str) {
+        // First, because what is laid out already keeps its scroll bars until its size changes.
+        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
         self.protocol("Emulation.setDeviceMetricsOverride", size).await;
         let features = json!([
@@ -32,7 +34,6 @@ impl Browser {
             {"name": "prefers-reduced-motion", "value": "reduce"}
         ]);
         self.protocol("Emulation.setEmulatedMedia", json!({ "features": features })).await;
-        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
     }
 
     /// What axe finds on what is seen, and whether it scrolls sideways; each finding begins with `name`. Keeps a picture.

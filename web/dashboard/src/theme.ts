@@ -44,6 +44,8 @@ export const theme = createTheme({
       '#4038b4',
       '#352f92',
     ],
+    // Darker than Mantine's where white stands on it.
+    red: ['#fff5f5', '#ffe3e3', '#ffc9c9', '#ffa8a8', '#ff8787', '#fa6b6b', '#d63a3a', '#cc2f2f', '#b82727', '#a32020'],
     dark: [
       '#e4e6eb',
       '#b6bbc4',
@@ -62,11 +64,17 @@ export const theme = createTheme({
   variantColorResolver: (input) => {
     const usual = defaultVariantColorsResolver(input);
     const name = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme }).color;
+    const ink = `light-dark(color-mix(in srgb, var(--mantine-color-${name}-9) 72%, black), var(--mantine-color-${name}-2))`;
+    // What removes something is red in the dark, too.
+    if (input.variant === 'subtle' && name === 'red') return { ...usual, color: ink };
     if (input.variant !== 'light') return usual;
-    return {
-      ...usual,
-      color: `light-dark(color-mix(in srgb, var(--mantine-color-${name}-9) 72%, black), var(--mantine-color-${name}-2))`,
-    };
+    // In the dark its own grounds shout, and its own grey cannot be told from the page.
+    const quiet = `color-mix(in srgb, var(--mantine-color-${name}-8) 26%, var(--board-raised))`;
+    const background =
+      name === 'gray'
+        ? 'light-dark(var(--mantine-color-gray-2), var(--mantine-color-dark-5))'
+        : `light-dark(var(--mantine-color-${name}-light), ${quiet})`;
+    return { ...usual, background, color: ink };
   },
   components: {
     Badge: Badge.extend({ defaultProps: { variant: 'light', radius: 'sm', tt: 'none', fw: 550 } }),

@@ -18,6 +18,8 @@ export interface Draft<T extends object> {
   rebase: (onto: T & { version?: string }) => void;
   /** Takes what the service says, and drops what was not saved. */
   adopt: (read: T & { version?: string }) => void;
+  /** Takes what the service made of `sent`; what was typed since then stays as a change on top of it. */
+  settle: (sent: T, saved: T & { version?: string }) => void;
 }
 
 export function useDraft<T extends object>(read: T & { version?: string }): Draft<T> {
@@ -47,5 +49,9 @@ export function useDraft<T extends object>(read: T & { version?: string }): Draf
       [patch],
     ),
     adopt,
+    settle: useCallback((sent, saved) => {
+      setBase(saved);
+      setFields((now) => withPatch(saved, patchBetween(sent, now)));
+    }, []),
   };
 }

@@ -4,10 +4,17 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
 import { mistakeIn, Problem } from './api/client';
 import { change, type Kind, oneQuery } from './api/things';
-import { patchBetween } from './merge';
+import { patchBetween, withPatch } from './merge';
 import type { Draft } from './use-draft';
 
 type Versioned = object & { version?: string };
+
+interface Sending<T> {
+  patch: object;
+  version: string | undefined;
+  /** What the form showed when it was sent. */
+  fields: T;
+}
 
 export interface Clash<T> {
   theirs: T & Versioned;
@@ -22,13 +29,13 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   // Two saves at once would be two editors of one version.
   const isBusy = useRef(false);
   const saving = useMutation({
-    mutationFn: (onto: { patch: object; version: string | undefined }) =>
-      change(org, kind, id, onto.patch, onto.version) as unknown as Promise<T & Versioned>,
+    mutationFn: ({ patch, version }: Sending<T>) =>
+      change(org, kind, id, patch, version) as unknown as Promise<T & Versioned>,
     onSettled: () => {
       isBusy.current = false;
     },
-    onSuccess: async (saved) => {
-      form.adopt(saved);
+    onSuccess: async (saved, { fields }) => {
+      form.settle(fields, saved);
       setClash(undefined);
       client.setQueryData(key, saved as never);
       notifications.show({ color: 'green', message: 'Saved. It is live everywhere within two seconds.' });
@@ -43,15 +50,16 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
       saving.reset();
     },
   });
-  const send = (onto: { patch: object; version: string | undefined }) => {
+  const send = (sending: Sending<T>) => {
     if (isBusy.current) return;
     isBusy.current = true;
-    saving.mutate(onto);
+    saving.mutate(sending);
   };
   return {
-    save: () => send({ patch: form.patch, version: form.version }),
+    save: () => send({ patch: form.patch, version: form.version, fields: form.fields }),
     isSaving: saving.isPending,
-    error: saving.error,
+    // Of a session that ended, the sign-in speaks.
+    error: saving.error instanceof Problem && saving.error.status === 401 ? null : saving.error,
     forget: saving.reset,
     /** What the service said of a field. */
     mistake: (path: string) => mistakeIn(saving.error, path),
@@ -64,7 +72,11 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
     keepMine: () => {
       if (clash === undefined) return;
       form.rebase(clash.theirs);
-      send({ patch: form.patch, version: clash.theirs.version });
+      send({
+        patch: form.patch,
+        version: clash.theirs.version,
+        fields: withPatch<T>(clash.theirs, form.patch),
+      });
     },
   };
 }

@@ -10,6 +10,8 @@ export interface ComposerActions {
   /** Seconds until the next message may be sent. */
   wait(): number;
   draft(text: string): void;
+  /** Says aloud why something was not done. */
+  warn(text: string): void;
 }
 
 /** From this share of the longest message on, what is left is shown. */
@@ -77,7 +79,11 @@ export class Composer {
     const text = this.input.value.trim();
     if (!text || length(text) > this.settings.maxMessageLength) return;
     const wait = this.actions.wait();
-    if (wait > 0) return this.slow(wait);
+    if (wait > 0) {
+      this.slow(wait);
+      // Once: the seconds that go by are for the eye alone.
+      return this.actions.warn(this.note.textContent ?? "");
+    }
     this.write("");
     this.actions.draft("");
     this.actions.send(text);

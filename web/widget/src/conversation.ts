@@ -5,7 +5,7 @@ import { type Memory, randomId } from "./memory.ts";
 import { Following, type Outcome } from "./reply.ts";
 import { Refusal, type Service } from "./service.ts";
 import { fields } from "./settings.ts";
-import type { News, Tabs } from "./tabs.ts";
+import type { News, Tabs, Turn } from "./tabs.ts";
 
 export type State = "sending" | "waiting" | "running" | "final" | "stopped" | "broken" | "unsent";
 
@@ -27,6 +27,8 @@ export interface ConversationView {
   added(entry: Entry, first: boolean): void;
   changed(entry: Entry): void;
   removed(entry: Entry): void;
+  /** A message was not sent, or its reply broke off. */
+  failed(entry: Entry, refusal: Refusal): void;
   /** A reply that was followed has come to its end. */
   finished(entry: Entry): void;
   busy(isBusy: boolean): void;
@@ -34,6 +36,8 @@ export interface ConversationView {
   earlier(exist: boolean): void;
   /** What the service has noted of the visitor. */
   known(facts: { rating: number | null; email: string | null }): void;
+  /** The service does not take this address, and the visitor may give another one. */
+  refusedEmail(email: string): void;
   /** The agent is not active (with its message), or the service does not answer. */
   offline(message: string | null): void;
 }
@@ -48,6 +52,12 @@ export class Conversation {
   private firstOffset = 0;
   private loading: Promise<void> | null = null;
   private isLoaded = false;
+  /** The session whose messages are shown; the one in the storage is the latest that any tab has begun. */
+  private shown: string | null = null;
+  /** What other tabs sent, until it is shown here. */
+  private readonly missed: Turn[] = [];
+  /** Whether something happened elsewhere that only the service can tell. */
+  private isBehind = false;
 
   constructor(
     private readonly service: Service,
@@ -72,6 +82,7 @@ export class Conversation {
       })
       .finally(() => {
         this.loading = null;
+        this.catchUp();
       });
     return this.loading;
   }
@@ -90,13 +101,7 @@ export class Conversation {
       return;
     }
     this.memory.set("sent", JSON.stringify([...this.sentTimes(), Date.now()].slice(-200)));
-    const question = this.add({ role: "user", text, state: "sending" });
-    const path = `/api/public/agents/${this.service.agent}/chat`;
-    const email = this.memory.get("emailToSend");
-    const body = { message: text, sessionId: this.session(), ...(email ? { visitorEmail: email } : {}) };
-    // A request that is repeated because its answer was lost joins the reply that it began.
-    const headers = { "Idempotency-Key": randomId() };
-    void this.follow({ path, asking: { method: "POST", body, headers } }, question);
+    this.ask(this.add({ role: "user", text, state: "sending" }));
   }
 
   /** Sends a message again that was not sent, or whose reply broke off. */
@@ -147,25 +152,50 @@ export class Conversation {
   }
 
   hear(news: News): void {
-    if (!this.isLoaded) return;
-    const isThisOne = news.session === this.memory.get("session");
+    // The first look will find it.
+    if (!this.isLoaded && !this.loading) return;
     this.memory.set("session", news.session);
-    if (news.kind === "turn" && isThisOne) {
-      if (this.running || this.entries.some((entry) => entry.id === news.reply)) return;
-      this.add({ role: "user", text: news.text, at: news.at, state: "final" });
-      void this.follow({ id: news.reply }, null);
-    } else if (!this.running) {
-      this.isLoaded = false;
-      void this.load();
+    if (news.kind === "turn") {
+      this.missed.push(news);
+      this.shown ??= news.session;
+    } else if (news.session !== this.shown) {
+      // What runs here belongs to a conversation that the visitor has left.
+      this.clear();
     }
+    this.isBehind ||= news.kind === "changed" || this.running !== null || news.session !== this.shown;
+    this.catchUp();
   }
 
   end(): void {
     this.running?.stop.abort();
   }
 
+  /** Shows what other tabs did while this one was busy. Where two spoke at the same time, the service's order counts. */
+  private catchUp(): void {
+    if (this.loading) return;
+    if (this.isBehind && !this.running) {
+      this.isLoaded = false;
+      void this.load();
+      return;
+    }
+    while (!this.running && this.missed[0]) this.join(this.missed.shift() as Turn);
+  }
+
+  /** Shows a message of another tab, and follows its reply. */
+  private join({ session, text, at, reply }: Turn): void {
+    if (session !== this.shown || this.entries.some(({ id }) => id === reply)) return;
+    const last = this.entries[this.entries.length - 1];
+    const isThere = last?.role === "user" && last.state === "final" && last.text === text;
+    if (!isThere) this.add({ role: "user", text, at, state: "final" });
+    void this.follow({ id: reply }, null);
+  }
+
   private async read(): Promise<void> {
-    if (!this.memory.get("session")) return this.clear();
+    const session = this.memory.get("session");
+    this.isBehind = false;
+    if (!session || session !== this.shown) this.clear();
+    this.shown = session;
+    if (!session) return;
     let answer: Record<string, unknown>;
     try {
       answer = await this.page(0, PAGE);
@@ -177,10 +207,11 @@ export class Conversation {
       if (error instanceof Refusal && error.status === 404) return;
       throw error;
     }
-    if (this.running) return;
-    this.clear();
-    for (const message of messagesOf(answer)) this.add(message);
-    this.view.earlier(this.firstOffset > 0);
+    if (this.running || session !== this.shown) {
+      this.isBehind = true;
+      return;
+    }
+    this.replace(messagesOf(answer));
     const metadata = fields(answer.metadata);
     const [rating, email] = [metadata.rating, metadata.visitorEmail];
     this.view.known({
@@ -190,9 +221,27 @@ export class Conversation {
     if (typeof answer.activeMessageId === "string") void this.follow({ id: answer.activeMessageId }, null);
   }
 
+  private replace(messages: ReturnType<typeof messagesOf>): void {
+    // The service knows nothing of what it was not sent.
+    const unsent = this.entries.filter(({ state }) => state === "unsent");
+    for (const entry of [...this.entries]) this.remove(entry);
+    for (const entry of [...messages, ...unsent]) this.add(entry);
+    this.view.earlier(this.firstOffset > 0);
+  }
+
   private async page(offset: number, limit: number): Promise<Record<string, unknown>> {
     const path = `${this.service.conversation(this.session())}?limit=${limit}&offset=${offset}`;
     return fields(await (await this.service.ask(path)).json());
+  }
+
+  private ask(question: Entry): void {
+    const path = `/api/public/agents/${this.service.agent}/chat`;
+    const email = this.memory.get("emailToSend");
+    this.shown = this.session();
+    const body = { message: question.text, sessionId: this.shown, ...(email ? { visitorEmail: email } : {}) };
+    // A request that is repeated because its answer was lost joins the reply that it began.
+    const headers = { "Idempotency-Key": randomId() };
+    void this.follow({ path, asking: { method: "POST", body, headers } }, question);
   }
 
   private async follow(begin: ConstructorParameters<typeof Following>[3], question: Entry | null): Promise<void> {
@@ -217,9 +266,14 @@ export class Conversation {
     running.following = new Following(this.service, sink, stop.signal, begin);
     try {
       const outcome: Outcome = await running.following.run();
+      if (stop.signal.aborted) return;
       change({ state: outcome === "cancelled" ? "stopped" : "final", isWorking: false, isLost: false });
     } catch (error) {
       if (stop.signal.aborted) return;
+      if (question && this.isAboutEmail(error)) {
+        this.remove(reply);
+        return this.ask(question);
+      }
       this.failed(reply, question, error);
     }
     this.running = null;
@@ -227,23 +281,38 @@ export class Conversation {
     if (this.entries.includes(reply)) this.view.finished(reply);
     const next = this.queue.shift();
     if (next !== undefined) this.send(next);
+    else this.catchUp();
+  }
+
+  /** Whether the visitor's address was refused. A message does not depend on one, and goes out without it. */
+  private isAboutEmail(error: unknown): boolean {
+    if (!(error instanceof Refusal) || error.param !== "visitorEmail") return false;
+    const email = this.memory.get("emailToSend");
+    this.memory.set("emailToSend", null);
+    this.view.refusedEmail(email ?? "");
+    return true;
   }
 
   private sent(question: Entry, reply: string): void {
     this.change(question, { state: "final" });
     this.memory.set("emailToSend", null);
-    this.tabs.tell({ kind: "turn", session: this.session(), text: question.text, at: question.at, reply });
+    this.tabs.tell({ kind: "turn", session: this.shown ?? this.session(), text: question.text, at: question.at, reply });
   }
 
   private failed(reply: Entry, question: Entry | null, error: unknown): void {
     const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
-    this.queue.length = 0;
     if (reply.id) {
       this.change(reply, { state: "broken", isWorking: false, isLost: false });
+      this.view.failed(reply, refusal);
       return;
     }
     this.remove(reply);
-    if (question) this.change(question, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
+    // What waits behind it would fare no better, and goes out when the visitor says so.
+    const behind = this.queue.splice(0).map((text) => this.add({ role: "user", text, state: "unsent" }));
+    for (const entry of question ? [question, ...behind] : behind) {
+      this.change(entry, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });
+      this.view.failed(entry, refusal);
+    }
     if (refusal.code === "AGENT_INACTIVE") this.view.offline(String(refusal.details.offlineMessage ?? ""));
     else if (refusal.isPassing) this.view.offline(null);
   }
@@ -288,6 +357,7 @@ export class Conversation {
     this.running?.stop.abort();
     if (this.running) this.view.busy(false);
     this.running = null;
+    this.shown = null;
     this.queue.length = 0;
     for (const entry of [...this.entries]) this.remove(entry);
     this.view.earlier(false);

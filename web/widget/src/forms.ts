@@ -4,32 +4,50 @@ import { h, icon, icons, set } from "./dom.ts";
 import { fill, type Language } from "./texts.ts";
 
 const STARS = 5;
+/** Beyond what browsers ask of an address: a dot in its domain, as the service does. */
+const DOTTED = /@.+\../;
 
 /** Asks for an e-mail address; `save` fails when the service does not take it. */
 export class EmailForm {
   readonly element: HTMLFormElement;
+  private readonly input: HTMLInputElement;
+  private readonly note = h("p", { class: "bad", id: "email-note", role: "alert" });
+  private readonly parts: HTMLElement[];
 
-  constructor({ texts }: Language, save: (email: string) => Promise<void>, skip: () => void) {
-    const input = h("input", {
+  constructor(
+    private readonly language: Language,
+    save: (email: string) => Promise<void>,
+    skip: () => void,
+  ) {
+    const { texts } = language;
+    this.input = h("input", {
       type: "email", autocomplete: "email", "aria-label": texts.emailLabel, placeholder: texts.emailLabel,
       "aria-describedby": "email-note", maxlength: 254, dir: "ltr",
     });
-    const note = h("p", { class: "bad", id: "email-note", role: "alert" });
     const skipButton = h("button", { type: "button", class: "link" }, texts.emailSkip);
     const saveButton = h("button", { type: "submit", class: "filled" }, texts.emailSave);
-    this.element = h("form", { class: "ask", novalidate: true }, h("p", {}, texts.emailAsk), input, note, h("div", { class: "choices" }, saveButton, skipButton));
+    this.parts = [h("p", {}, texts.emailAsk), this.input, this.note, h("div", { class: "choices" }, saveButton, skipButton)];
+    this.element = h("form", { class: "ask", novalidate: true }, ...this.parts);
     skipButton.onclick = skip;
     this.element.onsubmit = async (event) => {
       event.preventDefault();
+      const email = this.input.value.trim();
       const refuse = () => {
-        note.textContent = texts.emailBad;
-        set(input, { "aria-invalid": "true" });
-        input.focus();
+        this.refuse(email);
+        this.input.focus();
       };
       // The service decides what an address is; the browser only spares it the obvious.
-      if (!input.value.trim() || !input.checkValidity()) return refuse();
-      await save(input.value.trim()).then(() => this.thank(texts.emailThanks), refuse);
+      if (!DOTTED.test(email) || !this.input.checkValidity()) return refuse();
+      await save(email).then(() => this.thank(texts.emailThanks), refuse);
     };
+  }
+
+  /** Asks again, because the service did not take this address after all. */
+  refuse(email: string): void {
+    this.element.replaceChildren(...this.parts);
+    this.input.value = email;
+    this.note.textContent = this.language.texts.emailBad;
+    set(this.input, { "aria-invalid": "true" });
   }
 
   private thank(text: string): void {

@@ -103,6 +103,16 @@ export class Log {
     return this.rows.get(entry)?.bubble.innerText ?? entry.text;
   }
 
+  /** What is to be said about an entry, beside what it says. */
+  note({ isLost, state, waitS }: Entry): string {
+    const { texts } = this.language;
+    if (isLost) return texts.reconnecting;
+    if (state === "stopped") return texts.stopped;
+    if (state === "broken") return texts.broken;
+    if (state !== "unsent") return "";
+    return waitS > 0 ? fill(texts.slow, { n: waitS }) : texts.unsent;
+  }
+
   toEnd(): void {
     this.isAtEnd = true;
     this.follow();
@@ -149,7 +159,7 @@ export class Log {
     if (!row) return;
     const isWaiting = entry.role === "assistant" && entry.state === "waiting";
     row.element.classList.toggle("waiting", isWaiting);
-    if (isWaiting) row.bubble.replaceChildren(this.dots(entry));
+    if (isWaiting) this.write(row.bubble, this.dots(entry), false);
     else this.write(row.bubble, entry.text, entry.role === "assistant");
     row.bubble.hidden = !isWaiting && entry.text === "";
     if (entry.cards !== row.shownCards) {
@@ -161,13 +171,15 @@ export class Log {
     row.meta.replaceChildren(...this.meta(entry));
   }
 
-  private write(bubble: HTMLElement, text: string, isAgents: boolean): void {
+  private write(bubble: HTMLElement, content: string | HTMLElement, isAgents: boolean): void {
     const draw = isAgents ? this.draw : null;
-    if (draw) {
+    if (typeof content !== "string") {
+      bubble.replaceChildren(content);
+    } else if (draw) {
       if (!bubble.classList.contains("drawn")) bubble.replaceChildren();
-      draw(bubble, text);
-    } else if (bubble.textContent !== text || bubble.classList.contains("drawn")) {
-      bubble.textContent = text;
+      draw(bubble, content);
+    } else if (bubble.textContent !== content || bubble.firstElementChild) {
+      bubble.textContent = content;
     }
     bubble.classList.toggle("drawn", draw !== null);
   }
@@ -188,17 +200,7 @@ export class Log {
       const time = new Intl.DateTimeFormat(code, { hour: "2-digit", minute: "2-digit" }).format(at);
       parts.push(h("time", { datetime: at.toISOString() }, time));
     }
-    const note = entry.isLost
-      ? texts.reconnecting
-      : entry.state === "stopped"
-        ? texts.stopped
-        : entry.state === "broken"
-          ? texts.broken
-          : entry.state !== "unsent"
-            ? ""
-            : entry.waitS > 0
-              ? fill(texts.slow, { n: entry.waitS })
-              : texts.unsent;
+    const note = this.note(entry);
     if (note) parts.push(h("span", { class: entry.state === "unsent" || entry.state === "broken" ? "bad" : "" }, note));
     if (entry.state === "unsent" || (entry.state === "broken" && entry.role === "assistant")) {
       const retry = h("button", { type: "button", class: "link" }, texts.retry);

@@ -34,7 +34,7 @@ export class Panel {
   readonly log: Log;
   readonly composer: Composer;
   readonly rating: RatingForm;
-  private email: EmailForm;
+  readonly email: EmailForm;
   private readonly title = h("h2", { id: "title", tabindex: -1, dir: "auto" });
   private readonly face = h("span", { class: "avatar", "aria-hidden": "true" });
   private readonly away: HTMLElement;

@@ -2,9 +2,17 @@
 
 import { fields } from "./settings.ts";
 
+/** A message was sent, and this is its reply. */
+export interface Turn {
+  kind: "turn";
+  session: string;
+  text: string;
+  at: number;
+  reply: string;
+}
+
 export type News =
-  /** A message was sent, and this is its reply. */
-  | { kind: "turn"; session: string; text: string; at: number; reply: string }
+  | Turn
   /** The visitor began a new conversation, gave an address or a rating: look again. The storage may still hold what it
    * held before: browsers hand its changes on later than messages. */
   | { kind: "changed"; session: string | null };

@@ -1,5 +1,7 @@
 // What the widget says by itself. English is part of the script; other languages come when a page is in one of them.
 
+import type { Settings } from "./settings.ts";
+
 export const english = {
   open: "Open chat",
   close: "Close chat",
@@ -38,6 +40,8 @@ export const english = {
   rateThanks: "Thank you for your rating!",
   unread: "{n} unread",
   powered: "Powered by {name}",
+  welcome: "Hello! How can I help you?",
+  trigger: "Chat with us",
 };
 
 export type Texts = Record<keyof typeof english, string>;
@@ -54,6 +58,19 @@ export interface Language {
 /** Puts values where a text has their names. */
 export function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(values[name] ?? mark));
+}
+
+/** A configuration's texts as visitors read them. Those that a new agent comes with were nobody's choice, and are the
+ * English ones here: they give way to the language of the page. */
+export function inLanguage(settings: Settings, { texts }: Language): Settings {
+  const own = (text: string, name: keyof Texts) => (text === english[name] ? texts[name] : text);
+  return {
+    ...settings,
+    welcomeMessage: own(settings.welcomeMessage, "welcome"),
+    placeholderText: own(settings.placeholderText, "placeholder"),
+    triggerText: own(settings.triggerText, "trigger"),
+    offlineMessage: own(settings.offlineMessage, "away"),
+  };
 }
 
 /** The first of the wished languages that is spoken here. */

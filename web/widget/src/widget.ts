@@ -11,7 +11,7 @@ import { Refusal, Service } from "./service.ts";
 import { type Settings, USUAL } from "./settings.ts";
 import style from "./style.css";
 import { Tabs } from "./tabs.ts";
-import { chooseLanguage, english, type Language } from "./texts.ts";
+import { chooseLanguage, english, inLanguage, type Language } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 export interface Options {
@@ -43,6 +43,9 @@ export class Widget {
   readonly host = document.createElement("switchboard-widget");
   private readonly root = h("div", { class: "root" });
   private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
+  /** Beside the polite region, which speaks finished replies and nothing else: a failure is not for when the reader has
+   * time, because the visitor goes on in the belief that the message was sent. */
+  private readonly alert = h("div", { class: "unseen", role: "alert" });
   private readonly emitter = new Emitter();
   private readonly memory: Memory;
   private readonly service: Service;
@@ -75,6 +78,10 @@ export class Widget {
       added: (entry, first) => this.panel?.log.add(entry, first),
       changed: (entry) => this.panel?.log.change(entry),
       removed: (entry) => this.panel?.log.remove(entry),
+      failed: (entry, { code, message }) => {
+        this.warn(this.panel?.log.note(entry) ?? "");
+        this.emitter.emit("error", { code, message });
+      },
       finished: (entry) => this.finished(entry),
       busy: (isBusy) => this.panel?.composer.busy(isBusy),
       earlier: (exist) => {
@@ -83,6 +90,11 @@ export class Widget {
       known: ({ rating, email }) => {
         this.panel?.rating.show(rating);
         if (email) this.memory.set("email", "given");
+        this.ask();
+      },
+      refusedEmail: (email) => {
+        this.memory.set("email", null);
+        this.panel?.email.refuse(email);
         this.ask();
       },
       offline: (message) => this.away(message),
@@ -114,7 +126,7 @@ export class Widget {
     const wasOpen = this.memory.get("open", "tab");
     if (wasOpen === "yes") this.setOpen(true, "page", false);
     else if (this.settings.autoOpen && wasOpen === null) {
-      this.autoOpenTimer = window.setTimeout(() => this.setOpen(true, "timer", false), this.settings.autoOpenDelay);
+      this.autoOpenTimer = window.setTimeout(() => this.openUnasked(), this.settings.autoOpenDelay);
     }
     for (const text of this.waiting.splice(0)) this.send(text);
   }
@@ -169,6 +181,11 @@ export class Widget {
     this.root.style.setProperty("--place", String(place));
   }
 
+  /** The settings, with their texts in the visitor's language. */
+  private get shown(): Settings {
+    return inLanguage(this.settings, this.language);
+  }
+
   /** Whether the widget can be shown although the service refused. */
   private survive(error: unknown): boolean {
     const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
@@ -196,12 +213,12 @@ export class Widget {
     shadow.adoptedStyleSheets = [sheetOf(style)];
     set(this.root, { lang: this.language.code, dir: this.language.direction });
     this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
-    this.root.append(this.launcher.element, this.spoken);
+    this.root.append(this.launcher.element, this.spoken, this.alert);
     shadow.append(this.root);
     document.body.append(this.host);
     this.configure();
-    if (!this.settings.active) this.emitter.emit("offline", { message: this.settings.offlineMessage });
-    matchMedia(PHONE).addEventListener("change", ({ matches }) => this.panel?.show(this.isOpen, matches));
+    if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
+    matchMedia(PHONE).addEventListener("change", () => this.place(false));
     // The page comes first; by the time somebody clicks, the window is there.
     const load = () => void this.build().catch(() => undefined);
     if ("requestIdleCallback" in window) requestIdleCallback(load, { timeout: IDLE_MAX_MS });
@@ -213,7 +230,8 @@ export class Widget {
     const old = this.settings;
     this.memory.set("settings", JSON.stringify(settings));
     clearTimeout(this.reviveTimer);
-    this.reviveAfterMs = REVIVE_FIRST_MS;
+    if (settings.active) this.reviveAfterMs = REVIVE_FIRST_MS;
+    else this.reviveLater();
     // An agent that is not active tells less of itself than was known.
     this.settings = settings.active ? settings : { ...old, ...pick(settings), active: false };
     if (this.launcher) this.configure();
@@ -224,8 +242,8 @@ export class Widget {
     const [side, edge] = position.split("-");
     this.root.className = `root at-${side} at-${edge} ${size} ${showAvatar ? "" : "faceless"} ${this.isOpen ? "open" : ""} ${this.panel ? "built" : ""}`;
     applyTheme(this.root, this.settings.theme);
-    this.launcher?.configure(this.settings.triggerText);
-    this.panel?.configure(this.settings, this.draw);
+    this.launcher?.configure(this.shown.triggerText);
+    this.panel?.configure(this.shown, this.draw);
     if (this.panel && this.settings.enableMarkdown && !this.draw) void this.loadMarkdown();
     this.ask();
     this.onChange(this);
@@ -247,6 +265,11 @@ export class Widget {
     this.onChange(this);
   }
 
+  /** Where the window would cover the page, nobody's reading is broken off without being asked. */
+  private openUnasked(): void {
+    if (!matchMedia(PHONE).matches) this.setOpen(true, "timer", false);
+  }
+
   private async reveal(moveFocus: boolean): Promise<void> {
     try {
       await this.build();
@@ -256,9 +279,16 @@ export class Widget {
       return;
     }
     if (!this.isOpen) return;
-    this.panel?.show(true, matchMedia(PHONE).matches);
-    if (moveFocus) this.panel?.focus();
+    this.place(moveFocus);
     void this.conversation.load();
+  }
+
+  private place(moveFocus: boolean): void {
+    const coversPage = matchMedia(PHONE).matches;
+    this.panel?.show(this.isOpen, coversPage);
+    // The focus must not stay behind a window that covers it; a frame that does not have it must not take it.
+    const isBehind = this.isOpen && coversPage && document.hasFocus() && document.activeElement !== this.host;
+    if (moveFocus || isBehind) this.panel?.focus();
   }
 
   /** Makes the window, hidden; several calls make one. */
@@ -277,7 +307,7 @@ export class Widget {
     if (this.isDestroyed) return;
     this.host.shadowRoot?.adoptedStyleSheets.push(sheetOf(style));
     const { conversation, memory } = this;
-    this.panel = new Panel(this.language, this.settings, {
+    this.panel = new Panel(this.language, this.shown, {
       close: () => this.setOpen(false, "visitor", true),
       anew: () => {
         conversation.reset();
@@ -290,6 +320,7 @@ export class Widget {
       stop: () => void conversation.stop(),
       wait: () => conversation.waitFor(this.settings.rateLimitPerMinute),
       draft: (text) => memory.set("draft", text || null, "tab"),
+      warn: (text) => this.warn(text),
       saveEmail: async (email) => {
         await conversation.patch({ visitorEmail: email });
         memory.set("email", "given");
@@ -308,7 +339,7 @@ export class Widget {
     });
     this.root.append(this.panel.element);
     this.root.classList.add("built");
-    this.panel.configure(this.settings, this.draw);
+    this.panel.configure(this.shown, this.draw);
     this.panel.composer.write(memory.get("draft", "tab") ?? "");
     for (const entry of conversation.entries) this.panel.log.add(entry, false);
     this.panel.composer.busy(conversation.isBusy);
@@ -323,7 +354,7 @@ export class Widget {
       // The marks stay visible, and the text is all there.
       return;
     }
-    this.panel?.log.configure(this.settings, this.draw);
+    this.panel?.log.configure(this.shown, this.draw);
   }
 
   private say(text: string): void {
@@ -334,9 +365,14 @@ export class Widget {
 
   private finished(entry: Entry): void {
     this.emitter.emit("message", { role: "assistant", text: entry.text, id: entry.id });
-    if (this.isOpen) this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
-    else this.launcher?.missed();
+    if (!this.isOpen) this.launcher?.missed();
+    // Of a reply that broke off only that is said.
+    else if (entry.state !== "broken") this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
     this.ask();
+  }
+
+  private warn(text: string): void {
+    if (this.isOpen) this.alert.textContent = text;
   }
 
   /** Shows what a visitor may be asked for at this point. */
@@ -349,12 +385,14 @@ export class Widget {
   private away(message: string | null): void {
     this.settings = { ...this.settings, active: false, ...(message ? { offlineMessage: message } : {}) };
     this.configure();
-    this.emitter.emit("offline", { message: this.settings.offlineMessage });
-    if (message === null) this.reviveLater();
+    this.emitter.emit("offline", { message: this.shown.offlineMessage });
+    this.reviveLater();
   }
 
+  /** An agent that is away, or a service, is looked for until it is back. */
   private reviveLater(): void {
     clearTimeout(this.reviveTimer);
+    if (this.isDestroyed) return;
     this.reviveTimer = window.setTimeout(() => void this.revive(), this.reviveAfterMs);
     this.reviveAfterMs = Math.min(this.reviveAfterMs * 2, REVIVE_MAX_MS);
   }

@@ -14,7 +14,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     agent::{Agent, Status},
-    conversation::{ConversationOwner, FinishReason},
+    conversation::{ConversationOwner, FinishReason, ReplySteps},
     inference_job::AnswerJob,
     reply_event::{FrameBody, ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
@@ -45,6 +45,7 @@ use crate::{
 pub(super) async fn run(
     inference: &Inference,
     job: &AnswerJob,
+    queued_at: Timestamp,
     inherited: &AtomicBool,
     handover: &CancellationToken,
 ) -> JobEnd {
@@ -52,7 +53,7 @@ pub(super) async fn run(
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
-    let turn = Turn::new(inference, job, &writer, None);
+    let turn = Turn::new(inference, job, queued_at, &writer, None);
     turn.while_ours(handover, turn.run(duty, settled_count)).await
 }
 
@@ -69,6 +70,9 @@ pub(super) struct Turn<'a> {
     pub(super) told: OnceLock<ToldFacts>,
     /// Answers in place of the agent as it is saved.
     pub(super) draft: Option<Arc<Agent>>,
+    /// When this attempt came how far; the first text is known at its end.
+    steps: ReplySteps,
+    asked_ms: OnceLock<u64>,
 }
 
 /// Where the reply of a turn comes from.
@@ -85,12 +89,28 @@ impl<'a> Turn<'a> {
     pub(super) fn new(
         inference: &'a Inference,
         job: &'a AnswerJob,
+        queued_at: Timestamp,
         writer: &'a ReplyWriter,
         draft: Option<Arc<Agent>>,
     ) -> Self {
         let deadline = Instant::now() + inference.config.job_deadline();
         let conclusion_limit = deadline + inference.config.store_grace();
-        Self { inference, job, writer, deadline, conclusion_limit, told: OnceLock::new(), draft }
+        let since_acceptance = |at: Timestamp| at.millis_since(job.turn.accepted_at);
+        let routed_ms = job.routed.as_ref().and_then(|routed| routed.routed_at).map(since_acceptance);
+        let steps = ReplySteps {
+            routed_ms,
+            // A broker keeps milliseconds, cut off.
+            queued_ms: Some(since_acceptance(queued_at).max(routed_ms.unwrap_or_default())),
+            claimed_ms: Some(since_acceptance(Timestamp::now())),
+            ..ReplySteps::default()
+        };
+        let (told, asked_ms) = (OnceLock::new(), OnceLock::new());
+        Self { inference, job, writer, deadline, conclusion_limit, told, draft, steps, asked_ms }
+    }
+
+    /// When this attempt came how far.
+    pub(super) fn steps(&self, first_text_ms: Option<u64>) -> ReplySteps {
+        ReplySteps { asked_ms: self.asked_ms.get().copied(), first_text_ms, ..self.steps }
     }
 
     /// Does `work` beside the writer, until that ends or the turn is somebody else's.
@@ -148,7 +168,8 @@ impl<'a> Turn<'a> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let announced = CancellationToken::new();
         let work = async {
-            let (outcome, stored) = tokio::join!(self.make(&history, making), self.store_user_message(position));
+            let (outcome, stored) =
+                tokio::join!(self.make(&history, making), self.store_user_message(position, &history));
             if !stored {
                 return JobEnd::Open(self.inference.config.parked_delay());
             }
@@ -164,13 +185,14 @@ impl<'a> Turn<'a> {
     }
 
     /// Stores the user message; until then nothing of the reply is shown.
-    async fn store_user_message(&self, position: u64) -> bool {
+    async fn store_user_message(&self, position: u64, history: &History) -> bool {
         let owner = match &self.job.routed {
             Some(routed) => ConversationOwner::Team(routed.team_id.clone()),
             None => ConversationOwner::Agent(self.job.agent_id.clone()),
         };
         let attempt = self.writer.token().attempt;
-        let start = TurnStart { turn: self.job.turn.clone(), owner, position, attempt };
+        let tombstone = history.tombstone.clone();
+        let start = TurnStart { turn: self.job.turn.clone(), owner, position, tombstone, attempt };
         let store = &*self.inference.backends.store;
         let stored = self.insist(self.conclusion_limit, "store the user message", || store.begin_turn(&start)).await;
         if stored.is_some() {
@@ -207,6 +229,8 @@ impl<'a> Turn<'a> {
         let toolbox = if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
         let (prompt, window_tokens) = self.prompt(&agent, &toolbox, history, &logged);
         let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
+        // The model is asked once in each attempt.
+        let _ = self.asked_ms.set(begun_ms);
         let generated = tokio::select! {
             biased;
             // Dropping the call closes the connection to the provider.

@@ -131,6 +131,7 @@ impl Turn<'_> {
             finished_at: Timestamp::now(),
             first_text_ms,
             told: self.told.get().cloned().unwrap_or_default(),
+            steps: self.steps(first_text_ms),
         }
     }
 
@@ -141,7 +142,7 @@ impl Turn<'_> {
         tell: Sender<MessageEvent>,
         announced: &CancellationToken,
     ) -> JobEnd {
-        let turn_end = ended.turn_end(self.job);
+        let turn_end = ended.turn_end(self.job, before.tombstone.clone());
         let record = &turn_end.record;
         // Analytics is told while the store writes; the receiver lives as long as this turn.
         let _ = tell.send(events::assistant_message(self.job, record, &ended.text));

@@ -6,7 +6,7 @@ use switchboard_backends::{
 };
 use switchboard_schemas::{
     ids::EventId,
-    inference_job::{AnswerJob, PatchJob},
+    inference_job::{AnswerJob, DeleteJob, PatchJob},
     message_event::{Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact},
     time::Timestamp,
     topics::Topic,
@@ -14,6 +14,9 @@ use switchboard_schemas::{
 };
 
 use crate::{config::WorkersConfig, trace};
+
+/// What a deletion clears for readers that do not know of deletions.
+const PERSONAL_KEYS: [&str; 5] = ["visitorId", "visitorEmail", "visitorName", "ipAddress", "feedback"];
 
 /// Publishes one event under its conversation.
 pub(crate) async fn publish(bus: &dyn Bus, config: &WorkersConfig, event: &MessageEvent) -> Result<(), BusError> {
@@ -81,8 +84,30 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
         agent_id: job.agent_id.clone(),
         team_id: None,
         request_id: job.request_id.clone(),
-        fact: Fact::ConversationUpdated(Box::new(ConversationUpdatedFact { changes: job.changes.clone() })),
+        fact: Fact::ConversationUpdated(Box::new(ConversationUpdatedFact {
+            changes: job.changes.clone(),
+            deleted: false,
+        })),
     }
+}
+
+/// The conversation was deleted; none where no agent can be named, and so nothing was told of it.
+pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
+    let cleared = PERSONAL_KEYS.map(|key| (key.to_owned(), serde_json::Value::Null));
+    Some(MessageEvent {
+        event_id: job.event_id.clone(),
+        occurred_at: job.accepted_at,
+        org_id: job.org_id.clone(),
+        conversation_id: job.conversation_id.clone(),
+        actor: Actor::Api,
+        agent_id: job.agent_id.clone()?,
+        team_id: job.team_id.clone(),
+        request_id: job.request_id.clone(),
+        fact: Fact::ConversationUpdated(Box::new(ConversationUpdatedFact {
+            changes: cleared.into_iter().collect(),
+            deleted: true,
+        })),
+    })
 }
 
 fn of_turn(job: &AnswerJob, event_id: EventId, occurred_at: Timestamp, actor: Actor, fact: Fact) -> MessageEvent {

@@ -4,7 +4,10 @@ use std::sync::Arc;
 
 use moka::sync::Cache;
 use serde_json::Value;
-use switchboard_backends::store::{ReplyRecord, Store, StoreError};
+use switchboard_backends::store::{
+    ReplyRecord, Store, StoreError,
+    deletion::{HistoryState, Tombstone},
+};
 use switchboard_schemas::{
     conversation::{Author, Message},
     ids::{ConversationId, OrgId},
@@ -23,6 +26,8 @@ pub(crate) struct History {
     pub(crate) count: u64,
     /// The last of them, oldest first.
     pub(crate) messages: Arc<Vec<Message>>,
+    /// The deletion behind which the conversation began, if there was one.
+    pub(crate) tombstone: Option<Tombstone>,
 }
 
 /// What was found out before a turn.
@@ -73,16 +78,15 @@ impl Histories {
                 None => {}
             }
         }
-        let (record, conversation) = tokio::try_join!(
+        let (record, standing) = tokio::try_join!(
             store.reply(&turn.org_id, &reply_id),
-            store.conversation(&turn.org_id, &turn.conversation_id)
+            store.history_state(&turn.org_id, &turn.conversation_id)
         )?;
         if let Some(record) = record {
             return Ok(Known::Final(Box::new(record)));
         }
-        let count = conversation.map_or(0, |conversation| conversation.message_count);
-        let messages = self.read(store, &turn.org_id, &turn.conversation_id, count).await?;
-        Ok(past(turn, count, messages))
+        let messages = self.read(store, &turn.org_id, &turn.conversation_id, standing.message_count).await?;
+        Ok(past(turn, standing, messages))
     }
 
     /// Remembers a turn that is over.
@@ -92,7 +96,13 @@ impl Histories {
         let count = messages.last().map_or(before.count, |last| last.position + 1);
         let surplus = messages.len().saturating_sub(self.messages_max as usize);
         messages.drain(..surplus);
-        self.cache.insert(id.clone(), History { count, messages: Arc::new(messages) });
+        let tombstone = before.tombstone.clone();
+        self.cache.insert(id.clone(), History { count, messages: Arc::new(messages), tombstone });
+    }
+
+    /// Forgets a conversation, because it is deleted.
+    pub(crate) fn remove(&self, id: &ConversationId) {
+        self.cache.invalidate(id);
     }
 
     /// Forgets everything: another worker may have gone on with any of it.
@@ -155,9 +165,13 @@ fn value_bytes(value: &Value) -> usize {
 }
 
 /// An earlier attempt may have stored the user message: its place is kept.
-fn past(turn: &Turn, count: u64, mut messages: Vec<Message>) -> Known {
+fn past(
+    turn: &Turn,
+    HistoryState { message_count: count, tombstone }: HistoryState,
+    mut messages: Vec<Message>,
+) -> Known {
     let stored = messages.iter().position(|message| message.id == turn.message_id);
     let position = stored.map_or(count, |index| messages[index].position);
     messages.truncate(stored.unwrap_or(messages.len()));
-    Known::Past { history: History { count: position, messages: Arc::new(messages) }, position }
+    Known::Past { history: History { count: position, messages: Arc::new(messages), tombstone }, position }
 }

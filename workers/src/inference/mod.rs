@@ -3,11 +3,12 @@
 //! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
 //! stands; [`history`], [`window`], [`summaries`], [`prompt`] what the model is asked; [`reply_writer`] brings the
 //! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`trial`] is an editor's
-//! message to a draft, of which nothing stays. [`patch`] is the rest.
+//! message to a draft, of which nothing stays. [`patch`] and [`delete`] are the rest.
 
 mod answer;
 mod claim;
 mod conclude;
+mod delete;
 mod events;
 pub(crate) mod history;
 pub(crate) mod outcome;
@@ -97,6 +98,8 @@ const FRESH_MAX_MS: u64 = 2_000;
 #[derive(Clone)]
 pub(crate) struct Assignment {
     job: Arc<ConversationJob>,
+    /// When it was published.
+    queued_at: Timestamp,
     /// It came late, or as a hint, or someone else held it: another worker may be working on it.
     inherited: Arc<AtomicBool>,
 }
@@ -111,24 +114,26 @@ impl Handler for Inference {
     fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
-            ConversationJob::Answer(_) | ConversationJob::Trial(_) => LaneKind::Turns,
+            // A deletion stands in the order of the turns: what came before goes with it, what comes behind begins anew.
+            ConversationJob::Answer(_) | ConversationJob::Trial(_) | ConversationJob::Delete(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
         let inherited = late || record.partition.topic == Topic::JobsRetry;
         let lane = LaneKey { key: job.conversation_id().as_str().to_owned(), kind };
-        Ok((lane, Assignment { job: Arc::new(job), inherited: Arc::new(inherited.into()) }))
+        let queued_at = record.published_at;
+        Ok((lane, Assignment { job: Arc::new(job), queued_at, inherited: Arc::new(inherited.into()) }))
     }
 
     async fn run(&self, assignment: Self::Job, handover: &CancellationToken) -> JobEnd {
-        let Assignment { job, inherited } = assignment;
+        let Assignment { job, queued_at, inherited } = assignment;
         let conversation = job.conversation_id();
         match &*job {
             ConversationJob::Answer(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
-                Box::pin(answer::run(self, job, &inherited, handover)).instrument(span).await
+                Box::pin(answer::run(self, job, queued_at, &inherited, handover)).instrument(span).await
             }
             ConversationJob::Trial(job) => {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
@@ -139,6 +144,11 @@ impl Handler for Inference {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_id());
                 Box::pin(patch::run(self, job, handover)).instrument(span).await
+            }
+            ConversationJob::Delete(job) => {
+                let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
+                    trace.id = %trace::current_id());
+                Box::pin(delete::run(self, job, handover)).instrument(span).await
             }
         }
     }

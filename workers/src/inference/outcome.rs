@@ -1,9 +1,9 @@
 //! How a turn ended, as it is sealed, stored and told. Pure.
 
 use sha2::{Digest, Sha256};
-use switchboard_backends::store::{ReplyRecord, TurnEnd};
+use switchboard_backends::store::{ReplyRecord, TurnEnd, deletion::Tombstone};
 use switchboard_schemas::{
-    conversation::{Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, Summary, Usage},
+    conversation::{Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, ReplySteps, Summary, Usage},
     inference_job::AnswerJob,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
@@ -77,6 +77,8 @@ pub(crate) struct Ended {
     pub(crate) first_text_ms: Option<u64>,
     /// What the model was told, if this attempt asked one.
     pub(crate) told: ToldFacts,
+    /// When it came how far.
+    pub(crate) steps: ReplySteps,
 }
 
 /// What is kept of a prompt.
@@ -121,6 +123,7 @@ impl Ended {
             generation: self.generation,
             left_out: self.told.left_out,
             summary: self.told.summary.clone(),
+            steps: Some(self.steps),
         };
         (!self.text.is_empty()).then(|| Message {
             id: job.turn.reply_id(),
@@ -132,10 +135,11 @@ impl Ended {
     }
 
     /// What the store is told.
-    pub(crate) fn turn_end(&self, job: &AnswerJob) -> TurnEnd {
+    pub(crate) fn turn_end(&self, job: &AnswerJob, tombstone: Option<Tombstone>) -> TurnEnd {
         TurnEnd {
             org_id: job.turn.org_id.clone(),
             accepted_at: job.turn.accepted_at,
+            tombstone,
             attempt: self.attempt,
             user_message_id: job.turn.message_id.clone(),
             agent_id: Some(job.agent_id.clone()),

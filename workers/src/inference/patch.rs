@@ -2,7 +2,11 @@
 
 use std::time::Duration;
 
-use switchboard_schemas::{inference_job::PatchJob, reply_event::PatchOutcome};
+use switchboard_schemas::{
+    ids::{EventId, IngressId},
+    inference_job::PatchJob,
+    reply_event::PatchOutcome,
+};
 use tokio::time::{Instant, sleep};
 use tokio_util::sync::CancellationToken;
 
@@ -45,15 +49,16 @@ async fn apply(inference: &Inference, job: &PatchJob) -> JobEnd {
             return JobEnd::Open(config.parked_delay());
         }
     }
-    answer(inference, job, outcome).await;
+    answer(inference, &job.reply_to, &job.event_id, outcome).await;
     JobEnd::Finished
 }
 
-async fn answer(inference: &Inference, job: &PatchJob, outcome: PatchOutcome) {
+/// Tells the ingress that waits.
+pub(super) async fn answer(inference: &Inference, to: &IngressId, change: &EventId, outcome: PatchOutcome) {
     for _ in 0..ANSWER_TRIES_MAX {
-        match inference.backends.relay.answer_patch(&job.reply_to, &job.event_id, outcome).await {
+        match inference.backends.relay.answer_patch(to, change, outcome).await {
             Ok(()) => return,
-            Err(error) => tracing::warn!(%error, "could not answer a change of metadata"),
+            Err(error) => tracing::warn!(%error, "could not answer a change of a conversation"),
         }
         sleep(ANSWER_RETRY_DELAY).await;
     }

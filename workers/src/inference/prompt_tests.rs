@@ -32,6 +32,7 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
             generation: 1,
             left_out: None,
             summary: None,
+            steps: None,
         }))
     });
     let created_at = Timestamp::from_micros(0);

@@ -87,6 +87,11 @@ impl Summaries {
             Author::Assistant(facts) => Some((facts.summary.clone()?, message.position)),
             Author::User => None,
         });
+        // A summary of more than there is was made of a conversation that is deleted.
+        let count = past.last().map_or(0, |last| last.position + 1);
+        if self.waiting.get(id).is_some_and(|waiting| waiting.until > count) {
+            self.remove(id);
+        }
         let waiting = self.waiting.get(id);
         match (waiting, stored) {
             (Some(waiting), Some((stored, _))) if waiting.until <= stored.until => Some((stored, false)),
@@ -97,6 +102,11 @@ impl Summaries {
             }
             (None, None) => None,
         }
+    }
+
+    /// Forgets a conversation, because it is deleted.
+    pub(crate) fn remove(&self, id: &ConversationId) {
+        self.waiting.invalidate(id);
     }
 
     /// Whether none is being made.

@@ -1,5 +1,6 @@
 //! One message against the embedded twins: what the client is shown, what is stored, what analytics is told.
 
+mod deletion;
 mod faults;
 mod long_conversations;
 mod shopping;

@@ -37,8 +37,8 @@ pub(super) async fn run(
     // There is nothing to be stored that what is shown would have to wait for.
     writer.user_stored();
     let messages = trial::messages(&job.turn.conversation_id, past.unwrap_or_default());
-    let turn = Turn::new(inference, job, &writer, draft);
-    turn.while_ours(handover, turn.try_out(duty, History { count: 0, messages })).await
+    let turn = Turn::new(inference, job, job.turn.accepted_at, &writer, draft);
+    turn.while_ours(handover, turn.try_out(duty, History { messages, ..History::default() })).await
 }
 
 impl Turn<'_> {

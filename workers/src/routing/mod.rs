@@ -33,6 +33,7 @@ use switchboard_schemas::{
     inference_job::{AnswerJob, ConversationJob, Routed},
     routing::RoutingStage,
     team::RoutingStrategy,
+    time::Timestamp,
     topics::Topic,
     trial::RoutingJob,
     versioned::{self, DecodeError},
@@ -205,7 +206,12 @@ impl Routing {
     }
 
     async fn hand_on(&self, job: &ChatJob, decision: Decision) -> Result<(), BusError> {
-        let routed = Routed { team_id: job.team_id.clone(), reason: decision.reason, facts: decision.facts };
+        let routed = Routed {
+            team_id: job.team_id.clone(),
+            reason: decision.reason,
+            facts: decision.facts,
+            routed_at: Some(Timestamp::now()),
+        };
         let answer =
             AnswerJob { agent_id: decision.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
         let answer = ConversationJob::Answer(Box::new(answer));

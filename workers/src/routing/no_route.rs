@@ -5,7 +5,10 @@
 use switchboard_backends::{
     Backends,
     relay::{Claim, ClaimRequest, ClaimToken, LEASE},
-    store::{ReplyRecord, TurnEnd, TurnStart},
+    store::{
+        ReplyRecord, TurnEnd, TurnStart,
+        deletion::{HistoryState, Tombstone},
+    },
 };
 use switchboard_schemas::{
     chat_job::ChatJob, conversation::ConversationOwner, reply_event::ReplyFailure, time::Timestamp,
@@ -37,11 +40,13 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
+    let HistoryState { message_count, tombstone } =
+        backends.store.history_state(&turn.org_id, &turn.conversation_id).await?;
     let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
     let is_stored = stored.is_some();
     let record = match stored {
         Some(record) => record,
-        None => record(backends, job, &token).await?,
+        None => record(backends, job, &token, message_count, tombstone.clone()).await?,
     };
     let relay = backends.relay.clone();
     let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
@@ -53,6 +58,7 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
     let turn_end = TurnEnd {
         org_id: turn.org_id.clone(),
         accepted_at: turn.accepted_at,
+        tombstone,
         attempt: record.attempt,
         user_message_id: turn.message_id.clone(),
         agent_id: None,
@@ -69,11 +75,17 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
 }
 
 /// Stores the user message; gives the record of its failed reply.
-async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Result<ReplyRecord, RoutingError> {
+async fn record(
+    backends: &Backends,
+    job: &ChatJob,
+    token: &ClaimToken,
+    message_count: u64,
+    tombstone: Option<Tombstone>,
+) -> Result<ReplyRecord, RoutingError> {
     let turn = &job.turn;
-    let position = position(backends, job).await?;
+    let position = position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
-    let start = TurnStart { turn: turn.clone(), owner, position, attempt: token.attempt };
+    let start = TurnStart { turn: turn.clone(), owner, position, tombstone, attempt: token.attempt };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
     Ok(ReplyRecord {
@@ -90,10 +102,8 @@ async fn record(backends: &Backends, job: &ChatJob, token: &ClaimToken) -> Resul
 }
 
 /// The place of the user message, which an earlier run may have stored last.
-async fn position(backends: &Backends, job: &ChatJob) -> Result<u64, RoutingError> {
+async fn position(backends: &Backends, job: &ChatJob, count: u64) -> Result<u64, RoutingError> {
     let turn = &job.turn;
-    let conversation = backends.store.conversation(&turn.org_id, &turn.conversation_id).await?;
-    let count = conversation.map_or(0, |conversation| conversation.message_count);
     let Some(last) = count.checked_sub(1) else { return Ok(0) };
     let stored = backends.store.messages(&turn.org_id, &turn.conversation_id, last, 1).await?;
     Ok(if stored.iter().any(|message| message.id == turn.message_id) { last } else { count })

@@ -3,7 +3,7 @@
 use switchboard_schemas::conversation::ReplyStatus;
 
 use super::support::{World, assert_silent, completed, end, foreign, granted, next, text, texts};
-use crate::relay::{Claim, Duty, Settlement, Standing};
+use crate::relay::{Claim, Decision, Decisions, Duty, Settlement, Standing};
 
 pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
     let mut listener = world.listen().await;
@@ -116,4 +116,23 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
     assert_eq!(next(&mut listener).await, completed(1));
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, [completed(1)]);
+}
+
+pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
+    let message = world.reply();
+    let (reply, token) = (message.reply(), world.token(&message.reply()).await);
+    let decision =
+        Decision { agent_id: "agt_00000000000000000000000000".parse().unwrap(), reason: "why".into(), facts: None };
+    world.ingress.decide(&message, &decision).await.unwrap();
+    world.worker.append(&token, None, &texts(1..=3)).await.unwrap();
+    world.worker.seal(&token, &completed(4)).await.unwrap();
+    world.worker.settle(&token, &world.settlement(completed(4), true)).await.unwrap();
+    assert_eq!(world.log(&reply).await.len(), 4);
+    for _ in 0..2 {
+        world.worker.forget(&message).await.unwrap();
+        assert_eq!(world.log(&reply).await, []);
+        assert_eq!(world.ingress.decisions(&message).await.unwrap(), Decisions::default());
+        assert_eq!(world.claim(&reply).await, Claim::Done);
+    }
+    world.worker.forget(&world.reply()).await.unwrap();
 }

@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::{ConversationOwner, ReplyStatus, Usage},
     day::{Day, hour_of},
-    ids::{AgentId, ConversationId, OrgId, TeamId},
+    ids::{AgentId, ConversationId, EventId, OrgId, TeamId},
     secret::InstallationSecret,
 };
 
@@ -17,7 +17,7 @@ use crate::{
         reading::read,
         tally::{Group, Tallies, Tally},
     },
-    store::TurnEnd,
+    store::{TurnEnd, deletion::Deletion},
 };
 
 const HOUR_SECONDS: i64 = 60 * 60;
@@ -224,4 +224,35 @@ pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Sub
     let days = office.days(&subject).await;
     let groups: Vec<_> = days.values().flat_map(|tallies| tallies.0.keys().cloned()).collect();
     assert_eq!(groups, [Group { agent_id: None, team_id: Some(team) }]);
+}
+
+pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back(subject: Subject) {
+    let office = Office::new();
+    let (talk, other) = (office.talk("a", "deleted"), office.talk("a", "kept"));
+    let turn = talk.turn(0, "question");
+    for (talk, turn, rating) in [(&talk, &turn, 2), (&other, &other.turn(0, "question"), 5)] {
+        subject.take(turn, ReplyStatus::Completed, 1).await;
+        subject.change(talk, json!({ "rating": rating }), noon_and(7)).await;
+    }
+    assert_eq!(office.all(&subject).await.messages(), 2);
+    let deletion = Deletion {
+        org_id: talk.org.clone(),
+        conversation_id: talk.id.clone(),
+        event_id: EventId::of(talk.id.as_str(), "deletion"),
+        at: noon_and(5),
+    };
+    assert!(subject.store.delete_conversation(&deletion).await.unwrap());
+    for _ in 0..2 {
+        let all = office.all(&subject).await;
+        assert_eq!((all.messages(), all.conversations, all.rated(), all.average_rating()), (1, 1, 1, Some(500)));
+        // A worker of the life that was deleted wakes late.
+        subject.finish(&turn, 2, replied("answer")).await;
+    }
+    let tombstone = subject.store.history_state(&talk.org, &talk.id).await.unwrap().tombstone;
+    let mut anew = talk.turn_at(0, "hello again", 100);
+    anew.tombstone = tombstone;
+    subject.take(&anew, ReplyStatus::Completed, 2).await;
+    subject.change(&talk, json!({ "rating": 4 }), noon_and(6)).await;
+    let all = office.all(&subject).await;
+    assert_eq!((all.messages(), all.conversations, all.rated()), (2, 2, 2));
 }

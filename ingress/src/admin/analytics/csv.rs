@@ -1,4 +1,4 @@
-//! Figures as a table: a row for each day, agent and team that has any (RFC 4180).
+//! Figures as a table: a row for each day, agent and team that has any.
 
 use axum::response::{IntoResponse, Response};
 use http::header;
@@ -6,6 +6,7 @@ use switchboard_backends::figures::tally::{Group, Tally};
 use switchboard_schemas::day::Day;
 
 use super::{Report, answer::rating};
+use crate::admin::csv::push_row;
 
 const HEAD: [&str; 22] = [
     "day",
@@ -31,8 +32,6 @@ const HEAD: [&str; 22] = [
     "ratings",
     "averageRating",
 ];
-/// With these a spreadsheet would take a name for a formula and run it.
-const FORMULA_STARTS: [char; 6] = ['=', '+', '-', '@', '\t', '\r'];
 
 pub(super) fn response(report: &Report, slug: &str) -> Response {
     let name = format!("attachment; filename=\"{slug}-{}-{}.csv\"", report.days.first, report.days.last);
@@ -41,18 +40,19 @@ pub(super) fn response(report: &Report, slug: &str) -> Response {
 }
 
 fn table(report: &Report) -> String {
-    let mut table = line(HEAD.iter().map(ToString::to_string));
+    let mut table = String::new();
+    push_row(&mut table, HEAD);
     for (day, tallies) in &report.counted {
         for (group, tally) in &tallies.0 {
-            table.push_str(&line(cells(report, *day, group, tally)));
+            push_row(&mut table, cells(report, *day, group, tally).iter().map(String::as_str));
         }
     }
     table
 }
 
-fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> impl Iterator<Item = String> {
+fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> Vec<String> {
     let (agent, team) = (group.agent_id.as_ref().map(|id| id.as_str()), group.team_id.as_ref().map(|id| id.as_str()));
-    let name = |id| quoted(report.names.of(id).unwrap_or_default());
+    let name = |id| report.names.of(id).unwrap_or_default().to_owned();
     let text = |id: Option<&str>| id.unwrap_or_default().to_owned();
     let number = |number: Option<u64>| number.map(|number| number.to_string()).unwrap_or_default();
     let (response, first) = (&tally.response_time, &tally.first_text);
@@ -79,35 +79,5 @@ fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> impl Iterat
             }),
         )
         .chain([tally.rated().to_string(), average])
-        .collect::<Vec<_>>()
-        .into_iter()
-}
-
-fn line(cells: impl Iterator<Item = String>) -> String {
-    cells.collect::<Vec<_>>().join(",") + "\r\n"
-}
-
-/// A name that someone chose.
-fn quoted(name: &str) -> String {
-    let guard = if name.starts_with(FORMULA_STARTS) { "'" } else { "" };
-    if name.is_empty() { String::new() } else { format!("\"{guard}{}\"", name.replace('"', "\"\"")) }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::quoted;
-
-    #[test]
-    fn a_name_stays_one_cell_and_is_never_a_formula() {
-        for (name, cell) in [
-            ("", ""),
-            ("Shop, Berlin", "\"Shop, Berlin\""),
-            ("the \"best\"\nshop", "\"the \"\"best\"\"\nshop\""),
-            ("=HYPERLINK(\"x\")", "\"'=HYPERLINK(\"\"x\"\")\""),
-            ("-1", "\"'-1\""),
-            ("@cmd", "\"'@cmd\""),
-        ] {
-            assert_eq!(quoted(name), cell);
-        }
-    }
+        .collect()
 }

@@ -46,7 +46,7 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
     person.does_with(names, json!(["Ann", "Ben"])).await;
     person.does("await choose('Rating', '1 and 2 stars');").await;
     person.does_with(names, json!(["Ben"])).await;
-    person.does("await press('Clear'); await type('Visitor’s e-mail or id', 'Cid@example.com');").await;
+    person.does("await press('Clear'); await type('Visitor’s name, e-mail or id', 'Cid@example.com');").await;
     person.does_with(names, json!(["Cid"])).await;
 }
 
@@ -77,4 +77,12 @@ async fn what_visitors_and_models_write_is_never_executed() {
         person.does_with("await shows(input);", json!(HOSTILE)).await;
         assert_eq!(person.does(found).await, json!([null, 0]), "{path}");
     }
+}
+
+#[tokio::test]
+async fn the_dates_of_the_filter_have_labels_that_are_seen() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/conversations").await;
+    person.does("await until('the labels', () => ['From', 'To'].every(name => all('label', name).length === 1 && all('input', name).length === 1));").await;
 }

@@ -62,3 +62,32 @@ async fn a_key_has_the_scopes_that_were_chosen() {
     let agent = format!("/api/public/agents/{}", organization.shop());
     assert_eq!(service.client().with_key(&key).get(&agent).await.status, 200);
 }
+
+#[tokio::test]
+async fn what_is_shown_once_stays_until_the_person_says_that_they_have_it() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    person.does("await press('New key'); await type('Name', 'Reader'); await press('Create key');").await;
+    let escapes = "await part('secret');
+        document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', code: 'Escape', bubbles: true}));
+        await new Promise(resolve => setTimeout(resolve, 100));
+        return document.querySelector('[data-testid=secret]') !== null;";
+    assert_eq!(person.does(escapes).await, json!(true));
+    person.does("await press('Done'); await until('it to go', () => !document.querySelector('[role=dialog]'));").await;
+}
+
+#[tokio::test]
+async fn copying_without_a_clipboard_works_the_old_way_and_says_so_when_it_cannot() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/settings/keys").await;
+    person.does("await press('New key'); await type('Name', 'Reader'); await press('Create key');").await;
+    // What a browser has on a page that came by plain http.
+    let copies = "Object.defineProperty(navigator, 'clipboard', {value: undefined});
+        const taken = []; document.execCommand = command => { taken.push([command, String(getSelection())]); return input; };
+        await press('Copy'); await shows(input ? 'Copied' : 'does not let this page copy');
+        return taken[0][0] === 'copy' && taken[0][1].trim() === (await part('secret')).textContent.trim();";
+    assert_eq!(person.does_with(copies, json!(false)).await, json!(true));
+    assert_eq!(person.does_with(copies.split_once('\n').unwrap().1, json!(true)).await, json!(true));
+}

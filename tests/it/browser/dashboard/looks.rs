@@ -1,6 +1,7 @@
 //! Every page, on a desk and in a hand, light and dark: no finding of axe, and nothing that scrolls sideways.
 //! `SWITCHBOARD_SCREENSHOTS=FOLDER` keeps a picture of each.
 
+use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Person, invited};
@@ -12,7 +13,17 @@ use crate::{
 /// A page is at rest when it has its head and waits for nothing.
 const RESTS: &str = "await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));";
 
-async fn shop(service: &SharedService) -> Organization {
+/// A file as the shop exports it.
+const CATALOGUE: &str = "title,price,link,image_link,description,colour,weight
+House blend,$14,https://shop.example/house,,\"Chocolate, hazelnut and a long finish\",dark,250 g
+Ethiopia Guji,$19,https://shop.example/guji,,Jasmine and ripe peach; best as a filter,light,250 g
+Sencha from Uji,$12,https://shop.example/sencha,,\"Green tea of the first flush: fresh grass, a little sea\",green,100 g
+Earl Grey No. 4,$9,https://shop.example/grey,,Bergamot from Calabria on Assam,black,100 g
+Pour-over kit,$39,https://shop.example/kit,,\"Dripper, server and forty filters\",white,
+Milk jug,$24,https://shop.example/jug,,\"Brushed steel, with a fine spout\",steel,
+";
+
+pub(super) async fn shop(service: &SharedService) -> Organization {
     let product = |title: &str, price: &str| json!({"title": title, "price": price, "image": "", "url": "https://shop.example/tea"});
     let products =
         [product("Green tea, 100 g", "$9"), product("Mountain oolong", "$18"), product("Glass teapot", "$29")];
@@ -21,12 +32,16 @@ async fn shop(service: &SharedService) -> Organization {
         "allowedDomains": ["shop.example", "*.shop.example"], "ecommerce": {"enabled": true, "products": products},
         "theme": {"primaryColor": "#7c4a21", "chatHeaderColor": "#7c4a21", "userMessageColor": "#7c4a21", "sendButtonColor": "#7c4a21"}
     });
-    let draft = json!({"name": "Support", "description": "Orders and returns.", "status": "draft", "public": false});
-    let members = json!([{"agent": "shop", "specialization": "coffee, tea and prices"}]);
+    let draft = json!({"name": "Support", "description": "Orders and returns.", "public": false,
+        "theme": {"primaryColor": "#2f6f4f"}});
+    let members = json!([
+        {"agent": "shop", "specialization": "coffee, tea, equipment and prices"},
+        {"agent": "support", "specialization": "orders, delivery, returns and refunds"}
+    ]);
     let organization = OrganizationDocument::new()
         .agent("shop", agent)
         .agent("support", draft)
-        .team("front", json!({"name": "Front desk", "members": members, "defaultAgent": "support"}))
+        .team("front", json!({"name": "Front desk", "description": "Whoever comes in is helped here.", "members": members, "defaultAgent": "support"}))
         .key("site", &["chat"])
         .apply(service)
         .await;
@@ -35,6 +50,8 @@ async fn shop(service: &SharedService) -> Organization {
         service.admin().patch(&format!("/api/admin/organizations/{}", organization.id), &name).await.status,
         200
     );
+    let products = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    assert_eq!(upload(service, &products, CATALOGUE).await, 200);
     organization
         .script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
     for (session, name, message) in [
@@ -53,6 +70,11 @@ async fn shop(service: &SharedService) -> Organization {
     let rated = json!({"rating": 5, "feedback": "Quick and kind. Thank you!"});
     assert_eq!(organization.client().patch(&path, &rated).await.status, 200);
     organization
+}
+
+async fn upload(service: &SharedService, path: &str, csv: &'static str) -> u16 {
+    let request = service.admin().request(Method::PUT, path).header("content-type", "text/csv").body(csv);
+    request.send().await.unwrap().status().as_u16()
 }
 
 async fn conversation_of(service: &SharedService, organization: &Organization) -> String {
@@ -74,6 +96,7 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
         ("agent-behaviour", format!("/agents/{agent}?tab=behaviour")),
         ("agent-access", format!("/agents/{agent}?tab=access")),
         ("agent-products", format!("/agents/{agent}?tab=products")),
+        ("agent-products-none", format!("/agents/{}?tab=products", organization.agent("support"))),
         ("teams", "/teams".to_owned()),
         ("team", format!("/teams/{team}")),
         ("conversations", "/conversations".to_owned()),
@@ -139,7 +162,7 @@ async fn shows_its_preview(person: &Person) {
     .await;
 }
 
-async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
+pub(super) async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
     person.does(RESTS).await;
     person.browser.findings(&format!("{name}-{view}")).await
 }
@@ -148,12 +171,16 @@ async fn look_at(person: &Person, name: &str, view: &str) -> Vec<String> {
 async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
+    let conversation = conversation_of(&service, &organization).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
+    person.browser.looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3).await;
     for (path, opener) in [
         ("/agents", "New agent"),
         ("/teams", "New team"),
         ("/settings/keys", "New key"),
         ("/settings/providers", "New provider"),
+        ("/conversations", "Erase visitor"),
+        (&format!("/conversations/{conversation}"), "Delete"),
         ("/settings/members", "Invite"),
     ] {
         person.goes_to(path).await;

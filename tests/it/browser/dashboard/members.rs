@@ -103,3 +103,27 @@ async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_becam
     editor.does_with("await shows(input + ' signed in');", json!(editor.email)).await;
     editor.does("await choose('Show', 'Agents'); await until('only agents', () => document.querySelector('[aria-label=Changes]') && !document.body.innerText.includes('signed in'));").await;
 }
+
+#[tokio::test]
+async fn the_audit_log_can_show_exports_alone_and_the_history_of_a_team_names_its_agents() {
+    let service = SharedService::get().await;
+    let organization =
+        OrganizationDocument::new().agent("shop", json!({})).team("desk", json!({})).apply(&service).await;
+    let person = Person::owner_at(&service, &organization, "/settings/audit").await;
+    let path = format!("/api/admin/organizations/{}/conversations/export?format=csv", organization.id);
+    person.does_with("await (await fetch(input)).text();", json!(path)).await;
+    person.goes_to("/settings/audit").await;
+    person
+        .does(
+            "await shows('signed in'); await choose('Show', 'Exports'); await shows('exported the conversations of');
+             await until('only exports', () => !document.body.innerText.includes('signed in'));",
+        )
+        .await;
+    person.goes_to(&format!("/teams/{}", organization.team("desk"))).await;
+    person
+        .does(
+            "await choose('Default agent', 'Agent shop'); await press('Save'); await shows('Saved.');
+             await until('its name', () => [...document.querySelectorAll('[aria-label=Changes] li')].some(entry => entry.innerText.includes('“Agent shop”')));",
+        )
+        .await;
+}

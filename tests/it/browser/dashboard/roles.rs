@@ -68,3 +68,12 @@ async fn a_page_for_other_roles_says_so_and_leads_on() {
         person.does("await shows('This page is not for your role'); await press('Go to the agents'); await shows('Agent shop');").await;
     }
 }
+
+#[tokio::test]
+async fn an_address_of_a_part_for_other_roles_leads_to_the_first_part() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/agents/{}?tab=history", organization.shop());
+    let person = Person::at(&service, &organization, "viewer", &path).await;
+    person.does("await shows('Identity');").await;
+}

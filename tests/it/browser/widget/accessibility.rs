@@ -91,6 +91,25 @@ async fn only_the_finished_reply_is_spoken() {
 }
 
 #[tokio::test]
+async fn a_failure_is_spoken_at_once_and_not_by_the_region_of_the_replies() {
+    let service = SharedService::get().await;
+    let limits = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 1}});
+    let organization = OrganizationDocument::new().agent("shop", limits).apply(&service).await;
+    organization.script(Script::says("unheard"));
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    visitor.is_too_fast().await;
+    let alert = "$('.root > [role=alert]').textContent";
+    assert_eq!(visitor.read(alert).await, "");
+    visitor.says("refused by the service").await;
+    visitor.reads(alert, json!("You are writing very fast. You can go on in 7 s.")).await;
+    visitor.run("$('.root > [role=alert]').textContent = '';", Value::Null).await;
+    visitor.says("held back by the widget").await;
+    visitor.sees("the reason", &format!("{alert}.startsWith('You are writing very fast.')")).await;
+    assert_eq!(visitor.read("$('[aria-live]').textContent").await, "");
+}
+
+#[tokio::test]
 async fn on_a_phone_the_window_covers_the_page_and_keeps_the_focus() {
     let service = SharedService::get().await;
     let visitor = visitor_of_everything(&service, json!({})).await;

@@ -88,6 +88,33 @@ async fn a_reply_that_breaks_off_says_so_and_can_be_asked_for_again() {
 }
 
 #[tokio::test]
+async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.is_too_fast().await;
+    let send = "
+        window.errors = [];
+        SwitchboardWidget.on('error', ({code}) => errors.push(code));
+        SwitchboardWidget.send('one');
+        SwitchboardWidget.send('two');";
+    visitor.run(send, Value::Null).await;
+    let questions = "all('.row.user .bubble').map(bubble => bubble.innerText)";
+    visitor.reads("all('.row.user .meta button').length", json!(2)).await;
+    assert_eq!(visitor.read(questions).await, json!(["one", "two"]));
+    assert_eq!(visitor.read("window.errors").await, json!(["RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"]));
+    visitor.run("window.patient();", Value::Null).await;
+    for left in [1, 0] {
+        visitor.clicks(".row.user .meta button").await;
+        visitor.is_answered("ok").await;
+        visitor.reads("all('.row.user .meta button').length", json!(left)).await;
+    }
+    visitor
+        .reads("all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())", json!(["one", "ok", "two", "ok"]))
+        .await;
+}
+
+#[tokio::test]
 async fn ratings_words_and_addresses_reach_the_organization() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
@@ -122,6 +149,35 @@ async fn ratings_words_and_addresses_reach_the_organization() {
 }
 
 #[tokio::test]
+async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_message() {
+    let service = SharedService::get().await;
+    let features = json!({"features": {"enableEmailCapture": true, "enableMarkdown": true}});
+    let organization = OrganizationDocument::new().agent("shop", features).apply(&service).await;
+    organization.script(Script::says("fine"));
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    visitor.sees("the form", "shown($('.ask input'))").await;
+    let give = "$('.ask input').value = input; $('.ask').requestSubmit();";
+    // HTML takes this one.
+    visitor.run(give, json!("ada@localhost")).await;
+    visitor.sees("what is wrong", "$('.ask .bad').innerText !== ''").await;
+    // As a form left it that was less careful.
+    let keep = "
+        const name = `switchboard:${input}:`;
+        localStorage.setItem(name + 'email', 'given');
+        localStorage.setItem(name + 'emailToSend', 'ada@localhost');";
+    visitor.run(keep, json!(organization.shop())).await;
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the window", "shown($('.panel')) && !shown($('.ask input'))").await;
+    visitor.says("hello").await;
+    visitor.is_answered("fine").await;
+    assert_eq!(visitor.read("all('.row.user').length").await, 1);
+    visitor.sees("the wish to look again", "shown($('.ask input')) && shown($('.ask .bad'))").await;
+    assert_eq!(visitor.read("Object.keys(localStorage).filter(name => name.includes('email'))").await, json!([]));
+    assert_eq!(noted(&service, &organization, "visitorEmail").await, Value::Null);
+}
+
+#[tokio::test]
 async fn an_agent_that_is_not_active_shows_its_offline_message_and_takes_no_messages() {
     let service = SharedService::get().await;
     let settings =
@@ -151,6 +207,9 @@ async fn an_agent_that_is_switched_off_in_between_tells_its_visitor() {
     eventually("the agent is away", PATIENCE, refused).await;
     assert_eq!(visitor.read("$('.away p').innerText").await, "Closed for today.");
     assert_eq!(visitor.read("shown($('.composer'))").await, false);
+    let on = organization.changed_agent("shop", json!({"status": "active"}));
+    assert_eq!(service.admin().post("/api/admin/apply", &on).await.status, 200);
+    visitor.sees("the field again, by itself", "shown($('.composer')) && !shown($('.away'))").await;
 }
 
 #[tokio::test]

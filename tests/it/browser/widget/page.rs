@@ -92,6 +92,18 @@ impl Visitor {
         self.sees("the window", "shown($('.panel')) && shown($('.field textarea'))").await;
     }
 
+    /// From here on the service refuses messages as ones that come too fast, for all the page can tell.
+    pub(in crate::browser) async fn is_too_fast(&self) {
+        let refuse = "
+            const service = window.fetch;
+            const problem = JSON.stringify({status: 429, code: 'RATE_LIMIT_EXCEEDED', detail: 'too many requests'});
+            window.fetch = async (address, options) => String(address).endsWith('/chat')
+                ? new Response(problem, {status: 429, headers: {'Retry-After': '7'}})
+                : service(address, options);
+            window.patient = () => window.fetch = service;";
+        self.run(refuse, Value::Null).await;
+    }
+
     /// Writes into the field.
     pub(in crate::browser) async fn writes(&self, text: &str) {
         let write = "

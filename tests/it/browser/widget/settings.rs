@@ -7,7 +7,7 @@ use super::{
     super::settings_table::{ANSWER, QUESTION, configuration, measuring, settings},
     page::{Visitor, document, served, tag},
 };
-use crate::support::{Browser, OrganizationDocument, Script, SharedService};
+use crate::support::{Browser, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
 
 #[tokio::test]
 async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
@@ -25,7 +25,13 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
         visitor.opens().await;
         visitor.says(QUESTION).await;
         visitor.is_answered(if which == 0 { "bold" } else { ANSWER }).await;
-        let measured = visitor.run(&measuring(settings.iter()), Value::Null).await;
+        let measure = async || visitor.run(&measuring(settings.iter()), Value::Null).await;
+        // A window that has just opened still grows a little.
+        let measured = eventually("the window rests", PATIENCE, async || {
+            let (before, now) = (measure().await, measure().await);
+            (before == now).then_some(now)
+        })
+        .await;
         for setting in &settings {
             assert_eq!(measured[setting.field], setting.effects[which], "{} of {agent}", setting.field);
         }
@@ -101,6 +107,25 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
 }
 
 #[tokio::test]
+async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_the_focus_when_it_is_opened() {
+    let service = SharedService::get().await;
+    let eager = json!({"widget": {"autoOpen": true, "autoOpenDelay": 300}});
+    let organization = OrganizationDocument::new().agent("shop", eager).apply(&service).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.takes_a_phone().await;
+    visitor.run("sessionStorage.clear();", Value::Null).await;
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the window's part", "$('.panel')").await;
+    visitor.run("await new Promise(resolve => setTimeout(resolve, 400));", Value::Null).await;
+    assert_eq!(visitor.read("shown($('.panel'))").await, false);
+    visitor.run("SwitchboardWidget.open();", Value::Null).await;
+    visitor.sees("the focus in the window", "$('.panel').contains(host.shadowRoot.activeElement)").await;
+    // It is open again on the next page, and the focus is not left behind it.
+    visitor.browser.command("refresh", &json!({})).await;
+    visitor.sees("the focus in the window", "$('.panel')?.contains(host.shadowRoot.activeElement)").await;
+}
+
+#[tokio::test]
 async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
@@ -119,4 +144,17 @@ async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left()
         assert_eq!(visitor.read("$('.launcher').getAttribute('aria-label')").await, button, "{language}");
         assert_eq!(visitor.read("$('.root').dir").await, direction, "{language}");
     }
+}
+
+#[tokio::test]
+async fn texts_that_a_fresh_agent_comes_with_are_in_the_language_of_the_page() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let tag = tag(&service.public_urls()[0], organization.shop(), "");
+    let page = served(document(&tag).replace("lang=en", "lang=de"), None);
+    let visitor = Visitor::at(page, Browser::open().await).await;
+    assert_eq!(visitor.read("$('.label').textContent").await, "Chatten Sie mit uns");
+    visitor.opens().await;
+    assert_eq!(visitor.read("$('.field textarea').placeholder").await, "Nachricht schreiben…");
+    visitor.reads("$('.bubble').innerText", json!("Hallo! Wie kann ich Ihnen helfen?")).await;
 }

@@ -151,3 +151,23 @@ async fn a_reply_that_is_made_anew_replaces_what_was_shown() {
     visitor.says("hi").await;
     visitor.is_answered("new").await;
 }
+
+#[tokio::test]
+async fn paragraphs_that_are_made_anew_in_the_same_words_are_shown_and_spoken_again() {
+    let service = SharedService::get().await;
+    let start = event("start", "0.0", &json!({"messageId": "msg_stub", "generation": 0}));
+    let begun = start + &event("delta", "0.12", &json!({"text": "One.\n\nTwo.\n\n", "offset": 0}));
+    // While it begins anew, dots stand where the paragraphs were.
+    let lost = event("error", "", &json!({"status": 503, "code": "REPLY_RESTARTED", "detail": ""}));
+    let again = event("start", "1.0", &json!({"messageId": "msg_stub", "generation": 1}))
+        + &event("delta", "1.18", &json!({"text": "One.\n\nTwo.\n\nThree.", "offset": 0}))
+        + &event("done", "1.18", &json!({"status": "completed"}));
+    let visitor = Stub { rest: Some(again), ..Stub::says(begun + &lost) }.visitor(&service).await;
+    visitor.opens().await;
+    visitor.says("count").await;
+    visitor
+        .reads("all('.row.assistant .bubble p').map(part => part.innerText)", json!(["One.", "Two.", "Three."]))
+        .await;
+    visitor.sees("the end", "!$('.send.stop') && !$('.dots')").await;
+    visitor.reads("$('[aria-live]').innerText.replace(/\\s+/g, ' ')", json!("One. Two. Three.")).await;
+}

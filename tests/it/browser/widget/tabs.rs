@@ -46,6 +46,62 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
     visitor.reads(ROWS, json!([])).await;
 }
 
+/// The bubbles of the frame's widget.
+const FRAME_ROWS: &str = "[...(frame.contentDocument.querySelector('switchboard-widget')?.shadowRoot
+    .querySelectorAll('.row .bubble') ?? [])].slice(1).map(bubble => bubble.innerText.trim())";
+
+/// To a widget a frame is another tab, and a test drives both in one breath.
+async fn opens_in_a_frame_too(visitor: &Visitor) {
+    let open = "
+        window.frame = document.createElement('iframe');
+        frame.src = location.href;
+        document.body.append(frame);";
+    visitor.run(open, Value::Null).await;
+}
+
+#[tokio::test]
+async fn tabs_that_speak_at_the_same_moment_show_both_turns_in_the_same_order() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("hello")).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    visitor.says("hi").await;
+    visitor.is_answered("hello").await;
+    opens_in_a_frame_too(&visitor).await;
+    visitor.reads(FRAME_ROWS, json!(["hi", "hello"])).await;
+    let (script, gate) = Script::says("indeed").gated();
+    organization.script(script);
+    let speak = "SwitchboardWidget.send('one'); frame.contentWindow.SwitchboardWidget.send('two');";
+    visitor.run(speak, Value::Null).await;
+    visitor.sees("both at work", "$('.send.stop') && all('.row').length === 5").await;
+    gate.open(10);
+    let agree = format!("!$('.send.stop') && {ROWS}.length === 6 && {ROWS}.join() === {FRAME_ROWS}.join()");
+    visitor.sees("two tabs that agree", &agree).await;
+    let expected = json!(["hello", "hi", "indeed", "indeed", "one", "two"]);
+    assert_eq!(visitor.read(&format!("{ROWS}.sort()")).await, expected);
+}
+
+#[tokio::test]
+async fn a_tab_that_follows_a_reply_leaves_it_when_another_one_begins_a_new_conversation() {
+    let service = SharedService::get().await;
+    let (script, gate) = Script::says("first last").chunk_chars(6).gated();
+    let organization = Organization::with_agent(&service, script).await;
+    let visitor = Visitor::of_shop(&service, &organization).await;
+    visitor.opens().await;
+    opens_in_a_frame_too(&visitor).await;
+    visitor.sees("the frame's widget", "frame.contentWindow.SwitchboardWidget?.get()?.isShown").await;
+    gate.open(1);
+    visitor.says("question").await;
+    visitor.reads(FRAME_ROWS, json!(["question", "first"])).await;
+    visitor.clicks(".header .plain").await;
+    visitor.reads(FRAME_ROWS, json!([])).await;
+    organization.script(Script::says("anew"));
+    visitor.run("frame.contentWindow.SwitchboardWidget.send('again');", Value::Null).await;
+    for rows in [ROWS, FRAME_ROWS] {
+        visitor.reads(rows, json!(["again", "anew"])).await;
+    }
+}
+
 #[tokio::test]
 async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
     let service = SharedService::get().await;

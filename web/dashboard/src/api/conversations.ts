@@ -1,7 +1,7 @@
 // What visitors and agents said.
 import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
-import { call } from './client';
-import type { Conversation, ConversationSummary, CursorPage, Message, Page } from './types';
+import { call, Problem } from './client';
+import type { Conversation, ConversationSummary, CursorPage, Erasure, Message, Page } from './types';
 
 export interface ConversationFilter {
   agent?: string;
@@ -10,6 +10,11 @@ export interface ConversationFilter {
   until?: string;
   minRating?: number;
   maxRating?: number;
+  visitor?: string;
+}
+
+/** Whom an erasure is about; either name finds their conversations. */
+export interface Visitor {
   visitorId?: string;
   visitorEmail?: string;
 }
@@ -20,14 +25,15 @@ const MESSAGES_PAGE = 200;
 const READ_AGAIN = 4;
 const LOOK_EVERY_MS = 2_000;
 const LOOK_EVERY_WHILE_ANSWERED_MS = 700;
+const ERASURES_SHOWN = 50;
+const ERASE_AGAIN_MS = 1_000;
 
 export function conversationsQuery(org: string, filter: ConversationFilter) {
   return infiniteQueryOptions({
     queryKey: [org, 'conversations', 'list', filter] as const,
     queryFn: ({ pageParam, signal }) => {
       const query = { ...filter, limit: LIST_PAGE, cursor: pageParam };
-      const path = `/api/admin/organizations/${org}/conversations`;
-      return call<CursorPage<ConversationSummary>>('GET', path, { query, signal });
+      return call<CursorPage<ConversationSummary>>('GET', listPath(org), { query, signal });
     },
     initialPageParam: undefined as string | undefined,
     getNextPageParam: (page: CursorPage<ConversationSummary>) => page.nextCursor ?? undefined,
@@ -43,7 +49,7 @@ export function conversationQuery(client: QueryClient, org: string, id: string) 
     queryFn: async ({ signal }): Promise<Conversation> => {
       const known = client.getQueryData<Conversation>(queryKey)?.messages ?? [];
       const messages = known.slice(0, Math.max(0, known.length - READ_AGAIN));
-      const path = `/api/admin/organizations/${org}/conversations/${encodeURIComponent(id)}`;
+      const path = onePath(org, id);
       for (;;) {
         const query = { limit: MESSAGES_PAGE, offset: messages.length };
         type Read = ConversationSummary & { messages: Page<Message> };
@@ -52,6 +58,69 @@ export function conversationQuery(client: QueryClient, org: string, id: string) 
         if (!page.messages.hasMore) return { ...page, messages };
       }
     },
-    refetchInterval: (query) => (query.state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS),
+    refetchInterval: ({ state }) => {
+      if (isGone(state.error)) return false;
+      return state.data?.activeMessageId ? LOOK_EVERY_WHILE_ANSWERED_MS : LOOK_EVERY_MS;
+    },
   });
+}
+
+/** Whether it is not there, or not any more. */
+export function isGone(error: unknown): boolean {
+  return error instanceof Problem && error.status === 404;
+}
+
+/** Where the reply that is being made can be followed. */
+export function livePath(org: string, id: string, message: string): string {
+  return `${onePath(org, id)}/messages/${encodeURIComponent(message)}/stream`;
+}
+
+/** Where the conversations that pass a filter come as a file. */
+export function exportPath(org: string, filter: ConversationFilter, format: 'csv' | 'jsonl'): string {
+  const wanted = new URLSearchParams({ format });
+  for (const [name, value] of Object.entries(filter)) wanted.set(name, String(value));
+  return `${listPath(org)}/export?${wanted}`;
+}
+
+/** Deletes a conversation; the answer says when its worker has not come to it yet. */
+export function deleteConversation(org: string, id: string): Promise<{ state: 'accepted' } | undefined> {
+  return call('DELETE', onePath(org, id));
+}
+
+export function erasuresQuery(org: string) {
+  return queryOptions({
+    queryKey: [org, 'erasures'] as const,
+    queryFn: ({ signal }) =>
+      call<CursorPage<Erasure>>('GET', erasuresPath(org), { query: { limit: ERASURES_SHOWN }, signal }),
+  });
+}
+
+/** Erases a visitor everywhere. One request works for a while only, so that it takes as many as are needed. */
+export async function eraseVisitor(
+  org: string,
+  visitor: Visitor,
+  onStep: (erasure: Erasure) => void,
+): Promise<Erasure> {
+  let erasure = await call<Erasure>('POST', erasuresPath(org), { body: visitor });
+  onStep(erasure);
+  while (erasure.state === 'running') {
+    const before = erasure.lookedAt;
+    erasure = await call<Erasure>('POST', `${erasuresPath(org)}/${erasure.id}`, { body: visitor });
+    onStep(erasure);
+    // It waits for something: asking at once would not help it.
+    if (erasure.lookedAt === before) await new Promise((resolve) => setTimeout(resolve, ERASE_AGAIN_MS));
+  }
+  return erasure;
+}
+
+function listPath(org: string): string {
+  return `/api/admin/organizations/${org}/conversations`;
+}
+
+function onePath(org: string, id: string): string {
+  return `${listPath(org)}/${encodeURIComponent(id)}`;
+}
+
+function erasuresPath(org: string): string {
+  return `/api/admin/organizations/${org}/erasures`;
 }

@@ -1,5 +1,7 @@
 // Who is signed in, and what they may do.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
+import { useContext } from 'react';
+import { HeldSession } from '../held-session';
 import { call, Problem } from './client';
 import type { Session } from './types';
 
@@ -41,8 +43,10 @@ export function changePassword(newPassword: string, currentPassword?: string): P
 /** The session of a page behind the sign-in. */
 export function useSession(): Session {
   const { data } = useQuery(sessionQuery);
-  if (data === null || data === undefined) throw new Error('this page needs a session');
-  return data;
+  const held = useContext(HeldSession)?.session;
+  const session = data ?? held;
+  if (session === undefined) throw new Error('this page needs a session');
+  return session;
 }
 
 /** Whether the signed-in person has a right. */

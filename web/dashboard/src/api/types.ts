@@ -62,6 +62,13 @@ export interface Product {
   url: string;
 }
 
+/** A file of products on the web, fetched again and again. */
+export interface ProductFeed {
+  url: string;
+  everyMinutes: number;
+  format: 'auto' | 'csv' | 'json';
+}
+
 /** The fields of an agent that a form changes. */
 export interface AgentFields {
   slug: string;
@@ -82,7 +89,7 @@ export interface AgentFields {
   features: Features;
   limits: { maxMessageLength: number; rateLimitPerMinute: number };
   widget: WidgetSettings;
-  ecommerce: { enabled: boolean; products: Product[] };
+  ecommerce: { enabled: boolean; products: Product[]; feed: ProductFeed | null };
   onDisconnect: 'continue' | 'cancel';
 }
 
@@ -151,7 +158,14 @@ export interface Message {
   responseTime?: number | null;
   model?: string | null;
   routingReason?: string | null;
+  routing?: { stage: string; tookMs: number; scores: { agentId: string; permille: number }[] } | null;
   uiSpec?: UiSpec | null;
+  leftOut?: { messages: number; summarized: number } | null;
+  summary?: string | null;
+  /** How far the reply was after so many milliseconds; only the steps that are known. */
+  timeline?: { step: string; ms: number }[];
+  /** What became of the answer, where there is none. */
+  unanswered?: { status: string; failure: string | null; responseTime: number; at: string };
 }
 
 export interface ConversationSummary {
@@ -167,6 +181,19 @@ export interface ConversationSummary {
 }
 
 export type Conversation = ConversationSummary & { messages: Message[] };
+
+/** The receipt of an erasure; whom it was about is in it as digests only. */
+export interface Erasure {
+  id: string;
+  state: 'running' | 'finished';
+  visitor: { visitorId: string | null; visitorEmail: string | null };
+  by: { type: 'user'; id: string } | { type: 'token' };
+  beganAt: string;
+  finishedAt: string | null;
+  lookedAt: number;
+  conversations: number;
+  messages: number;
+}
 
 export interface User {
   id: string;

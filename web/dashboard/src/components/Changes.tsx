@@ -8,7 +8,7 @@ import type { Actor, AuditEntry } from '../api/types';
 import { exactTime, When } from './Facts';
 import { Waiting } from './Page';
 import { Trouble } from './Trouble';
-import { useNames } from './use-names';
+import { type Names, useNames } from './use-names';
 
 const ACTIONS: Record<string, string> = {
   create: 'created',
@@ -18,6 +18,7 @@ const ACTIONS: Record<string, string> = {
   link: 'made a link for',
   'sign-in': 'signed in',
   'sign-out': 'signed out',
+  export: 'exported',
 };
 
 const KINDS: Record<string, string> = {
@@ -27,6 +28,8 @@ const KINDS: Record<string, string> = {
   provider: 'the provider',
   user: 'the account of',
   conversation: 'the conversation',
+  conversations: 'the conversations of',
+  erasure: 'the erasure',
   organization: 'the organization',
 };
 
@@ -39,7 +42,7 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
   const org = useSession().organization.id;
   const filter = { ...(kind !== undefined && { kind }), ...(id !== undefined && { id }) };
   const changes = useInfiniteQuery(auditQuery(org, filter));
-  const names = useNames(id === undefined);
+  const names = useNames();
   if (changes.isPending) return <Waiting />;
   if (changes.isError) return <Trouble error={changes.error} retry={() => void changes.refetch()} />;
   const entries = changes.data.pages.flatMap((page) => page.items);
@@ -53,7 +56,12 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
       {entries.length > 0 && (
         <Paper className="panel" component="ol" p={0} m={0} aria-label="Changes">
           {entries.map((entry) => (
-            <Entry key={entry.id} entry={entry} subject={id === undefined && <Subject entry={entry} names={names} />} />
+            <Entry
+              key={entry.id}
+              entry={entry}
+              names={names}
+              subject={id === undefined && <Subject entry={entry} names={names} />}
+            />
           ))}
         </Paper>
       )}
@@ -68,7 +76,13 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
   );
 }
 
-function Entry({ entry, subject }: { entry: AuditEntry; subject: ReactNode }) {
+interface EntryProps {
+  entry: AuditEntry;
+  names: Names;
+  subject: ReactNode;
+}
+
+function Entry({ entry, names, subject }: EntryProps) {
   return (
     <Stack component="li" gap={4} px="md" py="sm" className="list-row plain-list">
       <Group justify="space-between" align="flex-start" gap="sm" wrap="nowrap">
@@ -82,7 +96,7 @@ function Entry({ entry, subject }: { entry: AuditEntry; subject: ReactNode }) {
           <Badge color="gray" size="sm" mr={6}>
             {change.field}
           </Badge>
-          {values(change.before, change.after)}
+          {values(change.before, change.after, names)}
         </Text>
       ))}
       {entry.address && (
@@ -95,7 +109,7 @@ function Entry({ entry, subject }: { entry: AuditEntry; subject: ReactNode }) {
 }
 
 /** What was changed, by its name if it still has one. */
-function Subject({ entry, names }: { entry: AuditEntry; names: (id: string) => string | undefined }) {
+function Subject({ entry, names }: { entry: AuditEntry; names: Names }) {
   // Who signs in or out is the one who did it.
   if (entry.action === 'sign-in' || entry.action === 'sign-out') return null;
   const name = names(entry.subject);
@@ -107,10 +121,11 @@ function Subject({ entry, names }: { entry: AuditEntry; names: (id: string) => s
 }
 
 /** Values stand in the log only where they are harmless. */
-function values(before: unknown, after: unknown): string {
+function values(before: unknown, after: unknown, names: Names): string {
   const shown = (value: unknown) => {
     if (typeof value === 'boolean') return value ? 'on' : 'off';
-    return typeof value === 'string' ? `“${value}”` : JSON.stringify(value);
+    if (Array.isArray(value) && value.every((item) => typeof item === 'string')) return value.join(', ') || 'none';
+    return typeof value === 'string' ? `“${names(value) ?? value}”` : JSON.stringify(value);
   };
   if (before === undefined && after === undefined) return 'changed';
   if (before === undefined) return shown(after);

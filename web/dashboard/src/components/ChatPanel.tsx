@@ -2,7 +2,7 @@
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { seconds } from './Facts';
+import { seconds, took } from './Facts';
 import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
 import { Trouble } from './Trouble';
@@ -41,7 +41,7 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
     send(text);
   };
   return (
-    <Stack gap="sm" h={560}>
+    <Stack gap="sm" className="chat">
       <div className="chat-log grow" ref={log} tabIndex={0} role="region" aria-label="Test conversation">
         {chat.turns.length === 0 && opening}
         {chat.turns.length === 0 && (
@@ -155,7 +155,7 @@ function ToolBadge({ tool: { name, status, tookMs } }: { tool: ToolCall }) {
       tt="none"
     >
       {name} {status}
-      {tookMs !== undefined && ` in ${seconds(tookMs)}`}
+      {tookMs !== undefined && ` in ${took(tookMs)}`}
     </Badge>
   );
 }

@@ -79,7 +79,11 @@ function Head<T>({ header }: { header: Header<T, unknown> }) {
   const order = sorted === 'asc' ? 'ascending' : sorted === 'desc' ? 'descending' : 'none';
   return (
     <Table.Th aria-sort={order}>
-      <UnstyledButton className="sort" onClick={header.column.getToggleSortingHandler()}>
+      <UnstyledButton
+        className="sort"
+        data-sorted={sorted || undefined}
+        onClick={header.column.getToggleSortingHandler()}
+      >
         {title}
         <Arrow size={12} aria-hidden />
       </UnstyledButton>

@@ -1,6 +1,7 @@
 // A dialog that asks for something: fields, what went wrong, and the two ways out.
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
+import { useHold } from '../held-session';
 import { Dialog } from './Dialog';
 import { Trouble } from './Trouble';
 
@@ -19,6 +20,7 @@ interface DialogFormProps {
 
 export function DialogForm(props: DialogFormProps) {
   const { title, action, trouble, isPending, isIncomplete, onSubmit, onClose, children } = props;
+  useHold(true);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     onSubmit();

@@ -69,6 +69,11 @@ export function Stars({ rating }: { rating: unknown }) {
   );
 }
 
+/** How long something took; what was too short to be measured took some time all the same. */
+export function took(milliseconds: number): string {
+  return Math.round(milliseconds) < 1 ? 'under 1 ms' : seconds(milliseconds);
+}
+
 export function seconds(milliseconds: number): string {
   return milliseconds < 1000 ? `${Math.round(milliseconds)} ms` : `${(milliseconds / 1000).toFixed(1)} s`;
 }

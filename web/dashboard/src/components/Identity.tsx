@@ -9,6 +9,8 @@ interface Named {
 }
 
 interface NamingProps {
+  kind: 'agents' | 'teams';
+  id: string;
   form: { fields: Named; set: (changes: Partial<Named>) => void };
   /** Said where the name is empty. */
   nameless: string;
@@ -17,7 +19,7 @@ interface NamingProps {
   mistake: (path: string) => string | undefined;
 }
 
-export function Naming({ form, nameless, about, mistake }: NamingProps) {
+export function Naming({ kind, id, form, nameless, about, mistake }: NamingProps) {
   const { fields, set } = form;
   return (
     <>
@@ -30,8 +32,15 @@ export function Naming({ form, nameless, about, mistake }: NamingProps) {
       />
       <TextInput
         label="Slug"
-        description="Names it in documents and commands; fixed."
+        description="Used in documents and commands. It never changes."
         value={fields.slug}
+        readOnly
+        variant="filled"
+      />
+      <TextInput
+        label="Address"
+        description="Clients send messages here. The id never changes."
+        value={`/api/public/${kind}/${id}/chat`}
         readOnly
         variant="filled"
       />
@@ -60,7 +69,7 @@ interface StatusChoiceProps {
 export function StatusChoice({ status, isReadOnly, onChange, means }: StatusChoiceProps) {
   return (
     <div>
-      <Text size="sm" fw={500} mb={4} id="status-label">
+      <Text size="sm" fw={600} mb={4} id="status-label">
         Status
       </Text>
       <SegmentedControl

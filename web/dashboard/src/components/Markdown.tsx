@@ -7,7 +7,7 @@ import { Fragment, type ReactNode } from 'react';
 const DEPTH_MAX = 4;
 
 const INLINE =
-  /`([^`\n]+)`|\*\*([^\n]+?)\*\*|(?<![\w*])[*_]([^*_\n]+)[*_](?!\w)|\[([^\]\n]+)\]\(([^\s)]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?])/g;
+  /`([^`\n]+)`|\*\*([^\n]+?)\*\*|(?<![\w*])[*_]((?:`[^`\n]+`|[^*_`\n])+)[*_](?!\w)|\[([^\]\n]+)\]\(([^\s)]+)\)|(https?:\/\/[^\s<>()]+[^\s<>().,;:!?])/g;
 
 export function Markdown({ text }: { text: string }) {
   return <div className="markdown">{blocks(text.split('\n'), 0)}</div>;

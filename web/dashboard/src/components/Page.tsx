@@ -5,13 +5,15 @@ import { type ReactNode, useEffect } from 'react';
 interface PageProps {
   title: string;
   about?: ReactNode;
+  /** A word on its state, beside the title. */
+  mark?: ReactNode;
   actions?: ReactNode;
-  /** Widest width; wide pages hold a form and a panel beside it. */
+  /** Widest width. */
   width?: number;
   children: ReactNode;
 }
 
-export function Page({ title, about, actions, width = 1120, children }: PageProps) {
+export function Page({ title, about, mark, actions, width = 1240, children }: PageProps) {
   useEffect(() => {
     document.title = `${title} · Switchboard`;
   }, [title]);
@@ -19,7 +21,12 @@ export function Page({ title, about, actions, width = 1120, children }: PageProp
     <Stack gap="lg" maw={width} mx="auto">
       <Group justify="space-between" align="flex-start" gap="md">
         <Box flex={1} miw={220}>
-          <Title order={1}>{title}</Title>
+          <Group gap="sm" wrap="nowrap">
+            <Title order={1} className="break">
+              {title}
+            </Title>
+            {mark}
+          </Group>
           {about !== undefined && (
             <Text c="dimmed" size="sm" mt={4} maw={640} component="div">
               {about}

@@ -27,6 +27,16 @@ export function Picture({ product }: { product: Product }) {
   );
 }
 
+/** Leads to the product's page, if that is one of the web. */
+export function ProductTitle({ product }: { product: Product }) {
+  if (!/^https?:\/\//i.test(product.url)) return product.title;
+  return (
+    <Anchor href={product.url} target="_blank" rel="noopener noreferrer nofollow" inherit c="inherit">
+      {product.title}
+    </Anchor>
+  );
+}
+
 export function ProductStrip({ products }: { products: Product[] }) {
   return (
     <div className="product-strip">
@@ -34,13 +44,7 @@ export function ProductStrip({ products }: { products: Product[] }) {
         <Card key={index} padding="xs" radius="md" withBorder className="panel">
           <Picture product={product} />
           <Text size="sm" fw={600} mt={6} lineClamp={2}>
-            {/^https?:\/\//i.test(product.url) ? (
-              <Anchor href={product.url} target="_blank" rel="noopener noreferrer nofollow" inherit c="inherit">
-                {product.title}
-              </Anchor>
-            ) : (
-              product.title
-            )}
+            <ProductTitle product={product} />
           </Text>
           <Text size="sm" c="dimmed">
             {product.price}

@@ -2,6 +2,7 @@
 import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
+import { useHold } from '../held-session';
 import { Dialog } from './Dialog';
 
 const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
@@ -16,6 +17,7 @@ interface SaveBarProps {
 }
 
 export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: SaveBarProps) {
+  useHold(isChanged);
   useHotkeys([['mod+S', () => isChanged && hindrance === undefined && onSave()]], []);
   const leaving = useBlocker({
     shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,

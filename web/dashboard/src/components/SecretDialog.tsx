@@ -1,6 +1,7 @@
-// Shows what is shown this once, until the person says that they have it.
+// Shows what is shown this once, until the person says that they have it: no slip of a hand closes it.
 import { Button, Group, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
+import { useHold } from '../held-session';
 import { Dialog } from './Dialog';
 import { Secret } from './Secret';
 
@@ -13,8 +14,16 @@ interface SecretDialogProps {
 }
 
 export function SecretDialog({ title, label, value, onClose, children }: SecretDialogProps) {
+  useHold(true);
   return (
-    <Dialog onClose={onClose} title={title} closeOnClickOutside={false} size="lg">
+    <Dialog
+      onClose={onClose}
+      title={title}
+      size="lg"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+    >
       <Stack>
         <Secret value={value} label={label}>
           {children}

@@ -35,11 +35,13 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
+import { HeldSession, useHeldSession } from '../held-session';
 import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
 import { NotForThisRole, Trouble, tell } from './Trouble';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
+const SignInAgain = lazy(() => import('./SignInAgain').then((module) => ({ default: module.SignInAgain })));
 
 interface Place {
   to: string;
@@ -68,14 +70,15 @@ const SCHEMES = [
   { scheme: 'auto', label: 'As the system' },
 ] as const;
 
-/** Lets in who is signed in, and sends everybody else to the sign-in page and back. */
+/** Lets in who is signed in, and sends everybody else to the sign-in page and back; unless they would lose something. */
 export function Shell() {
   const session = useQuery(sessionQuery);
   const { pathname, searchStr } = useLocation();
   const from = useRef(pathname + searchStr);
   // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
   if (session.data) from.current = pathname + searchStr;
-  const isStranger = session.data === null;
+  const { held, letGo } = useHeldSession(session.data);
+  const isStranger = session.data === null && held === undefined;
   const navigate = useNavigate();
   // Once, and not with each render: the sign-in page may take a while to be loaded.
   useEffect(() => {
@@ -88,14 +91,26 @@ export function Shell() {
       </Center>
     );
   }
-  if (session.isError) {
+  // Whoever is in stays in while the service cannot be asked.
+  if (session.data === undefined) {
     return (
       <Box p="xl" maw={640} mx="auto" component="main">
         <Trouble error={session.error} retry={() => void session.refetch()} />
       </Box>
     );
   }
-  return isStranger ? null : <Frame />;
+  if (held === undefined) return null;
+  return (
+    <HeldSession value={held}>
+      {/* Somebody else who signs in begins anew. */}
+      <Frame key={held.session.user.id} />
+      {session.data === null && (
+        <Suspense>
+          <SignInAgain onLeave={letGo} />
+        </Suspense>
+      )}
+    </HeldSession>
+  );
 }
 
 function Frame() {
@@ -196,7 +211,7 @@ function AccountMenu() {
         </Menu.Target>
         <Menu.Dropdown>
           <Menu.Label>
-            <Text size="xs" fw={600} truncate>
+            <Text size="xs" fw={600} className="break">
               {user.email}
             </Text>
             <Text size="xs">{ROLES[user.role].label}</Text>

@@ -47,13 +47,16 @@ export type Ask = (side: Side, message: string, history: Said[], signal: AbortSi
 
 export function useChat(ask: Ask): Chat {
   const [turns, setTurns] = useState<Turn[]>([]);
+  // Ids need be no more than different; a page that came by plain http has no `randomUUID`.
+  const begun = useRef(0);
   const running = useRef<AbortController | undefined>(undefined);
   const [isRunning, setRunning] = useState(false);
   useEffect(() => () => running.current?.abort(), []);
 
   const send = useCallback(
     (question: string, sides: Side[]) => {
-      const id = crypto.randomUUID();
+      begun.current += 1;
+      const id = String(begun.current);
       const abort = new AbortController();
       running.current = abort;
       setRunning(true);

@@ -6,16 +6,18 @@ import { listQuery } from '../api/things';
 import { RIGHTS } from '../rights';
 
 /** How to call a thing of this id; nothing where it is gone. */
-export function useNames(enabled: boolean): (id: string) => string | undefined {
+export type Names = (id: string) => string | undefined;
+
+export function useNames(): Names {
   const { id: org, name } = useSession().organization;
   const maySeePeople = useMay(RIGHTS.manageUsers);
   const lists: ({ id: string; name: string }[] | undefined)[] = [
-    useQuery({ ...listQuery(org, 'agents'), enabled }).data,
-    useQuery({ ...listQuery(org, 'teams'), enabled }).data,
-    useQuery({ ...listQuery(org, 'keys'), enabled }).data,
-    useQuery({ ...usersQuery(org), enabled: enabled && maySeePeople }).data,
+    useQuery(listQuery(org, 'agents')).data,
+    useQuery(listQuery(org, 'teams')).data,
+    useQuery(listQuery(org, 'keys')).data,
+    useQuery({ ...usersQuery(org), enabled: maySeePeople }).data,
   ];
-  const providers = useQuery({ ...listQuery(org, 'providers'), enabled }).data;
+  const providers = useQuery(listQuery(org, 'providers')).data;
   const names = new Map<string, string>([[org, name]]);
   for (const thing of lists.flatMap((list) => list ?? [])) names.set(thing.id, thing.name);
   for (const provider of providers ?? []) names.set(provider.id, provider.slug);

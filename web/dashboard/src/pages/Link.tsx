@@ -49,6 +49,12 @@ export function Link() {
     // A link that signs in needs nothing more; every other one answers with who it is for.
     mutate(undefined);
   }, [held, mutate]);
+  useEffect(() => {
+    // Another link in the same tab differs behind its `#` alone, which loads nothing by itself.
+    const again = () => window.location.reload();
+    window.addEventListener('hashchange', again);
+    return () => window.removeEventListener('hashchange', again);
+  }, []);
   if (held === '')
     return <Dead title="This link is not whole" about="Open it exactly as it was sent to you, or ask for a new one." />;
   if (person !== undefined)

@@ -30,7 +30,8 @@ const OPENERS_MAX = 50;
 
 const PLAIN = /[^\\`*_~[\]!<\nhH]+/y;
 const ANGLE_LINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2048})>/iy;
-const BARE_LINK = /https?:\/\/[^\s<>"`|\\^{}]{1,2048}/iy;
+/** Without brackets, which end the text of a link that is itself an address. */
+const BARE_LINK = /https?:\/\/[^\s<>"`|\\^{}[\]]{1,2048}/iy;
 const DESTINATION = /\(\s*(?:<([^<>\n]*)>|([^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*))(?:\s+(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)))?\s*\)/y;
 const PUNCTUATION = /[!-/:-@[-`{-~\p{P}\p{S}]/u;
 const SPACE = /\s/;
@@ -188,7 +189,7 @@ class InlineReader {
     const before = this.text[this.at - 1] ?? " ";
     const found = /\w/.test(before) ? null : this.match(BARE_LINK);
     if (!found) return this.character();
-    let address = found[0].replace(/[.,:;!?'*_~\]]+$/, "");
+    let address = found[0].replace(/[.,:;!?'*_~]+$/, "");
     // A closing parenthesis belongs to the address only if it was opened there.
     while (address.endsWith(")") && count(address, ")") > count(address, "(")) address = address.slice(0, -1);
     this.at -= found[0].length - address.length;

@@ -1,10 +1,8 @@
-// Builds DOM nodes from the tree, from a fixed list of elements and attributes; the only place that decides which
-// addresses may be followed.
+// Builds DOM nodes from the tree, from a fixed list of elements and attributes.
 
 import { type Block, parse } from "./blocks.ts";
 import type { Inline } from "./inline.ts";
-
-const SCHEMES = new Set(["http:", "https:", "mailto:"]);
+import { followable, tellsItsHost } from "./links.ts";
 
 interface Shown {
   source: string;
@@ -18,7 +16,8 @@ export function render(container: Element, text: string): void {
   const before = shown.get(container) ?? [];
   const after = parse(text).map(({ source, block }, at) => {
     const old = before[at];
-    return old?.source === source ? old : { source, element: blockElement(block) };
+    // What somebody else took out of the container has to be put there again.
+    return old?.source === source && old.element.parentNode === container ? old : { source, element: blockElement(block) };
   });
   const kept = after.findIndex((entry, at) => entry !== before[at]);
   if (kept >= 0 || after.length < before.length) {
@@ -109,22 +108,15 @@ function inlineNode(node: Inline): Node[] {
 function linkNodes(address: string, content: Node[]): Node[] {
   const url = followable(address);
   if (!url) return content;
-  const said = content.map((node) => node.textContent ?? "").join("");
-  const link = element("a", said.trim() ? content : [document.createTextNode(url.href)]) as HTMLAnchorElement;
+  const hasText = content.some((node) => node.textContent?.trim());
+  const link = element("a", hasText ? content : [document.createTextNode(url.href)]) as HTMLAnchorElement;
   link.href = url.href;
   link.target = "_blank";
   link.rel = "noopener noreferrer nofollow";
   // Where a link leads is shown, because its text is the model's word.
-  const isToldBySaid = !url.host || said.trim() === "" || said.toLowerCase().includes(url.host.toLowerCase());
-  return isToldBySaid ? [link] : [link, element("span", [document.createTextNode(` (${url.host})`)], "host")];
-}
-
-function followable(address: string): URL | null {
-  // Without a base, so that only what names its scheme is an address.
-  try {
-    const url = new URL(address);
-    return SCHEMES.has(url.protocol) ? url : null;
-  } catch {
-    return null;
-  }
+  if (!url.host || tellsItsHost(link.textContent ?? "", address, url)) return [link];
+  const host = element("span", [document.createTextNode(` (${url.host})`)], "host");
+  // A text that turns the direction of writing must not turn this one too.
+  host.dir = "ltr";
+  return [link, host];
 }

@@ -18,6 +18,7 @@ use switchboard_backends::{
     },
     store::{
         AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+        deletion::{Deletion, HistoryState},
         embedded::EmbeddedStore,
         listing::{ListQuery, ListedConversation},
     },
@@ -25,7 +26,8 @@ use switchboard_backends::{
 use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
-    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, TeamId},
+    erasure::Erasure,
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -217,6 +219,10 @@ impl Relay for FaultyRelay {
         self.up()?.cancel(reply).await
     }
 
+    async fn forget(&self, message: &MessageId) -> Result<(), RelayError> {
+        self.up()?.forget(message).await
+    }
+
     async fn check(&self) -> Result<(), RelayError> {
         self.up()?.check().await
     }
@@ -281,6 +287,14 @@ impl Store for FaultyStore {
         self.up()?.conversation(org, id).await
     }
 
+    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+        self.up()?.history_state(org, id).await
+    }
+
+    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+        self.up()?.delete_conversation(deletion).await
+    }
+
     async fn messages(
         &self,
         org: &OrgId,
@@ -316,6 +330,18 @@ impl Store for FaultyStore {
         session: &SessionId,
     ) -> Result<Vec<ConversationId>, StoreError> {
         self.up()?.linked_conversations(org, agent, session).await
+    }
+
+    async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
+        self.up()?.put_erasure(erasure).await
+    }
+
+    async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
+        self.up()?.erasure(org, id).await
+    }
+
+    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+        self.up()?.erasures(org, before, limit).await
     }
 
     async fn check(&self) -> Result<(), StoreError> {

@@ -19,7 +19,7 @@ use switchboard_schemas::{
     agent::{Agent, AgentSettings, Ecommerce, Product},
     conversation::Message,
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
-    inference_job::{AnswerJob, ConversationJob, PatchJob},
+    inference_job::{AnswerJob, ConversationJob, DeleteJob, PatchJob},
     reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
     secret::InstallationSecret,
     time::Timestamp,
@@ -38,7 +38,7 @@ use super::{
 use crate::{
     DefaultProvider, WorkerContext,
     config::WorkersConfig,
-    inference::{Inference, answer, patch, reply_log::LoggedReply, trial},
+    inference::{Inference, answer, delete, patch, reply_log::LoggedReply, trial},
     job_loop::JobEnd,
     metrics::WorkerMetrics,
     testing::{Act, Provider, eventually, quick},
@@ -157,20 +157,34 @@ impl World {
         }
     }
 
+    /// The deletion of the job's conversation.
+    pub(super) fn deletion(&self, job: &AnswerJob) -> DeleteJob {
+        DeleteJob {
+            event_id: EventId::of("delete", "1"),
+            org_id: job.turn.org_id.clone(),
+            conversation_id: job.turn.conversation_id.clone(),
+            agent_id: Some(job.agent_id.clone()),
+            team_id: None,
+            request_id: RequestId::random(),
+            accepted_at: Timestamp::now(),
+            reply_to: self.ingress.clone(),
+        }
+    }
+
     pub(super) async fn run(&self, job: &AnswerJob) -> JobEnd {
         Self::run_on(&self.inference, job).await
     }
 
     pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
-        let run = Box::pin(answer::run(inference, job, &inherited, &handover));
+        let run = Box::pin(answer::run(inference, job, Timestamp::now(), &inherited, &handover));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &AnswerJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), true.into());
-        let run = Box::pin(answer::run(&self.inference, job, &inherited, &handover));
+        let run = Box::pin(answer::run(&self.inference, job, Timestamp::now(), &inherited, &handover));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
@@ -194,6 +208,10 @@ impl World {
         patch::run(&self.inference, job, &CancellationToken::new()).await
     }
 
+    pub(super) async fn run_deletion(&self, job: &DeleteJob) -> JobEnd {
+        delete::run(&self.inference, job, &CancellationToken::new()).await
+    }
+
     /// Runs until this text is logged, then asks the worker to hand over.
     pub(super) async fn hand_over_after(&self, job: &AnswerJob, text: &str) -> JobEnd {
         self.hand_over_when(job, async || self.logged_text(job).await == text).await
@@ -206,7 +224,7 @@ impl World {
             eventually("it is so far", ready).await;
             handover.cancel();
         };
-        tokio::join!(Box::pin(answer::run(&inference, job, &inherited, &handover)), ask).0
+        tokio::join!(Box::pin(answer::run(&inference, job, Timestamp::now(), &inherited, &handover)), ask).0
     }
 
     /// Whether the log of the relay that runs now holds the end.

@@ -1,10 +1,11 @@
 // Which pages may use the agent, and what to paste into them.
-import { ActionIcon, Anchor, Button, Code, CopyButton, Group, Stack, Text, TextInput } from '@mantine/core';
-import { IconCheck, IconCopy, IconTrash, IconWorld } from '@tabler/icons-react';
+import { ActionIcon, Anchor, Button, Code, Group, Stack, Text, TextInput } from '@mantine/core';
+import { IconTrash, IconWorld } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';
-import { type FormEvent, useState } from 'react';
+import { type FormEvent, useRef, useState } from 'react';
 import { PUBLIC_ORIGIN } from '../../api/public-origin';
 import { Card } from '../../components/Card';
+import { CopyButton } from '../../components/CopyButton';
 import { domainMeaning, domainMistake } from './domains';
 import type { SectionProps } from './section';
 
@@ -102,26 +103,17 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
 
 function Embed({ agentId }: { agentId: string }) {
   const snippet = `<script async src="${PUBLIC_ORIGIN}/v1/widget.js" data-agent-id="${agentId}"></script>`;
+  const shown = useRef<HTMLPreElement>(null);
   return (
     <Card
       title="Put it on a page"
       about="Paste this before the end of the body. The page needs no key: visitors get a token of their own."
     >
-      <Code block className="text-block" tabIndex={0}>
+      <Code block ref={shown} className="text-block" tabIndex={0}>
         {snippet}
       </Code>
       <Group justify="space-between">
-        <CopyButton value={snippet}>
-          {({ copied, copy }) => (
-            <Button
-              variant="default"
-              onClick={copy}
-              leftSection={copied ? <IconCheck size={16} aria-hidden /> : <IconCopy size={16} aria-hidden />}
-            >
-              <span aria-live="polite">{copied ? 'Copied' : 'Copy snippet'}</span>
-            </Button>
-          )}
-        </CopyButton>
+        <CopyButton value={snippet} shown={shown} label="Copy snippet" variant="default" />
         <Text size="sm" c="dimmed">
           From a server instead?{' '}
           <Anchor component={Link} to="/settings/keys" size="sm" underline="always">

@@ -1,8 +1,8 @@
 // One agent: its form in sections, and beside it a preview and a playground.
-import { Anchor, Breadcrumbs, Button, Group, Paper, Tabs, Text } from '@mantine/core';
+import { Anchor, Button, Paper, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
-import { lazy, Suspense, useState } from 'react';
+import { lazy, Suspense, useEffect, useRef, useState } from 'react';
 import { useMay, useSession } from '../../api/session';
 import { oneQuery } from '../../api/things';
 import type { Agent } from '../../api/types';
@@ -45,7 +45,8 @@ export function AgentPage() {
   const org = useSession().organization.id;
   const agent = useQuery(oneQuery(org, 'agents', id));
   if (agent.isPending) return <Waiting rows={6} />;
-  if (agent.isError) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
+  // What was read stays when reading it again fails: somebody may have changes in the form.
+  if (agent.data === undefined) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
   return <Editor key={id} read={agent.data} />;
 }
 
@@ -55,23 +56,34 @@ function Editor({ read }: { read: Agent }) {
   const maySeeHistory = useMay(RIGHTS.readAudit);
   const form = useDraft<Agent>(read);
   const saving = useSaving<Agent>(org, 'agents', read.id, form);
-  const { tab = 'general' } = route.useSearch();
+  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
+  const asked = route.useSearch().tab;
+  // An address may come from somebody who is shown more.
+  const tab = tabs.some(([value]) => value === asked) ? asked : 'general';
   const navigate = useNavigate();
   const [isDeleting, setDeleting] = useState(false);
+  const tabList = useRef<HTMLDivElement>(null);
+  // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is another place to scroll to
+  useEffect(() => {
+    // On a narrow screen the chosen tab may lie outside of what is seen of them.
+    const chosen = tabList.current?.querySelector<HTMLElement>('[aria-selected=true]');
+    if (tabList.current && chosen)
+      tabList.current.scrollLeft = chosen.offsetLeft - (tabList.current.clientWidth - chosen.offsetWidth) / 2;
+  }, [tab]);
   const section = { form, isReadOnly, mistake: saving.mistake };
-  const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
   return (
     <Page
       title={form.base.name}
-      width={1240}
-      about={<Trail />}
+      mark={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+      about={
+        <Anchor component={Link} to="/agents" size="sm">
+          All agents
+        </Anchor>
+      }
       actions={
-        <Group gap="xs">
-          <StatusBadge status={form.base.status} isPublic={form.base.public} />
-          <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
-            Try it
-          </Button>
-        </Group>
+        <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
+          Try it
+        </Button>
       }
     >
       <div className="split">
@@ -81,7 +93,7 @@ function Editor({ read }: { read: Agent }) {
             onChange={(tab) => void navigate({ to: '.', search: { tab: tab as AgentTab }, replace: true })}
             keepMounted={false}
           >
-            <Tabs.List className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
+            <Tabs.List ref={tabList} className="scrolling-tabs" mb="md" aria-label="Parts of the agent">
               {tabs.map(([value, label]) => (
                 <Tabs.Tab key={value} value={value}>
                   {label}
@@ -91,7 +103,7 @@ function Editor({ read }: { read: Agent }) {
             <Suspense fallback={<Waiting />}>
               <fieldset className="bare-fieldset" disabled={isReadOnly}>
                 <Tabs.Panel value="general">
-                  <General {...section} onDelete={() => setDeleting(true)} />
+                  <General {...section} agentId={read.id} onDelete={() => setDeleting(true)} />
                 </Tabs.Panel>
                 <Tabs.Panel value="instructions">
                   <Instructions {...section} />
@@ -105,10 +117,10 @@ function Editor({ read }: { read: Agent }) {
                 <Tabs.Panel value="access">
                   <Access {...section} agentId={read.id} />
                 </Tabs.Panel>
-                <Tabs.Panel value="products">
-                  <Products {...section} />
-                </Tabs.Panel>
               </fieldset>
+              <Tabs.Panel value="products">
+                <Products {...section} agentId={read.id} />
+              </Tabs.Panel>
               {maySeeHistory && (
                 <Tabs.Panel value="history">
                   <Changes kind="agent" id={read.id} />
@@ -146,19 +158,6 @@ function Editor({ read }: { read: Agent }) {
         </DeleteThing>
       )}
     </Page>
-  );
-}
-
-function Trail() {
-  return (
-    <Breadcrumbs component="nav" aria-label="Where this is" separatorMargin={6}>
-      <Anchor component={Link} to="/agents" size="sm">
-        Agents
-      </Anchor>
-      <Text size="sm" component="span" c="dimmed">
-        Edit
-      </Text>
-    </Breadcrumbs>
   );
 }
 

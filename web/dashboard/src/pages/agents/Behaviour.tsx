@@ -8,7 +8,7 @@ const FEATURES: { field: keyof Features; label: string; about?: string }[] = [
   { field: 'enableMarkdown', label: 'Formatted replies', about: 'Headings, lists, links and code are shown as such.' },
   { field: 'enableRating', label: 'Rating', about: 'Visitors can rate a conversation from 1 to 5 and say why.' },
   { field: 'enableEmailCapture', label: 'E-mail form', about: 'Visitors can leave an address before they begin.' },
-  { field: 'enableLeadCapture', label: 'Lead capture', about: 'Told to clients, which decide what to ask for.' },
+  { field: 'enableLeadCapture', label: 'Lead capture', about: 'Passed on to clients, which decide what to ask for.' },
   {
     field: 'enableFileUpload',
     label: 'File upload',
@@ -64,7 +64,7 @@ export function Behaviour({ form, mistake }: SectionProps) {
       <Card title="Opening by itself">
         <Switch
           label="Open the widget by itself"
-          description="On small screens think twice."
+          description="On a phone it covers most of the page."
           checked={widget.autoOpen}
           onChange={(event) => setWidget({ autoOpen: event.currentTarget.checked })}
         />

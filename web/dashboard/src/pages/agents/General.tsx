@@ -12,15 +12,18 @@ const STATUS_MEANS: Record<Status, string> = {
 };
 
 interface GeneralProps extends SectionProps {
+  agentId: string;
   onDelete: () => void;
 }
 
-export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
+export function General({ form, isReadOnly, mistake, agentId, onDelete }: GeneralProps) {
   const { fields, set } = form;
   return (
     <Stack>
       <Card title="Identity">
         <Naming
+          kind="agents"
+          id={agentId}
           form={form}
           nameless="An agent needs a name"
           about="What it is for, in public words. Teams route by it, too."
@@ -36,7 +39,7 @@ export function General({ form, isReadOnly, mistake, onDelete }: GeneralProps) {
         />
         <Switch
           label="Public"
-          description="The public API and the widget reach it. A private agent can still answer in teams."
+          description="The public API and the widget reach it. A private agent answers only as a team’s default."
           checked={fields.public}
           onChange={(event) => set({ public: event.currentTarget.checked })}
         />
@@ -67,7 +70,7 @@ function WhenClientsLeave({
   return (
     <Card title="When a client disconnects">
       <div>
-        <Text size="sm" fw={500} mb={4} id="leave-label">
+        <Text size="sm" fw={600} mb={4} id="leave-label">
           The running reply
         </Text>
         <SegmentedControl

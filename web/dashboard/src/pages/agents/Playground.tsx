@@ -9,8 +9,8 @@ import { ChatPanel } from '../../components/ChatPanel';
 import { type Ask, type Side, useChat } from '../../components/use-chat';
 
 const VIEWS = {
-  draft: { label: 'Draft', sides: ['draft'], about: 'The form as it stands answers; nothing need be saved.' },
-  saved: { label: 'Saved', sides: ['saved'], about: 'The agent as it is saved answers, as visitors meet it.' },
+  draft: { label: 'Draft', sides: ['draft'], about: 'Answers with the form as it stands, saved or not.' },
+  saved: { label: 'Saved', sides: ['saved'], about: 'Answers as visitors meet it now.' },
   both: { label: 'Side by side', sides: ['draft', 'saved'], about: 'Both answer each message.' },
 } satisfies Record<string, { label: string; sides: Side[]; about: string }>;
 
@@ -48,7 +48,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
     );
   }
   return (
-    <Stack gap="xs">
+    <Stack gap="xs" data-answers={VIEWS[view].sides.length}>
       <SegmentedControl
         fullWidth
         size="xs"
@@ -58,7 +58,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
         data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
       />
       <Text size="xs" c="dimmed">
-        {VIEWS[view].about} Nothing of it is stored.
+        {VIEWS[view].about} Nothing is stored.
       </Text>
       <ChatPanel
         chat={chat}

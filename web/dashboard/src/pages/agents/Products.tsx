@@ -1,120 +1,62 @@
-// The catalogue that an agent may show from.
-import { ActionIcon, Button, Group, Paper, SimpleGrid, Stack, Switch, Text, TextInput } from '@mantine/core';
-import { IconPhoto, IconPlus, IconTrash } from '@tabler/icons-react';
-import type { Product } from '../../api/types';
+// What an agent may show: a file that was uploaded or a feed that is fetched, what they hold, and what is written by hand.
+import { Alert, Stack, Switch, Text } from '@mantine/core';
+import { IconEyeOff } from '@tabler/icons-react';
+import { useQuery } from '@tanstack/react-query';
+import { useState } from 'react';
+import { isAwaited, productsQuery } from '../../api/products';
+import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
-import { Picture } from '../../components/ProductStrip';
+import { Waiting } from '../../components/Page';
+import { Trouble } from '../../components/Trouble';
+import { Catalogue } from './Catalogue';
+import { FeedForm } from './FeedForm';
+import { NamedProducts } from './NamedProducts';
+import { ProductList } from './ProductList';
 import type { SectionProps } from './section';
-import { webAddressMistake } from './web-address';
 
-const PRODUCTS_MAX = 1000;
-const NEW_PRODUCT: Product = { title: '', price: '', image: '', url: '' };
-
-export function Products({ form, isReadOnly, mistake }: SectionProps) {
+export function Products({ agentId, ...section }: SectionProps & { agentId: string }) {
+  const { form, isReadOnly } = section;
+  const org = useSession().organization.id;
+  // The attempt after which another was asked for: until there is a later one, somebody waits.
+  const [attemptBefore, setAttemptBefore] = useState<string | null>(null);
+  const state = useQuery(productsQuery(org, agentId, attemptBefore));
+  if (state.isPending) return <Waiting />;
+  if (state.isError) return <Trouble error={state.error} retry={() => void state.refetch()} />;
+  const { kept, feed } = state.data;
   const { ecommerce } = form.fields;
-  const setProducts = (products: Product[]) => form.set({ ecommerce: { ...ecommerce, products } });
-  const change = (index: number, changes: Partial<Product>) =>
-    setProducts(ecommerce.products.map((product, at) => (at === index ? { ...product, ...changes } : product)));
+  const hasSome = kept !== null || ecommerce.products.length > 0;
   return (
-    <Card
-      title="Products"
-      about="The agent finds what a visitor asks for in this list, and shows it as cards beside its reply."
-    >
-      <Switch
-        label="Let the agent show products"
-        checked={ecommerce.enabled}
-        onChange={(event) => form.set({ ecommerce: { ...ecommerce, enabled: event.currentTarget.checked } })}
+    <Stack>
+      <fieldset className="bare-fieldset" disabled={isReadOnly}>
+        <Card title="Products">
+          <Switch
+            label="Let the agent show products"
+            description="It finds what a visitor asks for, and shows it as cards beside its reply."
+            checked={ecommerce.enabled}
+            onChange={(event) => form.set({ ecommerce: { ...ecommerce, enabled: event.currentTarget.checked } })}
+          />
+          {hasSome && !ecommerce.enabled && (
+            <Alert variant="light" color="yellow" icon={<IconEyeOff aria-hidden />}>
+              <Text size="sm">There are products, but visitors see none of them while this is off.</Text>
+            </Alert>
+          )}
+        </Card>
+      </fieldset>
+      <Catalogue agentId={agentId} kept={kept} feed={feed} isReadOnly={isReadOnly} />
+      <FeedForm
+        {...section}
+        agentId={agentId}
+        saved={feed}
+        isAwaited={feed !== null && isAwaited(feed, attemptBefore)}
+        onAsked={() => {
+          setAttemptBefore(feed?.lastAttemptAt ?? null);
+          void state.refetch();
+        }}
       />
-      {ecommerce.products.length === 0 && (
-        <Group gap="xs" c="dimmed">
-          <IconPhoto size={18} aria-hidden />
-          <Text size="sm">No products yet. Add the first one, with a picture and a link to its page.</Text>
-        </Group>
-      )}
-      {ecommerce.products.map((product, index) => (
-        <ProductRow
-          key={index}
-          product={product}
-          number={index + 1}
-          mistake={(field) => mistake(`ecommerce.products[${index}].${field}`)}
-          isReadOnly={isReadOnly}
-          onChange={(changes) => change(index, changes)}
-          onRemove={() => setProducts(ecommerce.products.filter((_, at) => at !== index))}
-        />
-      ))}
-      {!isReadOnly && (
-        <Group>
-          <Button
-            variant="default"
-            leftSection={<IconPlus size={16} aria-hidden />}
-            disabled={ecommerce.products.length >= PRODUCTS_MAX}
-            onClick={() => setProducts([...ecommerce.products, NEW_PRODUCT])}
-          >
-            Add product
-          </Button>
-        </Group>
-      )}
-    </Card>
-  );
-}
-
-interface ProductRowProps {
-  product: Product;
-  number: number;
-  mistake: (field: keyof Product) => string | undefined;
-  isReadOnly: boolean;
-  onChange: (changes: Partial<Product>) => void;
-  onRemove: () => void;
-}
-
-function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }: ProductRowProps) {
-  return (
-    <Paper p="sm" radius="md" role="group" aria-label={`Product ${number}`}>
-      <Group align="flex-start" wrap="nowrap" gap="sm">
-        <div className="thumb">
-          <Picture product={product} />
-        </div>
-        <Stack gap="xs" className="grow">
-          <SimpleGrid cols={{ base: 1, xs: 2 }} spacing="xs">
-            <TextInput
-              size="xs"
-              label="Title"
-              value={product.title}
-              error={product.title.trim() === '' ? 'A product needs a title' : mistake('title')}
-              onChange={(event) => onChange({ title: event.currentTarget.value })}
-            />
-            <TextInput
-              size="xs"
-              label="Price, as shown"
-              placeholder="$14"
-              value={product.price}
-              error={mistake('price')}
-              onChange={(event) => onChange({ price: event.currentTarget.value })}
-            />
-            <TextInput
-              size="xs"
-              label="Picture"
-              placeholder="https://"
-              value={product.image}
-              error={webAddressMistake(product.image) ?? mistake('image')}
-              onChange={(event) => onChange({ image: event.currentTarget.value })}
-            />
-            <TextInput
-              size="xs"
-              label="Page"
-              placeholder="https://"
-              value={product.url}
-              error={webAddressMistake(product.url) ?? mistake('url')}
-              onChange={(event) => onChange({ url: event.currentTarget.value })}
-            />
-          </SimpleGrid>
-        </Stack>
-        {!isReadOnly && (
-          <ActionIcon variant="subtle" color="gray" aria-label={`Remove product ${number}`} onClick={onRemove}>
-            <IconTrash size={16} aria-hidden />
-          </ActionIcon>
-        )}
-      </Group>
-    </Paper>
+      {kept !== null && <ProductList agentId={agentId} kept={kept} />}
+      <fieldset className="bare-fieldset" disabled={isReadOnly}>
+        <NamedProducts {...section} />
+      </fieldset>
+    </Stack>
   );
 }

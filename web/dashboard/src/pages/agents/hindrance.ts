@@ -1,5 +1,6 @@
 // What would be refused anyway is told before it is sent.
 import type { AgentFields } from '../../api/types';
+import { feedMistake } from './feed-address';
 import { COLORS } from './themes';
 import { webAddressMistake } from './web-address';
 
@@ -16,5 +17,7 @@ export function hindranceOf(agent: AgentFields): string | undefined {
       webAddressMistake(product.image) !== undefined ||
       webAddressMistake(product.url) !== undefined,
   );
+  const { feed } = agent.ecommerce;
+  if (feed !== null && feedMistake(feed.url) !== undefined) return 'Products: the feed’s address cannot be fetched';
   return product < 0 ? undefined : `Products: product ${product + 1} is not complete`;
 }

@@ -104,13 +104,20 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
   return (
     <Group gap="xs" className="filters" role="search" aria-label="Analytics">
       <Select
+        className="filter-owner"
         aria-label="Agent or team"
         searchable
         data={owners}
         value={search.agent ?? search.team ?? ''}
         onChange={own}
       />
-      <Select aria-label="Days" data={RANGES} value={search.days ?? DAYS_DEFAULT} onChange={days} />
+      <Select
+        className="filter-wide"
+        aria-label="Days"
+        data={RANGES}
+        value={search.days ?? DAYS_DEFAULT}
+        onChange={days}
+      />
       {search.days === CHOSEN && (
         <>
           <TextInput

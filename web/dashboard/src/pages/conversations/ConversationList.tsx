@@ -5,8 +5,8 @@ import { useInfiniteQuery, useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo } from 'react';
-import { type ConversationFilter, conversationsQuery } from '../../api/conversations';
-import { useSession } from '../../api/session';
+import { conversationsQuery } from '../../api/conversations';
+import { useMay, useSession } from '../../api/session';
 import { listQuery } from '../../api/things';
 import type { ConversationSummary } from '../../api/types';
 import { DataTable } from '../../components/DataTable';
@@ -14,8 +14,12 @@ import { Empty } from '../../components/Empty';
 import { Stars, When } from '../../components/Facts';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
 import type { ConversationSearch } from '../../router';
-import { Filters, RATINGS } from './Filters';
+import { ExportMenu } from './ExportMenu';
+import { Filters } from './Filters';
+import { filterOf } from './filter';
+import { VisitorErasure } from './VisitorErasure';
 import { visitorOf } from './visitor';
 
 const route = getRouteApi('/inside/conversations');
@@ -80,30 +84,11 @@ function columnsFor(nameOf: (conversation: ConversationSummary) => string) {
   ];
 }
 
-/** What the address asks for, as the service takes it; days are days of the person who looks. */
-function filterOf(search: ConversationSearch): ConversationFilter {
-  const day = (date: string, time: string) => {
-    const at = new Date(`${date}T${time}`);
-    return Number.isNaN(at.getTime()) ? undefined : at.toISOString();
-  };
-  const since = search.since && day(search.since, '00:00:00');
-  const until = search.until && day(search.until, '23:59:59.999');
-  const rating = RATINGS.find(({ value }) => value === search.rating);
-  return {
-    ...(search.agent && { agent: search.agent }),
-    ...(search.team && { team: search.team }),
-    ...(since && { since }),
-    ...(until && { until }),
-    ...(rating?.min && { minRating: rating.min, maxRating: rating.max }),
-    ...(search.visitor &&
-      (search.visitor.includes('@') ? { visitorEmail: search.visitor } : { visitorId: search.visitor })),
-  };
-}
-
 export function ConversationList() {
   const org = useSession().organization.id;
   const search = route.useSearch();
   const navigate = useNavigate();
+  const mayAct = useMay(RIGHTS.actOnConversations);
   const agents = useQuery(listQuery(org, 'agents'));
   const teams = useQuery(listQuery(org, 'teams'));
   const conversations = useInfiniteQuery(conversationsQuery(org, filterOf(search)));
@@ -118,6 +103,14 @@ export function ConversationList() {
     <Page
       title="Conversations"
       about="What visitors asked, and what agents answered. The list follows along by itself."
+      actions={
+        mayAct && (
+          <Group gap="xs">
+            <ExportMenu org={org} filter={filterOf(search)} />
+            <VisitorErasure org={org} />
+          </Group>
+        )
+      }
     >
       <Filters
         search={search}
@@ -173,7 +166,7 @@ function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => voi
           </Button>
         }
       >
-        Widen the dates, or look for another visitor. A visitor is found by their whole e-mail address or id.
+        Widen the dates, or look for another visitor. Part of a name, an e-mail address or an id is enough.
       </Empty>
     );
   }

@@ -1,13 +1,21 @@
-// One conversation: its transcript, which grows while it is open, and who the visitor is.
-import { Anchor, Loader, Paper, Stack, Text } from '@mantine/core';
+// One conversation: its transcript, which grows word by word while it is open, and who the visitor is.
+import { Anchor, Button, Group, Paper, Stack, Text } from '@mantine/core';
+import { IconMessages } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
-import { getRouteApi, Link } from '@tanstack/react-router';
-import { conversationQuery } from '../../api/conversations';
-import { useSession } from '../../api/session';
+import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
+import { useCallback } from 'react';
+import { conversationQuery, isGone } from '../../api/conversations';
+import { useMay, useSession } from '../../api/session';
+import type { Conversation } from '../../api/types';
+import { Empty } from '../../components/Empty';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
+import { RIGHTS } from '../../rights';
+import { DeleteConversation } from './DeleteConversation';
 import { Details } from './Details';
+import { LiveReply } from './LiveReply';
 import { MessageView } from './MessageView';
+import { VisitorErasure } from './VisitorErasure';
 import { visitorOf } from './visitor';
 
 const route = getRouteApi('/inside/conversations/$id');
@@ -15,37 +23,104 @@ const route = getRouteApi('/inside/conversations/$id');
 export function ConversationPage() {
   const { id } = route.useParams();
   const org = useSession().organization.id;
+  const navigate = useNavigate();
+  const mayAct = useMay(RIGHTS.actOnConversations);
   const conversation = useQuery(conversationQuery(useQueryClient(), org, id));
+  const { refetch } = conversation;
+  const readAgain = useCallback(() => void refetch(), [refetch]);
   if (conversation.isPending) return <Waiting rows={6} />;
-  if (conversation.data === undefined)
-    return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
-  const { messages, activeMessageId } = conversation.data;
+  const gone = isGone(conversation.error);
+  if (conversation.data === undefined) {
+    if (!gone) return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
+    return (
+      <Page title="Conversation">
+        <Gone />
+      </Page>
+    );
+  }
+  const visitor = visitorOf(conversation.data);
+  const leave = () => void navigate({ to: '/conversations', search: {} });
   const trail = (
     <Anchor component={Link} to="/conversations" size="sm">
       All conversations
     </Anchor>
   );
+  const actions = (
+    <Group gap="xs">
+      <VisitorErasure
+        org={org}
+        visitor={{
+          ...(visitor.id !== undefined && { visitorId: visitor.id }),
+          ...(visitor.email !== undefined && { visitorEmail: visitor.email }),
+        }}
+        onErased={leave}
+      />
+      {!gone && <DeleteConversation org={org} id={id} onDeleted={leave} />}
+    </Group>
+  );
+  // The dialog with an erasure's receipt stays, also when the conversation behind it is gone by it.
   return (
-    <Page title={visitorOf(conversation.data).label} width={1240} about={trail}>
-      {conversation.isError && <Trouble error={conversation.error} />}
-      <div className="split">
-        <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
-          <Stack gap="md">
-            {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
-            {messages.map((message) => (
-              <MessageView key={message.id} message={message} withAgent={conversation.data.teamId !== null} />
-            ))}
-            {activeMessageId !== null && (
-              <div className="said" data-role="assistant">
-                <Loader type="dots" size="sm" aria-label="The agent is answering" />
-              </div>
-            )}
-          </Stack>
-        </Paper>
-        <aside aria-label="About this conversation">
-          <Details conversation={conversation.data} />
-        </aside>
-      </div>
+    <Page title={gone ? 'Conversation' : visitor.label} width={1240} about={trail} actions={mayAct && actions}>
+      {gone ? (
+        <Gone />
+      ) : (
+        <>
+          {conversation.isError && <Trouble error={conversation.error} />}
+          <div className="split">
+            <Transcript org={org} conversation={conversation.data} onReplied={readAgain} />
+            <aside aria-label="About this conversation">
+              <Details conversation={conversation.data} />
+            </aside>
+          </div>
+        </>
+      )}
     </Page>
+  );
+}
+
+interface TranscriptProps {
+  org: string;
+  conversation: Conversation;
+  onReplied: () => void;
+}
+
+function Transcript({ org, conversation, onReplied }: TranscriptProps) {
+  const { id, messages, activeMessageId, teamId } = conversation;
+  return (
+    <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
+      <Stack gap="md">
+        {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
+        {messages.map((message) => (
+          <MessageView key={message.id} message={message} withAgent={teamId !== null} />
+        ))}
+        {activeMessageId !== null && (
+          <LiveReply
+            key={activeMessageId}
+            org={org}
+            conversation={id}
+            message={activeMessageId}
+            withAgent={teamId !== null}
+            onEnd={onReplied}
+          />
+        )}
+      </Stack>
+    </Paper>
+  );
+}
+
+/** What was deleted while it was open here is not shown any more. */
+function Gone() {
+  return (
+    <Empty
+      icon={IconMessages}
+      title="This conversation is not there any more"
+      action={
+        <Button component={Link} to="/conversations">
+          Go to the conversations
+        </Button>
+      }
+    >
+      It was deleted, or its visitor was erased. Nothing of it is kept.
+    </Empty>
   );
 }

@@ -4,14 +4,7 @@ import { IconSearch, IconX } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
 import type { Agent, Team } from '../../api/types';
 import type { ConversationSearch } from '../../router';
-
-export const RATINGS = [
-  { value: '', label: 'Any rating', min: undefined, max: undefined },
-  { value: 'good', label: '4 and 5 stars', min: 4, max: 5 },
-  { value: 'middling', label: '3 stars', min: 2.5, max: 3.5 },
-  { value: 'bad', label: '1 and 2 stars', min: 1, max: 2.4 },
-  { value: 'rated', label: 'Any stars', min: 1, max: 5 },
-];
+import { RATINGS } from './filter';
 
 /** Typing is done when nothing was typed for so long. */
 const TYPED_MS = 400;
@@ -37,9 +30,10 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
     onChange({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
   };
   return (
-    <Group gap="xs" className="filters" role="search" aria-label="Conversations">
+    <Group gap="xs" align="flex-end" className="filters" role="search" aria-label="Conversations">
       <VisitorInput value={search.visitor ?? ''} onChange={(visitor) => onChange({ visitor: visitor || undefined })} />
       <Select
+        className="filter-owner"
         aria-label="Agent or team"
         searchable
         data={owners}
@@ -47,6 +41,7 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
         onChange={own}
       />
       <Select
+        className="filter-short"
         aria-label="Rating"
         data={RATINGS.map(({ value, label }) => ({ value, label }))}
         value={search.rating ?? ''}
@@ -54,14 +49,14 @@ export function Filters({ search, agents, teams, onChange, onClear }: FiltersPro
       />
       <TextInput
         type="date"
-        aria-label="From"
+        label="From"
         value={search.since ?? ''}
         max={search.until}
         onChange={(event) => onChange({ since: event.currentTarget.value || undefined })}
       />
       <TextInput
         type="date"
-        aria-label="To"
+        label="To"
         value={search.until ?? ''}
         min={search.since}
         onChange={(event) => onChange({ until: event.currentTarget.value || undefined })}
@@ -85,8 +80,8 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
   }, [text, value, onChange]);
   return (
     <TextInput
-      aria-label="Visitor’s e-mail or id"
-      placeholder="Visitor’s e-mail or id"
+      aria-label="Visitor’s name, e-mail or id"
+      placeholder="Visitor’s name, e-mail or id"
       leftSection={<IconSearch size={16} aria-hidden />}
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}

@@ -4,8 +4,20 @@ import type { Message } from '../../api/types';
 import { exactTime, seconds } from '../../components/Facts';
 import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
+import { Explained } from './Explained';
 
 const TROUBLED: Record<string, string> = { incomplete: 'broke off', failed: 'failed', cancelled: 'was stopped' };
+
+const FAILURES: Record<string, string> = {
+  model_error: 'the model refused, or answered what is no answer',
+  model_unavailable: 'the model could not be reached',
+  model_timeout: 'the model stayed silent',
+  deadline_exceeded: 'it took too long',
+  attempts_exhausted: 'every attempt was lost',
+  agent_unavailable: 'the agent was gone, or not active',
+  no_route: 'nobody of the team could answer',
+  internal: 'a fault of the service',
+};
 
 export function MessageView({ message, withAgent }: { message: Message; withAgent: boolean }) {
   const isVisitor = message.role === 'user';
@@ -43,6 +55,8 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
         </Text>
       )}
       <MessageFacts message={message} />
+      {!isVisitor && <Explained message={message} />}
+      {message.unanswered !== undefined && <Unanswered about={message.unanswered} />}
     </Stack>
   );
 }
@@ -69,6 +83,18 @@ function MessageFacts({ message }: { message: Message }) {
           {facts.join(' · ')}
         </Text>
       </Tooltip>
+    </Group>
+  );
+}
+
+function Unanswered({ about }: { about: NonNullable<Message['unanswered']> }) {
+  const reason = FAILURES[about.failure ?? ''];
+  return (
+    <Group gap={6}>
+      <Badge color="orange">{TROUBLED[about.status] ?? 'no answer'}</Badge>
+      <Text size="xs" c="dimmed">
+        No answer{reason === undefined ? '' : `: ${reason}`} · {seconds(about.responseTime)}
+      </Text>
     </Group>
   );
 }

@@ -11,6 +11,10 @@ const KINDS = [
   { value: 'key', label: 'API keys' },
   { value: 'provider', label: 'Providers' },
   { value: 'user', label: 'Members' },
+  { value: 'conversation', label: 'Conversations' },
+  { value: 'conversations', label: 'Exports' },
+  { value: 'erasure', label: 'Erasures' },
+  { value: 'organization', label: 'Organization' },
 ];
 
 export function Audit() {

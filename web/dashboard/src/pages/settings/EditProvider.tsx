@@ -9,6 +9,7 @@ import { change, create, remove } from '../../api/things';
 import type { Provider, ProviderFields } from '../../api/types';
 import { Dialog } from '../../components/Dialog';
 import { RemovalTrouble } from '../../components/UsedBy';
+import { useHold } from '../../held-session';
 import { slugMistake } from '../../slug';
 
 const NEW: ProviderFields = {
@@ -22,6 +23,7 @@ const NEW: ProviderFields = {
 export function EditProvider({ provider, onClose }: { provider: Provider | undefined; onClose: () => void }) {
   const org = useSession().organization.id;
   const client = useQueryClient();
+  useHold(true);
   const [fields, setFields] = useState<ProviderFields>(provider ?? NEW);
   const [apiKey, setApiKey] = useState('');
   const [isKeyGone, setKeyGone] = useState(false);

@@ -13,7 +13,7 @@ import { DataTable } from '../../components/DataTable';
 import { Dialog } from '../../components/Dialog';
 import { exactTime, When } from '../../components/Facts';
 import { Page, Waiting } from '../../components/Page';
-import { Secret } from '../../components/Secret';
+import { SecretDialog } from '../../components/SecretDialog';
 import { Trouble, tell } from '../../components/Trouble';
 import { Invite } from './Invite';
 import { ROLES } from './roles';
@@ -181,29 +181,33 @@ export function Members() {
 function Reset({ user, onClose }: { user: User; onClose: () => void }) {
   const org = useSession().organization.id;
   const making = useMutation({ mutationFn: () => linkFor(org, user.id) });
+  if (making.data !== undefined) {
+    return (
+      <SecretDialog
+        title={`A link for ${user.name}`}
+        label="One-time link"
+        value={making.data.link.url}
+        onClose={onClose}
+      >
+        Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown this
+        once.
+      </SecretDialog>
+    );
+  }
   return (
     <Dialog onClose={onClose} title={`A link for ${user.name}`} size="lg">
       <Stack>
         {making.isError && <Trouble error={making.error} />}
-        {making.data === undefined ? (
-          <Text size="sm">
-            With this link {user.name} chooses a new password. Links that were made before stop working.
-          </Text>
-        ) : (
-          <Secret value={making.data.link.url} label="One-time link">
-            Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown
-            this once.
-          </Secret>
-        )}
+        <Text size="sm">
+          With this link {user.name} chooses a new password. Links that were made before stop working.
+        </Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
-            {making.data === undefined ? 'Cancel' : 'Done'}
+            Cancel
           </Button>
-          {making.data === undefined && (
-            <Button loading={making.isPending} onClick={() => making.mutate()} data-autofocus>
-              Make the link
-            </Button>
-          )}
+          <Button loading={making.isPending} onClick={() => making.mutate()} data-autofocus>
+            Make the link
+          </Button>
         </Group>
       </Stack>
     </Dialog>

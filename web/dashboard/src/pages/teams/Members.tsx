@@ -82,7 +82,9 @@ function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecializ
               {agent.name}
             </Link>
           )}
-          {agent !== undefined && agent.status !== 'active' && <StatusBadge status={agent.status} />}
+          {agent !== undefined && !(agent.status === 'active' && agent.public) && (
+            <StatusBadge status={agent.status} isPublic={agent.public} />
+          )}
         </Group>
         <Textarea
           aria-label={`Specialization of ${agent?.name ?? slug}`}

@@ -1,13 +1,13 @@
 // All teams of the organization.
-import { Badge, Button, Text } from '@mantine/core';
+import { Badge, Button, Group, Text } from '@mantine/core';
 import { IconPlus, IconSitemap } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
-import { useState } from 'react';
+import { useMemo, useState } from 'react';
 import { useMay, useSession } from '../../api/session';
 import { create, listQuery } from '../../api/things';
-import type { Team } from '../../api/types';
+import type { Agent, Team } from '../../api/types';
 import { CreateThing } from '../../components/CreateThing';
 import { DataTable } from '../../components/DataTable';
 import { Empty } from '../../components/Empty';
@@ -15,47 +15,74 @@ import { StatusBadge } from '../../components/Facts';
 import { Page, Waiting } from '../../components/Page';
 import { Trouble } from '../../components/Trouble';
 import { RIGHTS } from '../../rights';
+import { Face } from '../agents/Face';
 import { STRATEGIES } from './strategies';
 
 const column = createColumnHelper<Team>();
+const FACES_MAX = 4;
 
-const columns = [
-  column.accessor('name', {
-    header: 'Team',
-    cell: ({ row: { original: team } }) => (
-      <>
-        <Link to="/teams/$id" params={{ id: team.id }} className="row-link">
-          {team.name}
-        </Link>
-        <Text size="xs" c="dimmed" lineClamp={1} maw={420}>
-          {team.description || team.slug}
-        </Text>
-      </>
-    ),
-  }),
-  column.accessor('status', {
-    header: 'Status',
-    cell: ({ row: { original: team } }) => <StatusBadge status={team.status} isPublic={team.public} />,
-  }),
-  column.accessor('routing', {
-    header: 'Strategy',
-    cell: ({ getValue }) => <Badge>{STRATEGIES[getValue()].label}</Badge>,
-  }),
-  column.accessor((team) => team.members.length, {
-    id: 'members',
-    header: 'Members',
-    cell: ({ row: { original: team } }) => (
-      <Text size="sm" lineClamp={1}>
-        {team.members.map((member) => member.agent).join(', ') || 'None yet'}
+function columnsFor(agentOf: (slug: string) => Agent | undefined) {
+  return [
+    column.accessor('name', {
+      header: 'Team',
+      cell: ({ row: { original: team } }) => (
+        <>
+          <Link to="/teams/$id" params={{ id: team.id }} className="row-link">
+            {team.name}
+          </Link>
+          <Text size="xs" c="dimmed" lineClamp={1} maw={420}>
+            {team.description || team.slug}
+          </Text>
+        </>
+      ),
+    }),
+    column.accessor('status', {
+      header: 'Status',
+      cell: ({ row: { original: team } }) => <StatusBadge status={team.status} isPublic={team.public} />,
+    }),
+    column.accessor('routing', {
+      header: 'Strategy',
+      cell: ({ getValue }) => <Badge>{STRATEGIES[getValue()].label}</Badge>,
+    }),
+    column.accessor((team) => team.members.length, {
+      id: 'members',
+      header: 'Members',
+      cell: ({ row: { original: team } }) => <TeamMembers team={team} agentOf={agentOf} />,
+    }),
+  ];
+}
+
+/** The faces of a team's first members, and the names of all of them. */
+function TeamMembers({ team, agentOf }: { team: Team; agentOf: (slug: string) => Agent | undefined }) {
+  const agents = team.members.map((member) => agentOf(member.agent));
+  const names = team.members.map((member, index) => agents[index]?.name ?? member.agent).join(', ');
+  if (team.members.length === 0) {
+    return (
+      <Text size="sm" c="dimmed">
+        None yet
       </Text>
-    ),
-  }),
-];
+    );
+  }
+  return (
+    <Group gap="xs" wrap="nowrap">
+      <Group gap={0} wrap="nowrap" className="faces">
+        {agents
+          .slice(0, FACES_MAX)
+          .map((agent) => agent !== undefined && <Face key={agent.id} agent={agent} size={24} />)}
+      </Group>
+      <Text size="sm" lineClamp={1} title={names}>
+        {names}
+      </Text>
+    </Group>
+  );
+}
 
 export function TeamList() {
   const org = useSession().organization.id;
   const mayConfigure = useMay(RIGHTS.configure);
   const teams = useQuery(listQuery(org, 'teams'));
+  const agents = useQuery(listQuery(org, 'agents')).data;
+  const columns = useMemo(() => columnsFor((slug) => agents?.find((agent) => agent.slug === slug)), [agents]);
   const [isCreating, setCreating] = useState(false);
   const navigate = useNavigate();
   const client = useQueryClient();

@@ -28,7 +28,8 @@ export function TeamPage() {
   const { id } = route.useParams();
   const team = useQuery(oneQuery(useSession().organization.id, 'teams', id));
   if (team.isPending) return <Waiting rows={6} />;
-  if (team.isError) return <Trouble error={team.error} retry={() => void team.refetch()} />;
+  // What was read stays when reading it again fails: somebody may have changes in the form.
+  if (team.data === undefined) return <Trouble error={team.error} retry={() => void team.refetch()} />;
   return <Editor key={id} read={team.data} />;
 }
 
@@ -48,9 +49,8 @@ function Editor({ read }: { read: Team }) {
   return (
     <Page
       title={form.base.name}
-      width={1240}
       about={trail}
-      actions={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
+      mark={<StatusBadge status={form.base.status} isPublic={form.base.public} />}
     >
       <div className="split">
         <Stack>
@@ -58,7 +58,7 @@ function Editor({ read }: { read: Team }) {
             <Stack>
               <Routes form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
               <Members form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
-              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
+              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} teamId={read.id} />
             </Stack>
           </fieldset>
           {!isReadOnly && (
@@ -126,11 +126,18 @@ export interface TeamSectionProps {
   mistake: (path: string) => string | undefined;
 }
 
-function Identity({ form, isReadOnly, mistake }: TeamSectionProps) {
+function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { teamId: string }) {
   const { fields, set } = form;
   return (
     <Card title="Identity and visibility">
-      <Naming form={form} nameless="A team needs a name" about="What the team handles." mistake={mistake} />
+      <Naming
+        kind="teams"
+        id={teamId}
+        form={form}
+        nameless="A team needs a name"
+        about="What the team handles."
+        mistake={mistake}
+      />
       <StatusChoice status={fields.status} isReadOnly={isReadOnly} onChange={(status) => set({ status })} />
       <Switch
         label="Public"
@@ -151,7 +158,7 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
   return (
     <Card title="Routing">
       <div>
-        <Text size="sm" fw={500} mb={4} id="strategy-label">
+        <Text size="sm" fw={600} mb={4} id="strategy-label">
           Strategy
         </Text>
         <SegmentedControl

@@ -7,7 +7,7 @@ import { type FormEvent, type KeyboardEvent, useState } from 'react';
 import { useSession } from '../../api/session';
 import { HISTORY_MAX, type Said, tryTeam, type Verdict } from '../../api/trials';
 import type { Team } from '../../api/types';
-import { seconds } from '../../components/Facts';
+import { took } from '../../components/Facts';
 import { Trouble } from '../../components/Trouble';
 
 interface Tried {
@@ -115,7 +115,7 @@ function withVerdict({ message, verdict, history }: Tried): Said[] {
 function Outcome({ tried: { message, verdict } }: { tried: Tried }) {
   const facts = [
     verdict.stage !== null && (STAGES[verdict.stage] ?? verdict.stage),
-    verdict.tookMs !== null && seconds(verdict.tookMs),
+    verdict.tookMs !== null && took(verdict.tookMs),
   ].filter((fact): fact is string => typeof fact === 'string');
   return (
     <Paper withBorder p="sm" radius="md" role="status" aria-label="Who would answer">

@@ -1,0 +1,147 @@
+//! Deletes a conversation in the production twin. Every deletion has a stamp of its own, which covers what the deleted life
+//! wrote, however late it arrives, and nothing that is written behind it.
+//!
+//! The head falls between what it leads to: while it stands, a repeat finds the lists, the records and the notes by it; once
+//! it is a tombstone, the rest of the repeat needs nothing else.
+
+use futures::future::{try_join, try_join_all, try_join3};
+use scylla::statement::prepared::PreparedStatement;
+
+use super::{
+    StoreError,
+    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Tombstone, belongings, unrated},
+    listing::ListRow,
+    rows::{HeadRow, Origin, buried, column},
+    scylla::BUCKET_POSITIONS,
+    scylla_lists::PreparedLists,
+};
+use crate::{figures::PreparedFigures, scylla_link::ScyllaLink};
+
+const BURY: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
+    VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const DELETE_METADATA: &str = "DELETE metadata, metadata_at FROM switchboard.conversations USING TIMESTAMP ?
+    WHERE org_id = ? AND conversation_id = ?";
+const GET_BODIES: &str = "SELECT body FROM switchboard.messages
+    WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
+const DELETE_BUCKET: &str = "DELETE FROM switchboard.messages USING TIMESTAMP ?
+    WHERE org_id = ? AND conversation_id = ? AND bucket = ?";
+const DELETE_REPLY: &str = "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?";
+const DELETE_LINK: &str = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
+    WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?";
+
+/// The statements of a deletion.
+pub(super) struct PreparedDeletion {
+    bury: PreparedStatement,
+    delete_metadata: PreparedStatement,
+    get_bodies: PreparedStatement,
+    delete_bucket: PreparedStatement,
+    delete_reply: PreparedStatement,
+    delete_link: PreparedStatement,
+}
+
+impl PreparedDeletion {
+    pub(super) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
+        Ok(Self {
+            bury: link.prepare_write(BURY).await?,
+            delete_metadata: link.prepare_write(DELETE_METADATA).await?,
+            get_bodies: link.prepare_read(GET_BODIES).await?,
+            delete_bucket: link.prepare_write(DELETE_BUCKET).await?,
+            delete_reply: link.prepare_write(DELETE_REPLY).await?,
+            delete_link: link.prepare_write(DELETE_LINK).await?,
+        })
+    }
+
+    /// Deletes the conversation with this head; `false` when there is none.
+    pub(super) async fn delete(
+        &self,
+        link: &ScyllaLink,
+        (lists, figures): (&PreparedLists, &PreparedFigures),
+        deletion: &Deletion,
+        head: &HeadRow,
+    ) -> Result<bool, StoreError> {
+        let standing = head.history_state()?;
+        let tombstone = match head.origin()? {
+            Some(origin) => {
+                let row = ListRow::of(&origin.owner, origin.created_at);
+                lists.remove(link, &deletion.org_id, &deletion.conversation_id, &row).await?;
+                self.remove_belongings(link, figures, deletion, &origin, standing.message_count).await?;
+                let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
+                let unrated = unrated(&deletion.conversation_id, &origin, &tombstone);
+                figures.put(link, &deletion.org_id, &unrated).await?;
+                self.bury(link, deletion, &tombstone).await?;
+                tombstone
+            }
+            // The same deletion, which stopped halfway.
+            None => match standing.tombstone.filter(|tombstone| tombstone.event_id == deletion.event_id) {
+                Some(tombstone) => tombstone,
+                None => return Ok(false),
+            },
+        };
+        try_join(self.remove_messages(link, deletion, &tombstone), self.remove_metadata(link, deletion, &tombstone))
+            .await?;
+        Ok(true)
+    }
+
+    async fn bury(&self, link: &ScyllaLink, deletion: &Deletion, tombstone: &Tombstone) -> Result<(), StoreError> {
+        let (origin, progress) = buried(tombstone)?;
+        let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
+        link.write(&self.bury, (org, id, origin, progress.body, progress.stamp)).await
+    }
+
+    async fn remove_belongings(
+        &self,
+        link: &ScyllaLink,
+        figures: &PreparedFigures,
+        deletion: &Deletion,
+        origin: &Origin,
+        message_count: u64,
+    ) -> Result<(), StoreError> {
+        for from in (0..message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
+            let bodies = self.bodies(link, deletion, from).await?;
+            let Belongings { replies, agents, facts } = belongings(&bodies, deletion.at)?;
+            let (org, id, session) =
+                (deletion.org_id.as_str(), deletion.conversation_id.as_str(), origin.session_id.as_str());
+            let replies = replies.iter().map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
+            let at = deletion.at.micros();
+            let links =
+                agents.iter().map(|agent| link.write(&self.delete_link, (at, org, agent.as_str(), session, id)));
+            let facts = facts.iter().map(|fact| figures.put(link, &deletion.org_id, fact));
+            try_join3(try_join_all(replies), try_join_all(links), try_join_all(facts)).await?;
+        }
+        Ok(())
+    }
+
+    /// A page of them, which lies in one bucket; what a repeat finds gone already is no mistake.
+    async fn bodies(&self, link: &ScyllaLink, deletion: &Deletion, from: u64) -> Result<Vec<String>, StoreError> {
+        let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
+        let (bucket, end) = (column(from / BUCKET_POSITIONS)?, column(from + DELETED_AT_ONCE)?);
+        let rows = link.rows::<(String,)>(&self.get_bodies, (org, id, bucket, column(from)?, end)).await?;
+        Ok(rows.into_iter().map(|(body,)| body).collect())
+    }
+
+    async fn remove_messages(
+        &self,
+        link: &ScyllaLink,
+        deletion: &Deletion,
+        tombstone: &Tombstone,
+    ) -> Result<(), StoreError> {
+        let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
+        for bucket in 0..=tombstone.positions / BUCKET_POSITIONS {
+            link.write(&self.delete_bucket, (tombstone.stamp(), org, id, column(bucket)?)).await?;
+        }
+        Ok(())
+    }
+
+    async fn remove_metadata(
+        &self,
+        link: &ScyllaLink,
+        deletion: &Deletion,
+        tombstone: &Tombstone,
+    ) -> Result<(), StoreError> {
+        let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
+        link.write(&self.delete_metadata, (tombstone.at.micros(), org, id)).await
+    }
+}
+
+/// A page never reaches into another bucket.
+const _: () = assert!(BUCKET_POSITIONS.is_multiple_of(DELETED_AT_ONCE));

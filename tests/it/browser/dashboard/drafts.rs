@@ -1,0 +1,76 @@
+//! What people have typed outlives what happens meanwhile: a save on its way, a session that ends.
+
+use serde_json::json;
+
+use super::{PASSWORD, Person};
+use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};
+
+async fn at_the_shop(service: &SharedService, organization: &Organization) -> Person {
+    Person::owner_at(service, organization, &format!("/agents/{}", organization.shop())).await
+}
+
+/// Waits until the agent is described so.
+async fn is_described(service: &SharedService, organization: &Organization, expected: &str) {
+    let path = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
+    eventually("the description is saved", PATIENCE, async || {
+        (service.admin().get(&path).await.json()["description"] == expected).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn what_is_typed_while_a_save_is_on_its_way_stays_as_an_unsaved_change() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = at_the_shop(&service, &organization).await;
+    let slow = "const ask = window.fetch;
+        window.fetch = async (url, asked) => {
+            const answer = await ask(url, asked);
+            if (asked?.method === 'PATCH') await until('the rest was typed', () => window.isTyped);
+            return answer;
+        };";
+    person.does(slow).await;
+    person
+        .does(
+            "await type('Description', 'Sent'); await press('Save'); await type('Description', 'Sent, and more');
+             window.isTyped = true; await shows('Saved.'); await shows('Unsaved changes');",
+        )
+        .await;
+    is_described(&service, &organization, "Sent").await;
+    assert_eq!(person.does("return (await field('Description')).value;").await, json!("Sent, and more"));
+    person.does("await press('Save');").await;
+    is_described(&service, &organization, "Sent, and more").await;
+}
+
+#[tokio::test]
+async fn a_session_that_ends_takes_no_unsaved_changes_along() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = at_the_shop(&service, &organization).await;
+    let ends = "await type('Description', 'A long and careful text');
+        await fetch('/api/dashboard/session', {method: 'DELETE'});
+        await press('Save'); await shows('You have been signed out');";
+    person.does(ends).await;
+    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
+        await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
+        return (await field('Description')).value;";
+    let kept = person.does_with(signs_in, json!([person.email, PASSWORD])).await;
+    assert_eq!(kept, json!("A long and careful text"));
+    person.does("await press('Save');").await;
+    is_described(&service, &organization, "A long and careful text").await;
+}
+
+#[tokio::test]
+async fn who_signs_in_instead_of_somebody_else_finds_none_of_their_changes() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let person = at_the_shop(&service, &organization).await;
+    let other = Person::owner_at(&service, &organization, "/agents").await;
+    let ends = "await type('Description', 'Mine');
+        await fetch('/api/dashboard/session', {method: 'DELETE'});
+        await press('Save'); await shows('You have been signed out');
+        await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
+        await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
+        return (await field('Description')).value;";
+    assert_eq!(person.does_with(ends, json!([other.email, PASSWORD])).await, json!(""));
+}

@@ -1,0 +1,172 @@
+//! An agent's catalogue in the dashboard: a file is uploaded, looked through, replaced and deleted; a feed is added and
+//! says what to do when it fails.
+
+use std::sync::{Arc, Mutex};
+
+use axum::{Router, http::StatusCode};
+use serde_json::{Value, json};
+
+use super::Person;
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Page, Script, SharedService, TestService, eventually,
+};
+
+/// Puts a file into the page as the picker of files does.
+const UPLOAD: &str = "
+    const picker = await until('the picker', () => document.querySelector('input[type=file]'));
+    const files = new DataTransfer();
+    files.items.add(new File([input[1]], input[0]));
+    picker.files = files.files;
+    picker.dispatchEvent(new Event('change', {bubbles: true}));";
+const LISTED: &str =
+    "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalogue\"]'));
+    return [...list.querySelectorAll('li')].map(row => row.innerText.split('\\n')[0]);";
+const CSV: &str = "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
+
+async fn shop(service: &TestService) -> Organization {
+    OrganizationDocument::new().agent("shop", json!({"ecommerce": {"enabled": true}})).apply(service).await
+}
+
+fn page_of(organization: &Organization) -> String {
+    format!("/agents/{}?tab=products", organization.shop())
+}
+
+async fn uploads(person: &Person, name: &str, content: &str) {
+    person.does_with(UPLOAD, json!([name, content])).await;
+}
+
+/// What a visitor is shown who asks for a lamp.
+async fn is_shown(organization: &Organization, expected: &[&str]) {
+    let mut number = 0;
+    eventually("visitors are shown it", PATIENCE, async || {
+        number += 1;
+        organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]));
+        let session = format!("{}-{number}", expected.len());
+        let reply = organization.client().chat(organization.shop(), &session, "a lamp?").await;
+        let spec: Value = reply.header("x-ui-spec").map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
+        let mut titles: Vec<_> = spec["data"].as_array().into_iter().flatten().map(|card| &card["title"]).collect();
+        titles.sort_by_key(|title| title.to_string());
+        (titles == expected).then_some(())
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_holds() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    person
+        .does(
+            "await shows('No products yet'); await shows('title,price,link,image_link'); await control('Copy sample');",
+        )
+        .await;
+    uploads(&person, "lamps.csv", CSV).await;
+    person
+        .does("await shows('3 products taken'); await shows('1 row left out'); await shows('Row 5: it has no title');")
+        .await;
+    assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
+    is_shown(&organization, &["Desk lamp", "Floor lamp"]).await;
+
+    // What a file is called says nothing: JSON begins with a bracket.
+    uploads(&person, "export.txt", r#"[{"title": "Oil lamp"}]"#).await;
+    person.does("await shows('Replace 3 products?'); await shows('export.txt'); await press('Replace'); await shows('1 product taken');").await;
+    is_shown(&organization, &["Oil lamp"]).await;
+
+    person.does("await press('Delete all'); await shows('Delete 1 product?'); hit(all('[role=dialog] button', 'Delete all')[0]); await shows('No products yet');").await;
+    is_shown(&organization, &[]).await;
+}
+
+#[tokio::test]
+async fn a_catalogue_is_searched_and_shown_piece_by_piece() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let rows: String =
+        (1..=60).map(|number| format!("Tea {number},{}\n", if number == 42 { "oolong" } else { "green" })).collect();
+    uploads(&person, "teas.csv", &format!("title,kind\n{rows}")).await;
+    person.does("await shows('60 products taken'); await press('Show more');").await;
+    let grown = "await until('50 rows', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 50);";
+    person.does(grown).await;
+    person.does("await type('Search products', 'TEA oolong'); await shows('1 product with “TEA oolong”');").await;
+    assert_eq!(person.does(LISTED).await, json!(["Tea 42"]));
+    person.does("await type('Search products', 'wine'); await shows('0 products with “wine”'); await shows('Try fewer or shorter ones');").await;
+}
+
+#[tokio::test]
+async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    uploads(&person, "lamps.csv", CSV).await;
+    // The page takes the next file once it knows what became of this one.
+    let listed = "await shows('3 products taken');
+        await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 3);";
+    person.does(listed).await;
+    uploads(&person, "page.csv", "<html><body>Please sign in</body></html>").await;
+    let words =
+        "await press('Replace'); await shows('The file was not taken'); await shows('The first row names no column');
+        await shows('Name the columns in its first row, one of them “title”.');";
+    person.does(words).await;
+    uploads(&person, "half.json", "[{\"title\": \"Lamp\"").await;
+    person.does("await press('Replace'); await shows('The file ends in the middle of row 1');").await;
+    assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
+}
+
+#[tokio::test]
+async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
+        ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
+    ])
+    .await;
+    let answer = Arc::new(Mutex::new((StatusCode::OK, "title,price\nTea,$5\n".to_owned())));
+    let told = Arc::clone(&answer);
+    let server = Page::answer(Router::new().fallback(async move || told.lock().unwrap().clone()));
+    let organization = shop(&service).await;
+    let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    let mistakes = "
+        await press('Add a feed');
+        await type('Address', 'ftp://shop.example/tea.csv'); await shows('Use an address that begins with https://');
+        await type('Address', 'https://me:secret@shop.example/tea.csv'); await shows('Leave out user and password');
+        await shows('Products: the feed’s address cannot be fetched');
+        await type('Address', 'https://shop.example/' + 'x'.repeat(2100)); await press('Save');
+        const address = await field('Address');
+        await until('what the service says, beside the field', () => address.getAttribute('aria-invalid') === 'true' && address.closest('.mantine-TextInput-root').innerText.includes('must be an http or https address'));";
+    person.does(mistakes).await;
+    let fetched = "await type('Address', input); await choose('Fetch it', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched well');
+        await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
+    let url = format!("{}/feed.csv", server.origin());
+    assert_eq!(person.does_with(fetched, json!(url)).await, 0);
+    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    assert_eq!(service.admin().get(&path).await.json()["feed"]["everyMinutes"], 1440);
+
+    *answer.lock().unwrap() = (StatusCode::NOT_FOUND, String::new());
+    let failed =
+        "await press('Fetch now'); await shows('The last fetch failed'); await shows('The server answered 404');
+        await shows('Open it in a browser, then correct it here.'); await shows('1 product');";
+    person.does(failed).await;
+    *answer.lock().unwrap() = (StatusCode::OK, "title\nTea\nCup\n".to_owned());
+    person.does("await press('Fetch now'); await shows('2 products'); await shows('Fetched well');").await;
+    person.does("await press('Remove feed'); await press('Save'); await control('Replace with a file'); await control('Delete all');").await;
+}
+
+#[tokio::test]
+async fn a_viewer_looks_through_the_products_and_is_offered_no_change() {
+    let service = SharedService::get().await;
+    let organization = shop(&service).await;
+    let owner = Person::owner_at(&service, &organization, &page_of(&organization)).await;
+    uploads(&owner, "lamps.csv", CSV).await;
+    owner.does("await shows('3 products taken');").await;
+    let viewer = Person::at(&service, &organization, "viewer", &page_of(&organization)).await;
+    viewer.does("await type('Search products', 'floor'); await shows('1 product with “floor”');").await;
+    assert_eq!(viewer.does(LISTED).await, json!(["Floor lamp"]));
+    let offered = "return input.filter(name => all(PRESSED, name).some(element => !element.matches(':disabled')));";
+    let changes = ["Replace with a file", "Delete all", "Add a feed", "Add product", "Let the agent show products"];
+    assert_eq!(viewer.does_with(offered, json!(changes)).await, json!([]));
+    assert_eq!(viewer.does("return document.querySelectorAll('input[type=file]').length;").await, 0);
+    let asked = "const headers = {'content-type': 'text/csv'};
+        return (await fetch(input, {method: 'PUT', headers, body: 'title\\nTea\\n'})).status;";
+    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    assert_eq!(viewer.does_with(asked, json!(path)).await, 403);
+}

@@ -1,0 +1,91 @@
+// The products that an agent was given by an upload or a feed. Those that its own document names are fields of the agent.
+import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
+import { ask, call, problemOf } from './client';
+import type { Page, Product } from './types';
+
+export interface KeptProducts {
+  version: string;
+  source: { kind: 'upload' } | { kind: 'feed'; url: string };
+  count: number;
+  storedAt: string;
+  /** Rows of the file that are no products; the first of them with their reasons. */
+  rejected: { count: number; first: { row: number; reason: string }[] };
+}
+
+export interface FetchedFeed {
+  url: string;
+  everyMinutes: number;
+  lastAttemptAt: string | null;
+  lastSuccessAt: string | null;
+  error: string | null;
+}
+
+export interface ProductsState {
+  kept: KeptProducts | null;
+  /** The feed that is saved, with what became of its last fetch. */
+  feed: FetchedFeed | null;
+}
+
+export type CatalogProduct = Product & { description?: string; attributes?: Record<string, string> };
+
+const PAGE = 25;
+const LOOK_EVERY_MS = 15_000;
+/** While something is about to happen, somebody waits for it. */
+const LOOK_SOON_MS = 1_000;
+/** Characters that tell how a file is written. */
+const TELLING_CHARS = 64;
+
+function path(org: string, agent: string): string {
+  return `/api/admin/organizations/${org}/agents/${encodeURIComponent(agent)}/products`;
+}
+
+/** Whether a feed is about to be fetched: for the first time, or once more after the attempt `before`. */
+export function isAwaited(feed: FetchedFeed, before: string | null): boolean {
+  return feed.lastAttemptAt === null || feed.lastAttemptAt === before;
+}
+
+/** What is known of an agent's products, looked at more often while a fetch is awaited. */
+export function productsQuery(org: string, agent: string, attemptBefore: string | null) {
+  return queryOptions({
+    queryKey: [org, 'products', agent, 'state'] as const,
+    queryFn: ({ signal }) => call<ProductsState>('GET', path(org, agent), { signal }),
+    refetchInterval: ({ state: { data } }) =>
+      data?.feed != null && isAwaited(data.feed, attemptBefore) ? LOOK_SOON_MS : LOOK_EVERY_MS,
+  });
+}
+
+/** What a version holds, or what of it has all words of a search. */
+export function productItemsQuery(org: string, agent: string, version: string, search: string) {
+  return infiniteQueryOptions({
+    queryKey: [org, 'products', agent, 'items', version, search] as const,
+    queryFn: ({ pageParam, signal }) => {
+      const query = { search, limit: PAGE, offset: pageParam };
+      return call<Page<CatalogProduct>>('GET', `${path(org, agent)}/items`, { query, signal });
+    },
+    initialPageParam: 0,
+    getNextPageParam: (page: Page<CatalogProduct>, pages) => (page.hasMore ? pages.length * PAGE : undefined),
+    placeholderData: (before) => before,
+  });
+}
+
+/** Replaces all that is kept by what the file holds, or nothing. */
+export async function uploadProducts(org: string, agent: string, file: File): Promise<KeptProducts> {
+  const headers = { 'content-type': await mediaTypeOf(file) };
+  const response = await ask(path(org, agent), { method: 'PUT', headers, body: file });
+  if (!response.ok) throw await problemOf(response);
+  return (await response.json()) as KeptProducts;
+}
+
+export function removeProducts(org: string, agent: string): Promise<void> {
+  return call<void>('DELETE', path(org, agent));
+}
+
+export function fetchFeed(org: string, agent: string): Promise<ProductsState> {
+  return call<ProductsState>('POST', `${path(org, agent)}/refresh`, { body: {} });
+}
+
+/** Names of files and what systems make of them say little; JSON begins with a bracket. */
+async function mediaTypeOf(file: File): Promise<string> {
+  const beginning = (await file.slice(0, TELLING_CHARS).text()).trimStart();
+  return /^[[{]/.test(beginning) ? 'application/json' : 'text/csv';
+}

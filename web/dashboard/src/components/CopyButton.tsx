@@ -1,0 +1,29 @@
+// Copies a text that stands on the page, and says what came of it.
+import { Button, type ButtonProps, Text } from '@mantine/core';
+import { IconCheck, IconCopy } from '@tabler/icons-react';
+import type { RefObject } from 'react';
+import { useCopying } from './copying';
+
+interface CopyButtonProps extends ButtonProps {
+  value: string;
+  /** Where the text stands; it is selected there if it cannot be copied. */
+  shown: RefObject<HTMLElement | null>;
+  label?: string;
+}
+
+export function CopyButton({ value, shown, label = 'Copy', ...rest }: CopyButtonProps) {
+  const { copied, copy } = useCopying(value, shown);
+  const Icon = copied === 'yes' ? IconCheck : IconCopy;
+  return (
+    <>
+      <Button {...rest} onClick={copy} leftSection={<Icon size={16} aria-hidden />}>
+        <span aria-live="polite">{copied === 'yes' ? 'Copied' : label}</span>
+      </Button>
+      {copied === 'failed' && (
+        <Text size="sm" role="alert">
+          Your browser does not let this page copy. The text is selected: copy it yourself.
+        </Text>
+      )}
+    </>
+  );
+}

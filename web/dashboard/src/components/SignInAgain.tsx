@@ -1,0 +1,24 @@
+// The sign-in that comes to a page with unsaved changes when its session has ended.
+import { Button, Stack, Text } from '@mantine/core';
+import { Dialog } from './Dialog';
+import { SignInForm } from './SignInForm';
+
+export function SignInAgain({ onLeave }: { onLeave: () => void }) {
+  return (
+    <Dialog
+      onClose={onLeave}
+      title="You have been signed out"
+      closeOnClickOutside={false}
+      closeOnEscape={false}
+      withCloseButton={false}
+    >
+      <Stack>
+        <Text size="sm">Sign in to go on where you were. What you have not saved is still here.</Text>
+        <SignInForm />
+        <Button variant="subtle" color="red" onClick={onLeave}>
+          Leave and lose it
+        </Button>
+      </Stack>
+    </Dialog>
+  );
+}

@@ -1,0 +1,63 @@
+// E-mail and password: on a page of its own, or above one whose session has ended.
+import { Alert, Button, PasswordInput, Stack, TextInput } from '@mantine/core';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type FormEvent, useState } from 'react';
+import { Problem } from '../api/client';
+import { SESSION_KEY, signIn } from '../api/session';
+import { Trouble } from './Trouble';
+
+export function SignInForm() {
+  const client = useQueryClient();
+  const [email, setEmail] = useState('');
+  const [password, setPassword] = useState('');
+  const entering = useMutation({
+    mutationFn: () => signIn(email.trim(), password),
+    meta: { isSignIn: true },
+    onSuccess: (session) => client.setQueryData(SESSION_KEY, session),
+  });
+  const submit = (event: FormEvent) => {
+    event.preventDefault();
+    entering.mutate();
+  };
+  return (
+    <form onSubmit={submit}>
+      <Stack>
+        {entering.isError && <Refusal error={entering.error} />}
+        <TextInput
+          label="E-mail"
+          type="email"
+          autoComplete="username"
+          required
+          withAsterisk={false}
+          autoFocus
+          data-autofocus
+          value={email}
+          onChange={(event) => setEmail(event.currentTarget.value)}
+        />
+        <PasswordInput
+          label="Password"
+          autoComplete="current-password"
+          required
+          withAsterisk={false}
+          value={password}
+          onChange={(event) => setPassword(event.currentTarget.value)}
+          description="Forgotten? An owner of your organization can make a link that sets a new one."
+        />
+        <Button type="submit" loading={entering.isPending} fullWidth mt="xs">
+          Sign in
+        </Button>
+      </Stack>
+    </form>
+  );
+}
+
+function Refusal({ error }: { error: unknown }) {
+  if (error instanceof Problem && error.status === 401) {
+    return (
+      <Alert color="red" variant="light" role="alert" title="E-mail or password is wrong">
+        Check both and try again.
+      </Alert>
+    );
+  }
+  return <Trouble error={error} />;
+}

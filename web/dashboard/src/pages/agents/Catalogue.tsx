@@ -1,0 +1,204 @@
+// What was uploaded or fetched as a whole: how much it is, since when, what was left out of it, and how it is replaced.
+import { Alert, Button, FileButton, Group, List, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconAlertTriangle, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type DragEvent, type ReactNode, useRef, useState } from 'react';
+import { Problem } from '../../api/client';
+import { type FetchedFeed, type KeptProducts, removeProducts, uploadProducts } from '../../api/products';
+import { useSession } from '../../api/session';
+import { Card } from '../../components/Card';
+import { Confirm } from '../../components/Confirm';
+import { When } from '../../components/Facts';
+import { explain, Trouble } from '../../components/Trouble';
+import { count } from './count';
+import { adviceOn } from './feed-advice';
+import { SampleFile } from './SampleFile';
+
+const FILES = '.csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json';
+
+interface CatalogueProps {
+  agentId: string;
+  kept: KeptProducts | null;
+  /** While there is one, it alone changes the products. */
+  feed: FetchedFeed | null;
+  isReadOnly: boolean;
+}
+
+export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const [replacement, setReplacement] = useState<File>();
+  const [isRemoving, setRemoving] = useState(false);
+  const readAgain = () => client.invalidateQueries({ queryKey: [org, 'products', agentId] });
+  const uploading = useMutation({
+    mutationFn: (file: File) => uploadProducts(org, agentId, file),
+    onSuccess: async (taken) => {
+      const message = `${count(taken.count, 'product')} taken. They are live everywhere within two seconds.`;
+      notifications.show({ color: 'green', message });
+      await readAgain();
+    },
+  });
+  const pickAgain = useRef<() => void>(null);
+  const mayUpload = !isReadOnly && feed === null;
+  const take = (file: File | null | undefined) => {
+    // The same file may be chosen once more, after it was mended.
+    pickAgain.current?.();
+    if (file == null || !mayUpload || uploading.isPending) return;
+    if (kept === null) uploading.mutate(file);
+    else setReplacement(file);
+  };
+  const upload = mayUpload && (
+    <FileButton onChange={take} accept={FILES} resetRef={pickAgain} inputProps={{ 'aria-label': 'File of products' }}>
+      {(props) => (
+        <Button
+          {...props}
+          variant={kept === null ? 'filled' : 'default'}
+          loading={uploading.isPending}
+          leftSection={<IconFileUpload size={16} aria-hidden />}
+        >
+          {kept === null ? 'Upload a file' : 'Replace with a file'}
+        </Button>
+      )}
+    </FileButton>
+  );
+  return (
+    <Drop onDrop={mayUpload ? take : undefined}>
+      <Card title="Catalogue" about="A whole shop, from a file or a feed: CSV or JSON, up to 50,000 products.">
+        {uploading.isError && <UploadTrouble error={uploading.error} />}
+        {kept === null ? <None isReadOnly={isReadOnly} feed={feed} /> : <Facts kept={kept} />}
+        {kept === null && mayUpload && <SampleFile />}
+        {feed !== null && !isReadOnly && (
+          <Group gap="xs" wrap="nowrap" align="flex-start" c="dimmed">
+            <IconInfoCircle size={18} aria-hidden className="no-shrink" />
+            <Text size="sm">The feed below keeps these products. To upload a file instead, remove the feed first.</Text>
+          </Group>
+        )}
+        {mayUpload && (
+          <Group gap="xs">
+            {upload}
+            <Text size="xs" c="dimmed" visibleFrom="sm">
+              or drop it here
+            </Text>
+            {kept !== null && (
+              <Button variant="subtle" color="red" onClick={() => setRemoving(true)}>
+                Delete all
+              </Button>
+            )}
+          </Group>
+        )}
+      </Card>
+      {replacement !== undefined && kept !== null && (
+        <Confirm
+          title={`Replace ${count(kept.count, 'product')}?`}
+          action="Replace"
+          onConfirm={async () => uploading.mutate(replacement)}
+          onClose={() => setReplacement(undefined)}
+        >
+          The products of <b>{replacement.name}</b> take their place. If the file cannot be read, all stays as it is.
+        </Confirm>
+      )}
+      {isRemoving && kept !== null && (
+        <Confirm
+          title={`Delete ${count(kept.count, 'product')}?`}
+          action="Delete all"
+          onConfirm={() => removeProducts(org, agentId).then(readAgain)}
+          onClose={() => setRemoving(false)}
+        >
+          The agent shows none of them within two seconds. Products that are written by hand stay.
+        </Confirm>
+      )}
+    </Drop>
+  );
+}
+
+/** A file that cannot be read is no fault of the service: it is said what is wrong with it, and what to do. */
+function UploadTrouble({ error }: { error: unknown }) {
+  const isOfFile = error instanceof Problem && [400, 413, 415].includes(error.status);
+  if (!isOfFile) return <Trouble error={error} />;
+  const reason = explain(error).advice.replace(/\b(t)he feed/gi, '$1he file');
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle aria-hidden />}
+      title="The file was not taken; all stays as it was"
+      role="alert"
+    >
+      <Text size="sm">
+        {reason} {adviceOn(error.message)}
+      </Text>
+    </Alert>
+  );
+}
+
+function None({ isReadOnly, feed }: { isReadOnly: boolean; feed: FetchedFeed | null }) {
+  if (feed !== null) return <Text size="sm">Nothing was fetched yet.</Text>;
+  return (
+    <Group gap="sm" wrap="nowrap" align="flex-start">
+      <IconPackage size={28} stroke={1.4} aria-hidden className="no-shrink" />
+      <div>
+        <Text size="sm" fw={550}>
+          No products yet
+        </Text>
+        <Text size="sm" c="dimmed">
+          {isReadOnly
+            ? 'An editor can upload a file here, or name a feed.'
+            : 'Export them from your shop, or begin with a file like this one. Only the title is needed.'}
+        </Text>
+      </div>
+    </Group>
+  );
+}
+
+function Facts({ kept }: { kept: KeptProducts }) {
+  const { rejected } = kept;
+  return (
+    <>
+      <div>
+        <Text size="xl" fw={650} data-testid="products-count">
+          {count(kept.count, 'product')}
+        </Text>
+        <Text size="sm" c="dimmed" component="div">
+          {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, changed <When at={kept.storedAt} />
+        </Text>
+      </div>
+      {rejected.count > 0 && (
+        <Alert variant="light" color="yellow" title={`${count(rejected.count, 'row')} left out`}>
+          <List size="sm" spacing={2}>
+            {rejected.first.map(({ row, reason }) => (
+              <List.Item key={row}>
+                Row {row}: {reason}
+              </List.Item>
+            ))}
+          </List>
+          {rejected.count > rejected.first.length && (
+            <Text size="sm">and {count(rejected.count - rejected.first.length, 'more row')}</Text>
+          )}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+/** A place that files can be dropped on, unless there is nothing to do with them. */
+function Drop({ onDrop, children }: { onDrop: ((file: File | undefined) => void) | undefined; children: ReactNode }) {
+  const [isOver, setOver] = useState(false);
+  const over = (event: DragEvent) => {
+    if (onDrop === undefined || !event.dataTransfer.types.includes('Files')) return;
+    event.preventDefault();
+    setOver(true);
+  };
+  const drop = (event: DragEvent) => {
+    setOver(false);
+    if (onDrop === undefined) return;
+    event.preventDefault();
+    onDrop(event.dataTransfer.files[0]);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: whoever has no mouse uses the button inside
+    <div className="drop" data-over={isOver} onDragOver={over} onDragLeave={() => setOver(false)} onDrop={drop}>
+      <Stack gap={0}>{children}</Stack>
+    </div>
+  );
+}

@@ -1,0 +1,10 @@
+// Addresses of feeds: what the service would refuse is told while it is typed.
+
+/** What is wrong with it, if anything. */
+export function feedMistake(text: string): string | undefined {
+  if (text === '') return 'The feed needs an address';
+  const url = URL.canParse(text) ? new URL(text) : undefined;
+  if (url === undefined || !/^https?:\/\//i.test(text)) return 'Use an address that begins with https://';
+  if (url.username !== '' || url.password !== '') return 'Leave out user and password: everybody here would see them';
+  return undefined;
+}

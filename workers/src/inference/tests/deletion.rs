@@ -1,0 +1,71 @@
+//! Deletions by the worker that owns the conversation: nothing of it is left in store, relay or memory, and analytics hears of it.
+
+use std::time::Duration;
+
+use serde_json::json;
+use switchboard_backends::store::Store;
+use switchboard_schemas::reply_event::PatchOutcome;
+
+use super::{finished, world::World};
+use crate::testing::complete;
+
+#[tokio::test]
+async fn a_deletion_leaves_no_text_and_analytics_hears_of_it_once() {
+    let mut world = World::new(vec![complete(&["Hel", "lo"])], false).await;
+    let job = world.job("hi");
+    assert!(finished(&world.run(&job).await));
+    assert_eq!(world.logged_text(&job).await, "Hello");
+
+    let deletion = world.deletion(&job);
+    for _ in 0..2 {
+        assert!(finished(&world.run_deletion(&deletion).await));
+        assert_eq!(world.patch_answer().await, PatchOutcome::Applied);
+    }
+    assert_eq!(world.messages(&job).await, []);
+    assert_eq!((world.logged_text(&job).await, world.record(&job).await), (String::new(), None));
+    let events = world.events(4).await;
+    let event = &events[2];
+    assert_eq!((&event["type"], &event["deleted"]), (&json!("conversation.updated"), &json!(true)));
+    assert_eq!(event["changes"]["visitorEmail"], json!(null));
+    assert_eq!(&events[3], event, "a repeat says the same");
+}
+
+#[tokio::test]
+async fn a_message_behind_a_deletion_is_answered_without_what_was_said_before() {
+    let world = World::new(vec![complete(&["one"]), complete(&["two"])], false).await;
+    let first = world.job("canary");
+    assert!(finished(&world.run(&first).await));
+    assert!(finished(&world.run_deletion(&world.deletion(&first)).await));
+    let second = world.job("hello again");
+    assert!(finished(&world.run(&second).await));
+    let messages = world.messages(&second).await;
+    assert_eq!(messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["hello again", "two"]);
+    assert_eq!(messages.iter().map(|message| message.position).collect::<Vec<_>>(), [0, 1]);
+    let asked = world.provider.requests().pop().unwrap().to_string();
+    assert!(asked.contains("hello again") && !asked.contains("canary"), "{asked}");
+}
+
+#[tokio::test]
+async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store() {
+    let mut world = World::new(vec![complete(&["one"])], false).await;
+    let job = world.job("hi");
+    assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
+    assert_eq!(world.patch_answer().await, PatchOutcome::NotFound);
+    assert!(finished(&world.run(&job).await));
+    world.store.set_away_for(Duration::from_millis(300));
+    assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
+    assert_eq!(
+        world.store.inner.history_state(&job.turn.org_id, &job.turn.conversation_id).await.unwrap().message_count,
+        0
+    );
+}
+
+#[tokio::test]
+async fn a_relay_that_is_away_does_not_keep_a_conversation() {
+    let world = World::new(vec![complete(&["one"])], false).await;
+    let job = world.job("hi");
+    assert!(finished(&world.run(&job).await));
+    world.relay.set_away(true);
+    assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
+    assert_eq!(world.messages(&job).await, []);
+}
