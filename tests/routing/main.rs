@@ -42,9 +42,8 @@ fn main() {
     if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
         ways.push(("with a model", Means { model: Some((base_url, "test".into())), ..local }));
     }
-    for (part, note) in PARTS.into_iter().filter(|(part, _)| asked.is_empty() || asked.iter().any(|name| name == part))
-    {
-        let sets = sets(part);
+    for (part, note) in parts(&asked) {
+        let sets = sets(&part);
         for (way, means) in &ways {
             println!("\n=== {part} ({note}), {way}");
             let outcomes = runtime.block_on(async {
@@ -58,6 +57,14 @@ fn main() {
             print(&outcomes);
         }
     }
+}
+
+/// Both parts, or those that are asked for; what is no part is a folder of somebody's own sets.
+fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
+    let note = |name: &str| PARTS.iter().find(|(part, _)| *part == name).map_or("yours", |(_, note)| *note);
+    let of_ours = PARTS.iter().map(|(part, _)| (*part).to_owned());
+    let names: Vec<String> = if asked.is_empty() { of_ours.collect() } else { asked.to_vec() };
+    names.into_iter().map(|name| (name.clone(), note(&name))).collect()
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -89,7 +96,10 @@ fn print(outcomes: &[Outcome]) {
         "", "messages", "right", "right first", "nobody", "slots moved", "others moved", "changes"
     );
     row("all", &outcomes.iter().collect::<Vec<_>>());
-    for (name, of) in grouped(outcomes, |outcome| outcome.language.clone()) {
+    for (name, of) in grouped(outcomes, |outcome| format!("{:?}", outcome.manner).to_lowercase()) {
+        row(&name, &of);
+    }
+    for (name, of) in grouped(outcomes, |outcome| format!("{:?} {}", outcome.manner, outcome.language).to_lowercase()) {
         row(&name, &of);
     }
     for (name, of) in grouped(outcomes, |outcome| outcome.team.clone()) {

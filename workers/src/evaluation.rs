@@ -29,12 +29,24 @@ const RECENT_MESSAGES: usize = 6;
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Set {
+    /// How its visitors write.
+    pub manner: Manner,
     /// The team.
     pub team: TeamSet,
     /// Messages that open a conversation.
     pub messages: Vec<LabelledMessage>,
     /// Conversations.
     pub dialogues: Vec<Dialogue>,
+}
+
+/// How visitors tell what they want.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum Manner {
+    /// They name it, in ordinary words.
+    Plain,
+    /// They tell what happened, mostly in other words than the team's.
+    Roundabout,
 }
 
 /// A team as its administrator wrote it.
@@ -128,6 +140,8 @@ pub enum Kind {
 /// One decision beside its label.
 #[derive(Debug)]
 pub struct Outcome {
+    /// How visitors of the team write.
+    pub manner: Manner,
     /// Slug of the team.
     pub team: String,
     /// Language of the message.
@@ -278,6 +292,7 @@ fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
     let scores = decided.scores.iter().enumerate();
     let first = scores.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(member, _)| member);
     Outcome {
+        manner: set.manner,
         team: set.team.slug.clone(),
         language: asked.language.to_owned(),
         kind: asked.kind,
