@@ -78,6 +78,7 @@ pub async fn run_inference(ctx: WorkerContext, shutdown: CancellationToken) -> a
 pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
     let parts = (ctx.backends.bus.clone(), ctx.config.clone(), ctx.metrics.clone());
     let handler = Arc::new(routing::Routing::new(ctx)?);
+    handler.warm_up().await;
     JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
     Ok(())
 }

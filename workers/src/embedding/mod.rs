@@ -18,6 +18,8 @@ pub(crate) use vectors::Vectors;
 pub(crate) const BATCH_TEXTS_MAX: usize = 64;
 /// Characters of a text that are looked at: more would be cut by most models anyway.
 pub(crate) const TEXT_CHARS_MAX: usize = 1000;
+/// Products of a cosine that are added side by side.
+const LANES: usize = 8;
 
 /// A text as a direction; of length 1, so that the product of two is their cosine.
 pub(crate) type Vector = Arc<[f32]>;
@@ -57,11 +59,20 @@ pub(crate) fn cosine(left: &Vector, right: &Vector) -> f32 {
     if left.len() != right.len() {
         return 0.0;
     }
-    left.iter().zip(right.iter()).map(|(left, right)| left * right).sum()
+    // Apart in lanes, which the processor adds side by side: thousands of these are wanted for one message.
+    let (lefts, rights) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
+    let rest: f32 = lefts.remainder().iter().zip(rights.remainder()).map(|(left, right)| left * right).sum();
+    let mut sums = [0.0_f32; LANES];
+    for (left, right) in lefts.zip(rights) {
+        for (sum, (left, right)) in sums.iter_mut().zip(left.iter().zip(right)) {
+            *sum += left * right;
+        }
+    }
+    sums.iter().sum::<f32>() + rest
 }
 
 /// The same direction at length 1; none for what has no direction.
-fn unit(vector: Vec<f32>) -> Option<Vector> {
+pub(crate) fn unit(vector: Vec<f32>) -> Option<Vector> {
     let length = vector.iter().map(|value| value * value).sum::<f32>().sqrt();
     let is_sound = length.is_finite() && length > 0.0;
     is_sound.then(|| vector.into_iter().map(|value| value / length).collect())

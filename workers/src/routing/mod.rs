@@ -96,6 +96,11 @@ impl Routing {
         })
     }
 
+    /// Begins what the first choice by intent would else wait for.
+    pub(crate) async fn warm_up(&self) {
+        self.intent.warm_up().await;
+    }
+
     async fn route(&self, job: &ChatJob) -> Result<JobEnd, RoutingError> {
         let message = &job.turn.message_id;
         let known = self.backends.relay.decisions(message).await.unwrap_or_else(|error| {

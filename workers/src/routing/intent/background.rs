@@ -34,6 +34,10 @@ const DEVIATION_MIN: f32 = 1e-3;
 const NEIGHBOURS: usize = 20;
 /// How much less a saying counts than the nearest: at this distance, in deviations, a power of e.
 const NEIGHBOURS_WIDTH: f32 = 0.5;
+/// The nearest of a crowd, by which it is told how near a text is to everything.
+const CROWD_NEAREST: usize = 10;
+/// Of so many names one stands for all where the usual nearness is taken.
+const SAMPLE_EVERY: usize = 8;
 
 /// The vectors of one source.
 pub(super) struct Background {
@@ -43,6 +47,19 @@ pub(super) struct Background {
     sayings: Vec<Vector>,
     /// The names of the matters that have sayings.
     names: Vec<Vector>,
+    /// How near a name is to everything, mostly.
+    nearness: Nearness,
+}
+
+/// How near a text is to everything that may be asked. A text that is near to all says little by being near to a message,
+/// so that this is taken from its cosines (cross-domain similarity local scaling, Conneau et al., "Word translation
+/// without parallel data", section 2.3).
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub(super) struct Nearness {
+    /// To what visitors say.
+    pub(super) sayings: f32,
+    /// To the names of matters.
+    pub(super) names: f32,
 }
 
 /// What a model finds between sentences that have nothing in common.
@@ -86,7 +103,28 @@ impl Background {
             (alike >= KNOWS_COSINE_MIN && scale.read(alike) >= KNOWS_MIN).then(|| Languages::of_code(code))
         });
         let known = known.fold(Languages::default(), Languages::and);
-        Some(Self { scale, known, nobodys, sayings, names })
+        let background = Self { scale, known, nobodys, sayings, names, nearness: Nearness::default() };
+        Some(Self { nearness: background.usual_nearness(), ..background })
+    }
+
+    /// How near a text is to everything, beside what names usually are.
+    pub(super) fn nearness(&self, text: &Vector) -> Nearness {
+        let Nearness { sayings, names } = self.nearness;
+        Nearness { sayings: crowd(text, &self.sayings) - sayings, names: crowd(text, &self.names) - names }
+    }
+
+    fn usual_nearness(&self) -> Nearness {
+        let of = |all: &[Vector]| {
+            let each: Vec<f32> = self.names.iter().step_by(SAMPLE_EVERY).map(|name| crowd(name, all)).collect();
+            mean(&each).unwrap_or_default()
+        };
+        Nearness { sayings: of(&self.sayings), names: of(&self.names) }
+    }
+
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let vectors = self.nobodys.iter().chain(&self.sayings).chain(&self.names);
+        vectors.map(|vector| size_of_val(&**vector)).sum()
     }
 
     /// Whether the model knows one of the languages.
@@ -104,19 +142,15 @@ impl Background {
         &self.nobodys
     }
 
-    /// The vector of one of [`sayings::all`].
-    pub(super) fn saying(&self, place: usize) -> Option<&Vector> {
-        self.sayings.get(place)
+    /// How alike a message is to each of [`sayings::all`].
+    pub(super) fn said(&self, asked: &Vector) -> Vec<f32> {
+        self.sayings.iter().map(|saying| cosine(asked, saying)).collect()
     }
 
-    /// The matters whose sayings are nearest, each once.
-    pub(super) fn guesses(&self, asked: &Vector) -> Vec<Guess<'_>> {
-        let mut near: Vec<(f32, usize)> = self
-            .sayings
-            .iter()
-            .zip(sayings::all())
-            .map(|(saying, known)| (cosine(asked, saying), known.matter))
-            .collect();
+    /// The matters whose sayings are nearest, each once; of what [`Background::said`] gives.
+    pub(super) fn guesses(&self, said: &[f32]) -> Vec<Guess<'_>> {
+        let mut near: Vec<(f32, usize)> =
+            said.iter().zip(sayings::all()).map(|(alike, known)| (*alike, known.matter)).collect();
         near.sort_by(|left, right| right.0.total_cmp(&left.0));
         near.truncate(NEIGHBOURS);
         let highest = near.first().map_or(0.0, |nearest| nearest.0);
@@ -157,6 +191,20 @@ impl Scale {
     }
 }
 
+/// How alike a text is to the nearest of a crowd, on average.
+fn crowd(text: &Vector, crowd: &[Vector]) -> f32 {
+    let nearest = highest(crowd.iter().map(|other| cosine(text, other)), CROWD_NEAREST);
+    mean(&nearest).unwrap_or_default()
+}
+
+/// The highest of some values, the highest first.
+pub(super) fn highest(values: impl Iterator<Item = f32>, count: usize) -> Vec<f32> {
+    let mut values: Vec<f32> = values.collect();
+    values.sort_unstable_by(|left, right| right.total_cmp(left));
+    values.truncate(count);
+    values
+}
+
 /// The mean; none of nothing.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 pub(super) fn mean(values: &[f32]) -> Option<f32> {
@@ -166,6 +214,7 @@ pub(super) fn mean(values: &[f32]) -> Option<f32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+    use crate::embedding::unit;
 
     /// A direction for each text, so that no two are alike.
     fn background() -> (Background, Vec<Vector>) {
@@ -179,10 +228,21 @@ mod tests {
     fn a_message_that_is_a_saying_is_guessed_to_be_of_its_matter() {
         let (background, _) = background();
         let place = sayings::all().len() / 2;
-        let guesses = background.guesses(background.saying(place).unwrap());
+        let guesses = background.guesses(&background.said(&background.sayings[place]));
         let likely = guesses.iter().max_by(|left, right| left.weight.total_cmp(&right.weight)).unwrap();
         assert_eq!(likely.name, &background.names[sayings::all()[place].matter]);
         assert!(likely.weight > 0.99 && (guesses.iter().map(|guess| guess.weight).sum::<f32>() - 1.0).abs() < 1e-4);
+    }
+
+    #[test]
+    fn a_text_that_is_near_to_everything_is_known_as_such() {
+        let count = Background::texts().len();
+        let mut vectors: Vec<Vector> = (0..count).map(|place| [1.0, place as f32 / 1e4].into()).collect();
+        vectors.iter_mut().for_each(|vector| *vector = unit(vector.to_vec()).unwrap());
+        let background = Background::of(vectors).unwrap();
+        let (near, far) = (background.nearness(&[1.0, 0.0].into()), background.nearness(&[0.0, 1.0].into()));
+        assert!(near.sayings > far.sayings && near.names > far.names, "{near:?} {far:?}");
+        assert!(near.sayings.abs() < 0.1, "names of this crowd are near to everything too");
     }
 
     #[test]

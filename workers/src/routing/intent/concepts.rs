@@ -4,7 +4,7 @@
 //! is `concepts.txt` and `everyday.txt`: a line is a concept, its name first and then the words of each language.
 
 use std::{
-    collections::{BTreeMap, HashMap},
+    collections::{BTreeMap, BTreeSet, HashMap},
     sync::LazyLock,
 };
 
@@ -14,6 +14,8 @@ use super::language::{Languages, tokens};
 const CONCEPTS: &str = include_str!("concepts.txt");
 /// And the everyday words in which visitors tell of them.
 const EVERYDAY: &str = include_str!("everyday.txt");
+/// How the names of these begin.
+const EVERYDAY_PREFIX: &str = "everyday-";
 /// What visitors say that is no member's matter, in the same form.
 const ASIDES: &str = include_str!("asides.txt");
 /// Letters that begin a word and by which it is looked up.
@@ -34,6 +36,10 @@ const PARTS_MAX: usize = 2;
 /// The place of a concept in the lexicon.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub(super) struct Concept(usize);
+
+/// The place of something that is nobody's matter, mostly.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(super) struct Aside(Concept);
 
 /// A mention in a text.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,9 +182,14 @@ pub(super) fn mentions(text: &str) -> BTreeMap<Concept, Mention> {
     KNOWN.mentions(text)
 }
 
-/// How many things a text mentions that are small talk or otherwise nobody's matter.
-pub(super) fn asides(text: &str) -> usize {
-    KNOWN_ASIDES.mentions(text).len()
+/// What a text mentions that is small talk or otherwise nobody's matter, mostly.
+pub(super) fn asides(text: &str) -> BTreeSet<Aside> {
+    KNOWN_ASIDES.mentions(text).into_keys().map(Aside).collect()
+}
+
+/// The trades that a text mentions, without everyday words.
+pub(super) fn trades(text: &str) -> BTreeSet<Concept> {
+    mentions(text).into_keys().filter(|concept| !KNOWN.names[concept.0].starts_with(EVERYDAY_PREFIX)).collect()
 }
 
 /// All concepts that members can have.

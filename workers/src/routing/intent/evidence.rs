@@ -100,13 +100,20 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
     };
     Findings {
         members: profiles.iter().enumerate().map(evidence).collect(),
-        nobody: Nobody {
-            asides: bounded(f64::from(u32::try_from(concepts::asides(message)).unwrap_or(u32::MAX))),
-            saying: bounded(sayings::nearest(&asked, sayings::of_nobody())),
-            alike: vectors.map(MessageVectors::alike_nobodys).unwrap_or_default(),
-        },
+        nobody: nobody(message, &asked, profiles, vectors),
         ground: vectors.map_or(Ground::Words, MessageVectors::ground),
         topics: fits.into_iter().map(|fit| fit.topics).collect(),
+    }
+}
+
+fn nobody(message: &str, asked: &Bag, profiles: &[&Profile], vectors: Option<&MessageVectors>) -> Nobody {
+    let asides = concepts::asides(message);
+    let asides = asides.iter().filter(|aside| !profiles.iter().any(|profile| profile.asides.contains(aside)));
+    let is_handled = |concept: &Concept| profiles.iter().any(|profile| profile.concepts.contains_key(concept));
+    Nobody {
+        asides: bounded(f64::from(u32::try_from(asides.count()).unwrap_or(u32::MAX))),
+        saying: bounded(sayings::nearest(asked, sayings::of_nobody_but(&is_handled))),
+        alike: vectors.map(MessageVectors::alike_nobodys).unwrap_or_default(),
     }
 }
 

@@ -7,10 +7,11 @@
 use std::sync::Arc;
 
 use super::{
-    background::{Background, Guess, mean},
+    background::{Background, Guess, Nearness, highest, mean},
     evidence::Ground,
-    profile::Profile,
+    profile::{Profile, Texts},
     reading,
+    sayings::Saying,
 };
 use crate::embedding::{Vector, cosine};
 
@@ -19,16 +20,21 @@ const MEMBERS_MIN: f32 = 4.0;
 /// Sentences or pieces that are averaged: one may be near by chance.
 const NEAREST: usize = 3;
 
-/// How alike a message and a member are, on the model's own scale.
+/// How alike a message and a member are, on the model's own scale; [less](Nearness) what its texts are to everything, where
+/// nothing else is said.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Alike {
     /// The piece of it that is most alike.
     pub(super) piece: f32,
     /// The mean of the nearest of these.
     pub(super) pieces: f32,
+    /// The same with nothing taken off.
+    pub(super) pieces_plain: f32,
+    /// Its specialization.
+    pub(super) matters: f32,
     /// All of it.
     pub(super) whole: f32,
-    /// The sentence of those who mean its matters that is most alike.
+    /// The sentence of those who mean its matters that is most alike; nothing taken off.
     pub(super) saying: f32,
     /// The mean of the nearest of these.
     pub(super) sayings: f32,
@@ -50,57 +56,96 @@ pub(super) struct AlikeNobodys {
 /// The vectors of one message and its team.
 pub(super) struct MessageVectors {
     asked: Vector,
-    members: Vec<MemberVectors>,
+    members: Vec<Arc<MemberVectors>>,
     background: Arc<Background>,
     ground: Ground,
 }
 
-struct MemberVectors {
-    whole: Vector,
-    pieces: Vec<Vector>,
-    sayings: Vec<Vector>,
+/// The vectors of a member, and what they are to the background: made once.
+pub(super) struct MemberVectors {
+    whole: Placed,
+    matters: Placed,
+    pieces: Vec<Placed>,
+    /// The places of what visitors say of its matters.
+    sayings: Vec<usize>,
+    /// Which of the sentences that are nobody's matter are its matter.
+    nobodys: Vec<bool>,
+}
+
+/// A text of a member.
+struct Placed {
+    vector: Vector,
+    nearness: Nearness,
 }
 
 /// What the vectors of a model are good for, between a message and a team.
 pub(super) fn ground(background: &Background, message: &str, profiles: &[&Profile]) -> Ground {
     let knows = |text: &str| background.knows(reading::languages(text));
-    let known = knows(message) && profiles.first().is_none_or(|profile| knows(&profile.whole));
+    let known = knows(message) && profiles.first().is_none_or(|profile| knows(&profile.texts.whole));
     if known { Ground::Vectors } else { Ground::EnglishOnly }
 }
 
-/// Everything of a message and a team that is to be a vector, in the order in which [`MessageVectors::of`] takes it apart.
-pub(super) fn texts(message: &str, profiles: &[&Profile], ground: Ground) -> Vec<String> {
-    let is_read = ground == Ground::EnglishOnly;
-    let mut texts = vec![if is_read { reading::in_english(message) } else { message.to_owned() }];
-    texts.extend(profiles.iter().flat_map(|profile| member_texts(profile, ground)).map(Into::into));
-    texts
+/// The message as it is made a vector.
+pub(super) fn asked(message: &str, ground: Ground) -> String {
+    if ground == Ground::EnglishOnly { reading::in_english(message) } else { message.to_owned() }
 }
 
-/// The part of [`texts`] that is a member's.
-pub(super) fn member_texts(profile: &Profile, ground: Ground) -> impl Iterator<Item = &str> {
-    let (whole, pieces) = profile.texts(ground == Ground::EnglishOnly);
-    [whole].into_iter().chain(pieces.iter().map(String::as_str))
+/// What is made vectors of a member, in the order in which [`MemberVectors::of`] takes them.
+pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Texts {
+    match ground {
+        Ground::EnglishOnly => &profile.english,
+        Ground::Words | Ground::Vectors => &profile.texts,
+    }
+}
+
+impl MemberVectors {
+    /// Takes the vectors of [`member_texts`]; none if there are too few.
+    pub(super) fn of(vectors: &[Vector], profile: &Profile, background: &Background) -> Option<Self> {
+        let mut placed = vectors.iter().map(|vector| Placed::of(vector, background));
+        let (whole, matters, pieces) = (placed.next()?, placed.next()?, placed.collect::<Vec<_>>());
+        let scale = background.scale();
+        let is_own = |sentence: &Vector| pieces.iter().any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN);
+        let nobodys = background.nobodys().iter().map(is_own).collect();
+        let sayings = profile.sayings.iter().map(|saying: &Saying| saying.place).collect();
+        Some(Self { whole, matters, pieces, sayings, nobodys })
+    }
+
+    /// What it takes in memory.
+    pub(super) fn bytes(&self) -> usize {
+        let placed = self.pieces.iter().chain([&self.whole, &self.matters]);
+        placed.map(|placed| size_of_val(&*placed.vector)).sum::<usize>() + size_of_val(&*self.sayings)
+    }
+}
+
+impl Placed {
+    fn of(vector: &Vector, background: &Background) -> Self {
+        Self { vector: vector.clone(), nearness: background.nearness(vector) }
+    }
+
+    fn to(&self, other: &Vector) -> f32 {
+        cosine(&self.vector, other)
+    }
+
+    /// How alike it is to a message.
+    fn to_message(&self, message: &Vector) -> f32 {
+        self.to(message) - self.nearness.sayings
+    }
+
+    /// How alike it is to the name of a matter.
+    fn to_name(&self, name: &Vector) -> f32 {
+        self.to(name) - self.nearness.names
+    }
 }
 
 impl MessageVectors {
-    /// Takes the vectors of [`texts`] apart; none if there are too few.
-    pub(super) fn of(
-        vectors: Vec<Vector>,
-        profiles: &[&Profile],
+    /// Of a message, with its members in their order.
+    pub(super) const fn new(
+        asked: Vector,
+        members: Vec<Arc<MemberVectors>>,
         background: Arc<Background>,
         ground: Ground,
-    ) -> Option<Self> {
-        let mut vectors = vectors.into_iter();
-        let asked = vectors.next()?;
-        let members = profiles.iter().map(|profile| {
-            let (whole, count) = (vectors.next()?, profile.texts(ground == Ground::EnglishOnly).1.len());
-            let pieces: Vec<Vector> = vectors.by_ref().take(count).collect();
-            let sayings =
-                profile.sayings.iter().filter_map(|saying| background.saying(saying.place)).cloned().collect();
-            (pieces.len() == count).then_some(MemberVectors { whole, pieces, sayings })
-        });
-        let members = members.collect::<Option<_>>()?;
-        Some(Self { asked, members, background, ground })
+    ) -> Self {
+        Self { asked, members, background, ground }
     }
 
     /// What the vectors are good for.
@@ -110,35 +155,37 @@ impl MessageVectors {
 
     /// How alike the message is to each member, in their order.
     pub(super) fn alike(&self) -> Vec<Alike> {
-        let guesses = self.background.guesses(&self.asked);
-        self.members.iter().map(|member| self.alike_member(member, &guesses)).collect()
+        let said = self.background.said(&self.asked);
+        let guesses = self.background.guesses(&said);
+        self.members.iter().map(|member| self.alike_member(member, &said, &guesses)).collect()
     }
 
     /// How alike the message is to sentences that are nobody's matter.
     pub(super) fn alike_nobodys(&self) -> AlikeNobodys {
-        let scale = self.background.scale();
-        let is_members = |nobodys: &&Vector| {
-            let alike = |member: &MemberVectors| scale.read(highest(nobodys, &member.pieces)) >= MEMBERS_MIN;
-            !self.members.iter().any(alike)
-        };
-        let near = nearest(&self.asked, self.background.nobodys().iter().filter(is_members));
+        let nobodys = self.background.nobodys().iter().enumerate();
+        let nobodys = nobodys.filter(|(place, _)| !self.members.iter().any(|member| member.nobodys[*place]));
+        let near = highest(nobodys.map(|(_, sentence)| cosine(&self.asked, sentence)), NEAREST);
         AlikeNobodys { nearest: self.read(near.first().copied()), near: self.read(mean(&near)) }
     }
 
-    fn alike_member(&self, member: &MemberVectors, guesses: &[Guess<'_>]) -> Alike {
-        let (pieces, sayings) = (nearest(&self.asked, &member.pieces), nearest(&self.asked, &member.sayings));
-        let by_matter = |alike: &dyn Fn(&Vector) -> f32| {
-            let of = |guess: &Guess<'_>| guess.weight * self.read(Some(alike(guess.name)));
-            guesses.iter().map(of).sum()
+    fn alike_member(&self, member: &MemberVectors, said: &[f32], guesses: &[Guess<'_>]) -> Alike {
+        let pieces = highest(member.pieces.iter().map(|piece| piece.to_message(&self.asked)), NEAREST);
+        let plain = highest(member.pieces.iter().map(|piece| piece.to(&self.asked)), NEAREST);
+        let sayings = highest(member.sayings.iter().filter_map(|place| said.get(*place).copied()), NEAREST);
+        let by_matter = |alike: &dyn Fn(&Vector) -> Option<f32>| {
+            guesses.iter().map(|guess| guess.weight * self.read(alike(guess.name))).sum()
         };
+        let nearest_piece = |name: &Vector| member.pieces.iter().map(|piece| piece.to_name(name)).reduce(f32::max);
         Alike {
             piece: self.read(pieces.first().copied()),
             pieces: self.read(mean(&pieces)),
-            whole: self.read(Some(cosine(&self.asked, &member.whole))),
+            pieces_plain: self.read(mean(&plain)),
+            matters: self.read(Some(member.matters.to_message(&self.asked))),
+            whole: self.read(Some(member.whole.to_message(&self.asked))),
             saying: self.read(sayings.first().copied()),
             sayings: self.read(mean(&sayings)),
-            matter_piece: by_matter(&|name| highest(name, &member.pieces)),
-            matter_whole: by_matter(&|name| cosine(name, &member.whole)),
+            matter_piece: by_matter(&nearest_piece),
+            matter_whole: by_matter(&|name| Some(member.whole.to_name(name))),
         }
     }
 
@@ -147,16 +194,4 @@ impl MessageVectors {
         let scale = self.background.scale();
         scale.read(cosine.unwrap_or_else(|| scale.mean()))
     }
-}
-
-/// The highest cosines, the highest first.
-fn nearest<'a>(vector: &Vector, others: impl IntoIterator<Item = &'a Vector>) -> Vec<f32> {
-    let mut cosines: Vec<f32> = others.into_iter().map(|other| cosine(vector, other)).collect();
-    cosines.sort_by(|left, right| right.total_cmp(left));
-    cosines.truncate(NEAREST);
-    cosines
-}
-
-fn highest(vector: &Vector, others: &[Vector]) -> f32 {
-    others.iter().map(|other| cosine(vector, other)).fold(-1.0, f32::max)
 }

@@ -13,6 +13,7 @@ mod continuity;
 mod evidence;
 #[cfg(feature = "evaluation")]
 pub(crate) mod figures;
+mod known_vectors;
 mod language;
 mod lexical;
 mod meaning;
@@ -32,9 +33,8 @@ use moka::sync::Cache;
 use tokio::time::Instant;
 
 use self::{
-    background::Background,
     evidence::Findings,
-    meaning::MessageVectors,
+    known_vectors::KnownVectors,
     profile::Profile,
     second_opinion::{Asked, Opinion},
     verdict::{Situation, Verdict},
@@ -42,9 +42,7 @@ use self::{
 use super::candidates::Candidate;
 use crate::{
     config::WorkersConfig,
-    embedding::{
-        Embedder, EmbeddingError, Vectors, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer,
-    },
+    embedding::{Embedder, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
     model::{Endpoint, PromptMessage, openai::ModelClient},
 };
 
@@ -52,8 +50,6 @@ pub(crate) use verdict::Stage;
 
 /// Profiles that are kept, by their texts.
 const PROFILES_MAX: u64 = 10_000;
-/// Backgrounds that are kept, by their source: a few megabytes each.
-const BACKGROUNDS_MAX: u64 = 16;
 /// Characters of a message that are looked at: what it is about stands early or not at all.
 const MESSAGE_CHARS_MAX: usize = 2_000;
 
@@ -61,11 +57,9 @@ const MESSAGE_CHARS_MAX: usize = 2_000;
 #[derive(Clone)]
 pub(crate) struct Intent {
     client: ModelClient,
-    vectors: Vectors,
+    vectors: KnownVectors,
     local: Option<Arc<dyn Embedder>>,
     profiles: Cache<[String; 3], Arc<Profile>>,
-    backgrounds: Cache<String, Arc<Background>>,
-    embedding_wait: Duration,
     budget: Duration,
 }
 
@@ -125,13 +119,19 @@ impl Intent {
             if directory.is_empty() { None } else { Some(Arc::new(SentenceTransformer::open(Path::new(directory))?)) };
         Ok(Self {
             client,
-            vectors: Vectors::new(config.embedding_cache_bytes_max),
+            vectors: KnownVectors::new(config),
             local,
             profiles: Cache::new(PROFILES_MAX),
-            backgrounds: Cache::new(BACKGROUNDS_MAX),
-            embedding_wait: Duration::from_millis(config.embedding_timeout_ms),
             budget: Duration::from_millis(config.routing_budget_ms),
         })
+    }
+
+    /// Begins what the model in this process needs before its first decision, if there is one; decisions that come sooner
+    /// stand on words.
+    pub(crate) async fn warm_up(&self) {
+        if let Some(local) = &self.local {
+            self.vectors.warm_up(local).await;
+        }
     }
 
     /// Decides.
@@ -167,38 +167,12 @@ impl Intent {
         });
         let mut vectors = None;
         if let Some(source) = source {
-            match self.vectors_of(&source, message, profiles).await {
+            match self.vectors.of_message(&source, message, profiles).await {
                 Ok(found) => vectors = found,
                 Err(error) => tracing::debug!(%error, "routing without embeddings"),
             }
         }
         evidence::gather(message, profiles, vectors.as_ref())
-    }
-
-    /// None: the source gave something else than was asked.
-    async fn vectors_of(
-        &self,
-        source: &Arc<dyn Embedder>,
-        message: &str,
-        profiles: &[&Profile],
-    ) -> Result<Option<MessageVectors>, EmbeddingError> {
-        let Some(background) = self.background(source).await? else { return Ok(None) };
-        let ground = meaning::ground(&background, message, profiles);
-        let texts = meaning::texts(message, profiles, ground);
-        let found = self.vectors.of(source, &texts, self.embedding_wait).await?;
-        Ok(MessageVectors::of(found, profiles, background, ground))
-    }
-
-    async fn background(&self, source: &Arc<dyn Embedder>) -> Result<Option<Arc<Background>>, EmbeddingError> {
-        if let Some(known) = self.backgrounds.get(source.name()) {
-            return Ok(Some(known));
-        }
-        let found = self.vectors.of(source, &Background::texts(), self.embedding_wait).await?;
-        let background = Background::of(found).map(Arc::new);
-        if let Some(background) = &background {
-            self.backgrounds.insert(source.name().to_owned(), background.clone());
-        }
-        Ok(background)
     }
 
     async fn opinion(&self, question: &Question<'_>, message: &str, began: Instant) -> Option<Opinion> {

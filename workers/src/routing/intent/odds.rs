@@ -7,7 +7,7 @@
 use super::evidence::{Evidence, Findings, Ground};
 
 /// Figures of a member.
-const MEMBER_FIGURES: usize = 15;
+const MEMBER_FIGURES: usize = 17;
 /// Figures of nobody, the first of which is always 1.
 const NOBODY_FIGURES: usize = 5;
 
@@ -27,15 +27,15 @@ struct Weights {
 }
 
 const WORDS: Weights = Weights {
-    member: [0.27, 0.77, 0.46, 0.65, 0.83, 1.15, 0.77, 2.89, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
+    member: [0.27, 0.77, 0.46, 0.65, 0.83, 1.15, 0.77, 2.89, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0, 0.0],
     nobody: [0.42, 1.58, 1.82, 0.0, 0.0],
 };
 const VECTORS: Weights = Weights {
-    member: [0.0, 0.64, 0.06, 0.28, 0.42, 0.69, 0.08, 1.95, 0.0, 0.47, 1.01, 0.83, 0.47, 0.53, 0.62],
+    member: [0.0, 0.64, 0.06, 0.28, 0.42, 0.69, 0.08, 1.95, 0.0, 0.47, 0.0, 0.0, 1.01, 0.83, 0.47, 0.53, 0.62],
     nobody: [0.36, 0.52, 0.52, 0.75, 1.56],
 };
 const ENGLISH_ONLY: Weights = Weights {
-    member: [0.66, 0.0, 0.42, 0.0, 0.49, 1.11, 0.77, 1.13, 0.14, 0.0, 0.54, 0.06, 0.61, 0.19, 0.21],
+    member: [0.66, 0.0, 0.42, 0.0, 0.49, 1.11, 0.77, 1.13, 0.14, 0.0, 0.0, 0.0, 0.54, 0.06, 0.61, 0.19, 0.21],
     nobody: [-0.06, 1.12, -0.45, 0.73, 0.74],
 };
 
@@ -79,6 +79,8 @@ const fn of_member(evidence: &Evidence) -> [f32; MEMBER_FIGURES] {
         evidence.matter_words,
         alike.piece,
         alike.pieces,
+        alike.pieces_plain,
+        alike.matters,
         alike.whole,
         alike.saying,
         alike.sayings,

@@ -1,10 +1,10 @@
 //! What a member says of itself, in the pieces that a message is held against.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use super::{
     bag::Bag,
-    concepts::{self, Concept, Mention},
+    concepts::{self, Aside, Concept, Mention},
     language::Languages,
     lexical::Member,
     reading,
@@ -25,18 +25,26 @@ pub(super) struct Profile {
     pub(super) member: Member,
     /// What it mentions.
     pub(super) concepts: BTreeMap<Concept, Mention>,
-    /// What visitors say who mean that.
+    /// What it mentions that is nobody's matter elsewhere.
+    pub(super) asides: BTreeSet<Aside>,
+    /// What visitors say who mean what it mentions.
     pub(super) sayings: Vec<Saying>,
     /// The words of all that, in English.
     pub(super) bags: Bags,
-    /// Name, phrases of the specialization and parts of the description.
-    pieces: Vec<String>,
+    /// Its texts.
+    pub(super) texts: Texts,
     /// The same for readers that know English only.
-    english_pieces: Vec<String>,
+    pub(super) english: Texts,
+}
+
+/// What a message's vector is held against.
+pub(super) struct Texts {
     /// All of it.
     pub(super) whole: String,
-    /// All of it for readers that know English only.
-    english_whole: String,
+    /// The specialization.
+    pub(super) matters: String,
+    /// Name, phrases of the specialization and parts of the description.
+    pub(super) pieces: Vec<String>,
 }
 
 /// English words of a member.
@@ -59,27 +67,24 @@ impl Profile {
         pieces.extend(self::pieces(description));
         pieces.truncate(PIECES_MAX);
         let whole = format!("{name}. {description} {specialization}");
-        let languages = reading::languages(&whole);
-        let english_whole = reading::part_in_english(&whole, languages);
-        let concepts = concepts::mentions(&whole);
+        let texts = Texts { whole, matters: specialization.to_owned(), pieces };
+        let english = texts.in_english(reading::languages(&texts.whole));
+        let concepts = concepts::mentions(&texts.whole);
+        let asides = concepts::asides(&texts.whole);
         let sayings = sayings::of(&concepts);
-        Self {
-            member,
-            english_pieces: english_pieces(&pieces, languages),
-            bags: Bags::of(&english_whole, &concepts, &sayings),
-            concepts,
-            sayings,
-            pieces,
-            whole,
-            english_whole,
-        }
+        Self { member, bags: Bags::of(&english.whole, &concepts, &sayings), concepts, asides, sayings, texts, english }
     }
 }
 
-impl Profile {
-    /// All of it and its pieces; for readers that know English only, what was read of them in English.
-    pub(super) fn texts(&self, in_english: bool) -> (&str, &[String]) {
-        if in_english { (&self.english_whole, &self.english_pieces) } else { (&self.whole, &self.pieces) }
+impl Texts {
+    fn in_english(&self, languages: Languages) -> Self {
+        let read = |text: &String| reading::part_in_english(text, languages);
+        Self { whole: read(&self.whole), matters: read(&self.matters), pieces: self.pieces.iter().map(read).collect() }
+    }
+
+    /// All of them, in the order of the fields.
+    pub(super) fn each(&self) -> impl Iterator<Item = &str> {
+        [self.whole.as_str(), self.matters.as_str()].into_iter().chain(self.pieces.iter().map(String::as_str))
     }
 }
 
@@ -92,10 +97,6 @@ impl Bags {
             sayings: Bag::union(sayings.iter().map(|saying| &saying.words)),
         }
     }
-}
-
-fn english_pieces(pieces: &[String], languages: Languages) -> Vec<String> {
-    pieces.iter().map(|piece| reading::part_in_english(piece, languages)).collect()
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {

@@ -90,6 +90,9 @@ static KNOWN: LazyLock<Known> = LazyLock::new(|| {
 });
 static OF_NOBODY: LazyLock<Vec<Saying>> =
     LazyLock::new(|| NOBODYS.lines().enumerate().map(|(place, text)| Saying::of(text, place, 0)).collect());
+/// What each of these is about, which some members may handle after all.
+static TRADES_OF_NOBODY: LazyLock<Vec<BTreeSet<Concept>>> =
+    LazyLock::new(|| OF_NOBODY.iter().map(|saying| concepts::trades(&saying.text)).collect());
 
 impl Saying {
     fn of(text: &str, place: usize, matter: usize) -> Self {
@@ -138,6 +141,14 @@ pub(super) fn of_nobody() -> &'static [Saying] {
     &OF_NOBODY
 }
 
+/// The same without what is about something that is handled here.
+pub(super) fn of_nobody_but<'a>(
+    is_handled: &'a dyn Fn(&Concept) -> bool,
+) -> impl Iterator<Item = &'static Saying> + 'a {
+    let sayings = OF_NOBODY.iter().zip(TRADES_OF_NOBODY.iter());
+    sayings.filter(move |(_, trades)| !trades.iter().any(is_handled)).map(|(saying, _)| saying)
+}
+
 /// How much of one of the sayings is said, at most.
 pub(super) fn nearest<'a>(asked: &Bag, sayings: impl IntoIterator<Item = &'a Saying>) -> f64 {
     sayings.into_iter().map(|saying| asked.overlap(&saying.words)).fold(0.0, f64::max)
@@ -161,6 +172,14 @@ mod tests {
             assert!(sayings.iter().any(|saying| saying.text == "I want my money back"), "{member}");
         }
         assert!(of(&concepts::mentions("qwertz")).is_empty());
+    }
+
+    #[test]
+    fn what_is_nobodys_matter_mostly_is_a_members_where_it_is_handled() {
+        let weather = concepts::named("weather").unwrap();
+        let (nobody, all) = (Bag::of("what is the weather like tomorrow"), |_: &Concept| false);
+        assert!(nearest(&nobody, of_nobody_but(&all)) > 1.0);
+        assert!(nearest(&nobody, of_nobody_but(&|concept| *concept == weather)) < 1.0);
     }
 
     #[test]

@@ -1,16 +1,21 @@
 //! Who is meant, with words only, with vectors and with a model, by scripted ones.
 
+use std::{
+    collections::BTreeSet,
+    sync::atomic::{AtomicUsize, Ordering},
+};
+
 use async_trait::async_trait;
 use switchboard_schemas::{
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
 };
 
-use super::*;
+use super::{background::Background, *};
 use crate::{
     embedding::EmbeddingError,
     model::Role,
-    testing::{Act, Piece, Provider, quick},
+    testing::{Act, Piece, Provider, eventually, quick},
 };
 
 const BILLING: usize = 0;
@@ -157,6 +162,43 @@ async fn where_there_are_vectors_meaning_decides_over_words_that_were_never_writ
     assert_eq!(decide(Current::Nobody, "since this morning only a black picture").await.member, None);
 }
 
+#[tokio::test]
+async fn what_the_first_decision_by_meaning_needs_is_begun_when_the_role_starts() {
+    let counts = Arc::new(Counts::default());
+    let router = Intent { local: Some(counts.clone()), ..router() };
+    router.warm_up().await;
+    eventually("the background is computed", || async { counts.texts.load(Ordering::SeqCst) == background_texts() })
+        .await;
+    let members = desk();
+    router.decide(&question(&members, Current::Nobody, "since this morning only a black picture")).await;
+    let computed = counts.texts.load(Ordering::SeqCst) - background_texts();
+    assert!((1..100).contains(&computed), "the team and the message only: {computed}");
+    router.decide(&question(&members, Current::Nobody, "and today it is green")).await;
+    assert_eq!(counts.texts.load(Ordering::SeqCst) - background_texts(), computed + 1, "the message only");
+}
+
+fn background_texts() -> usize {
+    Background::texts().into_iter().collect::<BTreeSet<_>>().len()
+}
+
+/// A model that counts what it is given.
+#[derive(Default)]
+struct Counts {
+    texts: AtomicUsize,
+}
+
+#[async_trait]
+impl Embedder for Counts {
+    fn name(&self) -> &str {
+        "counts"
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        self.texts.fetch_add(texts.len(), Ordering::SeqCst);
+        Meaning.embed(texts).await
+    }
+}
+
 /// A model that says this.
 async fn model_that(act: Act) -> (Provider, Endpoint) {
     let provider = Provider::start(vec![act]).await;
@@ -234,7 +276,8 @@ async fn embeddings_that_fail_or_hang_leave_the_decision_to_words() {
     let members = desk();
     for act in [Act::Answer(503, &[], ""), Act::Stream(vec![Piece::Hang])] {
         let (_provider, endpoint) = model_that(act).await;
-        let router = Intent { embedding_wait: Duration::from_millis(200), ..router() };
+        let hasty = WorkersConfig { embedding_timeout_ms: 200, ..quick() };
+        let router = Intent { vectors: KnownVectors::new(&hasty), ..router() };
         let question = Question {
             embedding: Some(endpoint),
             ..question(&members, Current::Nobody, "I want a refund for my invoice")
