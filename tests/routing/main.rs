@@ -105,6 +105,7 @@ fn print(outcomes: &[Outcome]) {
     for (name, of) in grouped(outcomes, |outcome| outcome.team.clone()) {
         row(&name, &of);
     }
+    print_calibration(outcomes);
     let mut stages = BTreeMap::new();
     for outcome in outcomes {
         *stages.entry(outcome.stage).or_insert(0) += 1;
@@ -112,6 +113,20 @@ fn print(outcomes: &[Outcome]) {
     let mut took: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
     took.sort();
     println!("decided by {stages:?}; p95 {:.1} ms", took[took.len() * PERCENTILE / 100].as_secs_f64() * 1000.0);
+}
+
+/// How often choices of each share are right: well calibrated ones are as often right as they are sure.
+fn print_calibration(outcomes: &[Outcome]) {
+    let opening = |outcome: &&Outcome| matches!(outcome.kind, None | Some(Kind::Opening));
+    let by_share = |(from, to): &(f32, f32)| {
+        let of: Vec<_> =
+            outcomes.iter().filter(opening).filter(|outcome| (*from..*to).contains(&outcome.share)).collect();
+        format!("{from}: {} of {}", share(&of.iter().collect::<Vec<_>>(), |outcome| outcome.is_right), of.len())
+    };
+    let bounds = [0.0, 0.4, 0.6, 0.8, 0.9, 1.1];
+    let lines: Vec<String> =
+        bounds.iter().copied().zip(bounds.iter().copied().skip(1)).map(|pair| by_share(&pair)).collect();
+    println!("right from a share of {}", lines.join("; "));
 }
 
 fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<String, Vec<&Outcome>> {

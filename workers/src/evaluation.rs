@@ -156,6 +156,8 @@ pub struct Outcome {
     pub moved: bool,
     /// Whether of the members the right one had the largest share, whoever was chosen.
     pub is_first: bool,
+    /// How likely the choice seemed to the local stage, from 0 to 1.
+    pub share: f32,
     /// Name of the stage that decided.
     pub stage: &'static str,
     /// How long it took.
@@ -300,9 +302,15 @@ fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
         is_first: first == expected,
         expects_nobody: expected.is_none(),
         moved: decided.member != before,
+        share: share(decided),
         stage: decided.stage.name(),
         took: decided.took,
     }
+}
+
+/// The share of whom was chosen; nobody has what the members leave.
+fn share(decided: &Decided) -> f32 {
+    decided.member.map_or_else(|| 1.0 - decided.scores.iter().sum::<f32>(), |member| decided.scores[member])
 }
 
 fn place(set: &Set, slug: &str) -> Option<usize> {

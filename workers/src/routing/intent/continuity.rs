@@ -24,8 +24,8 @@ const FIGURES: usize = 7;
 const ANSWER_WORDS_MAX: f32 = 3.0;
 /// The same where the agent asked nothing: thanks, a name, a remark.
 const REMARK_WORDS_MAX: f32 = 2.0;
-const CONSTANT: f32 = -8.45;
-const WEIGHTS: [f32; FIGURES] = [0.7, 1.12, 1.13, 2.28, -1.18, 1.82, 3.07];
+const CONSTANT: f32 = -6.63;
+const WEIGHTS: [f32; FIGURES] = [0.57, 1.76, 0.94, 3.01, -1.63, 0.77, 2.6];
 
 /// What is known of a message in a running conversation.
 pub(super) struct Turn<'a> {

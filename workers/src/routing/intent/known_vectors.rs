@@ -82,6 +82,7 @@ impl KnownVectors {
         let found = self.vectors.of(source, &Background::texts(), self.wait).await?;
         let background = Background::of(found).map(Arc::new);
         if let Some(background) = &background {
+            tracing::info!("routing knows what messages are held against, and decides by meaning");
             self.backgrounds.insert(source.name().to_owned(), background.clone());
         }
         Ok(background)

@@ -42,7 +42,7 @@ use self::{
 use super::candidates::Candidate;
 use crate::{
     config::WorkersConfig,
-    embedding::{Embedder, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
+    embedding::{Embedder, EmbeddingError, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
     model::{Endpoint, PromptMessage, openai::ModelClient},
 };
 
@@ -169,7 +169,9 @@ impl Intent {
         if let Some(source) = source {
             match self.vectors.of_message(&source, message, profiles).await {
                 Ok(found) => vectors = found,
-                Err(error) => tracing::debug!(%error, "routing without embeddings"),
+                // A source that failed is left alone for a while, so that this is no line for each message.
+                Err(EmbeddingError::Resting) => tracing::debug!("routing by words: embeddings failed lately"),
+                Err(error) => tracing::warn!(%error, "routing by words: no embeddings"),
             }
         }
         evidence::gather(message, profiles, vectors.as_ref())

@@ -65,13 +65,13 @@ impl Situation<'_> {
                 self.stay(Some(member), Stage::Model, false)
             }
             Opinion::Member(member) => {
-                let why = format!("a model reads it as a matter for {}", self.name(member));
+                let why = format!("is a matter for {}", self.name(member));
                 self.to(member, Stage::Model, &why, false)
             }
             Opinion::Nobody => match current {
                 Current::Member(member) => self.stay(Some(member), Stage::Model, false),
                 Current::Default => self.stay(None, Stage::Model, false),
-                Current::Nobody => self.default("a model finds no member that matches", Stage::Model, false),
+                Current::Nobody => self.default("no member matches", Stage::Model, false),
             },
         }
     }
@@ -127,16 +127,16 @@ impl Situation<'_> {
 
     fn to(&self, member: usize, stage: Stage, why: &str, unsure: bool) -> Verdict {
         let change = if self.question.current == Current::Nobody { "" } else { "topic change: " };
-        Verdict { member: Some(member), stage, reason: format!("{change}{why}"), unsure }
+        Verdict { member: Some(member), stage, reason: format!("{change}{why}{}", by(stage)), unsure }
     }
 
     fn stay(&self, member: Option<usize>, stage: Stage, unsure: bool) -> Verdict {
         let with = member.map_or("the default agent", |member| self.name(member));
-        Verdict { member, stage, reason: format!("continues the conversation with {with}"), unsure }
+        Verdict { member, stage, reason: format!("continues the conversation with {with}{}", by(stage)), unsure }
     }
 
     fn default(&self, why: &str, stage: Stage, unsure: bool) -> Verdict {
-        Verdict { member: None, stage, reason: format!("{why}: the default agent answers"), unsure }
+        Verdict { member: None, stage, reason: format!("{why}{}: the default agent answers", by(stage)), unsure }
     }
 
     fn why(&self, member: usize) -> String {
@@ -154,5 +154,15 @@ impl Situation<'_> {
 
     fn name(&self, member: usize) -> &str {
         &self.question.members[member].name
+    }
+}
+
+/// Says which stage decided; that a conversation goes on says it by itself.
+const fn by(stage: Stage) -> &'static str {
+    match stage {
+        Stage::Words => " (by words)",
+        Stage::Meaning => " (by meaning)",
+        Stage::Model => " (by a model)",
+        Stage::Continuity | Stage::Strategy => "",
     }
 }
