@@ -163,7 +163,7 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
     assert_eq!(answer.agent_id, AgentId::derive(&secret(), &org(), "shop"));
     assert_eq!(
         (answer.routed.unwrap().reason.as_str(), answer.turn),
-        ("no member matches: the default agent answers", job.turn)
+        ("no member matches (by words): the default agent answers", job.turn)
     );
 }
 

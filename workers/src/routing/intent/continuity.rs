@@ -9,6 +9,10 @@ use super::words::words;
 
 /// From this chance on the matter is changed, as far as can be told without a model.
 const CHANGED_MIN: f32 = 0.3;
+/// The same for what may be an answer to the agent's question.
+const NO_ANSWER_MIN: f32 = 0.7;
+/// The same for what has words of the present member too.
+const BOTH_MIN: f32 = 0.5;
 /// From this chance on a model is worth asking.
 pub(super) const UNSURE_MIN: f32 = 0.2;
 /// More words say no more.
@@ -35,10 +39,18 @@ pub(super) struct Turn<'a> {
     pub(super) agent_said: Option<&'a str>,
     /// Whether the default agent has the conversation, whose matter is what is nobody's.
     pub(super) with_default: bool,
+    /// Whether it has words of whoever has the conversation.
+    pub(super) names_present: bool,
     /// Share of whoever has the conversation.
     pub(super) present: f32,
     /// Share of the best of the others.
     pub(super) other: f32,
+}
+
+impl Turn<'_> {
+    fn agent_asked(&self) -> bool {
+        self.agent_said.is_some_and(|said| said.trim_end().ends_with('?'))
+    }
 }
 
 /// How likely the message is another member's matter.
@@ -59,23 +71,31 @@ fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; F
     *words == 0.0 || is_plain && *words <= words_max
 }
 
-/// Chance from which a message is taken for a change. One that announces another matter needs less.
-pub(super) fn changed_min(message: &str) -> f32 {
-    if language::announces_change(message) { UNSURE_MIN } else { CHANGED_MIN }
+/// Chance from which a message is taken for a change. One that announces another matter needs less; a statement after the
+/// agent's question is an answer, unless it clearly is none.
+pub(super) fn changed_min(turn: &Turn<'_>) -> f32 {
+    if language::announces_change(turn.message) {
+        UNSURE_MIN
+    } else if turn.agent_asked() && !turn.message.contains('?') {
+        NO_ANSWER_MIN
+    } else if turn.names_present {
+        BOTH_MIN
+    } else {
+        CHANGED_MIN
+    }
 }
 
 /// What tells a change from an answer.
 #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
 pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
     let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN)).ln().clamp(-LEAD_MAX, LEAD_MAX);
-    let agent_asked = turn.agent_said.is_some_and(|said| said.trim_end().ends_with('?'));
     let sign = |holds: bool| if holds { 1.0 } else { 0.0 };
     [
         lead,
         turn.other,
         words(turn.message).len().min(WORDS_MAX) as f32,
         sign(language::announces_change(turn.message)),
-        sign(agent_asked),
+        sign(turn.agent_asked()),
         sign(turn.message.contains('?')),
         sign(turn.with_default),
     ]
@@ -86,7 +106,7 @@ mod tests {
     use super::*;
 
     fn chance(message: &str, agent_said: Option<&str>, other: f32) -> f32 {
-        chance_of_change(&Turn { message, agent_said, with_default: false, present: 0.2, other })
+        chance_of_change(&Turn { message, agent_said, with_default: false, names_present: false, present: 0.2, other })
     }
 
     #[test]
@@ -113,5 +133,35 @@ mod tests {
         assert!(chance(message, None, 0.6) >= CHANGED_MIN);
         assert!(chance(message, None, 0.6) > chance(message, Some("Which size?"), 0.6), "less after a question");
         assert!(chance(message, None, 0.6) > chance(message, None, 0.1), "less if it fits the present member");
+    }
+
+    #[test]
+    fn a_statement_after_a_question_is_an_answer_unless_it_clearly_is_none_or_announces_something() {
+        let needed = |message: &str, agent_said: Option<&'static str>| {
+            changed_min(&Turn {
+                message,
+                agent_said,
+                with_default: false,
+                names_present: false,
+                present: 0.2,
+                other: 0.6,
+            })
+        };
+        let asked = Some("Does one of these suit you?");
+        assert!(needed("my invoice is wrong", asked) > needed("my invoice is wrong", None));
+        assert!(needed("by the way, my invoice is wrong", asked) < needed("my invoice is wrong", None));
+        let other = "By the way, I was charged twice last month";
+        let turn = Turn {
+            message: other,
+            agent_said: asked,
+            with_default: false,
+            names_present: false,
+            present: 0.01,
+            other: 0.98,
+        };
+        assert!(
+            chance_of_change(&turn) >= changed_min(&turn),
+            "a question of the agent holds nobody who announces a change"
+        );
     }
 }

@@ -39,6 +39,7 @@ impl Intent {
                 message: &message,
                 agent_said: question.agent_said,
                 with_default: question.current == Current::Default,
+                names_present: false,
                 present: shares[0],
                 other: shares[0],
             };

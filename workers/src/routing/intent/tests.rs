@@ -100,7 +100,8 @@ async fn a_clear_change_of_topic_moves_and_says_so_and_both_topics_are_no_clear_
     assert_eq!(decided.member, Some(TECHNICAL));
     assert!(decided.reason.starts_with("topic change: "), "{}", decided.reason);
     let both = "the refund of my invoice crashes with an error";
-    assert_eq!(decide(Current::Member(BILLING), both).await.member, Some(BILLING));
+    let decided = decide(Current::Member(BILLING), both).await;
+    assert_eq!(decided.member, Some(BILLING), "{decided:?}");
 }
 
 #[tokio::test]

@@ -2,7 +2,7 @@
 
 use super::{
     Current, Question,
-    continuity::{self, UNSURE_MIN},
+    continuity::{self, Turn, UNSURE_MIN},
     evidence::{Findings, Ground},
     second_opinion::Opinion,
 };
@@ -88,17 +88,19 @@ impl Situation<'_> {
             return Verdict { reason: format!("{} for now: it changed hands often", verdict.reason), ..verdict };
         }
         let present = current.map_or_else(|| self.nobody(), |current| self.shares[current]);
-        let chance = continuity::chance_of_change(&continuity::Turn {
+        let turn = Turn {
             message: self.message,
             agent_said: self.question.agent_said,
             with_default: current.is_none(),
+            names_present: current.is_some_and(|current| !self.findings.topics[current].is_empty()),
             present,
             other: self.shares[other],
-        });
+        };
+        let chance = continuity::chance_of_change(&turn);
         let is_rival = self.shares[other] > present * RIVAL_SHARE && self.has_ground(other);
         // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
         let leaves_default = current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
-        if (chance >= continuity::changed_min(self.message) && is_rival) || leaves_default {
+        if (chance >= continuity::changed_min(&turn) && is_rival) || leaves_default {
             return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < self.sure_min());
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
