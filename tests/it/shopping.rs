@@ -115,6 +115,21 @@ async fn a_grid_that_is_too_large_for_the_headers_is_whole_everywhere_else() {
 }
 
 #[tokio::test]
+async fn a_grid_whose_first_product_is_too_large_for_the_headers_is_left_out_of_them() {
+    let service = SharedService::get().await;
+    let mut long = product("Lamp lamp", "$1");
+    long["url"] = format!("https://shop.example/{}", "a".repeat(1_950)).into();
+    let organization = shop(&service, vec![long, product("Floor Lamp", "$89")]).await;
+    organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("Lamps.")]));
+    let reply = organization.client().chat(organization.shop(), "s", "lamps").await;
+    let headers = (header(&reply), reply.header("x-ui-spec-truncated"));
+    let history = organization.client().history(organization.shop(), "s").await;
+    let whole = &history["messages"][1]["uiSpec"];
+    assert_eq!(titles(whole), ["Lamp lamp", "Floor Lamp"]);
+    assert_eq!(headers, (None, Some("true")));
+}
+
+#[tokio::test]
 async fn calls_by_several_indexes_run_side_by_side_and_are_shown_together() {
     let service = SharedService::get().await;
     let organization = shop(&service, catalogue()).await;
