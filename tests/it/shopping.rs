@@ -161,6 +161,7 @@ async fn a_failing_tool_never_fails_the_reply() {
     for (session, call, told) in [
         ("unknown", raw_call("delete_everything", "{}"), "no such tool"),
         ("broken", raw_call("search_products", "{\"query\":"), "do not fit"),
+        ("argument", raw_call("search_products", "{\"query\":\"lamp\",\"color\":\"red\"}"), "color"),
         ("schema", raw_call("search_products", "{\"query\":{\"sql\":1}}"), "do not fit"),
         ("price", raw_call("search_products", "{\"price_max\":\"cheap\"}"), "do not fit"),
     ] {

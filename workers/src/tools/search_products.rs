@@ -25,6 +25,8 @@ const DESCRIPTION: &str = "Searches the shop's products and shows the best match
 static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "type": "object",
+        // An argument that is passed over would be a wish of the visitor that is passed over.
+        "additionalProperties": false,
         "properties": {
             "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalogue's language."},
             "price_min": {"type": "number", "minimum": 0, "description": "Lowest price."},
