@@ -195,11 +195,36 @@ async fn five_rounds_of_tools_run_and_a_sixth_is_refused() {
 
     organization.script(Script::searches("lamp"));
     let reply = client.chat(agent, "never", "lamps for ever").await;
-    reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
+    let listed = "- Desk Lamp, $39\n- Floor Lamp, $89\n- Reading Lamp, $25\n- Lamp „Süd“ ☕, 19,90 €";
+    assert_eq!((reply.complete().as_str(), titles(&header(&reply).unwrap()).len()), (listed, 4));
     let requests = ScriptedModel::get().requests(&organization.model).split_off(6);
     assert_eq!(requests.len(), 6, "a model that only calls is asked no seventh time");
     assert_eq!(requests[5].body["tool_choice"], "none");
     assert!(requests[..5].iter().all(|request| request.body.get("tool_choice").is_none()));
+}
+
+#[tokio::test]
+async fn a_model_that_never_speaks_and_found_nothing_is_an_error() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, catalogue()).await;
+    organization.script(Script::searches("sofa"));
+    let reply = organization.client().chat(organization.shop(), "never", "sofas for ever").await;
+    reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
+}
+
+#[tokio::test]
+async fn a_model_that_searches_again_is_told_what_the_visitor_sees_by_now() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, catalogue()).await;
+    let rounds = ["lamp", "table", "sofa"].map(Script::searches);
+    organization.script(Script::in_turn([&rounds[..], &[Script::says("An oak table.")]].concat()));
+    let reply = organization.client().chat(organization.shop(), "s", "a lamp, a table and a sofa").await;
+    assert_eq!(titles(&header(&reply).unwrap()), ["Oak Table"]);
+    let results = tool_results(&organization);
+    let sees: Vec<_> = results.iter().map(|result| result.contains("The visitor sees")).collect();
+    assert_eq!(sees, [false, false, true], "{results:?}");
+    let (_, shown) = results[2].rsplit_once('\n').unwrap();
+    assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), json!([{"title": "Oak Table", "price": "$240"}]));
 }
 
 #[tokio::test]
