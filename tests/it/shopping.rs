@@ -115,6 +115,21 @@ async fn a_grid_that_is_too_large_for_the_headers_is_whole_everywhere_else() {
 }
 
 #[tokio::test]
+async fn a_grid_whose_first_product_is_too_large_for_the_headers_is_left_out_of_them() {
+    let service = SharedService::get().await;
+    let mut long = product("Lamp lamp", "$1");
+    long["url"] = format!("https://shop.example/{}", "a".repeat(1_950)).into();
+    let organization = shop(&service, vec![long, product("Floor Lamp", "$89")]).await;
+    organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("Lamps.")]));
+    let reply = organization.client().chat(organization.shop(), "s", "lamps").await;
+    let headers = (header(&reply), reply.header("x-ui-spec-truncated"));
+    let history = organization.client().history(organization.shop(), "s").await;
+    let whole = &history["messages"][1]["uiSpec"];
+    assert_eq!(titles(whole), ["Lamp lamp", "Floor Lamp"]);
+    assert_eq!(headers, (None, Some("true")));
+}
+
+#[tokio::test]
 async fn calls_by_several_indexes_run_side_by_side_and_are_shown_together() {
     let service = SharedService::get().await;
     let organization = shop(&service, catalogue()).await;
@@ -146,6 +161,7 @@ async fn a_failing_tool_never_fails_the_reply() {
     for (session, call, told) in [
         ("unknown", raw_call("delete_everything", "{}"), "no such tool"),
         ("broken", raw_call("search_products", "{\"query\":"), "do not fit"),
+        ("argument", raw_call("search_products", "{\"query\":\"lamp\",\"color\":\"red\"}"), "color"),
         ("schema", raw_call("search_products", "{\"query\":{\"sql\":1}}"), "do not fit"),
         ("price", raw_call("search_products", "{\"price_max\":\"cheap\"}"), "do not fit"),
     ] {
@@ -179,11 +195,36 @@ async fn five_rounds_of_tools_run_and_a_sixth_is_refused() {
 
     organization.script(Script::searches("lamp"));
     let reply = client.chat(agent, "never", "lamps for ever").await;
-    reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
+    let listed = "- Desk Lamp, $39\n- Floor Lamp, $89\n- Reading Lamp, $25\n- Lamp „Süd“ ☕, 19,90 €";
+    assert_eq!((reply.complete().as_str(), titles(&header(&reply).unwrap()).len()), (listed, 4));
     let requests = ScriptedModel::get().requests(&organization.model).split_off(6);
     assert_eq!(requests.len(), 6, "a model that only calls is asked no seventh time");
     assert_eq!(requests[5].body["tool_choice"], "none");
     assert!(requests[..5].iter().all(|request| request.body.get("tool_choice").is_none()));
+}
+
+#[tokio::test]
+async fn a_model_that_never_speaks_and_found_nothing_is_an_error() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, catalogue()).await;
+    organization.script(Script::searches("sofa"));
+    let reply = organization.client().chat(organization.shop(), "never", "sofas for ever").await;
+    reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
+}
+
+#[tokio::test]
+async fn a_model_that_searches_again_is_told_what_the_visitor_sees_by_now() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, catalogue()).await;
+    let rounds = ["lamp", "table", "sofa"].map(Script::searches);
+    organization.script(Script::in_turn([&rounds[..], &[Script::says("An oak table.")]].concat()));
+    let reply = organization.client().chat(organization.shop(), "s", "a lamp, a table and a sofa").await;
+    assert_eq!(titles(&header(&reply).unwrap()), ["Oak Table"]);
+    let results = tool_results(&organization);
+    let sees: Vec<_> = results.iter().map(|result| result.contains("The visitor sees")).collect();
+    assert_eq!(sees, [false, false, true], "{results:?}");
+    let (_, shown) = results[2].rsplit_once('\n').unwrap();
+    assert_eq!(serde_json::from_str::<Value>(shown).unwrap(), json!([{"title": "Oak Table", "price": "$240"}]));
 }
 
 #[tokio::test]

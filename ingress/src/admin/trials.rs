@@ -4,7 +4,7 @@
 //! belongs to a conversation that exists nowhere else: nothing of it is stored, listed, or told to analytics, and so what
 //! was said before comes with each request.
 
-use std::time::Duration;
+use std::{convert::identity, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -75,7 +75,7 @@ pub(super) async fn agent(
     }
     // Whoever closes the page has seen enough: no model need go on.
     let follower = Follower::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
-    respond(follower, ReplyShape::Events, Asked { request_id, arrived }).await
+    respond(follower, ReplyShape::Events, Asked { request_id, arrived, told: identity }).await
 }
 
 /// Says who of the team would answer, and why.

@@ -59,7 +59,7 @@ const BEGUN: &[Described] = &[
     ),
     text(
         "X-UI-Spec-Truncated",
-        "`true` when `X-UI-Spec` leaves something out; the `ui` event and the history have all of it.",
+        "`true` when `X-UI-Spec` leaves something out, or all of it and is not there; the `ui` event and the history have all of it.",
         "true",
     ),
 ];

@@ -125,7 +125,7 @@ impl EventWriter {
 
     fn error(&self, follower: &Follower, error: ApiError) -> String {
         count(follower, "refused");
-        let problem = problem_json(&error.into_facts(), &self.asked.request_id);
+        let problem = problem_json(&(self.asked.told)(error).into_facts(), &self.asked.request_id);
         format!("event: error\ndata: {}\n\n", String::from_utf8_lossy(&problem))
     }
 

@@ -164,6 +164,10 @@ fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
         bytes <= budget + 1
     });
     let kept = kept.count();
+    if kept == 0 {
+        // A grid without products would say that nothing was found.
+        return (None, false);
+    }
     products.truncate(kept);
     if let Some(data) = smaller.get_mut(UI_DATA) {
         *data = Value::Array(products);
@@ -229,6 +233,14 @@ mod tests {
     }
 
     #[test]
+    fn a_grid_whose_first_product_is_too_large_is_left_out_and_marked() {
+        let mut spec = grid(&["Long Lamp".to_owned(), "Short Lamp".to_owned()]);
+        spec["data"][0]["url"] = format!("https://shop.example/{}", "a".repeat(HEADERS_BYTES_MAX)).into();
+        let headers = headers("demo", Some(&spec));
+        assert_eq!((headers.get(UI_SPEC), headers[UI_SPEC_TRUNCATED].to_str().unwrap()), (None, "true"));
+    }
+
+    #[test]
     fn a_teams_reply_says_who_answers_and_why_in_ascii() {
         let reply_id = message_id();
         let mut head = crate::testing::head();
@@ -249,16 +261,33 @@ mod tests {
     proptest! {
         #[test]
         fn any_specification_fits_is_ascii_and_keeps_its_first_products(
-            titles in proptest::collection::vec("\\PC{0,80}|[\r\n\u{7f}é]{0,80}", 0..40),
+            titles in proptest::collection::vec("\\PC{0,80}|[\r\n\u{7f}é]{0,80}", 1..40),
+            long in proptest::collection::vec((0_usize..40, 0_usize..2100), 0..3),
         ) {
-            let spec = grid(&titles);
+            let mut spec = grid(&titles);
+            let all = spec["data"].as_array_mut().unwrap();
+            for (at, bytes) in long {
+                let at = at % all.len();
+                all[at]["url"] = format!("https://s.example/{}", "a".repeat(bytes)).into();
+            }
+            let all = all.clone();
             let headers = headers("demo", Some(&spec));
             prop_assert!(total(&headers) + RESERVED_BYTES <= HEADERS_BYTES_MAX);
-            let text = headers[UI_SPEC].to_str().unwrap();
-            let read: Value = serde_json::from_str(text).unwrap();
-            let (kept, all) = (read["data"].as_array().unwrap(), spec["data"].as_array().unwrap());
+            let kept = headers.get(UI_SPEC).map(|text| {
+                let read: Value = serde_json::from_str(text.to_str().unwrap()).unwrap();
+                let kept = read["data"].as_array().unwrap().clone();
+                assert!(!kept.is_empty(), "no grid is empty");
+                kept
+            });
+            let kept = kept.unwrap_or_default();
             prop_assert_eq!(kept.as_slice(), &all[..kept.len()]);
             prop_assert_eq!(headers.contains_key(UI_SPEC_TRUNCATED), kept.len() < all.len());
+            if kept.len() < all.len() {
+                // One product more would have been too much.
+                let more = ascii_json(&json!({ "type": "product-grid", "data": all[..=kept.len()] })).len();
+                let without = total(&headers) - headers.get(UI_SPEC).map_or(0, |text| size(&UI_SPEC, text.len()));
+                prop_assert!(without + size(&UI_SPEC, more) + RESERVED_BYTES > HEADERS_BYTES_MAX);
+            }
         }
 
         #[test]

@@ -28,7 +28,7 @@ use switchboard_schemas::ids::RequestId;
 use tokio::time::Instant;
 
 use self::{follower::Follower, shape::ReplyShape};
-use crate::error::ApiResult;
+use crate::error::{ApiError, ApiResult};
 
 /// What a response takes from its request.
 pub(crate) struct Asked {
@@ -36,6 +36,9 @@ pub(crate) struct Asked {
     pub(crate) request_id: RequestId,
     /// When it came.
     pub(crate) arrived: Instant,
+    /// An error as its route tells it; [`std::convert::identity`] where all have their codes. What is returned as an error,
+    /// the route bends itself; this is for those that come as an event.
+    pub(crate) told: fn(ApiError) -> ApiError,
 }
 
 /// Answers with the reply in the shape that was asked for.

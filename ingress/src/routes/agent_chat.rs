@@ -1,5 +1,7 @@
 //! `POST /api/public/agents/{agentId}/chat`: a message in, a streamed reply out.
 
+use std::convert::identity;
+
 use axum::{
     Extension,
     extract::{Request, State},
@@ -70,5 +72,5 @@ pub(crate) async fn post(
     let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));
     let on_disconnect = if shape.waits() { agent.settings.on_disconnect } else { OnDisconnect::Continue };
     let follower = accept(state, shape, job, repeat).await?.on_disconnect(on_disconnect);
-    respond(follower, shape, Asked { request_id, arrived }).await
+    respond(follower, shape, Asked { request_id, arrived, told: identity }).await
 }

@@ -1,6 +1,6 @@
 //! `GET /api/public/messages/{messageId}`, its `/stream` and its `/cancel`: one reply, read again, followed or stopped.
 
-use std::time::Duration;
+use std::{convert::identity, time::Duration};
 
 use axum::{
     Extension, Json,
@@ -70,7 +70,7 @@ pub(crate) async fn stream(
     let position = Position::parse(query.as_deref().unwrap_or_default(), &headers, shape == ReplyShape::Events)?;
     let is_final = found.is_final();
     let follower = Follower::reading(state, found.org, found.reply).resume(&position, is_final).await?;
-    respond(follower, shape, Asked { request_id, arrived }).await
+    respond(follower, shape, Asked { request_id, arrived, told: identity }).await
 }
 
 /// Stops the reply, and shows what became of it.

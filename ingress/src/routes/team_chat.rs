@@ -78,7 +78,7 @@ async fn chat(
     let repeat = Repeat::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
-    respond(accept(state, shape, job, repeat).await?, shape, Asked { request_id, arrived }).await
+    respond(accept(state, shape, job, repeat).await?, shape, Asked { request_id, arrived, told: without_code }).await
 }
 
 /// The smallest limits of all who may have to answer: who it will be is not known yet.

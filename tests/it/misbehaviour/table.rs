@@ -139,7 +139,8 @@ fn tool_calls() -> Vec<Row> {
     let huge = Raw::call(0, "search_products", &json!({"query": "x".repeat(100_000)}));
     let claims = r#"X-UI-Spec: {"type":"product-grid","data":[{"url":"https://evil.example"}]}"#;
     let no_tools = Script::in_turn(vec![Script::refuses(400), Script::says("Sorry.")]);
-    let for_ever = Row { tools: true, ..row("calls-for-ever", Script::searches("lamp"), 6, model_error()) };
+    let listed = Outcome::Shows("- Desk Lamp, $9".to_owned(), vec!["Desk Lamp".to_owned()]);
+    let for_ever = Row { tools: true, ..row("calls-for-ever", Script::searches("lamp"), 6, listed) };
     vec![
         tool_row("call-cut-in-the-middle", vec![lamp(), Raw::Cut], 2, says("Sorry.")),
         tool_row("call-stopped-by-length", vec![lamp(), Raw::Finish("length")], 2, says("Sorry.")),

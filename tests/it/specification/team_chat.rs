@@ -3,7 +3,7 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Endpoint, Endpoints, Organization, OrganizationDocument, Reply, SharedService};
+use crate::support::{Endpoint, Endpoints, Events, Organization, OrganizationDocument, Reply, SharedService};
 
 const BILLING: &str = "Invoices, refunds, payments and billing questions";
 const TECHNICAL: &str = "Technical problems, crashes, installation and error messages";
@@ -179,4 +179,10 @@ async fn an_internal_routing_or_processing_error_is_500_without_a_code() {
     let organization = OrganizationDocument::new().team("front", nobody).apply(&service).await;
     let reply = send(&organization, json!({"message": "hi", "sessionId": "s"})).await;
     reply.into_answer().assert_problem(500, None);
+    let path = format!("/api/public/teams/{}/chat", organization.team("front"));
+    let request = organization.client().request(reqwest::Method::POST, &path).header("accept", "text/event-stream");
+    let response = request.json(&json!({"message": "hi", "sessionId": "events"})).send().await.unwrap();
+    let events = Events::read(response).await;
+    let error = events.only("error");
+    assert_eq!((&error["status"], error.get("code")), (&json!(500), None), "{error}");
 }

@@ -190,7 +190,9 @@ fn introduced_name(text: &str) -> Option<String> {
 
 /// Titles and prices in the first list of a tool's JSON.
 fn products_of_result(result: &str) -> Vec<(String, String)> {
-    let Ok(value) = serde_json::from_str::<Value>(result) else { return Vec::new() };
+    // Words for models may stand behind it.
+    let first = serde_json::Deserializer::from_str(result).into_iter::<Value>().next();
+    let Some(Ok(value)) = first else { return Vec::new() };
     let nested = value.as_object().and_then(|object| object.values().find_map(Value::as_array));
     let Some(items) = value.as_array().or(nested) else { return Vec::new() };
     let text = |item: &Value, key: &str| item[key].as_str().unwrap_or_default().to_owned();

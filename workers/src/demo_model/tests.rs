@@ -206,7 +206,7 @@ async fn the_tool_that_shows_products_is_called_and_its_result_is_put_into_words
     assert!(called[2].contains("\"finish_reason\":\"tool_calls\""));
 
     messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] }));
-    let found = json!([{ "title": "Blue mug", "price": "$9" }]).to_string();
+    let found = json!([{ "title": "Blue mug", "price": "$9" }]).to_string() + "\n\nThe visitor sees it.";
     messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": found }));
     let whole: Value = post(&model, json!({ "messages": messages, "tools": tools })).await.json().await.unwrap();
     assert!(whole["choices"][0]["message"]["content"].as_str().unwrap().contains("- **Blue mug**, $9"));

@@ -192,9 +192,9 @@ impl<'a> Generation<'a> {
         }
     }
 
-    /// An end without any text is no answer.
+    /// An end without any text is no answer; behind calls of tools, whoever ran them knows what it is.
     fn finished(&self, end: AnswerEnd) -> Result<AnswerEnd, ReplyFailure> {
-        let nothing_said = matches!(end, AnswerEnd::Said(_)) && self.sink.len() == 0;
+        let nothing_said = matches!(end, AnswerEnd::Said(_)) && self.sink.len() == 0 && !self.has_called();
         if nothing_said { Err(ReplyFailure::ModelError) } else { Ok(end) }
     }
 

@@ -61,7 +61,11 @@ fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<(), ToolFailu
     // A schema that is none is its author's mistake, and must not be run around.
     let validator = jsonschema::validator_for(schema).map_err(|_| refused("the tool's own schema is invalid"))?;
     let arguments = Value::Object(arguments.clone());
-    validator.validate(&arguments).map_err(|error| refused(&format!("{} at {}", error, error.instance_path())))
+    validator.validate(&arguments).map_err(|error| match error.instance_path().to_string() {
+        // The object itself: the complaint names the argument.
+        place if place.is_empty() => refused(&error.to_string()),
+        place => refused(&format!("{error} at {place}")),
+    })
 }
 
 fn refused(complaint: &str) -> ToolFailure {
@@ -110,6 +114,14 @@ mod tests {
         ] {
             assert!(matches!(read(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()), "{text}");
         }
+    }
+
+    #[test]
+    fn an_argument_that_is_unknown_is_named() {
+        let Err(ToolFailure::Arguments(why)) = read(r#"{"query":"shirt","color":"red"}"#, &schema()) else {
+            panic!("it was passed over")
+        };
+        assert!(why.contains("color") && !why.ends_with("at "), "{why}");
     }
 
     proptest! {

@@ -81,6 +81,11 @@ impl<'a> HoldingSink<'a> {
         whole.get(self.from..).unwrap_or_default().trim().to_owned()
     }
 
+    /// Whether nothing was said so far; white space alone is no word.
+    pub(crate) fn is_silent(&self) -> bool {
+        self.inner.len() == 0 && self.held.trim().is_empty()
+    }
+
     /// There is something to show by now: what is said goes out as it comes.
     pub(crate) fn hold_no_longer(&mut self) {
         self.holds = false;
@@ -113,9 +118,8 @@ impl TextSink for HoldingSink<'_> {
         if !is_blank {
             self.since.get_or_insert_with(Instant::now);
         }
-        // White space alone is no word, and its first byte would send the headers.
-        let nothing_said = self.inner.len() == 0 && self.held.trim().is_empty();
-        if (self.holds && !self.is_due()) || (self.may_call && nothing_said) {
+        // The first byte sends the headers, and must not be white space.
+        if (self.holds && !self.is_due()) || (self.may_call && self.is_silent()) {
             return Pushed::Held;
         }
         self.release(model)

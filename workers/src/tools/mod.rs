@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`Tool`] is one tool and [`ToolSource`] where tools of one kind come from; a new kind (HTTP, MCP,
 //! knowledge) is a source more in [`registry`] and nothing else. [`rounds`] lets model and tools take turns; [`call`]
-//! runs one call within its bounds, with [`arguments`] that were checked; [`search_products`] is the first tool, and
-//! [`product_grid`] what it shows.
+//! runs one call within its bounds, with [`arguments`] that were checked; [`search_products`] is the first tool,
+//! [`product_grid`] what it shows, and [`shown`] what the model is told of that.
 
 pub(crate) mod arguments;
 pub(crate) mod call;
@@ -12,6 +12,7 @@ pub(crate) mod product_grid;
 pub(crate) mod registry;
 pub(crate) mod rounds;
 pub(crate) mod search_products;
+pub(crate) mod shown;
 #[cfg(test)]
 mod tests;
 
@@ -50,7 +51,7 @@ pub(crate) trait ToolSource: Send + Sync {
 /// What a tool gave.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct ToolOutcome {
-    /// For the model.
+    /// For the model: what was found, and never what is shown of it ([`shown`]).
     pub(crate) text: String,
     /// For the visitor, built by the tool's code and never by a model. Objects with a `type`.
     pub(crate) ui: Option<Value>,

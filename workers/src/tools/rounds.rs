@@ -18,8 +18,8 @@ use super::{
     ToolFailure, arguments,
     call::{self, CallLimits, CallResult},
     holding_sink::{HoldLimits, HoldingSink, ReplySink},
-    product_grid,
     registry::Toolbox,
+    shown::Shown,
 };
 use crate::{
     config::WorkersConfig,
@@ -56,6 +56,7 @@ pub(crate) struct Rounds<'a> {
     endpoints: Vec<Endpoint>,
     prompt: Prompt,
     sink: HoldingSink<'a>,
+    shown: Shown,
     begun: Instant,
     deadline: Instant,
     /// Time that tools took so far.
@@ -89,6 +90,7 @@ impl<'a> Rounds<'a> {
             endpoints,
             prompt,
             sink,
+            shown: Shown::default(),
             begun,
             deadline: deadline.min(begun + Duration::from_millis(config.reply_timeout_ms)),
             tools_took: Duration::ZERO,
@@ -143,10 +145,19 @@ impl<'a> Rounds<'a> {
 
     /// The model has spoken: what is held is shown.
     fn said(&mut self, reason: FinishReason) -> Result<FinishReason, ReplyFailure> {
-        if self.sink.len() == 0 {
+        let model = self.model();
+        // What a filter withheld is no answer, whatever stands beside it.
+        if self.sink.is_silent()
+            && reason != FinishReason::ContentFilter
+            && let Some(list) = self.shown.list()
+        {
+            tracing::info!("a model found products and said nothing of them");
+            self.sink.begin_answer();
+            self.sink.push(&model, &list);
+        }
+        if self.sink.is_silent() {
             return Err(ReplyFailure::ModelError);
         }
-        let model = self.model();
         self.sink.release(&model);
         self.first_text.get_or_insert_with(|| self.begun.elapsed());
         Ok(reason)
@@ -167,6 +178,7 @@ impl<'a> Rounds<'a> {
             let text = self.within_the_reply(result.text);
             self.prompt.messages.push(PromptMessage::result(&call.id, text));
         }
+        self.shown.note(&mut self.prompt.messages);
     }
 
     /// Runs them side by side, as far as the bounds allow; gives one result for each.
@@ -197,13 +209,10 @@ impl<'a> Rounds<'a> {
         }
     }
 
-    /// What is found side by side is shown together; a later round's takes the place of an earlier one's.
     fn show(&mut self, model: &str, results: &[CallResult]) {
         let found: Vec<Value> = results.iter().filter_map(|result| result.ui.clone()).collect();
-        let shown =
-            if found.iter().all(product_grid::is_grid) { product_grid::joined(&found) } else { found.last().cloned() };
-        if let Some(ui) = shown {
-            self.sink.inner().show(model, ui);
+        if let Some(ui) = self.shown.replace(&found) {
+            self.sink.inner().show(model, ui.clone());
             self.sink.hold_no_longer();
         }
     }

@@ -25,6 +25,8 @@ const DESCRIPTION: &str = "Searches the shop's products and shows the best match
 static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     json!({
         "type": "object",
+        // An argument that is passed over would be a wish of the visitor that is passed over.
+        "additionalProperties": false,
         "properties": {
             "query": {"type": "string", "maxLength": 500, "description": "What is looked for, in a few words of the catalogue's language."},
             "price_min": {"type": "number", "minimum": 0, "description": "Lowest price."},
@@ -106,17 +108,15 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
     }
 }
 
-/// The model is told exactly the products that are shown, in their order, so that its words fit the cards.
+/// What was found; what the visitor sees of it, the model is told behind all results of a round.
 fn outcome(found: &ProductsFound) -> ToolOutcome {
     let ui = product_grid::of(found.products.iter().map(|product| json!(product)));
     let Some(grid) = &ui else {
-        let note = "No product matches, and none is shown. Say so, and name no product.";
+        let note = "No product matches this search, and it shows none. Say so, and name no product that is not shown.";
         return ToolOutcome { text: json!({ "products": [], "total": 0, "note": note }).to_string(), ui };
     };
     // Links stand on the cards; a model that does not know them cannot misspell them.
     let told = product_grid::cards_of(grid).iter().map(|card| json!({"title": card["title"], "price": card["price"]}));
-    let note = "The visitor sees exactly these products as cards beside your answer, in this order. Refer to them by \
-        their titles, write no links, and name no other products.";
-    let text = json!({ "products": told.collect::<Vec<_>>(), "total": found.total, "note": note }).to_string();
+    let text = json!({ "products": told.collect::<Vec<_>>(), "total": found.total }).to_string();
     ToolOutcome { text, ui }
 }

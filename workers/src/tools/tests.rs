@@ -1,5 +1,7 @@
 //! Claims about replies with tools, against providers that behave and providers that do not.
 
+mod shown;
+
 use std::{
     collections::BTreeSet,
     sync::{Arc, Mutex},
@@ -34,7 +36,8 @@ use crate::{
     testing::{Act, Piece, Provider, complete, quick},
 };
 
-/// A tool of these tests: `good` finds a lamp, `bad` fails, `slow` never answers, `huge` finds too much.
+/// A tool of these tests: `good` finds a lamp, or what and how many it is asked for; `bad` fails, `slow` never answers,
+/// `huge` finds too much, `long` says too much of it.
 struct Scripted {
     name: &'static str,
     parameters: Value,
@@ -62,7 +65,11 @@ impl Tool for Scripted {
     async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure> {
         self.ran.lock().unwrap().push(Value::from(arguments.clone()));
         let title = arguments.get("q").and_then(Value::as_str).unwrap_or("Lamp").to_owned();
-        let ui = product_grid::of([json!({"title": title})]);
+        let titles = match arguments.get("count").and_then(Value::as_u64) {
+            Some(count) => (0..count).map(|number| format!("{title} {number}")).collect(),
+            None => vec![title.clone()],
+        };
+        let ui = product_grid::of(titles.iter().map(|title| json!({"title": title, "price": "$9"})));
         match self.name {
             "bad" => Err(ToolFailure::Unavailable),
             "slow" => std::future::pending().await,
@@ -70,6 +77,7 @@ impl Tool for Scripted {
                 text: "é".repeat(1 << 20),
                 ui: Some(json!({"type": "x", "data": "y".repeat(1 << 20)})),
             }),
+            "long" => Ok(ToolOutcome { text: title.repeat(10_000), ui }),
             _ => Ok(ToolOutcome { text: format!("found {title}"), ui }),
         }
     }
@@ -81,7 +89,7 @@ struct Source(Arc<Mutex<Vec<Value>>>);
 impl ToolSource for Source {
     async fn tools(&self, _: &Arc<switchboard_schemas::agent::Agent>) -> Vec<Arc<dyn Tool>> {
         let parameters = json!({"type": "object", "properties": {"q": {"type": "string"}}});
-        ["good", "bad", "slow", "huge", "good"]
+        ["good", "bad", "slow", "huge", "long", "good"]
             .into_iter()
             .map(|name| {
                 Arc::new(Scripted { name, parameters: parameters.clone(), ran: self.0.clone() }) as Arc<dyn Tool>
@@ -138,12 +146,30 @@ struct Run {
 }
 
 impl Run {
-    /// What the model was told of its calls, in order.
+    /// What the model was told of its calls, in order, without what it was told to be shown.
     fn results(&self) -> Vec<String> {
+        self.told().into_iter().map(|(result, _)| result).collect()
+    }
+
+    /// What the model was told of its calls in its last request, and the products that it was told to be shown.
+    fn told(&self) -> Vec<(String, Vec<String>)> {
+        let read = |content: String| match content.split_once("\n\nThe visitor sees") {
+            Some((result, note)) => (result.to_owned(), titles(note.rsplit_once('\n').unwrap().1)),
+            None => (content, Vec::new()),
+        };
+        self.contents().into_iter().map(read).collect()
+    }
+
+    fn contents(&self) -> Vec<String> {
         let messages = self.requests.last().unwrap()["messages"].as_array().unwrap();
         let tools = messages.iter().filter(|message| message["role"] == "tool");
         tools.map(|message| message["content"].as_str().unwrap().to_owned()).collect()
     }
+}
+
+fn titles(products: &str) -> Vec<String> {
+    let products: Vec<Value> = serde_json::from_str(products).unwrap();
+    products.iter().map(|product| product["title"].as_str().unwrap().to_owned()).collect()
 }
 
 async fn run(acts: Vec<Act>) -> Run {
@@ -203,7 +229,7 @@ async fn what_a_tool_finds_is_shown_before_the_first_text() {
         &json!({"id": "id0", "type": "function", "function": {"name": "good", "arguments": "{\"q\":\"Desk Lamp\"}"}})
     );
     assert_eq!(run.requests[1]["messages"][2]["tool_call_id"], "id0");
-    assert_eq!(run.requests[0]["tools"].as_array().unwrap().len(), 4, "the second tool of one name is left out");
+    assert_eq!(run.requests[0]["tools"].as_array().unwrap().len(), 5, "the second tool of one name is left out");
     let usage = run.generated.usage.unwrap();
     assert_eq!((usage.prompt_tokens, usage.completion_tokens), (17, 5), "both answers count");
 }
@@ -239,8 +265,6 @@ async fn held_words_are_shown_when_nothing_follows_them() {
     let act = Act::Stream(vec![Piece::Text("One moment."), delta(&part(0, "good", "{}")), finish("tool_calls")]);
     let silent = run(vec![act, Act::Stream(vec![finish("stop")])]).await;
     assert_eq!((silent.seen.text.as_str(), silent.generated.end), ("One moment.", Ok(FinishReason::Stop)));
-    let nothing = run(vec![calls(&[("good", "{}")]), Act::Stream(vec![finish("stop")])]).await;
-    assert_eq!(nothing.generated.end, Err(ReplyFailure::ModelError));
 }
 
 #[tokio::test]
@@ -313,7 +337,7 @@ async fn five_rounds_run_and_a_sixth_is_refused() {
     assert_eq!((run.ran.len(), run.requests.len()), (5, 6));
     assert!(run.requests[..5].iter().all(|request| request.get("tool_choice").is_none()));
     assert_eq!(run.requests[5]["tool_choice"], "none");
-    assert_eq!(run.generated.end, Err(ReplyFailure::ModelError), "it never said a word");
+    assert_eq!((run.generated.end, run.seen.text.as_str()), (Ok(FinishReason::Stop), "- Lamp, $9"));
     let mut acts = vec![calls(&[("good", "{}")]); 5];
     acts.push(complete(&["At last."]));
     let ends = super::tests::run(acts).await;

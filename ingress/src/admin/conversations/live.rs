@@ -1,6 +1,8 @@
 //! `…/conversations/{id}/messages/{messageId}/stream`: the reply that is being made, as events, for a person who is signed in
 //! and has no key. The same reader as behind the public API.
 
+use std::convert::identity;
+
 use axum::{
     Extension,
     extract::{Path, RawQuery, State},
@@ -45,5 +47,5 @@ pub(in crate::admin) async fn stream(
     let position = Position::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
     let is_final = found.is_final();
     let follower = Follower::reading(state, found.org, found.reply).resume(&position, is_final).await?;
-    respond(follower, ReplyShape::Events, Asked { request_id, arrived }).await
+    respond(follower, ReplyShape::Events, Asked { request_id, arrived, told: identity }).await
 }
