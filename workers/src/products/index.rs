@@ -12,9 +12,9 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
     PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
-    query::{Request, attribute_name},
+    query::{Labels, Request, attribute_name},
     vocabulary::Vocabulary,
-    words::{Part, index_words, pairs, parts, stem},
+    words::{Part, index_words, pairs, parts},
 };
 
 /// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text.
@@ -27,6 +27,7 @@ const TABLES: &str = "
 const ADD_WORDS: &str = "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
 const ADD_PRODUCT: &str = "INSERT INTO products (id, amount, body) VALUES (?1, ?2, ?3)";
 const MERGE: &str = "INSERT INTO words (words) VALUES ('optimize')";
+const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
 const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
@@ -76,12 +77,13 @@ impl Index {
 
     /// What is found; never an error because of what is asked.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let request = Request::read(query, &self.vocabulary, |name| self.attributes.contains(name));
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = IndexLabels { names: &self.attributes, connection: &connection };
+        let request = Request::read(query, &self.vocabulary, &labels);
         if request.is_hopeless {
             return Ok(ProductsFound::default());
         }
         let (range, limit) = (price_range(query), limit_of(query));
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         if request.is_empty() {
             return all(&connection, range, limit);
         }
@@ -97,8 +99,27 @@ impl Index {
 }
 
 /// The word under which a product with this word in this attribute is found.
-pub(super) fn filter_word(name: &str, stem: &str) -> String {
-    format!("{name}{NAME_END}{stem}")
+pub(super) fn filter_word(name: &str, word: &str) -> String {
+    format!("{name}{NAME_END}{word}")
+}
+
+/// What the index knows of attributes.
+struct IndexLabels<'a> {
+    names: &'a HashSet<String>,
+    connection: &'a Connection,
+}
+
+impl Labels for IndexLabels<'_> {
+    fn has_name(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    fn has_word(&self, name: &str, word: &str) -> bool {
+        let asked = format!("\"{}\"", filter_word(name, word));
+        let any = self.connection.prepare_cached(ANY).and_then(|mut statement| statement.exists([asked]));
+        // The search itself tells what is wrong with the index.
+        any.unwrap_or(true)
+    }
 }
 
 fn limit_of(query: &ProductQuery) -> u32 {
@@ -243,7 +264,7 @@ fn push_filters(name: &str, value: &str, filters: &mut String) {
             Part::Dense(run) => pairs(&run),
         };
         for word in words {
-            filters.push_str(&filter_word(name, stem(&word)));
+            filters.push_str(&filter_word(name, &word));
             filters.push(' ');
         }
     }

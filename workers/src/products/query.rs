@@ -6,13 +6,21 @@ use super::{
     index::filter_word,
     stop_words::is_stop_word,
     vocabulary::Vocabulary,
-    words::{Part, fold, pairs, parts, pieces, stem},
+    words::{Part, fold, in_one_spelling, pairs, parts, pieces},
 };
 
 /// Characters of a query that are read.
 const QUERY_CHARS_MAX: usize = 400;
 /// Groups that are asked for; the most common ones are left out first.
 const GROUPS_MAX: usize = 6;
+
+/// What products say of themselves by name.
+pub(super) trait Labels {
+    /// Whether any product has an attribute of this name.
+    fn has_name(&self, name: &str) -> bool;
+    /// Whether any product has this word in the attribute of this name.
+    fn has_word(&self, name: &str, word: &str) -> bool;
+}
 
 /// Words of which a product must have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -38,11 +46,11 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads a query; `has_attribute` knows the names of attributes in the shop.
-    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) -> Self {
+    /// Reads a query in the words of a shop.
+    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, labels: &impl Labels) -> Self {
         let mut request = Self::default();
         for (name, value) in &query.attributes {
-            request.require(&attribute_name(name), value, vocabulary, &has_attribute);
+            request.require(&attribute_name(name), value, vocabulary, labels);
         }
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
         let words = query_words(&text);
@@ -85,13 +93,16 @@ impl Request {
         clauses.join(" AND ")
     }
 
-    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) {
+    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, labels: &impl Labels) {
         let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
-        if has_attribute(name) {
+        if labels.has_name(name) {
             // All of them: `in stock` and `out of stock` differ in nothing else.
-            let words = all_words(&value);
-            let meant = words.iter().map(|word| quoted(&filter_word(name, stem(word))));
-            self.required.extend(meant);
+            for word in all_words(&value) {
+                let meant = label_words(name, &word, vocabulary, labels);
+                self.is_hopeless |= meant.is_empty();
+                let meant: Vec<String> = meant.iter().map(|word| quoted(&filter_word(name, word))).collect();
+                self.required.push(format!("({})", meant.join(" OR ")));
+            }
             return;
         }
         for word in &query_words(&value) {
@@ -103,11 +114,9 @@ impl Request {
     }
 }
 
-/// The name of an attribute as the index knows it.
+/// The name of an attribute as the index knows it, one word however it is written: `Size type`, `size_type`, `size-type`.
 pub(super) fn attribute_name(name: &str) -> String {
-    let folded = fold(name);
-    let words = folded.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("_")
+    in_one_spelling(fold(name).chars().filter(|character| character.is_alphanumeric()).collect())
 }
 
 impl Group {
@@ -129,6 +138,19 @@ fn query_words(text: &str) -> Vec<String> {
     let mut seen = std::collections::HashSet::new();
     words.retain(|word| seen.insert(word.clone()));
     words
+}
+
+/// The word itself, if an attribute of this name has it. Endings tell sizes and colours apart (`grey` and `green` are one
+/// to [`super::words::stem`]), so that other words are taken for it only where nobody has it.
+fn label_words(name: &str, word: &str, vocabulary: &Vocabulary, labels: &impl Labels) -> Vec<String> {
+    if labels.has_word(name, word) {
+        return vec![word.to_owned()];
+    }
+    let near = vocabulary.mistaken_for(word);
+    let near = near.into_iter().map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
+    near.map(Iterator::collect::<Vec<&str>>)
+        .find(|words| !words.is_empty())
+        .map_or_else(Vec::new, |words| owned(&words))
 }
 
 fn all_words(text: &str) -> Vec<String> {
@@ -207,6 +229,18 @@ fn subsets(all: usize, count: usize) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
+    struct NoLabels;
+
+    impl Labels for NoLabels {
+        fn has_name(&self, _: &str) -> bool {
+            false
+        }
+
+        fn has_word(&self, _: &str, _: &str) -> bool {
+            false
+        }
+    }
+
     fn vocabulary() -> Vocabulary {
         let mut vocabulary = Vocabulary::default();
         for word in ["red", "shoe", "shoes", "running", "headphones", "500", "ml", "laufschuhe", "for"] {
@@ -217,7 +251,7 @@ mod tests {
 
     fn expressions(text: &str) -> Vec<String> {
         let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
-        Request::read(&query, &vocabulary(), |_| false).expressions().collect()
+        Request::read(&query, &vocabulary(), &NoLabels).expressions().collect()
     }
 
     #[test]
@@ -241,7 +275,7 @@ mod tests {
     fn words_that_the_shop_does_not_have_are_hopeless_and_no_words_are_everything() {
         let read = |text: &str| {
             let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
-            let request = Request::read(&query, &vocabulary(), |_| false);
+            let request = Request::read(&query, &vocabulary(), &NoLabels);
             (request.is_hopeless, request.is_empty())
         };
         assert_eq!(read("quantum spaceship"), (true, true));
