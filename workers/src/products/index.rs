@@ -12,7 +12,7 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
     PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
-    query::{Labels, Request, attribute_name},
+    query::{Labels, Question, Request, attribute_name},
     vocabulary::Vocabulary,
     words::{Part, index_words, pairs, parts},
 };
@@ -31,10 +31,12 @@ const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
 const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
-/// A title says more of a product than its labels, and these more than a description.
+/// What its title calls by the name of the wish goes first. Then a title says more of a product than its labels, and these
+/// more than a description.
 const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
-    ORDER BY bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
+    ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?5) DESC,
+        bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
 const FIRST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3) ORDER BY words.rowid LIMIT ?4";
 const COUNT_ALL: &str = "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
@@ -87,10 +89,10 @@ impl Index {
         if request.is_empty() {
             return all(&connection, range, limit);
         }
-        for expression in request.expressions() {
-            let total = count(&connection, &expression, range)?;
+        for question in request.questions() {
+            let total = count(&connection, &question.matching, range)?;
             if total > 0 {
-                let products = found(&connection, &expression, range, (total, limit))?;
+                let products = found(&connection, &question, range, (total, limit))?;
                 return Ok(ProductsFound { products, total });
             }
         }
@@ -146,13 +148,15 @@ fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqli
 
 fn found(
     connection: &Connection,
-    expression: &str,
+    question: &Question,
     range: PriceRange,
     (total, limit): (u64, u32),
 ) -> Result<Vec<Product>, ProductSearchError> {
-    let sql = if total > RANKED_MAX { FIRST } else { BEST };
     let (min, max) = range.unzip();
-    bodies(connection, sql, params![expression, min, max, limit])
+    if total > RANKED_MAX {
+        return bodies(connection, FIRST, params![question.matching, min, max, limit]);
+    }
+    bodies(connection, BEST, params![question.ranking, min, max, limit, question.named])
 }
 
 fn all(connection: &Connection, range: PriceRange, limit: u32) -> Result<ProductsFound, ProductSearchError> {

@@ -116,6 +116,32 @@ fn words_in_the_title_come_before_words_in_the_description() {
 }
 
 #[test]
+fn what_is_wished_for_comes_before_what_it_is_for_and_a_title_before_any_description() {
+    let mut products = vec![
+        product("Climbing roses", "9", "Wear gloves", &[]),
+        product("Roses, roses and roses for roses", "9", "Thorns go through gloves", &[]),
+        product("Garden gloves", "9", "They save your hands from the thorns of berries, of wild and tame roses", &[]),
+    ];
+    // `gloves` is the more common word by far, which tells less.
+    products.extend((0..30).map(|number| product(&format!("Gloves {number}"), "9", "", &[])));
+    let index = index(&products);
+    let found = index.search(&query("gloves for roses")).unwrap();
+    assert_eq!(titles(&found)[0], "Garden gloves");
+    assert_eq!(found.total, 3);
+}
+
+#[test]
+fn long_wishes_find_what_has_the_most_telling_half_of_their_words() {
+    let index = index(&[
+        product("Waterproof umbrella", "9", "", &[]),
+        product("Red winter jacket", "9", "cotton", &[]),
+        product("Red scarf", "9", "cotton", &[]),
+    ]);
+    let found = index.search(&query("waterproof red winter jacket cotton")).unwrap();
+    assert_eq!(titles(&found), ["Red winter jacket"]);
+}
+
+#[test]
 fn words_around_the_wish_do_not_hide_it() {
     let asked = "Hello, please show me comfortable red running shoes for my daughter";
     assert_eq!(finds(&query(asked))[0], "Red running shoes");
