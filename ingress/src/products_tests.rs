@@ -6,7 +6,8 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
-use switchboard_backends::products::config::ProductsConfig;
+use switchboard_backends::products::{Products, Refresh, config::ProductsConfig};
+use switchboard_schemas::time::Timestamp;
 
 use crate::{
     IngressConfig,
@@ -151,6 +152,49 @@ async fn products_of_an_agent_with_a_feed_are_changed_by_the_feed_alone() {
     assert_eq!(asked.json()["feed"]["url"], "https://shop.example/feed.csv");
     assert_eq!(asked.json()["feed"]["everyMinutes"], 60);
     assert_eq!(kept(&world).await["count"], 2);
+}
+
+#[tokio::test]
+async fn a_fetch_is_pending_until_it_was_made() {
+    let world = World::new().await;
+    let refresh = format!("{}/refresh", path());
+    let feed = json!({ "url": "https://shop.example/feed.csv" });
+    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
+    let pending = async || send(&world, "GET", &path(), "", "").await.json()["feed"]["pending"].clone();
+    let fetched = async |url: &str| {
+        let moment = Timestamp::now();
+        let (org_id, agent_id) = (org_id(), agent_id());
+        let refresh = Refresh {
+            url: url.into(),
+            attempted_at: moment,
+            ended_at: Some(moment),
+            succeeded_at: Some(moment),
+            error: None,
+            etag: None,
+            last_modified: None,
+        };
+        world.products.note_refresh(&org_id, &agent_id, &refresh).await.unwrap();
+    };
+    assert_eq!(pending().await, true, "the first one");
+    fetched("https://shop.example/feed.csv").await;
+    assert_eq!(pending().await, false);
+    assert_eq!(send(&world, "POST", &refresh, "", "").await.json()["feed"]["pending"], true);
+    assert_eq!(pending().await, true, "one that was asked for");
+    fetched("https://shop.example/feed.csv").await;
+    assert_eq!(pending().await, false);
+    fetched("https://shop.example/another.csv").await;
+    assert_eq!(pending().await, true, "of this address none is known");
+}
+
+#[tokio::test]
+async fn whether_visitors_are_shown_the_products_is_told_with_them() {
+    let world = World::new().await;
+    for enabled in [false, true] {
+        world.edit_agent(|agent| agent.settings.ecommerce.enabled = enabled);
+        assert_eq!(upload(&world, CSV).await.json()["shown"], enabled);
+        let told = send(&world, "GET", &path(), "", "").await.json();
+        assert_eq!((&told["shown"], &told["kept"]["shown"]), (&json!(enabled), &json!(enabled)));
+    }
 }
 
 #[tokio::test]

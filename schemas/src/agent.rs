@@ -4,7 +4,10 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use utoipa::ToSchema;
 
-use crate::ids::{AgentId, OrgId, ProviderId};
+use crate::{
+    ids::{AgentId, OrgId, ProviderId},
+    price,
+};
 
 /// An agent as it is configured.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -302,8 +305,8 @@ pub enum FeedFormat {
 pub struct Product {
     /// Name.
     pub title: String,
-    /// Price as shown.
-    #[serde(default)]
+    /// Price as shown; a number is taken as its text.
+    #[serde(default, deserialize_with = "price::text_or_number")]
     pub price: String,
     /// URL of a picture.
     #[serde(default)]

@@ -1,5 +1,12 @@
 //! The number in a price as shops write it: `19.99 EUR`, `€ 1.299,00`, `CHF 1'299.–`, `from $5`.
 
+use std::fmt;
+
+use serde::{
+    Deserializer,
+    de::{Error, Visitor},
+};
+
 /// Longest run of digits and separators that is read as one number.
 const NUMBER_CHARS_MAX: usize = 24;
 /// Digits of a group of thousands.
@@ -14,6 +21,40 @@ pub fn amount(text: &str) -> Option<f64> {
     let number = number_at(&text[begin..]);
     let amount = canonical(&number).parse::<f64>().ok()?;
     amount.is_finite().then_some(amount)
+}
+
+/// Reads the text of a price, or a number as its text.
+///
+/// # Errors
+/// It is neither.
+pub fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<String, D::Error> {
+    struct TextOrNumber;
+
+    impl Visitor<'_> for TextOrNumber {
+        type Value = String;
+
+        fn expecting(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
+            formatter.write_str("a string or a number")
+        }
+
+        fn visit_str<E: Error>(self, text: &str) -> Result<String, E> {
+            Ok(text.to_owned())
+        }
+
+        fn visit_u64<E: Error>(self, number: u64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+
+        fn visit_i64<E: Error>(self, number: i64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+
+        fn visit_f64<E: Error>(self, number: f64) -> Result<String, E> {
+            Ok(number.to_string())
+        }
+    }
+
+    deserializer.deserialize_any(TextOrNumber)
 }
 
 /// Digits with the separators between them; a space separates only groups of thousands.
@@ -84,6 +125,19 @@ mod tests {
             ("2 for 5", 2.0),
         ] {
             assert_eq!(amount(text), Some(expected), "{text}");
+        }
+    }
+
+    #[test]
+    fn a_price_of_a_document_is_a_text_or_a_number() {
+        let price = |value: serde_json::Value| {
+            let product = serde_json::json!({ "title": "Tea", "price": value });
+            serde_json::from_value::<crate::agent::Product>(product).map(|product| product.price).ok()
+        };
+        for (value, expected) in
+            [("\"5 EUR\"", Some("5 EUR")), ("5", Some("5")), ("19.9", Some("19.9")), ("true", None), ("[5]", None)]
+        {
+            assert_eq!(price(value.parse().unwrap()).as_deref(), expected, "{value}");
         }
     }
 

@@ -209,6 +209,7 @@ fn refresh(error: &str) -> Refresh {
     Refresh {
         url: "https://shop.example/feed.csv".into(),
         attempted_at: Timestamp::from_micros(5),
+        ended_at: Some(Timestamp::from_micros(6)),
         succeeded_at: Some(Timestamp::from_micros(4)),
         error: Some(error.into()),
         etag: Some("\"a\"".into()),

@@ -1,7 +1,7 @@
 //! The products of the embedded twin: three SQLite tables. A publish and the removal of what it leaves behind are one
 //! transaction.
 
-use std::path::Path;
+use std::{path::Path, sync::Arc};
 
 use async_trait::async_trait;
 use bytes::Bytes;
@@ -11,6 +11,7 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
     time::Timestamp,
 };
+use tokio::sync::Notify;
 
 use super::{Kept, Products, ProductsStatus, ProductsVersion, Refresh, WRITING_MAX};
 use crate::{
@@ -45,6 +46,7 @@ const DISCARD: &str = "DELETE FROM product_versions WHERE org_id = ?1 AND agent_
 #[derive(Clone)]
 pub struct EmbeddedProducts {
     database: SqliteDatabase,
+    asked: Arc<Notify>,
 }
 
 impl EmbeddedProducts {
@@ -53,7 +55,7 @@ impl EmbeddedProducts {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)? })
+        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)?, asked: Arc::default() })
     }
 
     async fn write<F>(&self, org: &OrgId, agent: &AgentId, work: F) -> Result<(), StoreError>
@@ -147,7 +149,13 @@ impl Products for EmbeddedProducts {
         self.write(org, agent, move |connection, org, agent| {
             execute(connection, ASK_REFRESH, params![org, agent, at.micros()])
         })
-        .await
+        .await?;
+        self.asked.notify_one();
+        Ok(())
+    }
+
+    async fn asked(&self) {
+        self.asked.notified().await;
     }
 
     async fn check(&self) -> Result<(), StoreError> {

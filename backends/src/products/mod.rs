@@ -81,6 +81,12 @@ pub trait Products: Send + Sync {
     /// Asks that a feed be fetched soon.
     async fn ask_refresh(&self, org: &OrgId, agent: &AgentId, at: Timestamp) -> Result<(), StoreError>;
 
+    /// Comes back once a fetch was asked for in this process since it last came back. Whoever asks elsewhere is only seen in
+    /// the status.
+    async fn asked(&self) {
+        std::future::pending().await
+    }
+
     /// Whether the products can be reached.
     async fn check(&self) -> Result<(), StoreError>;
 }
@@ -155,6 +161,9 @@ pub struct Refresh {
     pub url: String,
     /// When it began.
     pub attempted_at: Timestamp,
+    /// When it ended; not told in notes of older versions.
+    #[serde(default)]
+    pub ended_at: Option<Timestamp>,
     /// When a fetch of this address last succeeded, whether or not there was anything new.
     pub succeeded_at: Option<Timestamp>,
     /// Why it failed; none when it succeeded.

@@ -90,7 +90,7 @@ pub(super) async fn upload(
             let kept = writer.publish(Source::Upload, rejected).await?;
             let after = ProductsStatus { kept: Some(kept.clone()), ..before.clone() };
             record(&administrator, &state, &agent, &before, &after).await;
-            Ok(Json(kept_view(&kept)).into_response())
+            Ok(Json(kept_view(&agent, &kept)).into_response())
         }
         Err(error) => {
             writer.discard().await;
@@ -255,19 +255,23 @@ fn view(agent: &Agent, status: &ProductsStatus) -> Value {
             "lastAttemptAt": last.map(|refresh| refresh.attempted_at),
             "lastSuccessAt": last.and_then(|refresh| refresh.succeeded_at),
             "error": last.and_then(|refresh| refresh.error.clone()),
+            "pending": last.is_none_or(|refresh| status.asked_at.is_some_and(|asked| asked > refresh.attempted_at)),
         })
     });
     json!({
         "agentId": agent.id,
+        "shown": settings.enabled,
         "named": settings.products.len(),
-        "kept": status.kept.as_ref().map(kept_view),
+        "kept": status.kept.as_ref().map(|kept| kept_view(agent, kept)),
         "feed": feed,
     })
 }
 
-fn kept_view(kept: &Kept) -> Value {
+/// What is kept, and whether visitors see it: an upload that nobody is shown should not look like a success.
+fn kept_view(agent: &Agent, kept: &Kept) -> Value {
     json!({
         "version": kept.version,
+        "shown": agent.settings.ecommerce.enabled,
         "source": kept.source,
         "count": kept.count,
         "bytes": kept.bytes,

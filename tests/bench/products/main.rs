@@ -74,7 +74,7 @@ async fn measure() {
 /// A query, and words that the title of what it should find first has.
 type Make = fn(&mut Shop) -> (ProductQuery, Vec<String>);
 
-fn kinds() -> [(&'static str, Make); 8] {
+fn kinds() -> [(&'static str, Make); 11] {
     [
         ("one word", |shop| plain(shop.words(1))),
         ("two words", |shop| plain(shop.words(2))),
@@ -83,8 +83,7 @@ fn kinds() -> [(&'static str, Make); 8] {
         ("three words, all misspelt", |shop| misspelt(shop, 3)),
         ("one word, price and attribute", |shop| {
             let words = shop.words(2);
-            let attributes = BTreeMap::from([("color".to_owned(), words[1].clone())]);
-            (ProductQuery { price_max: Some(250.0), attributes, ..query(words[0].clone()) }, words)
+            (filtered(words[0].clone(), words[1].clone()), words)
         }),
         ("a word that every product has, price", |_| {
             (ProductQuery { price_max: Some(150.0), ..query("quality".into()) }, Vec::new())
@@ -92,6 +91,19 @@ fn kinds() -> [(&'static str, Make); 8] {
         ("a sentence around three words", |shop| {
             let words = shop.words(3);
             (query(format!("please show me {} under my budget", words.join(" "))), words)
+        }),
+        ("seven words, price and attribute", |shop| {
+            let words = shop.words(4);
+            let text = format!("{} {} good quality", words.join(" "), shop.description_word());
+            (filtered(text, words[1].clone()), words)
+        }),
+        ("seven words of two products", |shop| {
+            let text = [shop.words(4), shop.words(3)].concat().join(" ");
+            (query(text), Vec::new())
+        }),
+        ("the same, price and attribute", |shop| {
+            let text = [shop.words(4), shop.words(3)].concat().join(" ");
+            (filtered(text, shop.color()), Vec::new())
         }),
     ]
 }
@@ -103,6 +115,11 @@ fn plain(words: Vec<String>) -> (ProductQuery, Vec<String>) {
 fn misspelt(shop: &mut Shop, wrong: usize) -> (ProductQuery, Vec<String>) {
     let words = shop.words(3);
     (query(shop.misspelt(&words, wrong)), words)
+}
+
+fn filtered(text: String, color: String) -> ProductQuery {
+    let attributes = BTreeMap::from([("color".to_owned(), color)]);
+    ProductQuery { price_max: Some(250.0), attributes, ..query(text) }
 }
 
 fn query(text: String) -> ProductQuery {

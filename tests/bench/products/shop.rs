@@ -94,7 +94,7 @@ impl Shop {
     }
 
     /// Low numbers far more often than high ones.
-    fn description_word(&mut self) -> String {
+    pub(crate) fn description_word(&mut self) -> String {
         let number = self.below(DESCRIPTION_WORDS as u64) * self.below(DESCRIPTION_WORDS as u64);
         word(number as usize / DESCRIPTION_WORDS + 30_000, 3)
     }

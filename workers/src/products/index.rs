@@ -12,9 +12,9 @@ use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
     PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
-    query::{Request, attribute_name},
+    query::{Labels, Question, Request, attribute_name},
     vocabulary::Vocabulary,
-    words::{Part, index_words, pairs, parts, stem},
+    words::{Part, index_words, pairs, parts},
 };
 
 /// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text.
@@ -27,13 +27,16 @@ const TABLES: &str = "
 const ADD_WORDS: &str = "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
 const ADD_PRODUCT: &str = "INSERT INTO products (id, amount, body) VALUES (?1, ?2, ?3)";
 const MERGE: &str = "INSERT INTO words (words) VALUES ('optimize')";
+const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
 const COUNT: &str = "SELECT count(*) FROM words WHERE words MATCH ?1";
 const COUNT_PRICED: &str = "SELECT count(*) FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND amount BETWEEN ?2 AND ?3";
-/// A title says more of a product than its labels, and these more than a description.
+/// What its title calls by the name of the wish goes first. Then a title says more of a product than its labels, and these
+/// more than a description.
 const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3)
-    ORDER BY bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
+    ORDER BY words.rowid IN (SELECT rowid FROM words WHERE words MATCH ?5) DESC,
+        bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
 const FIRST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3) ORDER BY words.rowid LIMIT ?4";
 const COUNT_ALL: &str = "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
@@ -76,19 +79,20 @@ impl Index {
 
     /// What is found; never an error because of what is asked.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let request = Request::read(query, &self.vocabulary, |name| self.attributes.contains(name));
+        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let labels = IndexLabels { names: &self.attributes, connection: &connection };
+        let request = Request::read(query, &self.vocabulary, &labels);
         if request.is_hopeless {
             return Ok(ProductsFound::default());
         }
         let (range, limit) = (price_range(query), limit_of(query));
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         if request.is_empty() {
             return all(&connection, range, limit);
         }
-        for expression in request.expressions() {
-            let total = count(&connection, &expression, range)?;
+        for question in request.questions() {
+            let total = count(&connection, &question.matching, range)?;
             if total > 0 {
-                let products = found(&connection, &expression, range, (total, limit))?;
+                let products = found(&connection, &question, range, (total, limit))?;
                 return Ok(ProductsFound { products, total });
             }
         }
@@ -97,8 +101,27 @@ impl Index {
 }
 
 /// The word under which a product with this word in this attribute is found.
-pub(super) fn filter_word(name: &str, stem: &str) -> String {
-    format!("{name}{NAME_END}{stem}")
+pub(super) fn filter_word(name: &str, word: &str) -> String {
+    format!("{name}{NAME_END}{word}")
+}
+
+/// What the index knows of attributes.
+struct IndexLabels<'a> {
+    names: &'a HashSet<String>,
+    connection: &'a Connection,
+}
+
+impl Labels for IndexLabels<'_> {
+    fn has_name(&self, name: &str) -> bool {
+        self.names.contains(name)
+    }
+
+    fn has_word(&self, name: &str, word: &str) -> bool {
+        let asked = format!("\"{}\"", filter_word(name, word));
+        let any = self.connection.prepare_cached(ANY).and_then(|mut statement| statement.exists([asked]));
+        // The search itself tells what is wrong with the index.
+        any.unwrap_or(true)
+    }
 }
 
 fn limit_of(query: &ProductQuery) -> u32 {
@@ -125,13 +148,15 @@ fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqli
 
 fn found(
     connection: &Connection,
-    expression: &str,
+    question: &Question,
     range: PriceRange,
     (total, limit): (u64, u32),
 ) -> Result<Vec<Product>, ProductSearchError> {
-    let sql = if total > RANKED_MAX { FIRST } else { BEST };
     let (min, max) = range.unzip();
-    bodies(connection, sql, params![expression, min, max, limit])
+    if total > RANKED_MAX {
+        return bodies(connection, FIRST, params![question.matching, min, max, limit]);
+    }
+    bodies(connection, BEST, params![question.ranking, min, max, limit, question.named])
 }
 
 fn all(connection: &Connection, range: PriceRange, limit: u32) -> Result<ProductsFound, ProductSearchError> {
@@ -243,7 +268,7 @@ fn push_filters(name: &str, value: &str, filters: &mut String) {
             Part::Dense(run) => pairs(&run),
         };
         for word in words {
-            filters.push_str(&filter_word(name, stem(&word)));
+            filters.push_str(&filter_word(name, &word));
             filters.push(' ');
         }
     }

@@ -1,18 +1,30 @@
 //! From what somebody asked for to what the index is asked: each word becomes a group of words that are in the shop, and
 //! only such words reach the index, so that no text can have a meaning in its language.
 
+use std::collections::HashSet;
+
 use super::{
     ProductQuery,
     index::filter_word,
-    stop_words::is_stop_word,
+    stop_words::{is_purpose_word, is_stop_word},
     vocabulary::Vocabulary,
-    words::{Part, fold, pairs, parts, pieces, stem},
+    words::{Part, fold, in_one_spelling, pairs, parts, pieces},
 };
 
 /// Characters of a query that are read.
 const QUERY_CHARS_MAX: usize = 400;
 /// Groups that are asked for; the most common ones are left out first.
 const GROUPS_MAX: usize = 6;
+/// Groups of which some may be missing, the most telling ones: each further one doubles what the index has to join.
+const MISSING_OF_MAX: usize = 4;
+
+/// What products say of themselves by name.
+pub(super) trait Labels {
+    /// Whether any product has an attribute of this name.
+    fn has_name(&self, name: &str) -> bool;
+    /// Whether any product has this word in the attribute of this name.
+    fn has_word(&self, name: &str, word: &str) -> bool;
+}
 
 /// Words of which a product must have one.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -25,6 +37,19 @@ pub(super) struct Group {
     compounds: Vec<String>,
     /// Products that have the most frequent of them.
     products: u32,
+    /// Whether it only says what the thing is for: `roses` in `gloves for roses`.
+    is_aside: bool,
+}
+
+/// A question to the index.
+#[derive(Debug, PartialEq, Eq)]
+pub(super) struct Question {
+    /// What every product found must match.
+    pub(super) matching: String,
+    /// The same as it puts products in order.
+    pub(super) ranking: String,
+    /// What those match besides that are shown first: their title names the thing.
+    pub(super) named: String,
 }
 
 /// A query in words of the index.
@@ -38,16 +63,17 @@ pub(super) struct Request {
 }
 
 impl Request {
-    /// Reads a query; `has_attribute` knows the names of attributes in the shop.
-    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) -> Self {
+    /// Reads a query in the words of a shop.
+    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, labels: &impl Labels) -> Self {
         let mut request = Self::default();
         for (name, value) in &query.attributes {
-            request.require(&attribute_name(name), value, vocabulary, &has_attribute);
+            request.require(&attribute_name(name), value, vocabulary, labels);
         }
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
-        let words = query_words(&text);
-        let mut groups = groups_of(&words, vocabulary);
-        request.is_hopeless |= !words.is_empty() && groups.is_empty();
+        let (things, asides) = wished(&text);
+        let mut groups = groups_of(&things, vocabulary);
+        groups.extend(groups_of(&asides, vocabulary).into_iter().map(|group| Group { is_aside: true, ..group }));
+        request.is_hopeless |= !things.is_empty() && groups.is_empty();
         groups.sort_by_key(|group| group.products);
         groups.truncate(GROUPS_MAX);
         request.groups = groups;
@@ -59,20 +85,32 @@ impl Request {
         self.groups.is_empty() && self.required.is_empty()
     }
 
-    /// What the index is asked, the strictest first: all words, then also inside longer words, then fewer of them, but
-    /// never fewer than half.
-    pub(super) fn expressions(&self) -> impl Iterator<Item = String> {
+    /// What the index is asked, the strictest first: all words, then also inside longer words, then fewer of the most telling
+    /// ones, but never fewer than half of all. At most four questions, however many words there are.
+    pub(super) fn questions(&self) -> impl Iterator<Item = Question> {
         let all = self.groups.len();
         let wider = self.groups.iter().any(|group| !group.compounds.is_empty());
-        let strict = std::iter::once(self.expression(all, false));
-        let compounds = wider.then(|| self.expression(all, true));
-        let fewer = (all.div_ceil(2).max(1)..all).rev().map(|count| self.expression(count, false));
+        let strict = std::iter::once(self.question((all, all), false));
+        let compounds = wider.then(|| self.question((all, all), true));
+        let telling = all.min(MISSING_OF_MAX);
+        let most = if telling < all { telling } else { all.saturating_sub(1) };
+        let fewer = (all.div_ceil(2).max(1)..=most).rev().map(move |count| self.question((count, telling), false));
         strict.chain(compounds).chain(fewer)
     }
 
-    /// Products that have at least `count` of the groups, and everything that is required.
-    fn expression(&self, count: usize, with_compounds: bool) -> String {
-        let groups: Vec<String> = self.groups.iter().map(|group| group.expression(with_compounds)).collect();
+    /// Products that have at least `count` of the first `of` groups, and everything that is required.
+    fn question(&self, (count, of): (usize, usize), with_compounds: bool) -> Question {
+        let things = self.groups.iter().filter(|group| !group.is_aside);
+        let things: Vec<String> = things.map(|group| group.expression(with_compounds, false)).collect();
+        let matching = self.matching((count, of), |group| group.expression(with_compounds, false));
+        let ranking = self.matching((count, of), |group| group.expression(with_compounds, true));
+        let named =
+            if things.is_empty() { matching.clone() } else { format!("{{title}} : ({})", things.join(" AND ")) };
+        Question { matching, ranking, named }
+    }
+
+    fn matching(&self, (count, of): (usize, usize), expression: impl Fn(&Group) -> String) -> String {
+        let groups: Vec<String> = self.groups[..of].iter().map(expression).collect();
         let chosen = subsets(groups.len(), count).map(|subset| {
             let chosen = groups.iter().enumerate().filter(|(index, _)| subset & (1 << index) != 0);
             let chosen: Vec<&str> = chosen.map(|(_, group)| group.as_str()).collect();
@@ -85,50 +123,76 @@ impl Request {
         clauses.join(" AND ")
     }
 
-    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, has_attribute: impl Fn(&str) -> bool) {
+    fn require(&mut self, name: &str, value: &str, vocabulary: &Vocabulary, labels: &impl Labels) {
         let value: String = value.chars().take(QUERY_CHARS_MAX).collect();
-        if has_attribute(name) {
+        if labels.has_name(name) {
             // All of them: `in stock` and `out of stock` differ in nothing else.
-            let words = all_words(&value);
-            let meant = words.iter().map(|word| quoted(&filter_word(name, stem(word))));
-            self.required.extend(meant);
+            for word in all_words(&value) {
+                let meant = label_words(name, &word, vocabulary, labels);
+                self.is_hopeless |= meant.is_empty();
+                let meant: Vec<String> = meant.iter().map(|word| quoted(&filter_word(name, word))).collect();
+                self.required.push(format!("({})", meant.join(" OR ")));
+            }
             return;
         }
         for word in &query_words(&value) {
             match group_of(word, vocabulary) {
-                Some(group) => self.required.push(group.expression(true)),
+                Some(group) => self.required.push(group.expression(true, false)),
                 None => self.is_hopeless = true,
             }
         }
     }
 }
 
-/// The name of an attribute as the index knows it.
+/// The name of an attribute as the index knows it, one word however it is written: `Size type`, `size_type`, `size-type`.
 pub(super) fn attribute_name(name: &str) -> String {
-    let folded = fold(name);
-    let words = folded.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
-    words.collect::<Vec<_>>().join("_")
+    in_one_spelling(fold(name).chars().filter(|character| character.is_alphanumeric()).collect())
 }
 
 impl Group {
-    fn expression(&self, with_compounds: bool) -> String {
+    fn expression(&self, with_compounds: bool, to_rank: bool) -> String {
         // A word that stands twice counts twice where products are put in order.
-        let exact = self.exact.iter().flat_map(|exact| [exact, exact]);
+        let exact = self.exact.iter().flat_map(|exact| std::iter::repeat_n(exact, if to_rank { 2 } else { 1 }));
         let compounds = self.compounds.iter().filter(|_| with_compounds);
         let words: Vec<String> = exact.chain(&self.others).chain(compounds).map(|word| quoted(word)).collect();
         // A group of compounds alone says nothing where they are not asked for.
-        if words.is_empty() { self.expression(true) } else { format!("({})", words.join(" OR ")) }
+        if words.is_empty() { self.expression(true, to_rank) } else { format!("({})", words.join(" OR ")) }
     }
 }
 
 /// The words of a text without those that say nothing, unless there are no others.
 fn query_words(text: &str) -> Vec<String> {
+    let (mut things, asides) = wished(text);
+    things.extend(asides);
+    things
+}
+
+/// Likewise, what is wished for and what it is for apart.
+fn wished(text: &str) -> (Vec<String>, Vec<String>) {
     let words = all_words(text);
-    let telling: Vec<String> = words.iter().filter(|word| !is_stop_word(word)).cloned().collect();
-    let mut words = if telling.is_empty() { words } else { telling };
-    let mut seen = std::collections::HashSet::new();
-    words.retain(|word| seen.insert(word.clone()));
-    words
+    let begin = words.iter().position(|word| !is_stop_word(word));
+    let purpose =
+        begin.and_then(|begin| Some(begin + 1 + words[begin + 1..].iter().position(|word| is_purpose_word(word))?));
+    let purpose = purpose.unwrap_or(words.len());
+    let mut seen = HashSet::new();
+    let mut new = |words: &[String], all: bool| {
+        let telling = words.iter().filter(|word| all || !is_stop_word(word)).cloned();
+        telling.filter(|word| seen.insert(word.clone())).collect::<Vec<_>>()
+    };
+    (new(&words[..purpose], begin.is_none()), new(&words[purpose..], false))
+}
+
+/// The word itself, if an attribute of this name has it. Endings tell sizes and colours apart (`grey` and `green` are one
+/// to [`super::words::stem`]), so that other words are taken for it only where nobody has it.
+fn label_words(name: &str, word: &str, vocabulary: &Vocabulary, labels: &impl Labels) -> Vec<String> {
+    if labels.has_word(name, word) {
+        return vec![word.to_owned()];
+    }
+    let near = vocabulary.mistaken_for(word);
+    let near = near.into_iter().map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
+    near.map(Iterator::collect::<Vec<&str>>)
+        .find(|words| !words.is_empty())
+        .map_or_else(Vec::new, |words| owned(&words))
 }
 
 fn all_words(text: &str) -> Vec<String> {
@@ -187,7 +251,7 @@ fn inside(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
 fn group(exact: Option<String>, others: &[&str], compounds: Vec<String>, vocabulary: &Vocabulary) -> Group {
     let words = exact.iter().map(String::as_str).chain(others.iter().copied());
     let products = words.map(|word| vocabulary.products_with(word)).max().unwrap_or_default();
-    Group { exact, others: owned(others), compounds, products }
+    Group { exact, others: owned(others), compounds, products, is_aside: false }
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -207,6 +271,18 @@ fn subsets(all: usize, count: usize) -> impl Iterator<Item = u32> {
 mod tests {
     use super::*;
 
+    struct NoLabels;
+
+    impl Labels for NoLabels {
+        fn has_name(&self, _: &str) -> bool {
+            false
+        }
+
+        fn has_word(&self, _: &str, _: &str) -> bool {
+            false
+        }
+    }
+
     fn vocabulary() -> Vocabulary {
         let mut vocabulary = Vocabulary::default();
         for word in ["red", "shoe", "shoes", "running", "headphones", "500", "ml", "laufschuhe", "for"] {
@@ -215,9 +291,13 @@ mod tests {
         vocabulary
     }
 
-    fn expressions(text: &str) -> Vec<String> {
+    fn questions(text: &str) -> Vec<Question> {
         let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
-        Request::read(&query, &vocabulary(), |_| false).expressions().collect()
+        Request::read(&query, &vocabulary(), &NoLabels).questions().collect()
+    }
+
+    fn expressions(text: &str) -> Vec<String> {
+        questions(text).into_iter().map(|question| question.ranking).collect()
     }
 
     #[test]
@@ -227,6 +307,36 @@ mod tests {
         assert_eq!(asked.len(), 2);
         assert_eq!(asked[0].matches("AND").count(), 2);
         assert_eq!(asked[1].matches(" AND ").count(), 3);
+    }
+
+    #[test]
+    fn however_many_words_there_are_few_questions_are_asked() {
+        let words =
+            ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo"];
+        let mut vocabulary = Vocabulary::default();
+        words.iter().for_each(|word| vocabulary.add(word));
+        for count in 1..=words.len() {
+            let words = &words[..count];
+            let query = ProductQuery { text: words.join(" "), ..ProductQuery::default() };
+            let request = Request::read(&query, &vocabulary, &NoLabels);
+            let questions: Vec<Question> = request.questions().collect();
+            assert!((1..=4).contains(&questions.len()), "{count}: {}", questions.len());
+            for question in &questions {
+                assert!(question.ranking.len() < 2_000, "{count}: {}", question.ranking);
+            }
+            // No more is left out than half of the groups.
+            let last = questions.last().unwrap().matching.rsplit(" OR (").next().unwrap().matches(" AND ").count();
+            assert_eq!(last + 1, count.min(GROUPS_MAX).div_ceil(2), "{count}");
+        }
+    }
+
+    #[test]
+    fn what_a_thing_is_for_need_not_stand_in_its_title() {
+        let asked = &questions("running shoes for headphones")[0];
+        assert_eq!(asked.matching.matches(" AND ").count(), 2);
+        assert!(!asked.named.contains("headphones"), "{}", asked.named);
+        assert_eq!(asked.named.matches(" AND ").count(), 1);
+        assert!(questions("for headphones")[0].named.contains("headphones"));
     }
 
     #[test]
@@ -241,7 +351,7 @@ mod tests {
     fn words_that_the_shop_does_not_have_are_hopeless_and_no_words_are_everything() {
         let read = |text: &str| {
             let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
-            let request = Request::read(&query, &vocabulary(), |_| false);
+            let request = Request::read(&query, &vocabulary(), &NoLabels);
             (request.is_hopeless, request.is_empty())
         };
         assert_eq!(read("quantum spaceship"), (true, true));

@@ -15,6 +15,15 @@ const STOP_WORDS: [&str; 144] = [
     "есть", "и", "на", "с", "что",
 ];
 
+/// Before what a thing is for, or has besides.
+const PURPOSE_WORDS: [&str; 15] =
+    ["avec", "con", "for", "fuer", "fur", "met", "mit", "para", "per", "pour", "voor", "with", "without", "для", "с"];
+
+/// Whether what follows `word` says what the thing before it is for.
+pub(super) fn is_purpose_word(word: &str) -> bool {
+    PURPOSE_WORDS.contains(&word)
+}
+
 /// Whether `word` says nothing of a product.
 pub(super) fn is_stop_word(word: &str) -> bool {
     STOP_WORDS.contains(&word)

@@ -116,6 +116,32 @@ fn words_in_the_title_come_before_words_in_the_description() {
 }
 
 #[test]
+fn what_is_wished_for_comes_before_what_it_is_for_and_a_title_before_any_description() {
+    let mut products = vec![
+        product("Climbing roses", "9", "Wear gloves", &[]),
+        product("Roses, roses and roses for roses", "9", "Thorns go through gloves", &[]),
+        product("Garden gloves", "9", "They save your hands from the thorns of berries, of wild and tame roses", &[]),
+    ];
+    // `gloves` is the more common word by far, which tells less.
+    products.extend((0..30).map(|number| product(&format!("Gloves {number}"), "9", "", &[])));
+    let index = index(&products);
+    let found = index.search(&query("gloves for roses")).unwrap();
+    assert_eq!(titles(&found)[0], "Garden gloves");
+    assert_eq!(found.total, 3);
+}
+
+#[test]
+fn long_wishes_find_what_has_the_most_telling_half_of_their_words() {
+    let index = index(&[
+        product("Waterproof umbrella", "9", "", &[]),
+        product("Red winter jacket", "9", "cotton", &[]),
+        product("Red scarf", "9", "cotton", &[]),
+    ]);
+    let found = index.search(&query("waterproof red winter jacket cotton")).unwrap();
+    assert_eq!(titles(&found), ["Red winter jacket"]);
+}
+
+#[test]
 fn words_around_the_wish_do_not_hide_it() {
     let asked = "Hello, please show me comfortable red running shoes for my daughter";
     assert_eq!(finds(&query(asked))[0], "Red running shoes");
@@ -149,6 +175,79 @@ fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
     // No product says for which sport it is.
     assert_eq!(finds(&with("shoes", "sport", "running")).len(), 2);
     assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);
+}
+
+/// A shop of these titles, each with one attribute.
+fn labelled(products: &[(&str, &str, &str)]) -> Index {
+    let products = products.iter().map(|(title, name, value)| product(title, "1", "", &[(name, value)]));
+    index(&products.collect::<Vec<_>>())
+}
+
+fn found_with(index: &Index, name: &str, value: &str) -> Vec<String> {
+    let asked = ProductQuery { attributes: [(name.to_owned(), value.to_owned())].into(), ..query("") };
+    titles(&index.search(&asked).unwrap()).into_iter().map(str::to_owned).collect()
+}
+
+#[test]
+fn an_attribute_of_two_words_is_a_filter_however_its_name_is_written() {
+    let index = labelled(&[
+        ("Present", "in_stock", "yes"),
+        ("Absent", "in_stock", "no"),
+        ("Long", "length_cm", "30"),
+        ("Short", "length_cm", "12"),
+        ("Coat", "product_type", "Winter coats > Wool"),
+        ("Toy", "age_group", "toddler"),
+        ("Dress", "size_type", "plus size"),
+        ("Worn", "condition", "used"),
+    ]);
+    for (names, value, title) in [
+        (["in_stock", "in stock", "in-stock", "inStock"], "yes", "Present"),
+        (["length_cm", "Length CM", "length-cm", "lengthCm"], "30", "Long"),
+        (["product_type", "product type", "Product-Type", "productType"], "winter coats", "Coat"),
+        (["age_group", "age group", "age-group", "ageGroup"], "Toddler", "Toy"),
+        (["size_type", "size type", "size-type", "sizeType"], "size plus", "Dress"),
+    ] {
+        for name in names {
+            assert_eq!(found_with(&index, name, value), [title], "{name}");
+            assert_eq!(found_with(&index, name, "cardboard"), [""; 0], "{name}");
+        }
+    }
+    // A part of a name is another name, and the values of one are not those of another.
+    assert_eq!(found_with(&index, "stock", "used"), ["Worn"], "nobody has `stock`, so that it is words");
+    assert_eq!(found_with(&index, "in_stock", "used"), [""; 0]);
+    assert_eq!(found_with(&index, "condition", "30"), [""; 0]);
+}
+
+#[test]
+fn a_part_of_an_attributes_name_is_another_attribute() {
+    let index = labelled(&[("Table", "length_cm", "30"), ("Rug", "length", "30"), ("Stick", "length", "12")]);
+    assert_eq!(found_with(&index, "length", "30"), ["Rug"]);
+    assert_eq!(found_with(&index, "length_cm", "30"), ["Table"]);
+    assert_eq!(found_with(&index, "cm", "12"), ["Stick"], "nobody has `cm`, so that it is words");
+}
+
+#[test]
+fn the_very_value_of_an_attribute_comes_before_values_like_it() {
+    let colors = [("Fog", "Grey"), ("Leaf", "Green"), ("Night", "Navy Blue"), ("Sky", "blue"), ("Ash", "gray")];
+    let index = labelled(&colors.map(|(title, color)| (title, "Colour", color)));
+    for (name, value, found) in [
+        ("color", "grey", &["Fog", "Ash"][..]),
+        ("colour", "GRAY", &["Fog", "Ash"]),
+        ("color", "green", &["Leaf"]),
+        ("colour", "blue", &["Night", "Sky"]),
+        ("color", "navy blue", &["Night"]),
+        // Nobody has these, and they are near to what somebody has.
+        ("color", "gren", &["Leaf"]),
+        ("color", "greens", &["Leaf"]),
+        ("color", "blu", &["Night", "Sky"]),
+        ("color", "red", &[]),
+    ] {
+        assert_eq!(found_with(&index, name, value), found, "{value}");
+    }
+    let index = labelled(&[("Leaf", "color", "green"), ("Gown", "type", "dress"), ("Bread", "type", "Brötchen")]);
+    assert_eq!(found_with(&index, "color", "grey"), [""; 0]);
+    assert_eq!(found_with(&index, "type", "dresses"), ["Gown"]);
+    assert_eq!(found_with(&index, "type", "broetchen"), ["Bread"]);
 }
 
 #[test]

@@ -81,22 +81,30 @@ impl Vocabulary {
         forms
     }
 
+    /// Words that somebody who wrote `word` can have meant though none of its endings is a mistake, the nearest ones first:
+    /// those that it only goes on from or that go on from it, those with umlauts, those with one letter wrong, with two.
+    pub(super) fn mistaken_for(&self, word: &str) -> [Vec<&str>; 4] {
+        let goes_on = |other: &&str| other.starts_with(word) || word.starts_with(*other);
+        let longer = self.of_stem(word).into_iter().filter(goes_on).collect();
+        let umlauts = UMLAUTS.iter().filter(|(written, _)| word.contains(written));
+        let spelt = umlauts.filter_map(|(written, meant)| self.by_text.get(word.replace(written, meant).as_str()));
+        let spelt = spelt.map(|id| self.words[*id as usize].text.as_ref()).collect();
+        let near = self.within_mistakes(word);
+        let at = |wanted: usize| {
+            let at = near.iter().filter(|(distance, _)| *distance == wanted);
+            at.map(|(_, id)| self.words[*id as usize].text.as_ref()).collect()
+        };
+        [longer, spelt, at(1), at(2)]
+    }
+
     /// Words from which `word` differs by spelling mistakes, the nearest ones, with their forms.
     pub(super) fn misspelt(&self, word: &str) -> Vec<&str> {
-        let letters: Vec<char> = word.chars().collect();
-        let mistakes_max = match letters.len() {
-            TWO_TYPOS_CHARS_MIN.. => 2,
-            ONE_TYPO_CHARS_MIN.. => 1,
-            _ => return Vec::new(),
-        };
-        if !letters.iter().all(|letter| letter.is_alphabetic()) {
-            return Vec::new();
-        }
-        let mut near = self.near(word, &letters, mistakes_max);
+        let first = word.chars().next();
+        let mut near = self.within_mistakes(word);
         let least = near.iter().map(|(distance, _)| *distance).min().unwrap_or_default();
         near.retain(|(distance, _)| *distance == least);
         // Few get the first letter wrong.
-        let begins_alike = |id: &u32| self.words[*id as usize].text.chars().next() == letters.first().copied();
+        let begins_alike = |id: &u32| self.words[*id as usize].text.chars().next() == first;
         if near.iter().any(|(_, id)| begins_alike(id)) {
             near.retain(|(_, id)| begins_alike(id));
         }
@@ -119,6 +127,20 @@ impl Vocabulary {
         let mut found: Vec<&Word> = self.words.iter().filter(contains).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.products));
         found.iter().take(COMPOUNDS_MAX).map(|entry| entry.text.as_ref()).collect()
+    }
+
+    /// Words with as many letters wrong as one of this length may have, and how many.
+    fn within_mistakes(&self, word: &str) -> Vec<(usize, u32)> {
+        let letters: Vec<char> = word.chars().collect();
+        let mistakes_max = match letters.len() {
+            TWO_TYPOS_CHARS_MIN.. => 2,
+            ONE_TYPO_CHARS_MIN.. => 1,
+            _ => return Vec::new(),
+        };
+        if !letters.iter().all(|letter| letter.is_alphabetic()) {
+            return Vec::new();
+        }
+        self.near(word, &letters, mistakes_max)
     }
 
     fn near(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {

@@ -78,6 +78,7 @@ fn end_run(parts: &mut Vec<Part>, run: &mut String, is_dense: bool, joined: bool
         parts.push(Part::Dense(text));
     } else {
         let text = text.chars().take(WORD_CHARS_MAX).collect();
+        let text = in_one_spelling(text);
         let joined = joined && matches!(parts.last(), Some(Part::Word { .. }));
         parts.push(Part::Word { text, joined });
     }
@@ -166,6 +167,14 @@ pub(super) fn fold(text: &str) -> String {
         }
     }
     folded
+}
+
+/// British words as Americans write colours, and `gray` as everybody else does: shops and visitors mix them.
+pub(super) fn in_one_spelling(word: String) -> String {
+    if word.contains("colour") || word.contains("gray") {
+        return word.replace("colour", "color").replace("gray", "grey");
+    }
+    word
 }
 
 /// What a word has in common with its plural and its other genders, in the languages that form them with endings. Used
@@ -262,6 +271,12 @@ mod tests {
     fn joined_and_mixed_words_are_found_under_all_their_spellings() {
         assert_eq!(indexed("T-Shirt 500ml"), ["t", "shirt", "tshirt", "500ml", "500", "ml"]);
         assert_eq!(indexed("L'Oréal"), ["l", "oreal", "loreal"]);
+    }
+
+    #[test]
+    fn words_that_two_countries_spell_differently_are_one() {
+        assert_eq!(indexed("Colour COLOR multicoloured"), ["color", "color", "multicolored"]);
+        assert_eq!(indexed("Gray grey lightgray"), ["grey", "grey", "lightgrey"]);
     }
 
     #[test]

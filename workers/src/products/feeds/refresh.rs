@@ -76,18 +76,20 @@ impl Refresher {
             Ok(brought) => Refresh {
                 url: feed.url.clone(),
                 attempted_at,
+                ended_at: Some(Timestamp::now()),
                 succeeded_at: Some(attempted_at),
                 error: None,
                 etag: brought.etag,
                 last_modified: brought.last_modified,
             },
             // Whoever changed the feed wants the new one to be fetched, which no note of this one must hold up.
-            Err(RefreshError::Changed) => return,
+            Err(RefreshError::Changed) => return self.ask_anew(agent).await,
             Err(error) => {
                 tracing::warn!(%error, agent = agent.id.as_str(), "a feed was not taken");
                 Refresh {
                     url: feed.url.clone(),
                     attempted_at,
+                    ended_at: Some(Timestamp::now()),
                     succeeded_at: last.and_then(|last| last.succeeded_at),
                     error: Some(error.to_string()),
                     etag: last.and_then(|last| last.etag.clone()),
@@ -97,6 +99,21 @@ impl Refresher {
         };
         if let Err(error) = self.backends.products.note_refresh(&agent.org_id, &agent.id, &refresh).await {
             tracing::warn!(%error, agent = agent.id.as_str(), "how a feed ended is not noted");
+        }
+    }
+
+    /// Asks for the feed that the agent has now: whoever changed it back meanwhile would else wait until this attempt, which
+    /// leaves no note, counts as lost.
+    async fn ask_anew(&self, agent: &Agent) {
+        let asked = match self.backends.catalog.get(EntryKind::Agent, agent.id.as_str()).await {
+            Ok(Some(Entry::Agent(now))) if now.settings.ecommerce.feed.is_some() => {
+                self.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await
+            }
+            Ok(_) => Ok(()),
+            Err(error) => Err(error),
+        };
+        if let Err(error) = asked {
+            tracing::warn!(%error, agent = agent.id.as_str(), "a feed that was changed waits for its turn");
         }
     }
 

@@ -16,7 +16,8 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-/// A fetch that failed is tried again after this, or sooner where the feed is fetched more often.
+/// A fetch that failed is tried again so long after its end: one that hangs until its time is over would else be due again
+/// while others wait.
 const RETRY_AFTER: Duration = Duration::from_secs(5 * 60);
 const SECONDS_PER_MINUTE: u64 = 60;
 const SEPARATOR: char = ' ';
@@ -24,12 +25,14 @@ const SEPARATOR: char = ' ';
 /// Since when a feed is due; none when it is not yet.
 pub(super) fn due_since(status: &ProductsStatus, feed: &ProductFeed, now: Timestamp) -> Option<Timestamp> {
     let Some(last) = last_of(status, feed) else { return Some(Timestamp::default()) };
-    if let Some(asked_at) = status.asked_at.filter(|asked_at| *asked_at > last.attempted_at) {
-        return Some(asked_at);
+    let due = match last.error {
+        None => last.attempted_at.after(Duration::from_secs(u64::from(feed.every_minutes) * SECONDS_PER_MINUTE)),
+        Some(_) => last.ended_at.unwrap_or(last.attempted_at).after(RETRY_AFTER),
+    };
+    match status.asked_at.filter(|asked_at| *asked_at > last.attempted_at) {
+        Some(asked_at) => Some(asked_at.min(due)),
+        None => Some(due).filter(|due| *due <= now),
     }
-    let every = Duration::from_secs(u64::from(feed.every_minutes) * SECONDS_PER_MINUTE);
-    let pause = if last.error.is_some() { every.min(RETRY_AFTER) } else { every };
-    Some(last.attempted_at.after(pause)).filter(|due| *due <= now)
 }
 
 /// The last fetch of this feed's address.
@@ -71,7 +74,8 @@ impl Attempt<'_> {
     fn name(&self, slot: u64) -> String {
         let mut hasher = DefaultHasher::new();
         self.feed.url.hash(&mut hasher);
-        let last = last_of(self.status, self.feed).map_or(0, |last| last.attempted_at.micros());
+        // Of whatever address: one that was left and comes back is to be fetched anew.
+        let last = self.status.refresh.as_ref().map_or(0, |last| last.attempted_at.micros());
         let asked = self.status.asked_at.map_or(0, Timestamp::micros);
         format!("product-feed:{}:{:x}:{last}:{asked}:{slot}", self.agent, hasher.finish())
     }
@@ -103,6 +107,7 @@ mod tests {
         let refresh = Refresh {
             url: "https://a.example".into(),
             attempted_at: Timestamp::from_micros(at),
+            ended_at: Some(Timestamp::from_micros(at + MINUTE)),
             succeeded_at: None,
             error: error.map(Into::into),
             etag: None,
@@ -124,12 +129,22 @@ mod tests {
             (&fine, "https://a.example", 109, false),
             (&fine, "https://a.example", 110, true),
             (&fine, "https://b.example", 101, true),
-            (&failed, "https://a.example", 104, false),
-            (&failed, "https://a.example", 105, true),
+            (&failed, "https://a.example", 105, false),
+            (&failed, "https://a.example", 106, true),
             (&asked, "https://a.example", 101, true),
             (&asked_before, "https://a.example", 101, false),
         ] {
             assert_eq!(is_due(status, url, minutes), expected, "{status:?} {url} {minutes}");
+        }
+    }
+
+    #[test]
+    fn a_feed_that_failed_rests_for_five_minutes_though_it_is_fetched_every_minute() {
+        let every_minute = ProductFeed { every_minutes: 1, ..feed("https://a.example") };
+        let status = fetched(100 * MINUTE, Some("the feed did not arrive in time"));
+        for (minutes, expected) in [(102, None), (105, None), (106, Some(106)), (110, Some(106))] {
+            let since = due_since(&status, &every_minute, Timestamp::from_micros(minutes * MINUTE));
+            assert_eq!(since, expected.map(|due: i64| Timestamp::from_micros(due * MINUTE)), "{minutes}");
         }
     }
 

@@ -31,7 +31,7 @@ use switchboard_backends::{
     store::embedded::EmbeddedStore,
 };
 use switchboard_schemas::{
-    agent::{AgentSettings, Ecommerce, FeedFormat, ProductFeed},
+    agent::{Agent, AgentSettings, Ecommerce, FeedFormat, ProductFeed},
     ids::OrgId,
     organization::Organization,
     secret::InstallationSecret,
@@ -200,13 +200,17 @@ fn backends(directory: &tempfile::TempDir) -> Backends {
 }
 
 fn agent(url: &str) -> Agent {
+    agent_named("shop", url)
+}
+
+fn agent_named(slug: &str, url: &str) -> Agent {
     let secret = InstallationSecret::from_bytes([7; 32]);
     let org_id = OrgId::derive(&secret, "acme");
     let feed = ProductFeed { url: url.into(), every_minutes: 60, format: FeedFormat::Auto };
     Agent {
-        id: AgentId::derive(&secret, &org_id, "shop"),
+        id: AgentId::derive(&secret, &org_id, slug),
         org_id,
-        slug: "shop".into(),
+        slug: slug.into(),
         name: "Shop".into(),
         provider: None,
         fallback_provider: None,
@@ -395,6 +399,84 @@ async fn a_feed_that_the_agent_lost_meanwhile_replaces_nothing() {
     world.script.then(|| CSV.into_response());
     let changed = agent("https://elsewhere.example/");
     world.configure(&changed).await;
-    assert_eq!(world.refresh().await, ProductsStatus::default());
+    let status = world.refresh().await;
+    assert_eq!((status.kept, status.refresh), (None, None));
+    assert!(status.asked_at.is_some(), "the one that it has now is fetched next");
     assert_eq!(world.script.asked(), 1);
+    let without = Agent { settings: AgentSettings::default(), ..changed };
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    world.configure(&without).await;
+    assert_eq!(world.refresh().await, ProductsStatus::default());
+}
+
+/// Looks after the feeds until `is_done`.
+async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    let feeds = world.feeds();
+    let waiting = async {
+        while !is_done().await {
+            assert!(Instant::now() < deadline, "{what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = feeds.run(CancellationToken::new()) => {}
+        () = waiting => {}
+    }
+}
+
+#[tokio::test]
+async fn a_feed_is_fetched_though_more_feeds_than_are_fetched_at_once_hang_and_are_asked_for_again_and_again() {
+    let mut world = World::new().await;
+    (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
+    world.script.then(|| CSV.into_response());
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hanging = format!("http://{}/", silent.local_addr().unwrap());
+    let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"].iter().map(|slug| agent_named(slug, &hanging)).collect();
+    agents.sort_by(|left, right| left.id.as_str().cmp(right.id.as_str()));
+    let last = agents.pop().unwrap();
+    world.agent = agent_named(&last.slug, &world.url());
+    for agent in agents.iter().chain([&world.agent]) {
+        world.configure(agent).await;
+    }
+    look_after_until(&world, "the good feed waits for ever", async || {
+        for agent in &agents {
+            world.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await.unwrap();
+        }
+        world.status().await.kept.is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn an_address_that_is_changed_and_changed_back_is_fetched_each_time() {
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    let other = world.url().replace("feed.csv", "other.csv");
+    for url in [world.url(), other.clone(), world.url(), other] {
+        world.configure(&agent(&url)).await;
+        look_after_until(&world, &format!("{url} is not fetched"), async || {
+            world.status().await.refresh.is_some_and(|refresh| refresh.url == url)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn who_asks_for_a_fetch_does_not_wait_for_the_next_look() {
+    let mut world = World::new().await;
+    world.config.feed_scan_ms = 3_600_000;
+    world.script.then(|| CSV.into_response());
+    let asked_again = std::sync::atomic::AtomicBool::new(false);
+    look_after_until(&world, "the feed is not fetched", async || {
+        let fetched = world.status().await.refresh.is_some();
+        if fetched && !asked_again.swap(true, Ordering::SeqCst) {
+            let (org, agent) = (&world.agent.org_id, &world.agent.id);
+            world.backends.products.ask_refresh(org, agent, Timestamp::now()).await.unwrap();
+        }
+        world.script.asked() == 2
+    })
+    .await;
 }

@@ -1,0 +1,111 @@
+//! Whose feed is fetched next while more of them are due than one process fetches at once: an organization of which fewer
+//! are being fetched goes first, and among its feeds the one that has been due the longest.
+
+use std::collections::HashMap;
+
+use switchboard_backends::products::ProductsStatus;
+use switchboard_schemas::{agent::Agent, ids::OrgId, time::Timestamp};
+
+/// A feed that is due.
+pub(super) struct Due {
+    pub(super) agent: Box<Agent>,
+    pub(super) status: ProductsStatus,
+    pub(super) since: Timestamp,
+}
+
+/// The feeds that wait, and how many of each organization are being fetched.
+pub(super) struct Turns {
+    waiting: Vec<Due>,
+    running: HashMap<OrgId, usize>,
+    of_one_max: usize,
+}
+
+impl Turns {
+    /// Turns of which `running` are taken by these organizations. Where `others` have feeds too, none takes all the `places`:
+    /// what becomes due next may be somebody else's.
+    pub(super) fn new<'a>(
+        waiting: Vec<Due>,
+        running: impl Iterator<Item = &'a OrgId>,
+        places: usize,
+        others: bool,
+    ) -> Self {
+        let mut counted = HashMap::new();
+        for org in running {
+            *counted.entry(org.clone()).or_default() += 1;
+        }
+        let of_one_max = if others { places.saturating_sub(1).max(1) } else { places };
+        Self { waiting, running: counted, of_one_max }
+    }
+
+    /// The next to be fetched; none when all others have to wait.
+    pub(super) fn next(&mut self) -> Option<Due> {
+        let waiting =
+            self.waiting.iter().enumerate().map(|(index, due)| (self.of(&due.agent.org_id), due.since, index));
+        let (_, _, index) = waiting.filter(|(running, ..)| *running < self.of_one_max).min()?;
+        Some(self.waiting.remove(index))
+    }
+
+    /// Notes that one more of an organization is being fetched.
+    pub(super) fn took(&mut self, org: &OrgId) {
+        *self.running.entry(org.clone()).or_default() += 1;
+    }
+
+    fn of(&self, org: &OrgId) -> usize {
+        self.running.get(org).copied().unwrap_or_default()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use switchboard_schemas::{agent::AgentSettings, ids::AgentId, secret::InstallationSecret};
+
+    use super::*;
+
+    fn org(name: &str) -> OrgId {
+        OrgId::derive(&InstallationSecret::from_bytes([7; 32]), name)
+    }
+
+    fn due(org_name: &str, since: i64) -> Due {
+        let slug = format!("{org_name}-{since}");
+        let agent = Agent {
+            id: AgentId::derive(&InstallationSecret::from_bytes([7; 32]), &org(org_name), &slug),
+            org_id: org(org_name),
+            name: slug.clone(),
+            slug,
+            provider: None,
+            fallback_provider: None,
+            settings: AgentSettings::default(),
+        };
+        Due { agent: Box::new(agent), status: ProductsStatus::default(), since: Timestamp::from_micros(since) }
+    }
+
+    fn order(waiting: Vec<Due>, running: &[&str], places: usize, others: bool) -> Vec<String> {
+        let running: Vec<OrgId> = running.iter().map(|name| org(name)).collect();
+        let mut turns = Turns::new(waiting, running.iter(), places, others);
+        std::iter::from_fn(|| {
+            let next = turns.next()?;
+            turns.took(&next.agent.org_id);
+            Some(next.agent.slug)
+        })
+        .collect()
+    }
+
+    #[test]
+    fn who_has_been_due_the_longest_goes_first() {
+        assert_eq!(order(vec![due("a", 9), due("a", 0), due("a", 5)], &[], 4, false), ["a-0", "a-5", "a-9"]);
+    }
+
+    #[test]
+    fn organizations_take_turns_though_one_has_been_waiting_with_many_feeds() {
+        let waiting = vec![due("a", 1), due("a", 2), due("a", 3), due("b", 8), due("c", 9)];
+        assert_eq!(order(waiting, &["b"], 4, true), ["a-1", "c-9", "a-2", "b-8", "a-3"]);
+    }
+
+    #[test]
+    fn one_organization_leaves_a_place_for_the_others_unless_there_are_none() {
+        let waiting = || (1..=4).map(|since| due("a", since)).collect();
+        assert_eq!(order(waiting(), &["a"], 3, true), ["a-1"]);
+        assert_eq!(order(waiting(), &["a"], 3, false), ["a-1", "a-2"]);
+        assert_eq!(order(waiting(), &[], 1, true), ["a-1"]);
+    }
+}
