@@ -50,6 +50,26 @@ async fn nothing_would_change_while_the_team_is_as_it_was() {
     recorded(&service, &organization).await;
     let (ok, output) = replay(&service, &organization, &[]);
     assert!(ok && output.contains("messages: 2, would change: 0"), "{output}");
+    assert!(output.contains("decided by words: 1, by meaning: 0, by continuity: 1"), "{output}");
+}
+
+#[tokio::test]
+async fn the_organization_need_not_be_named_where_only_one_has_the_team() {
+    let service = SharedService::get().await;
+    // The slug is no other run's.
+    let slug = format!("desk-{}", std::process::id());
+    let document = OrganizationDocument::new().agent("billing", json!({}));
+    let document = document.agent("technical", json!({})).agent("general", json!({}));
+    document.team(&slug, team("intent", BILLING, TECHNICAL)).apply(&service).await;
+    for _ in 0..2 {
+        desk(&service, "intent").await;
+    }
+    let url = service.admin_urls().remove(0);
+    let tried = |team: &str| service.command(&["route", "--replay", "--team", team, "--url", &url]);
+    let (status, output) = tried(&slug);
+    assert!(status.success() && output.contains("messages: 0, would change: 0"), "{output}");
+    let (status, output) = tried("front");
+    assert!(!status.success() && output.contains("say which --organization"), "{output}");
 }
 
 #[tokio::test]

@@ -1,7 +1,7 @@
 //! What a team that chooses by intent would decide about messages that were answered already: for trying a change of its
 //! texts before it is made. Each message is decided where it stood, with the past as it was and not as it would have become.
 
-use std::fmt;
+use std::{fmt, time::Duration};
 
 use switchboard_schemas::{ids::AgentId, routing::RoutingStage, team::RoutingStrategy, time::Timestamp};
 
@@ -15,6 +15,9 @@ use crate::{
         past::{Line, Past, SWITCHES_MAX},
     },
 };
+
+/// How long a replay waits for embeddings of one message and its team: no visitor waits beside it.
+const EMBEDDING_TIMEOUT: Duration = Duration::from_secs(10 * 60);
 
 /// A team as it is to be tried.
 #[derive(Clone, Debug)]
@@ -87,8 +90,13 @@ impl fmt::Debug for Recorded {
 }
 
 impl Replayed {
-    /// Whether somebody else would answer.
+    /// Whether it is decided without a model that somebody else would answer.
     pub fn changes(&self) -> bool {
+        !self.asks_model && self.differs()
+    }
+
+    /// Whether somebody else would answer, if only by a guess in place of a model.
+    pub fn differs(&self) -> bool {
         self.to.as_ref() != Some(&self.from)
     }
 }
@@ -96,7 +104,8 @@ impl Replayed {
 impl Replay {
     /// Errors: the embedding model cannot be loaded.
     pub fn new(config: &WorkersConfig) -> anyhow::Result<Self> {
-        Ok(Self { intent: Intent::new(ModelClient::new(config)?, config)? })
+        let config = patient(config);
+        Ok(Self { intent: Intent::new(ModelClient::new(&config)?, &config)? })
     }
 
     /// Decides every answered message of a conversation again, oldest first.
@@ -144,6 +153,12 @@ impl Replay {
             asks_model,
         }
     }
+}
+
+/// With what the service makes do without when it comes late, so that the same words are decided by the same means.
+fn patient(config: &WorkersConfig) -> WorkersConfig {
+    let embedding_timeout_ms = u64::try_from(EMBEDDING_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
+    WorkersConfig { embedding_timeout_ms, ..config.clone() }
 }
 
 fn candidates(team: &TriedTeam) -> Candidates {
@@ -200,6 +215,26 @@ mod tests {
     async fn replay(team: &TriedTeam, lines: &[(Option<&str>, &str)]) -> Vec<Replayed> {
         let _ = rustls::crypto::ring::default_provider().install_default();
         Replay::new(&WorkersConfig::default()).unwrap().conversation(team, &conversation(lines)).await
+    }
+
+    #[test]
+    fn embeddings_are_waited_for_as_no_visitor_would() {
+        let config = WorkersConfig { routing_budget_ms: 7, ..WorkersConfig::default() };
+        let patient = patient(&config);
+        assert_eq!((patient.embedding_timeout_ms, patient.routing_budget_ms), (600_000, 7));
+    }
+
+    #[tokio::test]
+    async fn a_guess_in_place_of_a_model_is_no_change() {
+        let team = team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
+        let mut differed = 0;
+        for by in ["billing", "technical"] {
+            let lines = [(None, "the thing from last week does it again, what now?"), (Some(by), "Here you are.")];
+            let replayed = replay(&team, &lines).await;
+            assert!(replayed[0].asks_model && !replayed[0].changes(), "{replayed:?}");
+            differed += usize::from(replayed[0].differs());
+        }
+        assert!(differed > 0, "it is the guess of one of them at most");
     }
 
     const ASKED: &str = "I want a refund for my last invoice";

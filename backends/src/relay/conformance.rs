@@ -7,6 +7,7 @@ mod memory;
 #[cfg(feature = "real-services")]
 mod same_table;
 mod support;
+mod turns;
 
 use self::support::World;
 
@@ -76,9 +77,14 @@ macro_rules! sentences {
                     a_settled_reply_gives_its_place_back_and_needs_none_again,
                     a_voided_publish_gives_its_place_back,
                     of_many_that_remember_one_name_all_hear_the_same_value,
-                    a_rotation_counts_each_message_once,
                     the_first_decision_stands_and_the_last_of_a_conversation_is_known,
                     what_a_trial_runs_on_is_read_by_another_process_under_its_name_alone,
+                ],
+                turns: [
+                    each_message_counts_once_and_counts_differ_by_at_most_one,
+                    who_is_there_all_the_time_has_a_turn_between_any_two_of_another,
+                    who_is_new_or_comes_back_makes_up_for_nothing_and_owes_nothing,
+                    a_message_that_has_a_decision_keeps_it_and_takes_no_turn,
                 ],
             );
         }

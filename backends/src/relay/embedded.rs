@@ -14,14 +14,14 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_schemas::{
-    ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
+    ids::{ConversationId, EventId, IngressId, MessageId},
     reply_event::{Envelope, Frame, PatchOutcome},
     trial::TeamVerdict,
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
-    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Relay, RelayError, Settlement,
+    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Offer, Relay, RelayError, Settlement,
     Standing, attempt_book::AttemptBook, beat, claim_state::ConversationClaims, memory_book::MemoryBook, millis,
     reply_log::Millis, trial_shelf::TrialShelf, waiting,
 };
@@ -240,12 +240,12 @@ impl Relay for EmbeddedRelay {
         self.memory.remember(name, value)
     }
 
-    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
-        self.memory.take_turn(team, message)
-    }
-
     async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
         self.memory.decide(message, decision)
+    }
+
+    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+        self.memory.decide_in_turn(message, offer)
     }
 
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {

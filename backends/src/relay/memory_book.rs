@@ -3,15 +3,19 @@
 use std::{
     path::Path,
     sync::{Mutex, MutexGuard, PoisonError},
+    time::Duration,
 };
 
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{
-    ids::{MessageId, TeamId},
+    ids::{AgentId, MessageId},
     time::Timestamp,
 };
 
-use super::{DONE_TTL, Decision, Decisions, RelayError, decode_decision, encode_decision};
+use super::{
+    DONE_TTL, Decision, Decisions, Offer, ROTATION_TTL, RelayError, decode_decision, encode_decision,
+    rotation::Rotation,
+};
 
 // As for attempts: a killed process loses nothing with synchronous off. What a power cut takes is one set-if-absent; ids
 // that follow from the key still make the repeat the same message.
@@ -24,10 +28,13 @@ const SCHEMA: &str = "
         written_at INTEGER NOT NULL
     ) WITHOUT ROWID, STRICT;
     CREATE INDEX IF NOT EXISTS memories_by_age ON memories (written_at);
-    CREATE TABLE IF NOT EXISTS rotations (
+    CREATE TABLE IF NOT EXISTS turns (
         team_id TEXT PRIMARY KEY,
-        next INTEGER NOT NULL
-    ) WITHOUT ROWID, STRICT;";
+        rotation TEXT NOT NULL,
+        taken_at INTEGER NOT NULL
+    ) WITHOUT ROWID, STRICT;
+    CREATE INDEX IF NOT EXISTS turns_by_age ON turns (taken_at);
+    DROP TABLE IF EXISTS rotations;";
 /// Expired memories that one write removes, so that none of them has to stop for all.
 const SWEEP_ROWS_MAX: u32 = 8;
 
@@ -55,35 +62,29 @@ impl MemoryBook {
         })
     }
 
-    /// The number of the message in its team's rotation.
-    pub(super) fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
-        let name = format!("rotation:{message}");
-        let number = self.together(|connection| {
-            if let Some(known) = read(connection, &name)? {
-                return Ok(known);
-            }
-            let number: i64 = connection
-                .prepare_cached(
-                    "INSERT INTO rotations VALUES (?1, 1) ON CONFLICT DO UPDATE SET next = next + 1 RETURNING next - 1",
-                )?
-                .query_row(params![team.as_str()], |row| row.get(0))?;
-            write(connection, &name, &number.to_string())?;
-            Ok(number.to_string())
-        })?;
-        number.parse().map_err(|_| RelayError::Unavailable("memory file: not a number".into()))
-    }
-
     /// Records a decision unless one stands.
     pub(super) fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
-        let (own, last) = names(message);
+        let (own, _) = names(message);
         self.together(|connection| {
             if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
                 return Ok(known);
             }
-            let text = encode_decision(decision);
-            write(connection, &own, &text)?;
-            write(connection, &last, &text)?;
+            write_decision(connection, message, decision)?;
             Ok(decision.clone())
+        })
+    }
+
+    /// Records the decision for the member whose turn it is unless one stands; none of nobody.
+    pub(super) fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+        let (own, _) = names(message);
+        self.together(|connection| {
+            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
+                return Ok(Some(known));
+            }
+            let Some(chosen) = next_in_turn(connection, offer)? else { return Ok(None) };
+            let decision = offer.decision(chosen);
+            write_decision(connection, message, &decision)?;
+            Ok(Some(decision))
         })
     }
 
@@ -125,19 +126,41 @@ fn names(message: &MessageId) -> (String, String) {
     (format!("route:{message}"), format!("route:{}", message.conversation()))
 }
 
-fn oldest_kept() -> i64 {
-    Timestamp::now().micros() - i64::try_from(DONE_TTL.as_micros()).unwrap_or(i64::MAX)
+fn oldest_kept(kept: Duration) -> i64 {
+    Timestamp::now().micros() - i64::try_from(kept.as_micros()).unwrap_or(i64::MAX)
+}
+
+fn next_in_turn(connection: &Connection, offer: &Offer) -> rusqlite::Result<Option<AgentId>> {
+    let (team, oldest) = (offer.team.as_str(), oldest_kept(ROTATION_TTL));
+    let select = "SELECT rotation FROM turns WHERE team_id = ?1 AND taken_at >= ?2";
+    let kept: Option<String> =
+        connection.prepare_cached(select)?.query_row(params![team, oldest], |row| row.get(0)).optional()?;
+    let mut rotation: Rotation = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
+    let Some(chosen) = rotation.next(&offer.members) else { return Ok(None) };
+    let sweep = "DELETE FROM turns WHERE team_id IN
+        (SELECT team_id FROM turns WHERE taken_at < ?1 ORDER BY taken_at LIMIT ?2)";
+    connection.prepare_cached(sweep)?.execute(params![oldest, SWEEP_ROWS_MAX])?;
+    let text = serde_json::to_string(&rotation).unwrap_or_default();
+    let put = "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3)";
+    connection.prepare_cached(put)?.execute(params![team, text, Timestamp::now().micros()])?;
+    Ok(Some(chosen))
+}
+
+fn write_decision(connection: &Connection, message: &MessageId, decision: &Decision) -> rusqlite::Result<()> {
+    let ((own, last), text) = (names(message), encode_decision(decision));
+    write(connection, &own, &text)?;
+    write(connection, &last, &text)
 }
 
 fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
     let mut select = connection.prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
-    select.query_row(params![name, oldest_kept()], |row| row.get(0)).optional()
+    select.query_row(params![name, oldest_kept(DONE_TTL)], |row| row.get(0)).optional()
 }
 
 fn write(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     let sweep = "DELETE FROM memories WHERE name IN
         (SELECT name FROM memories WHERE written_at < ?1 ORDER BY written_at LIMIT ?2)";
-    connection.prepare_cached(sweep)?.execute(params![oldest_kept(), SWEEP_ROWS_MAX])?;
+    connection.prepare_cached(sweep)?.execute(params![oldest_kept(DONE_TTL), SWEEP_ROWS_MAX])?;
     let put = "INSERT OR REPLACE INTO memories VALUES (?1, ?2, ?3)";
     connection.prepare_cached(put)?.execute(params![name, value, Timestamp::now().micros()])?;
     Ok(())
@@ -149,7 +172,7 @@ fn unavailable(error: rusqlite::Error) -> RelayError {
 
 #[cfg(test)]
 mod tests {
-    use switchboard_schemas::ids::{AgentId, OrgId};
+    use switchboard_schemas::ids::{OrgId, TeamId};
     use switchboard_schemas::secret::InstallationSecret;
 
     use super::*;
@@ -160,19 +183,42 @@ mod tests {
         let path = directory.path().join("relay.db");
         let secret = InstallationSecret::from_bytes([1; 32]);
         let org = OrgId::derive(&secret, "o");
-        let (team, agent_id) = (TeamId::derive(&secret, &org, "t"), AgentId::derive(&secret, &org, "a"));
-        let decision = Decision { agent_id, reason: "why".into(), facts: None };
+        let (team, agents) =
+            (TeamId::derive(&secret, &org, "t"), ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)));
+        let decision = Decision { agent_id: agents[0].clone(), reason: "why".into(), facts: None };
         let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
         let book = MemoryBook::open(Some(&path)).unwrap();
         book.remember("name", "first").unwrap();
         book.decide(&message("1"), &decision).unwrap();
-        assert_eq!(book.take_turn(&team, &message("1")).unwrap(), 0);
+        let offer = Offer { team, members: agents.to_vec(), reason: "in turn".into(), facts: None };
+        let turn = |book: &MemoryBook, digit| book.decide_in_turn(&message(digit), &offer).unwrap().unwrap().agent_id;
+        assert_eq!(turn(&book, "3"), agents[0]);
         drop(book);
         let book = MemoryBook::open(Some(&path)).unwrap();
         assert_eq!(book.remember("name", "second").unwrap(), "first");
-        assert_eq!(book.decisions(&message("2")).unwrap(), Decisions { own: None, last: Some(decision) });
-        assert_eq!(book.take_turn(&team, &message("2")).unwrap(), 1);
-        assert_eq!(book.take_turn(&team, &message("1")).unwrap(), 0, "a repeat has the number that it had");
+        assert_eq!(book.decisions(&message("1")).unwrap().own, Some(decision));
+        assert_eq!(book.decisions(&message("2")).unwrap().last.unwrap().agent_id, agents[0]);
+        assert_eq!(turn(&book, "2"), agents[1]);
+        assert_eq!(turn(&book, "3"), agents[0], "a repeat has the turn that it had");
+    }
+
+    #[test]
+    fn turns_of_a_team_that_had_none_for_long_are_forgotten_and_swept() {
+        let book = MemoryBook::open(None).unwrap();
+        let offer = |slug: &str| {
+            let secret = InstallationSecret::from_bytes([1; 32]);
+            let org = OrgId::derive(&secret, "o");
+            let members = ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)).to_vec();
+            Offer { team: TeamId::derive(&secret, &org, slug), members, reason: "in turn".into(), facts: None }
+        };
+        let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
+        let turn = |digit, slug| book.decide_in_turn(&message(digit), &offer(slug)).unwrap().unwrap().agent_id;
+        let first = turn("1", "old");
+        book.connection().execute("UPDATE turns SET taken_at = 1", []).unwrap();
+        turn("2", "other");
+        let rows: i64 = book.connection().query_row("SELECT count(*) FROM turns", [], |row| row.get(0)).unwrap();
+        assert_eq!(rows, 1);
+        assert_eq!(turn("3", "old"), first);
     }
 
     #[test]

@@ -15,8 +15,13 @@
 //!   call either done or not done.
 //! - **Queue**: a conversation has so many places; a reply takes one before its job is published and gives it back when it
 //!   is stored, when its publish is voided, or after [`PLACE_TTL`], so that nothing that dies keeps it.
-//! - **Memory**: what is remembered (names, decisions, places in a rotation) is set once, in one step however many ask,
-//!   and kept for [`DONE_TTL`]; it survives a restart of this process.
+//! - **Memory**: what is remembered (names, decisions) is set once, in one step however many ask, and kept for
+//!   [`DONE_TTL`]; it survives a restart of this process.
+//! - **Rotation**: a decision in turn is one step per message, with its count: of the members that are offered, the one
+//!   with the fewest turns in the team; of equals the one whose turn was longest ago, then the first. A message that has a
+//!   decision keeps it and takes no turn. After each turn the counts of those who were offered differ by at most one: who
+//!   is new, or was not offered a while, starts with the least count of the others, and comes back at most one ahead of
+//!   it. Counts are kept for [`ROTATION_TTL`] after the last turn, of members that are away for [`AWAY_MAX`] at most.
 //! - **Trials**: what a trial runs on is kept under its name for [`TRIAL_TTL`] and no longer, and may be lost before.
 //!   Whoever keeps one has bounded it by [`TRIAL_BYTES_MAX`].
 //! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
@@ -33,6 +38,7 @@ pub mod embedded;
 mod memory_book;
 pub mod redis;
 mod reply_log;
+mod rotation;
 mod trial_shelf;
 
 use std::time::Duration;
@@ -60,6 +66,11 @@ pub const ATTEMPTS_MAX: u32 = 3;
 pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long it is remembered that a reply is final, or that a publish was voided.
 pub const DONE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+/// How long the turns of a team's members are remembered after the last one.
+pub const ROTATION_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+/// Members whose turns are remembered although they were not offered the last one; those who were offered one later
+/// first.
+pub const AWAY_MAX: usize = 100;
 /// How long a place in a conversation's queue is kept: longer than any turn may wait and take.
 pub const PLACE_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long is kept what a trial runs on: longer than a turn may wait for its worker.
@@ -141,12 +152,13 @@ pub trait Relay: Send + Sync {
     /// Keeps `value` under `name` unless something is kept there; gives what is kept.
     async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError>;
 
-    /// The message's number in the team's rotation, counted from 0; the same one for the same message.
-    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError>;
-
     /// Records who answers a team's message, unless that was decided before; gives the decision that stands. A new
     /// decision is the conversation's last one.
     async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError>;
+
+    /// Decides for the member whose turn it is, unless something was decided before, as [`Relay::decide`] does; gives the
+    /// decision that stands. None when nobody is offered.
+    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError>;
 
     /// What was decided for the message, and last in its conversation.
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError>;
@@ -264,6 +276,19 @@ pub struct Decision {
     pub facts: Option<RoutingFacts>,
 }
 
+/// Members of a team who take turns.
+#[derive(Clone, Debug)]
+pub struct Offer {
+    /// The team whose turns are counted.
+    pub team: TeamId,
+    /// Who can answer now, in the team's order, each once.
+    pub members: Vec<AgentId>,
+    /// The decision's reason, whoever it is.
+    pub reason: String,
+    /// What the decision stands on.
+    pub facts: Option<RoutingFacts>,
+}
+
 /// What is remembered before a team's message is routed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Decisions {
@@ -271,6 +296,13 @@ pub struct Decisions {
     pub own: Option<Decision>,
     /// The last one in its conversation.
     pub last: Option<Decision>,
+}
+
+impl Offer {
+    /// The decision for the member that was chosen.
+    fn decision(&self, agent_id: AgentId) -> Decision {
+        Decision { agent_id, reason: self.reason.clone(), facts: self.facts.clone() }
+    }
 }
 
 /// Why the relay did not do it.

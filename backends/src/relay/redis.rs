@@ -21,7 +21,7 @@ use std::{
 use async_trait::async_trait;
 use bytes::Bytes;
 use switchboard_schemas::{
-    ids::{ConversationId, EventId, IngressId, MessageId, TeamId},
+    ids::{AgentId, ConversationId, EventId, IngressId, MessageId, TeamId},
     reply_event::{Envelope, Frame, PatchOutcome},
     trial::TeamVerdict,
 };
@@ -33,7 +33,7 @@ use self::{
     scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
 };
 use super::{
-    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Relay,
+    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Offer, Relay,
     RelayError, Settlement, Standing, TRIAL_TTL, beat, claim_state::is_cancelled_end, decode_decision, encode_decision,
     millis, waiting,
 };
@@ -112,6 +112,12 @@ impl RedisRelay {
         let conversation = message.conversation();
         let key = |rest: &str| self.link.key(&format!("{{{conversation}}}:route{rest}"));
         [key(&format!(":{message}")), key("")]
+    }
+
+    /// The turns of a team, and who was chosen for a message; on one node of a cluster.
+    fn rotation_keys(&self, team: &TeamId, message: &MessageId) -> [String; 2] {
+        let key = |rest: &str| self.link.key(&format!("{{{team}}}:turns{rest}"));
+        [key(""), key(&format!(":{message}"))]
     }
 
     /// For how long this Redis is known to have kept what it was told; from the first question when it has just started.
@@ -265,18 +271,30 @@ impl Relay for RedisRelay {
         Ok(self.link.invoke(call.arg(value)).await?)
     }
 
-    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
-        let mut call = self.scripts.take_turn.key(self.link.key(&format!("{{{team}}}:rotation")));
-        call.key(self.link.key(&format!("{{{team}}}:rotation:{message}")));
-        Ok(self.link.invoke(&call).await?)
-    }
-
     async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
         let [own, last] = self.decision_keys(message);
         let mut call = self.scripts.decide.key(own);
         call.key(last).arg(encode_decision(decision));
         let text: String = self.link.invoke(&call).await?;
         Ok(decode_decision(&text).unwrap_or_else(|| decision.clone()))
+    }
+
+    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+        let own = self.decisions(message).await?.own;
+        if own.is_some() || offer.members.is_empty() {
+            return Ok(own);
+        }
+        let [rotation, chosen] = self.rotation_keys(&offer.team, message);
+        let mut call = self.scripts.decide_in_turn.key(rotation);
+        call.key(chosen);
+        for member in &offer.members {
+            call.arg(member.as_str());
+        }
+        let chosen: String = self.link.invoke(&call).await?;
+        let chosen: AgentId = chosen.parse().map_err(|_| unexpected())?;
+        // A team and a conversation live on different nodes of a cluster. Whoever dies between the two is asked again, and
+        // the first script then gives the choice that it made.
+        self.decide(message, &offer.decision(chosen)).await.map(Some)
     }
 
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {

@@ -12,7 +12,7 @@ use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
     catalog::{Catalog, Entry, EntryKind, KeyUse, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
-    relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Relay, RelayError, Settlement, Standing},
+    relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Offer, Relay, RelayError, Settlement, Standing},
     store::{
         AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
         deletion::{Deletion, HistoryState},
@@ -24,7 +24,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
     erasure::Erasure,
-    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -208,11 +208,11 @@ impl Relay for FakeRelay {
         Ok(self.memory.lock().unwrap().entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
     }
 
-    async fn take_turn(&self, _: &TeamId, _: &MessageId) -> Result<u64, RelayError> {
+    async fn decide(&self, _: &MessageId, _: &Decision) -> Result<Decision, RelayError> {
         no_worker()
     }
 
-    async fn decide(&self, _: &MessageId, _: &Decision) -> Result<Decision, RelayError> {
+    async fn decide_in_turn(&self, _: &MessageId, _: &Offer) -> Result<Option<Decision>, RelayError> {
         no_worker()
     }
 

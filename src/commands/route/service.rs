@@ -89,11 +89,12 @@ struct MessageView {
 }
 
 impl Service {
-    /// Finds the organization.
+    /// Finds the organization: the one that is named, else the only one that has the team.
     pub(super) async fn connect(
         config: &Config,
         url: Option<&str>,
         organization: Option<&str>,
+        team: &str,
     ) -> anyhow::Result<Self> {
         let token = config.admin.token.clone().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
         let base = url.map_or_else(|| config.admin_url(), str::to_owned);
@@ -103,11 +104,27 @@ impl Service {
         let found = match (organization, all.as_slice()) {
             (Some(wanted), all) => all.iter().find(|one| one.id == wanted || one.slug == wanted),
             (None, [only]) => Some(only),
-            (None, _) => bail!("say which --organization: there are {}", all.len()),
+            (None, several) => Some(service.only_one_with(team, several).await?),
         };
         let id = found.context("there is no such organization")?.id.clone();
         service.base = format!("{}/{id}", service.base);
         Ok(service)
+    }
+
+    /// The organization that has the team, where no other one has it.
+    async fn only_one_with<'a>(&self, team: &str, organizations: &'a [Named]) -> anyhow::Result<&'a Named> {
+        let mut with_team = Vec::new();
+        for organization in organizations {
+            let teams: Vec<Named> = self.all(&format!("/{}/teams", organization.id)).await?;
+            if teams.iter().any(|one| one.slug == team || one.id == team) {
+                with_team.push(organization);
+            }
+        }
+        match with_team[..] {
+            [only] => Ok(only),
+            [] => bail!("no organization has a team {team:?}"),
+            _ => bail!("say which --organization: {} have a team {team:?}", with_team.len()),
+        }
     }
 
     /// All agents.

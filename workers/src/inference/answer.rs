@@ -4,7 +4,7 @@
 //! but a history that is not in memory is read from a store before it.
 
 use std::{
-    sync::{Arc, OnceLock, atomic::AtomicBool},
+    sync::{Arc, Mutex, OnceLock, PoisonError, atomic::AtomicBool},
     time::Duration,
 };
 
@@ -25,6 +25,7 @@ use tokio_util::sync::CancellationToken;
 use super::{
     Inference,
     claim::{self, Claimed},
+    fitting::{Asked, Room},
     history::{History, Known},
     outcome::{Outcome, ToldFacts},
     prompt::{self, Material, Told},
@@ -67,7 +68,7 @@ pub(super) struct Turn<'a> {
     /// When storing and telling it is given up, for this attempt.
     pub(super) conclusion_limit: Instant,
     /// What the model was told, once it was asked.
-    pub(super) told: OnceLock<ToldFacts>,
+    told: Mutex<ToldFacts>,
     /// Answers in place of the agent as it is saved.
     pub(super) draft: Option<Arc<Agent>>,
     /// When this attempt came how far; the first text is known at its end.
@@ -104,13 +105,18 @@ impl<'a> Turn<'a> {
             claimed_ms: Some(since_acceptance(Timestamp::now())),
             ..ReplySteps::default()
         };
-        let (told, asked_ms) = (OnceLock::new(), OnceLock::new());
+        let (told, asked_ms) = (Mutex::default(), OnceLock::new());
         Self { inference, job, writer, deadline, conclusion_limit, told, draft, steps, asked_ms }
     }
 
     /// When this attempt came how far.
     pub(super) fn steps(&self, first_text_ms: Option<u64>) -> ReplySteps {
         ReplySteps { asked_ms: self.asked_ms.get().copied(), first_text_ms, ..self.steps }
+    }
+
+    /// What the model was told, if it was asked.
+    pub(super) fn told(&self) -> ToldFacts {
+        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
     }
 
     /// Does `work` beside the writer, until that ends or the turn is somebody else's.
@@ -227,16 +233,11 @@ impl<'a> Turn<'a> {
         };
         // A text that was shown is gone on with as it is: whatever its tools found, they found before it.
         let toolbox = if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
-        let (prompt, window_tokens) = self.prompt(&agent, &toolbox, history, &logged);
-        let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
-        // The model is asked once in each attempt.
-        let _ = self.asked_ms.set(begun_ms);
-        let generated = tokio::select! {
-            biased;
-            // Dropping the call closes the connection to the provider.
-            () = self.writer.cancelled().cancelled() => return self.estimated(Outcome::cancelled(), &prompt),
-            generated = self.generate(&agent, &toolbox, endpoints.clone(), prompt.clone(), &logged) => generated,
-        };
+        // Set once for each attempt: a model that wants a shorter prompt was asked before.
+        let _ = self.asked_ms.set(Timestamp::now().millis_since(self.job.turn.accepted_at));
+        let asked = self.ask_fitting(&agent, &toolbox, history, endpoints.clone(), &logged).await;
+        let Asked { generated, prompt, window_tokens, begun_ms } = asked;
+        let Some(generated) = generated else { return self.estimated(Outcome::cancelled(), &prompt) };
         self.measure(&generated);
         // A conversation that nobody goes on with needs no summary.
         if self.draft.is_none() {
@@ -266,10 +267,11 @@ impl<'a> Turn<'a> {
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
-    /// What the model is asked, and the tokens that it left for the past; notes what did not fit.
-    fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str) -> (Prompt, usize) {
+    /// What the model is asked; keeps what did not fit.
+    pub(super) fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str, room: Room) -> Told {
         let head = self.writer.head().filter(|_| !logged.is_empty());
-        let summary = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
+        let newest = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
+        let summary = newest.filter(|_| room.summary);
         let told = prompt::of(Material {
             settings: &agent.settings,
             past: &history.messages,
@@ -277,17 +279,15 @@ impl<'a> Turn<'a> {
             content: &self.job.turn.content,
             tools: toolbox.declarations(),
             shown_now: head.as_ref().and_then(|head| head.ui_spec.as_ref()),
-            tokens_max: self.inference.config.prompt_tokens_max,
+            tokens_max: room.tokens_max,
         });
-        self.note_left_out(&told);
-        let Told { prompt, left_out, window_tokens, .. } = told;
         let summary = summary.and_then(|(summary, to_be_kept)| to_be_kept.then_some(summary));
-        // The prompt is made once for each attempt.
-        let _ = self.told.set(ToldFacts { left_out, summary });
-        (prompt, window_tokens)
+        let facts = ToldFacts { left_out: told.left_out, summary };
+        *self.told.lock().unwrap_or_else(PoisonError::into_inner) = facts;
+        told
     }
 
-    fn note_left_out(&self, told: &Told) {
+    pub(super) fn note_left_out(&self, told: &Told) {
         let Some(left_out) = told.left_out else { return };
         let (messages, summarized) = (left_out.messages, left_out.summarized);
         tracing::debug!(messages, summarized, summary = told.with_summary, "the prompt does not hold all messages");
@@ -296,7 +296,7 @@ impl<'a> Turn<'a> {
         counted.with_label_values(&["false"]).inc_by(messages - summarized);
     }
 
-    async fn generate(
+    pub(super) async fn generate(
         &self,
         agent: &Agent,
         toolbox: &Toolbox,

@@ -130,7 +130,7 @@ impl Turn<'_> {
             attempt: self.writer.token().attempt,
             finished_at: Timestamp::now(),
             first_text_ms,
-            told: self.told.get().cloned().unwrap_or_default(),
+            told: self.told(),
             steps: self.steps(first_text_ms),
         }
     }

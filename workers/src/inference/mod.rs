@@ -1,7 +1,7 @@
 //! Jobs of conversations (steps 7 to 9 of the path): messages become replies, changes of metadata become facts.
 //!
 //! Reading order: [`answer`] is one message from its claim to its end; [`claim`] and [`reply_log`] say where it
-//! stands; [`history`], [`window`], [`summaries`], [`prompt`] what the model is asked; [`reply_writer`] brings the
+//! stands; [`history`], [`window`], [`summaries`], [`prompt`], [`fitting`] what the model is asked; [`reply_writer`] brings the
 //! text out; [`outcome`] and [`conclude`] give the turn its one final state; [`events`] tell it. [`trial`] is an editor's
 //! message to a draft, of which nothing stays. [`patch`] and [`delete`] are the rest.
 
@@ -10,6 +10,7 @@ mod claim;
 mod conclude;
 mod delete;
 mod events;
+mod fitting;
 pub(crate) mod history;
 pub(crate) mod outcome;
 mod patch;
@@ -47,7 +48,7 @@ use crate::{
         dispatcher::{LaneKey, LaneKind},
     },
     metrics::WorkerMetrics,
-    model::{openai::ModelClient, providers::Providers},
+    model::{contexts::Contexts, openai::ModelClient, providers::Providers},
     products::ProductSearch,
     tools::{registry::ToolRegistry, search_products::ProductTools},
     trace,
@@ -61,6 +62,7 @@ pub(crate) struct Inference {
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
     model: ModelClient,
+    contexts: Contexts,
     histories: Histories,
     summaries: Summaries,
     tools: ToolRegistry,
@@ -74,6 +76,7 @@ impl Inference {
             summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
             tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search))]),
             model,
+            contexts: Contexts::new(),
             histories: Histories::new(&ctx.config),
             backends: ctx.backends,
             providers: Providers { catalog: ctx.catalog.clone(), vault: ctx.vault, installed: ctx.default_provider },

@@ -96,6 +96,12 @@ pub(crate) fn estimate(prompt: &Prompt, reply: &str) -> Usage {
     Usage { prompt_tokens: prompt_tokens as u64, completion_tokens: tokens::estimate(reply) as u64, estimated: true }
 }
 
+/// Tokens of a prompt, as the window counts them.
+pub(crate) fn size(prompt: &Prompt) -> usize {
+    let tools = if prompt.tools.is_empty() { 0 } else { tokens::of_message(&json!(prompt.tools).to_string()) };
+    tools + prompt.messages.iter().map(|message| tokens::of_message(&message.content)).sum::<usize>()
+}
+
 /// What cannot be left out. Its bound is enough where it is small beside the whole.
 fn fixed_cost(instructions: &str, content: &str, tools: &[ToolDeclaration], tokens_max: usize) -> usize {
     let tools = if tools.is_empty() { String::new() } else { json!(tools).to_string() };

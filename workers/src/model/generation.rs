@@ -68,12 +68,15 @@ pub(crate) struct Generated<E = FinishReason> {
     pub(crate) retries: u32,
     /// Which of the endpoints answered last.
     pub(crate) endpoint: usize,
+    /// Who refused the prompt for its length, if that is how it ended.
+    pub(crate) too_long: Option<Endpoint>,
 }
 
 impl Generated {
     /// Without a call.
     pub(crate) const fn nothing(failure: ReplyFailure) -> Self {
-        Self { end: Err(failure), usage: None, first_text: None, took: Duration::ZERO, retries: 0, endpoint: 0 }
+        let (end, took) = (Err(failure), Duration::ZERO);
+        Self { end, usage: None, first_text: None, took, retries: 0, endpoint: 0, too_long: None }
     }
 }
 
@@ -92,6 +95,7 @@ pub(crate) struct Generation<'a> {
     usage: Option<Usage>,
     retries: u32,
     endpoint: usize,
+    too_long: Option<Endpoint>,
     /// The provider takes no tools: it is asked without them.
     without_tools: bool,
     /// Text was shown: what follows is text.
@@ -131,6 +135,7 @@ impl<'a> Generation<'a> {
             usage: None,
             retries: 0,
             endpoint: 0,
+            too_long: None,
             without_tools: false,
             continues: false,
         }
@@ -139,8 +144,8 @@ impl<'a> Generation<'a> {
     /// Runs to the end. Dropping it ends the call.
     pub(crate) async fn run(mut self) -> Generated<AnswerEnd> {
         let end = self.first_stream().await;
-        let (took, endpoint) = (self.begun.elapsed(), self.endpoint);
-        Generated { end, usage: self.usage, first_text: self.first_text, took, retries: self.retries, endpoint }
+        let Self { usage, first_text, retries, endpoint, too_long, .. } = self;
+        Generated { end, usage, first_text, took: self.begun.elapsed(), retries, endpoint, too_long }
     }
 
     /// Tries until one stream has given text, then follows it.
@@ -171,7 +176,10 @@ impl<'a> Generation<'a> {
                 Decision::Again(pause) => sleep(pause).await,
                 Decision::Fallback => (index, tries) = (index + 1, 0),
                 Decision::Fail(_) if self.may_go_without_tools(&error) => self.without_tools = true,
-                Decision::Fail(failure) => return Err(failure),
+                Decision::Fail(failure) => {
+                    self.too_long = matches!(error, CallError::TooLong { .. }).then_some(endpoint);
+                    return Err(failure);
+                }
             }
             self.retries += 1;
         }

@@ -5,11 +5,13 @@
 
 pub(crate) mod assembler;
 pub(crate) mod chunk;
+pub(crate) mod contexts;
 pub(crate) mod generation;
 pub(crate) mod openai;
 pub(crate) mod policy;
 pub(crate) mod prompt;
 pub(crate) mod providers;
+mod refusal;
 #[cfg(test)]
 mod tests;
 pub(crate) mod tool_calls;
@@ -61,6 +63,12 @@ pub(crate) enum CallError {
     /// Any other 4xx.
     #[error("provider refused, status {status}")]
     Refused {
+        /// HTTP status.
+        status: u16,
+    },
+    /// 400 or 413, with the word that the prompt is longer than the model's context.
+    #[error("provider refused a prompt of this length, status {status}")]
+    TooLong {
         /// HTTP status.
         status: u16,
     },

@@ -1,7 +1,7 @@
 //! Calls of an OpenAI-compatible endpoint, streamed or answered by one document, through async-openai with our own request and chunk types.
 //!
 //! Its own executor is replaced: that one retries (tries would multiply), drops `Retry-After`, and reads bodies of
-//! errors without a bound. Ours answers for the status before any body is read.
+//! errors without a bound. Ours answers for the status; of a refusal it reads, with a bound, whether the prompt was too long.
 
 use std::{pin::Pin, time::Duration};
 
@@ -15,6 +15,7 @@ use super::{
     CallError, Endpoint, Prompt, PromptMessage, Role,
     chunk::Chunk,
     prompt::{ToolDeclaration, ToolOffer},
+    refusal,
 };
 use crate::config::WorkersConfig;
 
@@ -79,7 +80,9 @@ impl ModelClient {
             async move {
                 let request = factory.build().await?;
                 let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
-                judge(&response, is_answer).map_err(|error| OpenAIError::Boxed(Box::new(error)))?;
+                if let Err(error) = judge(&response, is_answer) {
+                    return Err(OpenAIError::Boxed(Box::new(refusal::explained(error, response).await)));
+                }
                 Ok::<_, OpenAIError>(bounded(response, body_bytes_max))
             }
         });

@@ -6,6 +6,7 @@
 //! | broken off, error inside the stream | the same | error |
 //! | silent | the fallback if there is one, else the same provider | timeout |
 //! | 401, 402, 403, 404 | the fallback: it has a key and a model of its own | error |
+//! | longer than its context | nothing: whoever made the prompt makes a shorter one | error |
 //! | any other 4xx | nothing: the request itself is at fault | error |
 //! | no answer at all (page, redirect, garbage) | the fallback | error |
 
@@ -57,7 +58,7 @@ pub(crate) fn after(error: &CallError, standing: Standing, limits: Limits) -> De
             pause(error, standing, limits)
         }
         CallError::Silent if !standing.has_fallback => pause(error, standing, limits).map(|_| Duration::ZERO),
-        CallError::Silent | CallError::Refused { .. } | CallError::NotAnAnswer => None,
+        CallError::Silent | CallError::Refused { .. } | CallError::TooLong { .. } | CallError::NotAnAnswer => None,
     };
     if let Some(pause) = again {
         return Decision::Again(pause);
@@ -73,14 +74,20 @@ pub(crate) const fn failure(error: &CallError) -> ReplyFailure {
     match error {
         CallError::Unreachable { .. } | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
         CallError::Silent => ReplyFailure::ModelTimeout,
-        CallError::Refused { .. } | CallError::NotAnAnswer | CallError::Reported | CallError::BrokenOff => {
-            ReplyFailure::ModelError
-        }
+        CallError::Refused { .. }
+        | CallError::TooLong { .. }
+        | CallError::NotAnAnswer
+        | CallError::Reported
+        | CallError::BrokenOff => ReplyFailure::ModelError,
     }
 }
 
 const fn fallback_may_help(error: &CallError) -> bool {
-    !matches!(error, CallError::Refused { status } if !matches!(*status, 401..=404))
+    match error {
+        CallError::Refused { status } => matches!(*status, 401..=404),
+        CallError::TooLong { .. } => false,
+        _ => true,
+    }
 }
 
 /// The pause before another try of the same provider; none when there is no try or no time left.

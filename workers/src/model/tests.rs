@@ -54,8 +54,8 @@ async fn ask_capped(endpoints: Vec<Endpoint>, prefix: &str, bytes_max: usize) ->
         AnswerEnd::Said(reason) => reason,
         AnswerEnd::Called(_) => panic!("no tool was offered"),
     });
-    let Generated { usage, first_text, took, retries, endpoint, .. } = answer;
-    (Generated { end, usage, first_text, took, retries, endpoint }, sink.text)
+    let Generated { usage, first_text, took, retries, endpoint, too_long, .. } = answer;
+    (Generated { end, usage, first_text, took, retries, endpoint, too_long }, sink.text)
 }
 
 /// Asks one provider that cannot continue.

@@ -1,8 +1,8 @@
 //! Who of a team answers when the strategy asks for no comparison: the members in turn, or any of them. Pure.
 
-use switchboard_backends::relay::Decision;
+use switchboard_backends::relay::{Decision, Offer};
 use switchboard_schemas::{
-    ids::AgentId,
+    ids::{AgentId, TeamId},
     routing::{MemberScore, RoutingFacts, RoutingStage},
     team::RoutingStrategy,
 };
@@ -22,7 +22,7 @@ pub(crate) enum Choice {
     Made(Decision),
     /// The members are compared with the message.
     ByIntent(Current),
-    /// The members take turns; the number says whose it is.
+    /// The members take turns; the relay knows whose it is.
     NextInTurn,
     /// Any member.
     Any,
@@ -44,6 +44,16 @@ pub(crate) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: O
         }
         (RoutingStrategy::RoundRobin, _) => Choice::NextInTurn,
         (RoutingStrategy::Random, _) => Choice::Any,
+    }
+}
+
+/// The members for the one whose turn it is in `team`.
+pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> Offer {
+    Offer {
+        team: team.clone(),
+        members: candidates.members.iter().map(|member| member.agent_id.clone()).collect(),
+        reason: "next in turn".to_owned(),
+        facts: Some(strategy_facts()),
     }
 }
 
@@ -96,8 +106,11 @@ fn fallback_saying(candidates: &Candidates, reason: String) -> Option<Decision> 
 }
 
 fn by_strategy(agent_id: &AgentId, reason: String) -> Decision {
-    let facts = RoutingFacts { stage: RoutingStage::Strategy, took_ms: 0, scores: Vec::new() };
-    Decision { agent_id: agent_id.clone(), reason, facts: Some(facts) }
+    Decision { agent_id: agent_id.clone(), reason, facts: Some(strategy_facts()) }
+}
+
+const fn strategy_facts() -> RoutingFacts {
+    RoutingFacts { stage: RoutingStage::Strategy, took_ms: 0, scores: Vec::new() }
 }
 
 #[cfg(test)]
@@ -165,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_in_a_row_share_the_messages_evenly() {
+    fn numbers_point_to_each_member_alike_and_to_nobody_of_none() {
         let chosen: Vec<_> = (0..7).map(|number| by_number(&desk(), number, "turn").unwrap().agent_id).collect();
         let billing = chosen.iter().filter(|id| **id == agent("billing")).count();
         assert_eq!(billing, 4);

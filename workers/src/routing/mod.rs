@@ -133,7 +133,7 @@ impl Routing {
         let made = match choice::choose(team.routing, &candidates, last.as_ref()) {
             Choice::Made(decision) => Some(decision),
             Choice::ByIntent(current) => self.by_intent(&job.turn.content, &candidates, current, &past).await?,
-            Choice::NextInTurn => choice::by_number(&candidates, self.turn_number(job).await, "next in turn"),
+            Choice::NextInTurn => self.in_turn(job, &candidates).await,
             Choice::Any => choice::by_number(&candidates, chance(&job.turn.message_id), "any member"),
             Choice::Nobody => None,
         };
@@ -202,11 +202,13 @@ impl Routing {
         Ok(endpoints.into_iter().find(|endpoint| !endpoint.base_url.is_empty()))
     }
 
-    async fn turn_number(&self, job: &ChatJob) -> u64 {
-        let taken = self.backends.relay.take_turn(&job.team_id, &job.turn.message_id).await;
-        taken.unwrap_or_else(|error| {
+    /// The member whose turn it is; the relay records it in the step that counts it.
+    async fn in_turn(&self, job: &ChatJob, candidates: &Candidates) -> Option<Decision> {
+        let message = &job.turn.message_id;
+        let offer = choice::offer(candidates, &job.team_id);
+        self.backends.relay.decide_in_turn(message, &offer).await.unwrap_or_else(|error| {
             tracing::warn!(%error, "the rotation is away, any member answers");
-            chance(&job.turn.message_id)
+            choice::by_number(candidates, chance(message), &offer.reason)
         })
     }
 

@@ -214,6 +214,28 @@ async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_
 }
 
 #[tokio::test]
+async fn in_turn_counts_differ_by_at_most_one_although_a_member_comes_and_goes() {
+    let dir = tempfile::tempdir().unwrap();
+    let context = context(dir.path()).await;
+    let catalog = context.backends.catalog.clone();
+    let able = |slug: &str| Entry::Agent(Box::new(agent(slug, AgentSettings::default())));
+    let comes_and_goes =
+        |status| Entry::Agent(Box::new(agent("draft", AgentSettings { status, ..AgentSettings::default() })));
+    catalog.put(&able("hidden")).await.unwrap();
+    let mut counts = std::collections::BTreeMap::new();
+    for number in 0..18 {
+        let status = if number % 2 == 0 { Status::Active } else { Status::Inactive };
+        catalog.put(&comes_and_goes(status)).await.unwrap();
+        // What a worker knows of the catalog is a while old; this one has just started.
+        let routing = Routing::new(WorkerContext { catalog: CatalogCache::new(catalog.clone()), ..context.clone() });
+        let decision = decided(&routing.unwrap(), &job_in(&format!("session {number}"), "turns", None)).await;
+        *counts.entry(decision.agent_id).or_insert(0) += 1;
+    }
+    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+    assert!(counts.len() == 4 && most - least <= 1, "{counts:?}");
+}
+
+#[tokio::test]
 async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_its_own() {
     let dir = tempfile::tempdir().unwrap();
     let routing = Routing::new(context(dir.path()).await).unwrap();

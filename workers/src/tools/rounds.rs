@@ -66,6 +66,7 @@ pub(crate) struct Rounds<'a> {
     usage: Option<Usage>,
     first_text: Option<Duration>,
     retries: u32,
+    too_long: Option<Endpoint>,
 }
 
 impl<'a> Rounds<'a> {
@@ -99,14 +100,15 @@ impl<'a> Rounds<'a> {
             usage: None,
             first_text: None,
             retries: 0,
+            too_long: None,
         }
     }
 
     /// Runs to the end. Dropping it ends whatever runs.
     pub(crate) async fn run(mut self) -> Generated {
         let end = self.take_turns().await;
-        let took = self.begun.elapsed();
-        Generated { end, usage: self.usage, first_text: self.first_text, took, retries: self.retries, endpoint: 0 }
+        let Self { usage, first_text, retries, too_long, .. } = self;
+        Generated { end, usage, first_text, took: self.begun.elapsed(), retries, endpoint: 0, too_long }
     }
 
     async fn take_turns(&mut self) -> Result<FinishReason, ReplyFailure> {
@@ -140,6 +142,7 @@ impl<'a> Rounds<'a> {
         self.first_text = self.first_text.or(answer.first_text.map(|first| before + first));
         self.retries += answer.retries;
         self.usage = sum(self.usage, answer.usage);
+        self.too_long = answer.too_long;
         answer.end
     }
 

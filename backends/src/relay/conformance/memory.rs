@@ -86,21 +86,6 @@ pub(super) async fn of_many_that_remember_one_name_all_hear_the_same_value(world
     assert_eq!(world.ingress.remember(&other, "own").await.unwrap(), "own");
 }
 
-pub(super) async fn a_rotation_counts_each_message_once(world: World) {
-    let (team, other) = (any_team(), any_team());
-    let messages: Vec<_> = (0..20).map(|_| MessageId::new_in(&world.conversation)).collect();
-    let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
-    // Every message twice and from two processes, as it is after a worker died.
-    let asked = messages.iter().chain(&messages).enumerate();
-    let numbers = join_all(asked.map(|(index, message)| relays[index % 2].take_turn(&team, message))).await;
-    let mut numbers: Vec<_> = numbers.into_iter().map(Result::unwrap).collect();
-    let repeats = numbers.split_off(messages.len());
-    assert_eq!(numbers, repeats);
-    numbers.sort_unstable();
-    assert_eq!(numbers, (0..20).collect::<Vec<_>>());
-    assert_eq!(world.worker.take_turn(&other, &messages[0]).await.unwrap(), 0);
-}
-
 pub(super) async fn the_first_decision_stands_and_the_last_of_a_conversation_is_known(world: World) {
     let [first, second, third] = [(); 3].map(|()| MessageId::new_in(&world.conversation));
     let (one, two) = (decision("one"), decision("two"));

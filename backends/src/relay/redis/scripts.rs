@@ -8,7 +8,7 @@ use switchboard_schemas::{
 
 use crate::{
     redis_link::RedisLink,
-    relay::{ATTEMPTS_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, millis},
+    relay::{ATTEMPTS_MAX, AWAY_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, ROTATION_TTL, millis},
 };
 
 const COMMON: &str = include_str!("common.lua");
@@ -25,8 +25,8 @@ pub(super) struct Scripts {
     pub(super) void: Script,
     pub(super) enqueue: Script,
     pub(super) remember: Script,
-    pub(super) take_turn: Script,
     pub(super) decide: Script,
+    pub(super) decide_in_turn: Script,
     pub(super) memory_age: Script,
 }
 
@@ -43,8 +43,8 @@ impl Scripts {
             void: script(include_str!("void.lua")),
             enqueue: script(include_str!("enqueue.lua")),
             remember: alone(include_str!("remember.lua")),
-            take_turn: alone(include_str!("take_turn.lua")),
             decide: alone(include_str!("decide.lua")),
+            decide_in_turn: alone(include_str!("decide_in_turn.lua")),
             memory_age: Script::new(include_str!("memory_age.lua")),
         }
     }
@@ -92,10 +92,12 @@ fn alone(body: &str) -> Script {
 
 fn bounds() -> String {
     format!(
-        "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n",
+        "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n\
+         local ROTATION_MS, AWAY_MAX = {}, {AWAY_MAX}\n",
         millis(LEASE),
         millis(LOG_TTL),
         millis(DONE_TTL),
         millis(PLACE_TTL),
+        millis(ROTATION_TTL),
     )
 }

@@ -13,7 +13,7 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
     relay::{
-        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Relay, RelayError, Settlement, Standing,
+        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Offer, Relay, RelayError, Settlement, Standing,
         embedded::EmbeddedRelay,
     },
     store::{
@@ -27,7 +27,7 @@ use switchboard_schemas::{
     client_text::SessionId,
     conversation::{Conversation, Message},
     erasure::Erasure,
-    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId, TeamId},
+    ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
     reply_event::{Envelope, Frame, PatchOutcome},
     time::Timestamp,
     topics::Topic,
@@ -203,12 +203,12 @@ impl Relay for FaultyRelay {
         self.up()?.remember(name, value).await
     }
 
-    async fn take_turn(&self, team: &TeamId, message: &MessageId) -> Result<u64, RelayError> {
-        self.up()?.take_turn(team, message).await
-    }
-
     async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
         self.up()?.decide(message, decision).await
+    }
+
+    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+        self.up()?.decide_in_turn(message, offer).await
     }
 
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {

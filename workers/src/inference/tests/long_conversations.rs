@@ -103,3 +103,61 @@ async fn a_summary_that_fails_leaves_the_plain_window_and_is_tried_again() {
     let (summary, to_be_kept) = refresh().await.unwrap();
     assert_eq!((summary.text.as_str(), to_be_kept), ("Notes.", true));
 }
+
+/// As llama.cpp says it.
+const TOO_LONG: Act = Act::Answer(
+    400,
+    &[("content-type", "application/json")],
+    r#"{"error":{"code":400,"message":"the request exceeds the available size","type":"exceed_context_size_error"}}"#,
+);
+
+fn messages_of(request: &Value) -> &[Value] {
+    request["messages"].as_array().unwrap()
+}
+
+/// After so many turns, the next message meets these acts.
+async fn after_turns(turns: usize, acts: &[Act]) -> World {
+    let acts = std::iter::repeat_n(complete(&["Sure."]), turns).chain(acts.iter().cloned()).collect();
+    let world = world(0, acts).await;
+    for number in 0..turns {
+        talk(&world, number).await;
+    }
+    world
+}
+
+#[tokio::test]
+async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_not_find_it_out_again() {
+    const PAST: usize = 6;
+    let world = after_turns(PAST, &[TOO_LONG, complete(&["Sure."])]).await;
+    talk(&world, PAST).await;
+    let requests = world.provider.requests();
+    assert_eq!(requests.len(), PAST + 2, "refused once, then answered");
+    let [refused, answered] = [&requests[PAST], &requests[PAST + 1]].map(messages_of);
+    assert!(answered.len() < refused.len(), "{answered:?}");
+    assert_eq!((answered.first(), answered.last()), (refused.first(), refused.last()));
+    let facts_of = facts(&world).await;
+    assert_eq!(facts_of.len(), PAST + 1);
+    let left_out = facts_of[PAST].left_out.unwrap().messages as usize;
+    assert_eq!(left_out, 2 * PAST - (answered.len() - 2));
+
+    talk(&world, PAST + 1).await;
+    let requests = world.provider.requests();
+    assert_eq!(requests.len(), PAST + 3);
+    assert!(messages_of(&requests[PAST + 2]).len() <= answered.len());
+}
+
+#[tokio::test]
+async fn what_is_too_long_without_any_past_fails_and_nothing_is_learned_from_it() {
+    const PAST: usize = 6;
+    let world = after_turns(PAST, &[TOO_LONG]).await;
+    let end = world.run(&world.job("question 6 about lamps that are on sale today")).await;
+    assert!(matches!(end, crate::job_loop::JobEnd::Finished), "{end:?}");
+    let requests = world.provider.requests();
+    let asked = &requests[PAST..];
+    assert!((2..=4).contains(&asked.len()), "{} calls", asked.len());
+    assert!(asked.windows(2).all(|pair| messages_of(&pair[1]).len() < messages_of(&pair[0]).len()));
+    assert_eq!(messages_of(asked.last().unwrap()).len(), 2, "instructions and message");
+    let longest = messages_of(&asked[0]).len();
+    talk(&world, PAST + 1).await;
+    assert_eq!(messages_of(&world.provider.requests()[PAST + asked.len()]).len(), longest);
+}
