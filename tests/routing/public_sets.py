@@ -1,0 +1,77 @@
+#!/usr/bin/env python3
+"""Makes labelled sets for `make eval-routing` of two public ones, which are not part of this repository: BANKING77
+(github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv) and HWU64 (github.com/xliuhw/NLU-Evaluation-Data, the CSV files of
+the first three folds' test sets, all in one folder). Both are CC BY 4.0. No weight was fitted on them.
+
+    public_sets.py test.csv folder-of-hwu-csv folder-of-sets
+"""
+import csv
+import json
+import random
+import sys
+from pathlib import Path
+
+HOME = {"slug":"home-assistant","name":"Home assistant","language":"en","defaultAgent":"host","members":[
+ {"slug":"time","name":"Time and alarms","description":"Tells the time and date and looks after alarms.","specialization":"set an alarm, cancel alarms, current time, time zones, what date it is"},
+ {"slug":"media","name":"Music and media","description":"Plays what you like to hear and changes the sound.","specialization":"play music, radio stations, podcasts, audiobooks, games, volume up and down, mute, which song is playing, music preferences"},
+ {"slug":"calendar","name":"Calendar","description":"Keeps appointments and reminders.","specialization":"add events, meetings, delete an appointment, reminders, what is on my schedule"},
+ {"slug":"food","name":"Cooking and takeaway","description":"Recipes, and food to order.","specialization":"recipes, how to cook a dish, order takeaway, food delivery, restaurants that deliver"},
+ {"slug":"messages","name":"E-mail and social media","description":"Reads and writes messages and posts for you.","specialization":"check e-mail, send an e-mail, contacts, phone numbers of contacts, post on twitter and facebook, complaints by tweet"},
+ {"slug":"home","name":"Smart home","description":"Devices of the house.","specialization":"lights on and off, dim the lights, light colour, vacuum cleaner, coffee machine, smart plugs"},
+ {"slug":"lists","name":"Lists","description":"Shopping lists, to-do lists and others.","specialization":"create a list, add an item to a list, remove from a list, what is on my list"},
+ {"slug":"news","name":"News","description":"What happens in the world.","specialization":"headlines, latest news, politics, sports results, news about a topic"},
+ {"slug":"tips","name":"Recommendations","description":"Where to go and what to see.","specialization":"events nearby, places, shops and restaurants near me, movies to watch"},
+ {"slug":"transport","name":"Transport","description":"How to get there.","specialization":"train tickets, train times, taxi booking, traffic, directions, routes"},
+ {"slug":"weather","name":"Weather","description":"Forecasts.","specialization":"rain, temperature, forecast, do I need an umbrella"},
+ {"slug":"knowledge","name":"Knowledge","description":"Answers questions of fact.","specialization":"definitions of words, arithmetic, currency exchange rates, stock prices, facts about people, places and things"}]}
+
+# Who answers each scenario; "general" is small talk.
+SCENARIOS = {'alarm':'time','datetime':'time','audio':'media','music':'media','play':'media','calendar':'calendar','cooking':'food','takeaway':'food','email':'messages','social':'messages','iot':'home','lists':'lists','news':'news','recommendation':'tips','transport':'transport','weather':'weather','qa':'knowledge','general':'host'}
+
+BANK = {"slug":"app-bank","name":"App bank","language":"en","defaultAgent":"host","members":[
+ {"slug":"cards","name":"Cards","description":"New cards and how to get and use them.","specialization":"order a card, card delivery, activate a card, link a card, virtual cards, disposable cards, PIN, contactless, expired cards, supported cards, Apple Pay"},
+ {"slug":"payments","name":"Card payments","description":"What was paid with the card.","specialization":"declined payments, pending payments, unknown payments, wrong exchange rate, extra charge on the statement, charged twice, reverted payments, refunds, direct debits"},
+ {"slug":"cash","name":"Cash","description":"Withdrawals at machines.","specialization":"cash withdrawal, ATMs, wrong amount of cash, withdrawal fees, declined withdrawals, card swallowed by the machine"},
+ {"slug":"transfers","name":"Transfers","description":"Money sent and received by bank transfer.","specialization":"failed transfers, pending transfers, cancel a transfer, transfer fees, how long a transfer takes, recipients, receiving money"},
+ {"slug":"topup","name":"Top-ups","description":"Putting money on the account.","specialization":"top up by card, top up by bank transfer, top up by cash or cheque, top-up fees, limits, automatic top-up, failed top-ups, pending top-ups, verify a top-up"},
+ {"slug":"identity","name":"Account and identity","description":"Who you are and what we know of you.","specialization":"verify identity, source of funds, edit personal details, age limit, countries, close the account"},
+ {"slug":"security","name":"Security","description":"When something is lost or not yours.","specialization":"lost or stolen card, lost phone, compromised card, passcode forgotten, unlock PIN"},
+ {"slug":"exchange","name":"Currencies","description":"Holding and exchanging money of other countries.","specialization":"exchange currencies, exchange rate, exchange fees, supported currencies"}]}
+
+# Who answers each category.
+CATEGORIES = {'cards':'activate_my_card apple_pay_or_google_pay card_about_to_expire card_acceptance card_arrival card_delivery_estimate card_linking card_not_working change_pin contactless_not_working disposable_card_limits get_disposable_virtual_card get_physical_card getting_spare_card getting_virtual_card order_physical_card supported_cards_and_currencies virtual_card_not_working visa_or_mastercard',
+'payments':'card_payment_fee_charged card_payment_not_recognised card_payment_wrong_exchange_rate declined_card_payment direct_debit_payment_not_recognised extra_charge_on_statement pending_card_payment Refund_not_showing_up request_refund reverted_card_payment? transaction_charged_twice',
+'cash':'atm_support card_swallowed cash_withdrawal_charge cash_withdrawal_not_recognised declined_cash_withdrawal pending_cash_withdrawal wrong_amount_of_cash_received wrong_exchange_rate_for_cash_withdrawal',
+'transfers':'balance_not_updated_after_bank_transfer beneficiary_not_allowed cancel_transfer declined_transfer failed_transfer pending_transfer receiving_money transfer_fee_charged transfer_into_account transfer_not_received_by_recipient transfer_timing',
+'topup':'automatic_top_up balance_not_updated_after_cheque_or_cash_deposit pending_top_up top_up_by_bank_transfer_charge top_up_by_card_charge top_up_by_cash_or_cheque top_up_failed top_up_limits top_up_reverted topping_up_by_card verify_top_up',
+'identity':'age_limit country_support edit_personal_details terminate_account unable_to_verify_identity verify_my_identity verify_source_of_funds why_verify_identity',
+'security':'compromised_card lost_or_stolen_card lost_or_stolen_phone passcode_forgotten pin_blocked',
+'exchange':'exchange_charge exchange_rate exchange_via_app fiat_currency_support'}
+BANK_MESSAGES, STRANGERS = 2000, 500
+STRANGE = ("weather", "cooking", "news", "iot", "music", "calendar", "transport", "general")
+
+
+def write(folder, team, messages):
+    random.shuffle(messages)
+    rows = [{"language": "en", "text": text, "expect": expect} for text, expect in messages]
+    text = json.dumps({"manner": "plain", "team": team, "messages": rows, "dialogues": []}, indent=1)
+    (folder / f"{team['slug']}.json").write_text(text)
+
+
+def main():
+    banking, home, folder = (Path(argument) for argument in sys.argv[1:4])
+    random.seed(1)
+    folder.mkdir(parents=True, exist_ok=True)
+    said = {}
+    for file in sorted(home.glob("*.csv")):
+        for row in csv.DictReader(file.open(encoding="utf-8"), delimiter=";"):
+            said[row["scenario"], row["intent"], row["answer_from_user"].strip()] = row["scenario"]
+    said = [(text, scenario) for (_, _, text), scenario in said.items() if text]
+    write(folder, HOME, [(text, SCENARIOS[scenario]) for text, scenario in said])
+    member = {category: slug for slug, categories in CATEGORIES.items() for category in categories.split()}
+    asked = [(row["text"].strip(), member[row["category"]]) for row in csv.DictReader(banking.open())]
+    strange = [(text, "host") for text, scenario in said if scenario in STRANGE]
+    write(folder, BANK, random.sample(asked, BANK_MESSAGES) + random.sample(strange, STRANGERS))
+
+
+main()
