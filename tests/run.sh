@@ -66,7 +66,14 @@ integration() {
 
 on_embedded() { integration "$LOGS/embedded.log"; }
 on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features "$REAL" -- --skip real::; }
-real_only() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features "$REAL" -- real::; }
+real_only() {
+  SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features "$REAL" -- real:: --skip real::real_model::
+}
+# Apart and one after the other: what else runs would take the cores on which the model computes.
+real_model() {
+  SWITCHBOARD_TEST_PROFILE=cluster RUST_TEST_THREADS=1 \
+    integration "$LOGS/real-model.log" --features "$REAL" -- real::real_model::
+}
 # Embeddings of the real model, and what only the evaluation compiles.
 embeddings() {
   SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
@@ -82,7 +89,7 @@ passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 
 same_number() {
   local embedded cluster
   embedded=$(passed "$LOGS/embedded.log") cluster=$(passed "$LOGS/cluster.log")
-  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log")"
+  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log") and $(passed "$LOGS/real-model.log")"
   [ -n "$embedded" ] && [ "$embedded" -gt 0 ] && [ "$embedded" = "$cluster" ]
 }
 
@@ -110,6 +117,7 @@ real_part() {
   stage "conformance tests, production twins" production_twins
   stage "integration suite, separate processes over real services" on_cluster
   stage "tests that only real services can run" real_only
+  stage "a real language model through the whole path" real_model
   stage "the same number of tests on both" same_number
 }
 

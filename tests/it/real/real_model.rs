@@ -1,7 +1,9 @@
-//! A real language model through the whole path: it says what no script thought of.
+//! A real language model through the whole path: it says what no script thought of. It computes on the cores of this machine,
+//! so that these tests run apart from the others: beside them its first token is later than a caller may have to wait.
 
 use serde_json::json;
 
+use super::message_events::{content, position, talk, valid_events};
 use crate::support::{OrganizationDocument, ScriptedModel, SharedService, service_address};
 
 #[tokio::test]
@@ -23,4 +25,27 @@ async fn a_real_model_streams_a_reply_that_is_stored_as_it_was_streamed() {
         let history = client.history(organization.shop(), "s").await;
         assert_eq!(history["messages"][2 * number + 1]["content"], text);
     }
+}
+
+#[tokio::test]
+async fn five_turns_with_a_real_model_are_on_the_topic_as_they_were_streamed() {
+    let service = SharedService::get().await;
+    let base_url = service_address("SWITCHBOARD_TEST_MODEL");
+    let organization = OrganizationDocument::new()
+        .provider(
+            json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "real", "continuesPrefix": true}),
+        )
+        .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
+        .apply(&service)
+        .await;
+    let questions =
+        ["Name three colours.", "Name one more.", "Which one is warm?", "Say it in German: «grün»?", "Thank you! ☕"];
+    let (said, last) = talk(&organization.client(), organization.shop(), &questions).await;
+    let events = valid_events(&service, &last, 10).await;
+    assert_eq!(events.iter().map(content).collect::<Vec<_>>(), said);
+    let positions: Vec<_> = events.iter().map(position).collect();
+    assert_eq!(positions, (0..10).map(Some).collect::<Vec<_>>());
+    let history = organization.client().settled_history(organization.shop(), "s", 10).await;
+    let stored: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
+    assert_eq!(stored, said.iter().collect::<Vec<_>>(), "streamed, stored and told are one text");
 }
