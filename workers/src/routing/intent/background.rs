@@ -30,10 +30,8 @@ const KNOWS_MIN: f32 = 3.0;
 const ALIKE_MAX: f32 = 8.0;
 /// Keeps the scale finite for a model that finds everything the same.
 const DEVIATION_MIN: f32 = 1e-3;
-/// Sayings by which a message is taken for one of a matter.
-const NEIGHBOURS: usize = 20;
 /// How much less a saying counts than the nearest: at this distance, in deviations, a power of e.
-const NEIGHBOURS_WIDTH: f32 = 0.5;
+const NEIGHBOURS_WIDTH: f64 = 0.5;
 /// The nearest of a crowd, by which it is told how near a text is to everything.
 const CROWD_NEAREST: usize = 10;
 /// Of so many names one stands for all where the usual nearness is taken.
@@ -149,22 +147,14 @@ impl Background {
 
     /// The matters whose sayings are nearest, each once; of what [`Background::said`] gives.
     pub(super) fn guesses(&self, said: &[f32]) -> Vec<Guess<'_>> {
-        let mut near: Vec<(f32, usize)> =
-            said.iter().zip(sayings::all()).map(|(alike, known)| (*alike, known.matter)).collect();
-        near.sort_by(|left, right| right.0.total_cmp(&left.0));
-        near.truncate(NEIGHBOURS);
-        let highest = near.first().map_or(0.0, |nearest| nearest.0);
-        let width = NEIGHBOURS_WIDTH * self.scale.deviation;
-        let weight = |cosine: f32| ((cosine - highest) / width).exp();
-        let all: f32 = near.iter().map(|(cosine, _)| weight(*cosine)).sum();
-        let mut places: Vec<usize> = near.iter().map(|(_, place)| *place).collect();
-        places.sort_unstable();
-        places.dedup();
-        let guess = |place: usize| {
-            let own = near.iter().filter(|(_, other)| *other == place).map(|(cosine, _)| weight(*cosine));
-            Some(Guess { name: self.names.get(place)?, weight: own.sum::<f32>() / all })
+        let near = said.iter().zip(sayings::all()).map(|(alike, known)| (f64::from(*alike), known.matter));
+        let (likely, _) = sayings::likely(near, NEIGHBOURS_WIDTH * f64::from(self.scale.deviation));
+        let guess = |(matter, weight): (usize, f64)| {
+            #[expect(clippy::cast_possible_truncation, reason = "a share, of which a few digits matter")]
+            let weight = weight as f32;
+            Some(Guess { name: self.names.get(matter)?, weight })
         };
-        places.into_iter().filter_map(guess).collect()
+        likely.into_iter().filter_map(guess).collect()
     }
 }
 

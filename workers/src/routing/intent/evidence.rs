@@ -93,7 +93,7 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
         concepts: bounded(shared(&mentions, profile, profiles)),
         names: bounded(asked.shared(names[index], &names)),
         said: bounded(asked.shared(said[index], &said)),
-        saying: bounded(sayings::nearest(&asked, &profile.sayings)),
+        saying: bounded(sayings::nearest(&asked, profile.sayings.iter().copied())),
         matter: bounded(guesses.iter().map(|guess| guess.weight * mentioned(guess.concept, profile, profiles)).sum()),
         matter_words: bounded(guesses.iter().map(|guess| guess.weight * guess.name.share_in(&profile.bags.own)).sum()),
         alike: alike.get(index).copied().unwrap_or_default(),
@@ -121,8 +121,7 @@ fn nobody(message: &str, asked: &Bag, profiles: &[&Profile], vectors: Option<&Me
 fn shared(mentions: &BTreeMap<Concept, Mention>, profile: &Profile, profiles: &[&Profile]) -> f64 {
     let of = |(concept, mention): (&Concept, &Mention)| {
         let own = profile.concepts.get(concept)?;
-        let having = profiles.iter().filter(|other| other.concepts.contains_key(concept)).count();
-        Some(mention.weight.min(own.weight) / f64::from(u32::try_from(having).ok()?))
+        Some(mention.weight.min(own.weight) * mentioned(*concept, profile, profiles))
     };
     mentions.iter().filter_map(of).sum()
 }

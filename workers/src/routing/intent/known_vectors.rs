@@ -7,7 +7,7 @@ use moka::sync::Cache;
 use super::{
     background::Background,
     meaning::{self, MemberVectors, MessageVectors},
-    profile::Profile,
+    profile::{Profile, Texts},
 };
 use crate::{
     config::WorkersConfig,
@@ -15,7 +15,7 @@ use crate::{
 };
 
 /// A member's texts, and the source of their vectors.
-type MemberKey = (String, Vec<String>);
+type MemberKey = (Arc<str>, Arc<Texts>);
 
 /// Vectors of everything that more than one message needs; clones share it.
 #[derive(Clone)]
@@ -54,18 +54,17 @@ impl KnownVectors {
         let Some(background) = self.background(source).await? else { return Ok(None) };
         let ground = meaning::ground(&background, message, profiles);
         let asked = meaning::asked(message, ground);
-        let key = |profile: &&Profile| -> MemberKey {
-            (source.name().to_owned(), meaning::member_texts(profile, ground).each().map(Into::into).collect())
-        };
+        let name: Arc<str> = source.name().into();
+        let key = |profile: &&Profile| -> MemberKey { (name.clone(), meaning::member_texts(profile, ground).clone()) };
         let members: Vec<_> = profiles.iter().map(key).map(|key| (self.members.get(&key), key)).collect();
-        let missing = members.iter().filter(|(known, _)| known.is_none()).flat_map(|(_, (_, texts))| texts);
-        let texts: Vec<String> = [asked].iter().chain(missing).cloned().collect();
+        let missing = members.iter().filter(|(known, _)| known.is_none()).flat_map(|(_, (_, texts))| texts.each());
+        let texts: Vec<String> = [asked.as_str()].into_iter().chain(missing).map(Into::into).collect();
         // In one call, so that a team whose vectors are not known yet is waited for once.
         let mut vectors = self.vectors.of(source, &texts, self.wait).await?.into_iter();
         let Some(asked) = vectors.next() else { return Ok(None) };
         let member = |((known, key), profile): ((Option<Arc<MemberVectors>>, MemberKey), &&Profile)| {
             known.or_else(|| {
-                let own: Vec<Vector> = vectors.by_ref().take(key.1.len()).collect();
+                let own: Vec<Vector> = vectors.by_ref().take(key.1.each().count()).collect();
                 let made = Arc::new(MemberVectors::of(&own, profile, &background)?);
                 self.members.insert(key, made.clone());
                 Some(made)

@@ -11,7 +11,6 @@ use super::{
     evidence::Ground,
     profile::{Profile, Texts},
     reading,
-    sayings::Saying,
 };
 use crate::embedding::{Vector, cosine};
 
@@ -91,7 +90,7 @@ pub(super) fn asked(message: &str, ground: Ground) -> String {
 }
 
 /// What is made vectors of a member, in the order in which [`MemberVectors::of`] takes them.
-pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Texts {
+pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Arc<Texts> {
     match ground {
         Ground::EnglishOnly => &profile.english,
         Ground::Words | Ground::Vectors => &profile.texts,
@@ -106,7 +105,7 @@ impl MemberVectors {
         let scale = background.scale();
         let is_own = |sentence: &Vector| pieces.iter().any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN);
         let nobodys = background.nobodys().iter().map(is_own).collect();
-        let sayings = profile.sayings.iter().map(|saying: &Saying| saying.place).collect();
+        let sayings = profile.sayings.iter().map(|saying| saying.place).collect();
         Some(Self { whole, matters, pieces, sayings, nobodys })
     }
 

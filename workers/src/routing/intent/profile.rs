@@ -1,6 +1,9 @@
 //! What a member says of itself, in the pieces that a message is held against.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::{
+    collections::{BTreeMap, BTreeSet},
+    sync::Arc,
+};
 
 use super::{
     bag::Bag,
@@ -28,16 +31,17 @@ pub(super) struct Profile {
     /// What it mentions that is nobody's matter elsewhere.
     pub(super) asides: BTreeSet<Aside>,
     /// What visitors say who mean what it mentions.
-    pub(super) sayings: Vec<Saying>,
+    pub(super) sayings: Vec<&'static Saying>,
     /// The words of all that, in English.
     pub(super) bags: Bags,
     /// Its texts.
-    pub(super) texts: Texts,
+    pub(super) texts: Arc<Texts>,
     /// The same for readers that know English only.
-    pub(super) english: Texts,
+    pub(super) english: Arc<Texts>,
 }
 
 /// What a message's vector is held against.
+#[derive(Debug, PartialEq, Eq, Hash)]
 pub(super) struct Texts {
     /// All of it.
     pub(super) whole: String,
@@ -67,8 +71,8 @@ impl Profile {
         pieces.extend(self::pieces(description));
         pieces.truncate(PIECES_MAX);
         let whole = format!("{name}. {description} {specialization}");
-        let texts = Texts { whole, matters: specialization.to_owned(), pieces };
-        let english = texts.in_english(reading::languages(&texts.whole));
+        let texts = Arc::new(Texts { whole, matters: specialization.to_owned(), pieces });
+        let english = Arc::new(texts.in_english(reading::languages(&texts.whole)));
         let concepts = concepts::mentions(&texts.whole);
         let asides = concepts::asides(&texts.whole);
         let sayings = sayings::of(&concepts);
@@ -89,7 +93,7 @@ impl Texts {
 }
 
 impl Bags {
-    fn of(english: &str, concepts: &BTreeMap<Concept, Mention>, sayings: &[Saying]) -> Self {
+    fn of(english: &str, concepts: &BTreeMap<Concept, Mention>, sayings: &[&Saying]) -> Self {
         let names: Vec<Bag> = concepts.keys().map(|concept| Bag::of(&concepts::in_english(*concept))).collect();
         Self {
             own: Bag::of(english),

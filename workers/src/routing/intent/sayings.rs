@@ -27,7 +27,7 @@ const NEIGHBOURS: usize = 20;
 const NEIGHBOURS_WIDTH: f64 = 0.1;
 
 /// A sentence.
-#[derive(Clone, Debug)]
+#[derive(Debug)]
 pub(super) struct Saying {
     /// As it is said.
     pub(super) text: String,
@@ -111,29 +111,40 @@ pub(super) fn matters() -> &'static [Matter] {
 }
 
 /// What visitors say who mean what is mentioned.
-pub(super) fn of(mentions: &BTreeMap<Concept, Mention>) -> Vec<Saying> {
+pub(super) fn of(mentions: &BTreeMap<Concept, Mention>) -> Vec<&'static Saying> {
     let mut surest: Vec<(&Concept, &Mention)> = mentions.iter().collect();
     surest.sort_by(|left, right| right.1.weight.total_cmp(&left.1.weight));
     let places = surest.into_iter().filter_map(|(concept, _)| KNOWN.by_concept.get(concept)).cloned().flatten();
-    places.take(MEMBER_MAX).map(|place| KNOWN.all[place].clone()).collect()
+    places.take(MEMBER_MAX).map(|place| &KNOWN.all[place]).collect()
 }
 
 /// What may be meant by these words: the matters of the sentences that have most of them.
 pub(super) fn guesses(asked: &Bag) -> Vec<Guess> {
     let places: BTreeSet<usize> = asked.stems().filter_map(|stem| KNOWN.by_stem.get(stem)).flatten().copied().collect();
     let near = |place: usize| (asked.overlap(&KNOWN.all[place].words), KNOWN.all[place].matter);
-    let mut near: Vec<(f64, usize)> = places.into_iter().map(near).collect();
+    let (likely, highest) = likely(places.into_iter().map(near), NEIGHBOURS_WIDTH);
+    let guess = |(matter, weight): (usize, f64)| {
+        let Matter { concept, words, .. } = &KNOWN.matters[matter];
+        // Of few words nothing much is sure, however near they are to each other.
+        Guess { concept: *concept, name: words, weight: weight * highest.min(1.0) }
+    };
+    likely.into_iter().map(guess).collect()
+}
+
+/// The matters of the sentences that are nearest, of which each says how near it is, and how likely each is; together 1. At
+/// a distance of `width` a sentence counts a power of e less than the nearest. And how near that is; 0 of none.
+pub(super) fn likely(near: impl Iterator<Item = (f64, usize)>, width: f64) -> (BTreeMap<usize, f64>, f64) {
+    let mut near: Vec<(f64, usize)> = near.collect();
     near.sort_by(|left, right| right.0.total_cmp(&left.0));
     near.truncate(NEIGHBOURS);
     let highest = near.first().map_or(0.0, |nearest| nearest.0);
-    let weight = |overlap: f64| ((overlap - highest) / NEIGHBOURS_WIDTH).exp();
-    let all: f64 = near.iter().map(|(overlap, _)| weight(*overlap)).sum();
-    let guess = |(overlap, matter): (f64, usize)| {
-        let Matter { concept, words, .. } = &KNOWN.matters[matter];
-        // Of few words nothing much is sure, however near they are to each other.
-        Guess { concept: *concept, name: words, weight: weight(overlap) / all * highest.min(1.0) }
-    };
-    near.into_iter().map(guess).collect()
+    let weight = |nearness: f64| ((nearness - highest) / width).exp();
+    let all: f64 = near.iter().map(|(nearness, _)| weight(*nearness)).sum();
+    let mut likely = BTreeMap::new();
+    for (nearness, matter) in near {
+        *likely.entry(matter).or_default() += weight(nearness) / all;
+    }
+    (likely, highest)
 }
 
 /// What is said that is nobody's matter, mostly.
@@ -187,7 +198,7 @@ mod tests {
         let refund = of(&concepts::mentions("refunds"));
         let dentist = of(&concepts::mentions("dentist"));
         let asked = Bag::of("my wisdom tooth is killing me");
-        assert!(nearest(&asked, &dentist) > nearest(&asked, &refund));
+        assert!(nearest(&asked, dentist) > nearest(&asked, refund));
     }
 
     #[test]
