@@ -117,16 +117,18 @@ fn print(outcomes: &[Outcome]) {
 
 /// How often choices of each share are right: well calibrated ones are as often right as they are sure.
 fn print_calibration(outcomes: &[Outcome]) {
-    let opening = |outcome: &&Outcome| matches!(outcome.kind, None | Some(Kind::Opening));
-    let by_share = |(from, to): &(f32, f32)| {
-        let of: Vec<_> =
-            outcomes.iter().filter(opening).filter(|outcome| (*from..*to).contains(&outcome.share)).collect();
-        format!("{from}: {} of {}", share(&of.iter().collect::<Vec<_>>(), |outcome| outcome.is_right), of.len())
+    let openings: Vec<&Outcome> = outcomes.iter().filter(|outcome| is_opening(outcome)).collect();
+    let by_share = |bounds: &[f32]| {
+        let of: Vec<_> = openings.iter().filter(|outcome| (bounds[0]..bounds[1]).contains(&outcome.share)).collect();
+        format!("{}: {} of {}", bounds[0], share(&of, |outcome| outcome.is_right), of.len())
     };
-    let bounds = [0.0, 0.4, 0.6, 0.8, 0.9, 1.1];
-    let lines: Vec<String> =
-        bounds.iter().copied().zip(bounds.iter().copied().skip(1)).map(|pair| by_share(&pair)).collect();
+    let lines: Vec<String> = [0.0, 0.4, 0.6, 0.8, 0.9, 1.1].windows(2).map(by_share).collect();
     println!("right from a share of {}", lines.join("; "));
+}
+
+/// Whether it is a message that opens a conversation.
+fn is_opening(outcome: &Outcome) -> bool {
+    matches!(outcome.kind, None | Some(Kind::Opening))
 }
 
 fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<String, Vec<&Outcome>> {
@@ -141,11 +143,10 @@ fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<St
 /// share, whether or not that was enough; and of those for nobody how many were right. Of turns: how many slot
 /// answers, and other turns, were wrongly moved; how many changes were seen, and brought to the right member.
 fn row(name: &str, outcomes: &[&Outcome]) {
-    let opening = |outcome: &&&Outcome| matches!(outcome.kind, None | Some(Kind::Opening));
     let of = |kinds: &[Kind]| -> Vec<&&Outcome> {
         outcomes.iter().filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind))).collect()
     };
-    let messages: Vec<_> = outcomes.iter().filter(opening).collect();
+    let messages: Vec<_> = outcomes.iter().filter(|outcome| is_opening(outcome)).collect();
     let nobody: Vec<_> = messages.iter().filter(|outcome| outcome.expects_nobody).copied().collect();
     let fitting: Vec<_> = messages.iter().filter(|outcome| !outcome.expects_nobody).copied().collect();
     let (slots, others, changes) = (of(&[Kind::Slot]), of(&[Kind::FollowUp, Kind::Digression]), of(&[Kind::Change]));
