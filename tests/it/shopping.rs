@@ -92,6 +92,44 @@ async fn a_shopping_dialogue_shows_what_each_turn_found() {
 }
 
 #[tokio::test]
+async fn what_the_catalogue_says_of_products_is_told_to_the_model_and_not_shown() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, Vec::new()).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    let path = format!("/api/admin/organizations/{}/agents/{agent}/products", organization.id);
+    let csv = "title;price;link;description;weight;waterproof\n\
+        Alpine tent;99 EUR;https://shop.example/alpine;<p>Two doors,</p> see https://shop.example/manual.;2 kg;yes\n\
+        Beach tent;49 EUR;https://shop.example/beach;;1 kg;no\n";
+    let upload = service.admin().request(reqwest::Method::PUT, &path).header("content-type", "text/csv").body(csv);
+    assert_eq!(upload.send().await.unwrap().status(), 200);
+    organization.script(Script::in_turn(vec![Script::searches("tent"), Script::says("The alpine tent is.")]));
+    let reply = client.chat(agent, "s", "which tent is waterproof?").await;
+    assert_eq!(reply.complete(), "The alpine tent is.");
+    let shown = header(&reply).unwrap();
+    assert!(titles(&shown).len() == 2 && !shown.to_string().contains("waterproof"), "{shown}");
+
+    let told = tool_results(&organization).remove(0);
+    let (result, note) = told.split_once("\n\nThe visitor sees exactly").unwrap();
+    assert!(!note.contains("waterproof") && !told.contains("https://"), "{told}");
+    let mut result: Value = serde_json::from_str(result).unwrap();
+    let told = result["products"].as_array_mut().unwrap();
+    told.sort_by_key(|product| product["title"].to_string());
+    let alpine = json!({
+        "title": "Alpine tent", "price": "99 EUR", "description": "Two doors, see",
+        "attributes": {"weight": "2 kg", "waterproof": "yes"}
+    });
+    let beach = json!({
+        "title": "Beach tent", "price": "49 EUR", "attributes": {"weight": "1 kg", "waterproof": "no"}
+    });
+    assert_eq!(*told, [alpine, beach]);
+
+    client.chat(agent, "s", "and now?").await.complete();
+    let asked = ScriptedModel::get().requests(&organization.model).pop().unwrap();
+    let instructions = &asked.messages[0].1;
+    assert!(instructions.contains("Beach tent") && !instructions.contains("waterproof"), "{instructions}");
+}
+
+#[tokio::test]
 async fn a_grid_that_is_too_large_for_the_headers_is_whole_everywhere_else() {
     let service = SharedService::get().await;
     let products: Vec<_> =

@@ -15,6 +15,7 @@ mod inference;
 mod job_loop;
 pub mod metrics;
 mod model;
+mod plain_text;
 pub mod products;
 pub mod replay;
 mod retry;

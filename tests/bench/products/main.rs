@@ -20,11 +20,11 @@ use switchboard_backends::products::{
     Products, Rejections, Source, embedded::EmbeddedProducts, writer::ProductsWriter,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, Product},
+    agent::{Agent, AgentSettings},
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
 };
-use switchboard_workers::products::{ProductQuery, ProductSearch};
+use switchboard_workers::products::{FoundProduct, ProductQuery, ProductSearch};
 
 use crate::shop::Shop;
 
@@ -133,7 +133,7 @@ async fn report(name: &str, search: &ProductSearch, agent: &Agent, queries: &[(P
         let begun = Instant::now();
         let found = search.search(agent, query).await.unwrap();
         times.saturating_record(micros(begun.elapsed()));
-        let is_right = |product: &Product| meant.iter().all(|word| product.title.contains(word));
+        let is_right = |found: &FoundProduct| meant.iter().all(|word| found.product.title.contains(word));
         right += usize::from(found.products.first().is_some_and(is_right));
     }
     let at = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1e3;

@@ -74,7 +74,7 @@ impl Inference {
         let search = ProductSearch::new(ctx.backends.products.clone(), ctx.config.products.index_bytes_max);
         Ok(Self {
             summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
-            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search))]),
+            tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search, &ctx.config))]),
             model,
             contexts: Contexts::new(),
             histories: Histories::new(&ctx.config),

@@ -119,7 +119,7 @@ fn instructions(settings: &AgentSettings, past: &[Message], shown_now: Option<&V
         before.into_iter().rev().map(|grid| (SHOWN_BEFORE, grid)).chain(shown_now.map(|grid| (SHOWN_NOW, grid)))
     {
         let cards = product_grid::cards_of(grid).iter();
-        let told: Vec<_> = cards.map(|card| json!({ "title": card["title"], "price": card["price"] })).collect();
+        let told: Vec<_> = cards.map(|card| product_grid::told(card, product_grid::TITLE_CHARS_MAX)).collect();
         if !told.is_empty() {
             text = format!("{text}\n\n{title}\n{}", Value::from(told)).trim_start().to_owned();
         }

@@ -11,13 +11,15 @@ use switchboard_backends::{products::reader::products_of, store::StoreError};
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
-    PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
+    FoundProduct, PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
     query::{Labels, Question, Request, attribute_name},
+    told::kept_of,
     vocabulary::Vocabulary,
     words::{Part, index_words, pairs, parts},
 };
 
-/// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text.
+/// `detail = column` keeps no places of words inside a text, which nothing asks for; `content = ''` keeps no text; `body`
+/// has the little that is told.
 const TABLES: &str = "
     PRAGMA journal_mode = OFF;
     CREATE VIRTUAL TABLE words USING fts5 (
@@ -151,7 +153,7 @@ fn found(
     question: &Question,
     range: PriceRange,
     (total, limit): (u64, u32),
-) -> Result<Vec<Product>, ProductSearchError> {
+) -> Result<Vec<FoundProduct>, ProductSearchError> {
     let (min, max) = range.unzip();
     if total > RANKED_MAX {
         return bodies(connection, FIRST, params![question.matching, min, max, limit]);
@@ -170,7 +172,7 @@ fn bodies(
     connection: &Connection,
     sql: &str,
     values: &[&dyn rusqlite::ToSql],
-) -> Result<Vec<Product>, ProductSearchError> {
+) -> Result<Vec<FoundProduct>, ProductSearchError> {
     let mut statement = connection.prepare_cached(sql)?;
     let bodies = statement.query_map(values, |row| row.get::<_, String>(0))?;
     bodies
@@ -212,13 +214,14 @@ impl Builder {
         for word in seen {
             self.vocabulary.add(&word);
         }
-        let body =
-            serde_json::to_string(&product.product).map_err(|error| ProductSearchError::Index(error.to_string()))?;
+        let amount = product.amount;
+        let kept = kept_of(product);
+        let body = serde_json::to_string(&kept).map_err(|error| ProductSearchError::Index(error.to_string()))?;
         let id = self.products;
         self.products += 1;
         let words = params![id, title, labels, description, filters];
         self.connection.prepare_cached(ADD_WORDS)?.execute(words)?;
-        self.connection.prepare_cached(ADD_PRODUCT)?.execute(params![id, product.amount, body])?;
+        self.connection.prepare_cached(ADD_PRODUCT)?.execute(params![id, amount, body])?;
         Ok(())
     }
 

@@ -2,7 +2,7 @@
 //!
 //! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` turns
 //! what somebody asked for into what the index is asked; `vocabulary`, `spelling` and `words` know what words mean the
-//! same. `feeds` fetches products from the web.
+//! same; `told` is what is kept of a product besides. `feeds` fetches products from the web.
 
 pub(crate) mod feeds;
 mod index;
@@ -12,15 +12,20 @@ mod spelling;
 mod stop_words;
 #[cfg(test)]
 mod tests;
+mod told;
 mod vocabulary;
 mod words;
 
 use std::collections::BTreeMap;
 
+use serde::{Deserialize, Serialize};
 use switchboard_backends::store::StoreError;
 use switchboard_schemas::agent::Product;
 
 pub use self::search::ProductSearch;
+pub(crate) use self::told::{
+    ATTRIBUTES_MAX as ATTRIBUTES_TOLD_MAX, DESCRIPTION_CHARS_MAX as DESCRIPTION_TOLD_CHARS_MAX,
+};
 
 /// Most products that one search gives.
 pub const PRODUCTS_FOUND_MAX: usize = 50;
@@ -40,11 +45,24 @@ pub struct ProductQuery {
     pub limit: usize,
 }
 
+/// A product that was found: plain text on one line, besides what is shown of it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct FoundProduct {
+    /// What visitors are shown.
+    pub product: Product,
+    /// The beginning of what the shop says of it, without links.
+    #[serde(default, skip_serializing_if = "String::is_empty")]
+    pub description: String,
+    /// The first of its attributes, by name.
+    #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
+    pub attributes: BTreeMap<String, String>,
+}
+
 /// What was found, best first.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductsFound {
     /// The first of them.
-    pub products: Vec<Product>,
+    pub products: Vec<FoundProduct>,
     /// How many there are.
     pub total: u64,
 }

@@ -57,7 +57,7 @@ fn query(text: &str) -> ProductQuery {
 }
 
 fn titles(found: &ProductsFound) -> Vec<&str> {
-    found.products.iter().map(|product| product.title.as_str()).collect()
+    found.products.iter().map(|found| found.product.title.as_str()).collect()
 }
 
 fn finds(query: &ProductQuery) -> Vec<String> {
@@ -288,7 +288,7 @@ fn operators_of_the_index_are_words_like_any_others() {
         let attributes = [(text.to_owned(), text.to_owned()), ("color".to_owned(), text.to_owned())].into();
         index.search(&ProductQuery { attributes, ..query(text) }).unwrap();
     }
-    assert_eq!(index.search(&query("title:red \"shoes\"")).unwrap().products[0].title, "Red running shoes");
+    assert_eq!(index.search(&query("title:red \"shoes\"")).unwrap().products[0].product.title, "Red running shoes");
     assert_eq!(index.search(&query("")).unwrap().total, 13, "nothing was changed");
 }
 

@@ -3,7 +3,7 @@
 //! Reading order: [`Tool`] is one tool and [`ToolSource`] where tools of one kind come from; a new kind (HTTP, MCP,
 //! knowledge) is a source more in [`registry`] and nothing else. [`rounds`] lets model and tools take turns; [`call`]
 //! runs one call within its bounds, with [`arguments`] that were checked; [`search_products`] is the first tool,
-//! [`product_grid`] what it shows, and [`shown`] what the model is told of that.
+//! `told_products` what it tells the model, [`product_grid`] what it shows, and [`shown`] what the model is told of that.
 
 pub(crate) mod arguments;
 pub(crate) mod call;
@@ -15,6 +15,7 @@ pub(crate) mod search_products;
 pub(crate) mod shown;
 #[cfg(test)]
 mod tests;
+mod told_products;
 
 use std::sync::Arc;
 

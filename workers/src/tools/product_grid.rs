@@ -5,17 +5,20 @@
 
 use serde_json::{Value, json};
 
+use crate::plain_text::{beginning, one_line};
+
 /// The grid's type (specification: Rich UI).
 pub(crate) const TYPE: &str = "product-grid";
 /// Products of one grid.
 pub(crate) const PRODUCTS_MAX: usize = 24;
-const TITLE_CHARS_MAX: usize = 200;
+/// Characters of a title.
+pub(crate) const TITLE_CHARS_MAX: usize = 200;
 const PRICE_CHARS_MAX: usize = 40;
 const URL_BYTES_MAX: usize = 2048;
 
-/// The grid of these products; none when nothing can be shown.
-pub(crate) fn of(products: impl IntoIterator<Item = Value>) -> Option<Value> {
-    let cards: Vec<Value> = products.into_iter().filter_map(|product| card(&product)).take(PRODUCTS_MAX).collect();
+/// The grid of these cards, as far as it holds them; none when there are none.
+pub(crate) fn of(cards: impl IntoIterator<Item = Value>) -> Option<Value> {
+    let cards: Vec<Value> = cards.into_iter().take(PRODUCTS_MAX).collect();
     (!cards.is_empty()).then(|| json!({ "type": TYPE, "data": cards }))
 }
 
@@ -27,8 +30,7 @@ pub(crate) fn joined(grids: &[Value]) -> Option<Value> {
             cards.push(card.clone());
         }
     }
-    cards.truncate(PRODUCTS_MAX);
-    (!cards.is_empty()).then(|| json!({ "type": TYPE, "data": cards }))
+    of(cards)
 }
 
 /// Whether this is a grid.
@@ -49,8 +51,14 @@ pub(crate) fn cards_of(grid: &Value) -> &[Value] {
     grid["data"].as_array().map_or(&[], Vec::as_slice)
 }
 
-/// A product without a name, or with a link that must not be followed, is none.
-fn card(product: &Value) -> Option<Value> {
+/// What a model is told of a card: links stand on the cards, and a model that does not know them cannot misspell them.
+pub(crate) fn told(card: &Value, title_chars_max: usize) -> Value {
+    let title = beginning(card["title"].as_str().unwrap_or_default(), title_chars_max);
+    json!({ "title": title, "price": card["price"] })
+}
+
+/// What is shown of a product; one without a name, or with a link that must not be followed, is not shown.
+pub(crate) fn card(product: &Value) -> Option<Value> {
     let title = plain(&product["title"], TITLE_CHARS_MAX);
     if title.is_empty() {
         return None;
@@ -64,35 +72,11 @@ fn card(product: &Value) -> Option<Value> {
 /// Text on one line, without tags.
 fn plain(value: &Value, chars_max: usize) -> String {
     let text = match value {
-        Value::String(text) => text.clone(),
+        Value::String(text) => one_line(text),
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     };
-    let text = without_tags(&text);
-    let visible = text.split(|character: char| character.is_whitespace() || character.is_control());
-    let line = visible.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ");
-    line.chars().take(chars_max).collect::<String>().trim_end().to_owned()
-}
-
-/// `<b>Lamp</b>` is `Lamp`; `under < 5 W` stays.
-fn without_tags(text: &str) -> String {
-    let mut rest = text;
-    let mut plain = String::with_capacity(text.len());
-    while let Some(start) = rest.find('<') {
-        let behind = &rest[start + 1..];
-        let is_tag = behind.starts_with(|character: char| character.is_ascii_alphabetic() || "/!".contains(character));
-        match behind.find('>').filter(|_| is_tag) {
-            Some(end) => {
-                plain.push_str(&rest[..start]);
-                rest = &behind[end + 1..];
-            }
-            None => {
-                plain.push_str(&rest[..=start]);
-                rest = behind;
-            }
-        }
-    }
-    plain + rest
+    text.chars().take(chars_max).collect::<String>().trim_end().to_owned()
 }
 
 /// A link to a page: http or https with a host and nothing before it, or nothing at all. None: it is something else.
@@ -121,14 +105,14 @@ mod tests {
     use super::*;
 
     fn shown(product: Value) -> Option<Value> {
-        of([product]).map(|grid| grid["data"][0].clone())
+        card(&product)
     }
 
     #[test]
     fn a_product_becomes_a_card_of_four_texts() {
         let product = json!({"title": "Desk Lamp", "price": "$39", "image": "https://s.example/a.jpg", "url": "https://s.example/a", "stock": 3});
         let card = json!({"title": "Desk Lamp", "price": "$39", "image": "https://s.example/a.jpg", "url": "https://s.example/a"});
-        assert_eq!(of([product]), Some(json!({"type": "product-grid", "data": [card]})));
+        assert_eq!(of(shown(product)), Some(json!({"type": "product-grid", "data": [card]})));
         assert_eq!(of([]), None);
     }
 
@@ -172,7 +156,8 @@ mod tests {
 
     #[test]
     fn a_grid_is_bounded_and_joining_drops_repeats() {
-        let many = of((0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}))).unwrap();
+        let many = (0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}));
+        let many = of(many.filter_map(shown)).unwrap();
         assert_eq!(cards_of(&many).len(), PRODUCTS_MAX);
         assert!(many.to_string().len() < PRODUCTS_MAX * 300);
         let some = within(many.clone(), 1_000).unwrap();

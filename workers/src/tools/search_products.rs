@@ -9,8 +9,11 @@ use async_trait::async_trait;
 use serde_json::{Map, Value, json};
 use switchboard_schemas::agent::Agent;
 
-use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid};
-use crate::products::{ProductQuery, ProductSearch, ProductsFound};
+use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid, told_products};
+use crate::{
+    config::WorkersConfig,
+    products::{ProductQuery, ProductSearch, ProductsFound},
+};
 
 /// Its name.
 pub(crate) const NAME: &str = "search_products";
@@ -20,7 +23,8 @@ const LIMIT_DEFAULT: u64 = 8;
 const LIMIT_MAX: u64 = 20;
 const DESCRIPTION: &str = "Searches the shop's products and shows the best matches to the visitor as cards. Call it \
     whenever the visitor asks for products, prices, alternatives or recommendations, before you name any product. \
-    Leave `query` empty to see what there is.";
+    Its result tells you what the catalogue says of each of them: call it again, with the title, before you answer what \
+    a product is like, and say nothing of it that you were not told. Leave `query` empty to see what there is.";
 
 static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
     json!({
@@ -43,16 +47,20 @@ static PARAMETERS: LazyLock<Value> = LazyLock::new(|| {
 /// Gives the tool to agents whose ecommerce tools are enabled.
 pub(crate) struct ProductTools {
     search: Arc<ProductSearch>,
+    result_bytes_max: usize,
 }
 
 struct SearchProducts {
     agent: Arc<Agent>,
     search: Arc<ProductSearch>,
+    result_bytes_max: usize,
 }
 
 impl ProductTools {
-    pub(crate) fn new(search: ProductSearch) -> Self {
-        Self { search: Arc::new(search) }
+    pub(crate) fn new(search: ProductSearch, config: &WorkersConfig) -> Self {
+        // Details of what one call found must not take the room of another's titles.
+        let share = config.tool_results_bytes_max / (config.tool_calls_max as usize).max(1);
+        Self { search: Arc::new(search), result_bytes_max: share.min(config.tool_result_bytes_max) }
     }
 }
 
@@ -62,7 +70,8 @@ impl ToolSource for ProductTools {
         if !agent.settings.ecommerce.enabled {
             return Vec::new();
         }
-        vec![Arc::new(SearchProducts { agent: agent.clone(), search: self.search.clone() })]
+        let (agent, search) = (Arc::clone(agent), Arc::clone(&self.search));
+        vec![Arc::new(SearchProducts { agent, search, result_bytes_max: self.result_bytes_max })]
     }
 }
 
@@ -89,7 +98,7 @@ impl Tool for SearchProducts {
             tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
             ToolFailure::Unavailable
         })?;
-        Ok(outcome(&found))
+        Ok(outcome(&found, self.result_bytes_max))
     }
 }
 
@@ -109,14 +118,9 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
 }
 
 /// What was found; what the visitor sees of it, the model is told behind all results of a round.
-fn outcome(found: &ProductsFound) -> ToolOutcome {
-    let ui = product_grid::of(found.products.iter().map(|product| json!(product)));
-    let Some(grid) = &ui else {
-        let note = "No product matches this search, and it shows none. Say so, and name no product that is not shown.";
-        return ToolOutcome { text: json!({ "products": [], "total": 0, "note": note }).to_string(), ui };
-    };
-    // Links stand on the cards; a model that does not know them cannot misspell them.
-    let told = product_grid::cards_of(grid).iter().map(|card| json!({"title": card["title"], "price": card["price"]}));
-    let text = json!({ "products": told.collect::<Vec<_>>(), "total": found.total }).to_string();
-    ToolOutcome { text, ui }
+fn outcome(found: &ProductsFound, bytes_max: usize) -> ToolOutcome {
+    let cards = found.products.iter().filter_map(|found| Some((product_grid::card(&json!(found.product))?, found)));
+    let cards: Vec<_> = cards.take(product_grid::PRODUCTS_MAX).collect();
+    let text = told_products::result(&cards, found.total, bytes_max);
+    ToolOutcome { text, ui: product_grid::of(cards.into_iter().map(|(card, _)| card)) }
 }

@@ -4,7 +4,7 @@
 //! and a long result is shortened. So results tell what was found, and one note behind the newest of them tells what is
 //! shown now; with the next results it is written anew, so that no earlier one claims what is no longer true.
 
-use serde_json::{Value, json};
+use serde_json::Value;
 
 use super::product_grid;
 use crate::model::PromptMessage;
@@ -40,7 +40,7 @@ impl Shown {
         {
             message.content.truncate(bytes);
         }
-        let told: Vec<_> = self.cards().iter().map(told).collect();
+        let told: Vec<_> = self.cards().iter().map(|card| product_grid::told(card, TOLD_TITLE_CHARS_MAX)).collect();
         let at = messages.len().saturating_sub(1);
         let Some(newest) = messages.last_mut().filter(|_| !told.is_empty()) else { return };
         self.noted = Some((at, newest.content.len()));
@@ -60,13 +60,6 @@ impl Shown {
     fn cards(&self) -> &[Value] {
         self.ui.as_ref().filter(|ui| product_grid::is_grid(ui)).map_or(&[], product_grid::cards_of)
     }
-}
-
-fn told(card: &Value) -> Value {
-    let title = text(card, "title");
-    let told: String = title.chars().take(TOLD_TITLE_CHARS_MAX).collect();
-    let mark = if told.len() < title.len() { "…" } else { "" };
-    json!({ "title": told + mark, "price": card["price"] })
 }
 
 fn text<'a>(card: &'a Value, field: &str) -> &'a str {
