@@ -18,9 +18,14 @@ pub fn amount(text: &str) -> Option<f64> {
     if text[..begin].trim_end().ends_with(['-', '−']) {
         return None;
     }
-    let number = number_at(&text[begin..]);
+    amount_at_start(&text[begin..]).map(|(amount, _)| amount)
+}
+
+/// The number with which `text` begins, and the bytes that it takes; none when it does not begin with a digit.
+pub fn amount_at_start(text: &str) -> Option<(f64, usize)> {
+    let (number, bytes) = number_at(text);
     let amount = canonical(&number).parse::<f64>().ok()?;
-    amount.is_finite().then_some(amount)
+    amount.is_finite().then_some((amount, bytes))
 }
 
 /// Reads the text of a price, or a number as its text.
@@ -57,10 +62,10 @@ pub fn text_or_number<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Stri
     deserializer.deserialize_any(TextOrNumber)
 }
 
-/// Digits with the separators between them; a space separates only groups of thousands.
-fn number_at(text: &str) -> String {
+/// Digits with the separators between them, and the bytes of all that; a space separates only groups of thousands.
+fn number_at(text: &str) -> (String, usize) {
     let characters: Vec<char> = text.chars().take(NUMBER_CHARS_MAX).collect();
-    let mut number = String::new();
+    let (mut number, mut bytes) = (String::new(), 0);
     for (index, character) in characters.iter().enumerate() {
         let digits_follow = |count: usize| {
             let following = characters[index + 1..].iter().take_while(|character| character.is_ascii_digit()).count();
@@ -72,8 +77,9 @@ fn number_at(text: &str) -> String {
             '\'' | '’' | ' ' | '\u{a0}' | '\u{202f}' if digits_follow(GROUP_DIGITS) => {}
             _ => break,
         }
+        bytes += character.len_utf8();
     }
-    number
+    (number, bytes)
 }
 
 /// The number with a point before its decimals and no other separator.
@@ -138,6 +144,20 @@ mod tests {
             [("\"5 EUR\"", Some("5 EUR")), ("5", Some("5")), ("19.9", Some("19.9")), ("true", None), ("[5]", None)]
         {
             assert_eq!(price(value.parse().unwrap()).as_deref(), expected, "{value}");
+        }
+    }
+
+    #[test]
+    fn a_number_ends_where_something_else_begins() {
+        for (text, expected) in [
+            ("20€ mug", Some((20.0, 2))),
+            ("1\u{202f}299,50 €", Some((1299.5, 10))),
+            ("10 W", Some((10.0, 2))),
+            ("5.", Some((5.0, 1))),
+            ("€20", None),
+            ("", None),
+        ] {
+            assert_eq!(amount_at_start(text), expected, "{text}");
         }
     }
 

@@ -130,6 +130,25 @@ async fn what_the_catalogue_says_of_products_is_told_to_the_model_and_not_shown(
 }
 
 #[tokio::test]
+async fn a_price_limit_that_a_model_writes_among_the_words_is_one_and_is_told() {
+    let service = SharedService::get().await;
+    let organization = shop(&service, catalogue()).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    for (session, words, shown, limits) in [
+        ("max", "lamp under 30 EUR", &["Reading Lamp", "Lamp „Süd“ ☕"][..], (None, Some(30.0))),
+        ("both", "Lamp zwischen 30 und 50 €", &["Desk Lamp"], (Some(30.0), Some(50.0))),
+        ("nothing", "lamp below $5", &[], (None, Some(5.0))),
+    ] {
+        organization.script_for(session, Script::in_turn(vec![Script::searches(words), Script::says("Look.")]));
+        let reply = client.chat(agent, session, &format!("a lamp? [[{session}]]")).await;
+        assert_eq!(header(&reply).as_ref().map(titles).unwrap_or_default(), shown, "{words}");
+        let told = tool_results(&organization).remove(0);
+        let told: Value = serde_json::from_str(told.split("\n\n").next().unwrap()).unwrap();
+        assert_eq!((told["price_min"].as_f64(), told["price_max"].as_f64()), limits, "{told}");
+    }
+}
+
+#[tokio::test]
 async fn a_grid_that_is_too_large_for_the_headers_is_whole_everywhere_else() {
     let service = SharedService::get().await;
     let products: Vec<_> =

@@ -11,9 +11,10 @@ use switchboard_backends::{products::reader::products_of, store::StoreError};
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
 use super::{
-    FoundProduct, PRODUCTS_FOUND_MAX, ProductQuery, ProductSearchError, ProductsFound,
+    FoundProduct, PRODUCTS_FOUND_MAX, PriceLimits, ProductQuery, ProductSearchError, ProductsFound,
     query::{Labels, Question, Request, attribute_name},
     told::kept_of,
+    typed_price::{self, TypedPrice},
     vocabulary::Vocabulary,
     words::{Part, index_words, pairs, parts},
 };
@@ -81,6 +82,18 @@ impl Index {
 
     /// What is found; never an error because of what is asked.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+        let Some(TypedPrice { text, limits }) = typed_price::read(&query.text) else { return self.find(query) };
+        // What was said apart is meant, whatever the words say; they say nothing of a product in any case.
+        let typed = PriceLimits {
+            min: limits.min.filter(|_| query.price_min.is_none()),
+            max: limits.max.filter(|_| query.price_max.is_none()),
+        };
+        let (price_min, price_max) = (query.price_min.or(typed.min), query.price_max.or(typed.max));
+        let found = self.find(&ProductQuery { text, price_min, price_max, ..query.clone() })?;
+        Ok(ProductsFound { typed, ..found })
+    }
+
+    fn find(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
         let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
         let labels = IndexLabels { names: &self.attributes, connection: &connection };
         let request = Request::read(query, &self.vocabulary, &labels);
@@ -95,7 +108,7 @@ impl Index {
             let total = count(&connection, &question.matching, range)?;
             if total > 0 {
                 let products = found(&connection, &question, range, (total, limit))?;
-                return Ok(ProductsFound { products, total });
+                return Ok(ProductsFound { products, total, ..ProductsFound::default() });
             }
         }
         Ok(ProductsFound::default())
@@ -165,7 +178,8 @@ fn all(connection: &Connection, range: PriceRange, limit: u32) -> Result<Product
     let (min, max) = range.unzip();
     let total: i64 = connection.prepare_cached(COUNT_ALL)?.query_row(params![min, max], |row| row.get(0))?;
     let total = u64::try_from(total).unwrap_or_default();
-    Ok(ProductsFound { products: bodies(connection, ALL, params![min, max, limit])?, total })
+    let products = bodies(connection, ALL, params![min, max, limit])?;
+    Ok(ProductsFound { products, total, ..ProductsFound::default() })
 }
 
 fn bodies(

@@ -2,10 +2,12 @@
 //!
 //! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` turns
 //! what somebody asked for into what the index is asked; `vocabulary`, `spelling` and `words` know what words mean the
-//! same; `told` is what is kept of a product besides. `feeds` fetches products from the web.
+//! same; `typed_price` finds the prices among
+//! them; `told` is what is kept of a product besides. `feeds` fetches products from the web.
 
 pub(crate) mod feeds;
 mod index;
+mod price_words;
 mod query;
 mod search;
 mod spelling;
@@ -13,6 +15,7 @@ mod stop_words;
 #[cfg(test)]
 mod tests;
 mod told;
+mod typed_price;
 mod vocabulary;
 mod words;
 
@@ -33,7 +36,8 @@ pub const PRODUCTS_FOUND_MAX: usize = 50;
 /// What is looked for. Any text is safe.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductQuery {
-    /// Words in any language; without any, all products that pass the filters are found.
+    /// Words in any language; without any, all products that pass the filters are found. Price limits among them count
+    /// where the query has none of its own.
     pub text: String,
     /// Lowest price, in the shop's own currency; products without a price are left out then.
     pub price_min: Option<f64>,
@@ -43,6 +47,15 @@ pub struct ProductQuery {
     pub attributes: BTreeMap<String, String>,
     /// Products wanted, at most [`PRODUCTS_FOUND_MAX`].
     pub limit: usize,
+}
+
+/// The lowest and the highest price that somebody accepts.
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
+pub struct PriceLimits {
+    /// None: any.
+    pub min: Option<f64>,
+    /// None: any.
+    pub max: Option<f64>,
 }
 
 /// A product that was found: plain text on one line, besides what is shown of it.
@@ -65,6 +78,8 @@ pub struct ProductsFound {
     pub products: Vec<FoundProduct>,
     /// How many there are.
     pub total: u64,
+    /// Price limits that were read in the text of the query.
+    pub typed: PriceLimits,
 }
 
 /// Why nothing could be looked for.

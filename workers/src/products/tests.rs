@@ -13,7 +13,7 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use super::{ProductQuery, ProductSearch, ProductsFound, index::Index};
+use super::{PriceLimits, ProductQuery, ProductSearch, ProductsFound, index::Index};
 
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
@@ -159,6 +159,25 @@ fn prices_are_limits_and_products_without_one_are_outside_them() {
     let cheap = ProductQuery { price_max: Some(20.0), ..query("") };
     assert_eq!(finds(&cheap), ["T-Shirt Oslo", "Πράσινο παπούτσι"]);
     assert_eq!(finds(&ProductQuery { price_max: Some(1000.0), ..query("creme") }), [""; 0]);
+}
+
+#[test]
+fn prices_among_the_words_are_limits_where_the_query_has_none() {
+    let index = index(&shop());
+    let search = |query: &ProductQuery| {
+        let found = index.search(query).unwrap();
+        (titles(&found).into_iter().map(str::to_owned).collect::<Vec<_>>(), found.typed)
+    };
+    let max = |max| PriceLimits { min: None, max: Some(max) };
+    assert_eq!(search(&query("running shoes under 50 EUR")), (vec!["Blue running shoe".into()], max(50.0)));
+    assert_eq!(search(&query("running shoes under 50")).1, PriceLimits::default());
+    let (all, read) = search(&query("bis 20 €"));
+    assert_eq!((all.len(), read), (2, max(20.0)), "{all:?}");
+    let said_apart = ProductQuery { price_max: Some(100.0), ..query("running shoes under 50 EUR") };
+    let (both, read) = search(&said_apart);
+    assert_eq!((both.len(), read), (2, PriceLimits::default()), "{both:?}");
+    let lower = ProductQuery { price_max: Some(100.0), ..query("running shoes over 50 EUR") };
+    assert_eq!(search(&lower), (vec!["Red running shoes".into()], PriceLimits { min: Some(50.0), max: None }));
 }
 
 #[test]

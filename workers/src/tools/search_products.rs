@@ -121,6 +121,6 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
 fn outcome(found: &ProductsFound, bytes_max: usize) -> ToolOutcome {
     let cards = found.products.iter().filter_map(|found| Some((product_grid::card(&json!(found.product))?, found)));
     let cards: Vec<_> = cards.take(product_grid::PRODUCTS_MAX).collect();
-    let text = told_products::result(&cards, found.total, bytes_max);
+    let text = told_products::result(found, &cards, bytes_max);
     ToolOutcome { text, ui: product_grid::of(cards.into_iter().map(|(card, _)| card)) }
 }

@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::product_grid;
 use crate::{
     plain_text::beginning,
-    products::{ATTRIBUTES_TOLD_MAX, DESCRIPTION_TOLD_CHARS_MAX, FoundProduct},
+    products::{ATTRIBUTES_TOLD_MAX, DESCRIPTION_TOLD_CHARS_MAX, FoundProduct, ProductsFound},
 };
 
 /// The same for all products of a result, so that they can be compared. The fullest first: descriptions go before
@@ -41,19 +41,30 @@ impl Detail {
         Self { title_chars: product_grid::TITLE_CHARS_MAX, attributes: ATTRIBUTES_TOLD_MAX, description_chars: 0 };
 }
 
-/// The result of a search that found these, each with its card, of `total`; as long as `bytes_max` unless titles and
-/// prices alone are longer.
-pub(super) fn result(found: &[(Value, &FoundProduct)], total: u64, bytes_max: usize) -> String {
-    if found.is_empty() {
-        return json!({ "products": [], "total": 0, "note": NOTE_NOTHING }).to_string();
+/// The result of a search that found this, and shows these cards of it; at most `bytes_max` long unless titles and prices
+/// alone are longer.
+pub(super) fn result(found: &ProductsFound, cards: &[(Value, &FoundProduct)], bytes_max: usize) -> String {
+    if cards.is_empty() {
+        return around(found, Vec::new(), NOTE_NOTHING);
     }
-    let text = |detail: &Detail, note: &str| {
-        let products: Vec<_> = found.iter().map(|(card, product)| told(card, product, detail)).collect();
-        json!({ "products": products, "total": total, "note": note }).to_string()
+    let text = |detail: &Detail, note| {
+        around(found, cards.iter().map(|(card, product)| told(card, product, detail)).collect(), note)
     };
     let notes = std::iter::once(NOTE).chain(std::iter::repeat(NOTE_SHORTENED));
     let fits = DETAILS.iter().zip(notes).map(|(detail, note)| text(detail, note)).find(|text| text.len() <= bytes_max);
     fits.unwrap_or_else(|| text(&TITLES_ALONE, NOTE_SHORTENED))
+}
+
+/// A limit that was read in the words is told, because the model did not set it.
+fn around(found: &ProductsFound, products: Vec<Value>, note: &str) -> String {
+    let total = if products.is_empty() { 0 } else { found.total };
+    let mut result = json!({ "products": products, "total": total, "note": note });
+    for (name, limit) in [("price_min", found.typed.min), ("price_max", found.typed.max)] {
+        if let Some(limit) = limit {
+            result[name] = limit.into();
+        }
+    }
+    result.to_string()
 }
 
 fn told(card: &Value, product: &FoundProduct, detail: &Detail) -> Value {
@@ -74,6 +85,7 @@ mod tests {
     use switchboard_schemas::agent::Product;
 
     use super::*;
+    use crate::products::PriceLimits;
 
     /// What one of ten calls may give by default.
     const BYTES_MAX: usize = 4_915;
@@ -87,7 +99,9 @@ mod tests {
 
     fn told(products: &[FoundProduct], bytes_max: usize) -> (String, Value) {
         let cards = products.iter().map(|found| (product_grid::card(&json!(found.product)).unwrap(), found));
-        let text = result(&cards.collect::<Vec<_>>(), 99, bytes_max);
+        let typed = PriceLimits { min: None, max: Some(20.0) };
+        let found = ProductsFound { products: products.to_vec(), total: 99, typed };
+        let text = result(&found, &cards.collect::<Vec<_>>(), bytes_max);
         let value = serde_json::from_str(&text).unwrap();
         (text, value)
     }
@@ -102,6 +116,7 @@ mod tests {
         });
         assert_eq!(told["products"], json!([tent, {"title": "Peg", "price": "$9"}]));
         assert_eq!((&told["total"], &told["note"]), (&json!(99), &json!(NOTE)));
+        assert_eq!((told.get("price_min"), told.get("price_max")), (None, Some(&json!(20.0))));
         assert!(!text.contains("s.example"), "{text}");
     }
 
@@ -149,6 +164,6 @@ mod tests {
     #[test]
     fn what_a_model_is_told_when_nothing_is_found_names_nothing() {
         let (_, told) = told(&[], BYTES_MAX);
-        assert_eq!(told, json!({"products": [], "total": 0, "note": NOTE_NOTHING}));
+        assert_eq!(told, json!({"products": [], "total": 0, "note": NOTE_NOTHING, "price_max": 20.0}));
     }
 }

@@ -1,0 +1,339 @@
+//! Price limits that stand among the words of a query, such as `mug under 20 EUR`: small models and visitors write them
+//! there. Only a word that sets a limit, a number and a currency together are one, so that `lamp under 5 W` and `shoes up
+//! to 45` stay what they are. Pure.
+
+use switchboard_schemas::price;
+
+use super::{
+    PriceLimits,
+    price_words::{AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, LEADS, OR_LESS, OR_MORE},
+    words::fold,
+};
+
+/// Length of a currency's code.
+const CODE_CHARS: usize = 3;
+
+/// A query without its price limits, and these.
+#[derive(Debug, PartialEq)]
+pub(super) struct TypedPrice {
+    /// The other words.
+    pub(super) text: String,
+    /// The widest where there are several.
+    pub(super) limits: PriceLimits,
+}
+
+/// Reads the limits in `text`; none when there are none.
+pub(super) fn read(text: &str) -> Option<TypedPrice> {
+    let tokens = Tokens(tokens(text));
+    let (mut limits, mut others, mut done) = (PriceLimits::default(), Vec::new(), 0);
+    let (mut at, mut first_free) = (0, 0);
+    while at < tokens.0.len() {
+        let Some(phrase) = tokens.phrase(at) else {
+            at += 1;
+            continue;
+        };
+        let begin = tokens.with_leads(at, first_free);
+        others.push(text[done..tokens.0[begin].begin].trim());
+        done = tokens.0[phrase.next - 1].end;
+        limits = limits.widened(phrase.limits);
+        (at, first_free) = (phrase.next, phrase.next);
+    }
+    others.push(text[done..].trim());
+    others.retain(|words| !words.is_empty());
+    (done > 0).then(|| TypedPrice { text: others.join(" "), limits })
+}
+
+impl PriceLimits {
+    fn widened(self, other: Self) -> Self {
+        let widest = |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| match (one, other) {
+            (Some(one), Some(other)) => Some(pick(one, other)),
+            (one, other) => one.or(other),
+        };
+        Self { min: widest(self.min, other.min, f64::min), max: widest(self.max, other.max, f64::max) }
+    }
+}
+
+/// A word or a sign of a currency, a number, or what no phrase goes across.
+#[derive(Debug, PartialEq)]
+enum Kind {
+    Word(String),
+    Number(f64),
+    Break,
+}
+
+#[derive(Debug)]
+struct Token {
+    kind: Kind,
+    /// Where it stands in the text, in bytes.
+    begin: usize,
+    end: usize,
+}
+
+struct Tokens(Vec<Token>);
+
+/// Limits, and the token behind them.
+struct Phrase {
+    limits: PriceLimits,
+    next: usize,
+}
+
+struct Money {
+    amount: f64,
+    has_currency: bool,
+    next: usize,
+}
+
+impl Tokens {
+    /// The limits that are set from this token on.
+    fn phrase(&self, at: usize) -> Option<Phrase> {
+        self.range(at).or_else(|| self.limit(at)).or_else(|| self.price_first(at))
+    }
+
+    /// `between $10 and 20`, `10 € bis 20 €`.
+    fn range(&self, at: usize) -> Option<Phrase> {
+        let opening = self.any_of(BETWEEN, at);
+        let one = self.money(opening.unwrap_or(at))?;
+        let other = self.money(self.any_of(AND, one.next)?)?;
+        // `size 42 bis 100 €` is no range.
+        let is_price = match opening {
+            Some(_) => one.has_currency || other.has_currency,
+            None => one.has_currency && other.has_currency,
+        };
+        let (min, max) = (one.amount.min(other.amount), one.amount.max(other.amount));
+        is_price.then_some(Phrase { limits: PriceLimits { min: Some(min), max: Some(max) }, next: other.next })
+    }
+
+    /// `under 20 EUR`, `no more than $5`.
+    fn limit(&self, at: usize) -> Option<Phrase> {
+        let (most, least) = (self.any_of(AT_MOST, at), self.any_of(AT_LEAST, at));
+        // The longer one is meant: `no more than` has `more than` in it.
+        let money = self.money(most.max(least)?).filter(|money| money.has_currency)?;
+        Some(Phrase { limits: limits(money.amount, most > least), next: money.next })
+    }
+
+    /// `20 € max`, `$50 or more`.
+    fn price_first(&self, at: usize) -> Option<Phrase> {
+        let money = self.money(at).filter(|money| money.has_currency)?;
+        let (most, least) = (self.any_of(OR_LESS, money.next), self.any_of(OR_MORE, money.next));
+        Some(Phrase { limits: limits(money.amount, most.is_some()), next: most.or(least)? })
+    }
+
+    /// A number, with a currency before or behind it if there is one; in `90 $120` the sign belongs to the second.
+    fn money(&self, at: usize) -> Option<Money> {
+        let mut at = at;
+        while self.is_one_of(FILLERS, at) {
+            at += 1;
+        }
+        let has_prefix = self.is_currency(at);
+        at += usize::from(has_prefix);
+        let Token { kind: Kind::Number(amount), .. } = *self.0.get(at)? else { return None };
+        let next = at + 1;
+        let is_next_ones = !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
+        // `$20 USD` names it twice; in `$20 euro adapter` the second one is no price's.
+        let is_code = self.word(next).is_some_and(|word| word.chars().count() == CODE_CHARS);
+        let has_suffix = self.is_currency(next) && !is_next_ones && (!has_prefix || is_code);
+        // `$20k`, `5W`: no price, or another one.
+        if !has_suffix && self.is_glued(next) && self.word(next).is_some() {
+            return None;
+        }
+        Some(Money { amount, has_currency: has_prefix || has_suffix, next: next + usize::from(has_suffix) })
+    }
+
+    /// The token behind the longest of these phrases that begins at `at`.
+    fn any_of(&self, phrases: &[&str], at: usize) -> Option<usize> {
+        let stands = |phrase: &&&str| phrase.split(' ').zip(at..).all(|(word, at)| self.word(at) == Some(word));
+        phrases.iter().filter(stands).map(|phrase| at + phrase.split(' ').count()).max()
+    }
+
+    /// Where the words begin that lead to the limit at `at`.
+    fn with_leads(&self, at: usize, first_free: usize) -> usize {
+        let leads = (first_free..at).rev().take_while(|before| self.is_one_of(LEADS, *before)).count();
+        at - leads
+    }
+
+    fn word(&self, at: usize) -> Option<&str> {
+        match &self.0.get(at)?.kind {
+            Kind::Word(word) => Some(word),
+            _ => None,
+        }
+    }
+
+    fn is_one_of(&self, words: &[&str], at: usize) -> bool {
+        self.word(at).is_some_and(|word| words.contains(&word))
+    }
+
+    fn is_currency(&self, at: usize) -> bool {
+        self.is_one_of(CURRENCIES, at) || self.word(at).is_some_and(is_sign)
+    }
+
+    fn is_number(&self, at: usize) -> bool {
+        self.0.get(at).is_some_and(|token| matches!(token.kind, Kind::Number(_)))
+    }
+
+    /// Whether nothing stands between this token and the one before it.
+    fn is_glued(&self, at: usize) -> bool {
+        at > 0 && self.0.get(at).is_some_and(|token| token.begin == self.0[at - 1].end)
+    }
+}
+
+const fn limits(amount: f64, is_most: bool) -> PriceLimits {
+    if is_most { PriceLimits { min: None, max: Some(amount) } } else { PriceLimits { min: Some(amount), max: None } }
+}
+
+fn is_sign(word: &str) -> bool {
+    word.chars().all(|character| CURRENCY_SIGNS.contains(character))
+}
+
+fn tokens(text: &str) -> Vec<Token> {
+    let mut tokens: Vec<Token> = Vec::new();
+    let mut begin = 0;
+    while let Some(character) = text[begin..].chars().next() {
+        let rest = &text[begin..];
+        let (kind, bytes) = match character {
+            _ if character.is_ascii_digit() => match price::amount_at_start(rest) {
+                Some((amount, bytes)) => (Some(Kind::Number(amount)), bytes),
+                None => (Some(Kind::Break), 1),
+            },
+            _ if character.is_alphabetic() => {
+                let bytes = rest.find(|character| !is_of_word(character)).unwrap_or(rest.len());
+                (Some(Kind::Word(fold(&rest[..bytes]))), bytes)
+            }
+            _ if CURRENCY_SIGNS.contains(character) => (Some(Kind::Word(character.to_string())), character.len_utf8()),
+            _ => (separator(&text[..begin], character), character.len_utf8()),
+        };
+        tokens.extend(kind.map(|kind| Token { kind, begin, end: begin + bytes }));
+        begin += bytes;
+    }
+    tokens
+}
+
+/// Blanks, and the marks of `max.`, `Preis:`, `jusqu'à` and `au-dessous` part words; `-5` and `.5` are no prices.
+fn separator(before: &str, character: char) -> Option<Kind> {
+    let is_of_phrase = before.ends_with(char::is_alphabetic) && ".:'’-‑".contains(character);
+    (!is_of_phrase && !character.is_whitespace()).then_some(Kind::Break)
+}
+
+/// Letters, and accents that are written apart from them.
+fn is_of_word(character: char) -> bool {
+    character.is_alphabetic() || ('\u{300}'..='\u{36f}').contains(&character)
+}
+
+#[cfg(test)]
+mod tests {
+    use proptest::prelude::*;
+
+    use super::*;
+
+    /// What is left to search, and both limits.
+    fn typed(text: &str) -> Option<(String, Option<f64>, Option<f64>)> {
+        read(text).map(|typed| (typed.text, typed.limits.min, typed.limits.max))
+    }
+
+    fn most(words: &str, max: f64) -> Option<(String, Option<f64>, Option<f64>)> {
+        Some((words.into(), None, Some(max)))
+    }
+
+    fn least(words: &str, min: f64) -> Option<(String, Option<f64>, Option<f64>)> {
+        Some((words.into(), Some(min), None))
+    }
+
+    fn both(words: &str, min: f64, max: f64) -> Option<(String, Option<f64>, Option<f64>)> {
+        Some((words.into(), Some(min), Some(max)))
+    }
+
+    #[test]
+    fn highest_prices_are_read_in_six_languages() {
+        for (text, expected) in [
+            ("mug under 20 EUR", most("mug", 20.0)),
+            ("headphones below $50", most("headphones", 50.0)),
+            ("no more than US$ 1,299.50 laptop", most("laptop", 1299.5)),
+            ("a gift for less than 15 euros, please", most("a gift , please", 15.0)),
+            ("Tea up to 5€", most("Tea", 5.0)),
+            ("under $20 USD tea", most("tea", 20.0)),
+            ("under $20 euro adapter", most("euro adapter", 20.0)),
+            ("Lampe bis 30 €", most("Lampe", 30.0)),
+            ("Lampe für höchstens 1.299,00 Euro", most("Lampe", 1299.0)),
+            ("Schuhe Größe 42 bis 100 €", most("Schuhe Größe 42", 100.0)),
+            ("nicht teurer als 9 Franken", most("", 9.0)),
+            ("lampe moins de 15 €", most("lampe", 15.0)),
+            ("tasse jusqu’à 1 299 euros", most("tasse", 1299.0)),
+            ("tasse 20€ max", most("tasse", 20.0)),
+            ("taza menos de 20 euros", most("taza", 20.0)),
+            ("taza roja hasta 20 dólares", most("taza roja", 20.0)),
+            ("tazza sotto i 20 euro", most("tazza", 20.0)),
+            ("tazza al massimo 20 euro", most("tazza", 20.0)),
+            ("kubek do 50 zł", most("kubek", 50.0)),
+            ("kubek poniżej 50 złotych niebieski", most("kubek niebieski", 50.0)),
+        ] {
+            assert_eq!(typed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn lowest_prices_and_both_are_read_too() {
+        for (text, expected) in [
+            ("lamp over 100 dollars", least("lamp", 100.0)),
+            ("not under $5 tea", least("tea", 5.0)),
+            ("Lampe ab 30 €", least("Lampe", 30.0)),
+            ("lampe à partir de 30 €", least("lampe", 30.0)),
+            ("lampe au-dessus de 30 €", least("lampe", 30.0)),
+            ("lámpara más de 30 euros", least("lámpara", 30.0)),
+            ("lampada oltre 30 euro", least("lampada", 30.0)),
+            ("lampa powyżej 30 zł", least("lampa", 30.0)),
+            ("lamp $50 or more", least("lamp", 50.0)),
+            ("lamp between $10 and $20", both("lamp", 10.0, 20.0)),
+            ("lamp from 20 to 10 dollars", both("lamp", 10.0, 20.0)),
+            ("Lampe zwischen 10 und 20 €", both("Lampe", 10.0, 20.0)),
+            ("lampe entre 10 et 20 euros", both("lampe", 10.0, 20.0)),
+            ("lámpara de 10 € a 20 €", both("lámpara", 10.0, 20.0)),
+            ("lampada tra i 10 e i 20 euro", both("lampada", 10.0, 20.0)),
+            ("lampa od 10 do 20 zł", both("lampa", 10.0, 20.0)),
+            ("lamp over $10 and under $20", both("lamp and", 10.0, 20.0)),
+            ("tea under 5 EUR or coffee under 9 EUR", most("tea or coffee", 9.0)),
+        ] {
+            assert_eq!(typed(text), expected, "{text}");
+        }
+    }
+
+    #[test]
+    fn numbers_that_are_no_prices_and_prices_that_are_no_limits_are_words() {
+        for text in [
+            "",
+            "lamp under 5 W",
+            "shoes up to 45",
+            "2 TB",
+            "2 TB disk below 100 mm",
+            "between 10 and 20 cm",
+            "de 2 a 4 personas",
+            "mug 20 EUR",
+            "euro adapter",
+            "under the sea €",
+            "under -5 EUR",
+            "under .5 EUR",
+            "under $20k",
+            "over 5m dollars",
+            "weights under 20 pounds",
+            "air max 90 $120",
+            "what do euros buy, 20 €?",
+        ] {
+            assert_eq!(typed(text), None, "{text}");
+        }
+        assert_eq!(typed("air max 90 under $120"), most("air max 90", 120.0));
+    }
+
+    proptest! {
+        #[test]
+        fn any_text_is_read_and_nothing_is_put_in(text in "\\PC{0,60}|((under|bis|over|do|from|and|to|between|for|max|[0-9.,]{1,5}|€|\\$|EUR|zł|é|-)[ .]?){0,12}") {
+            if let Some(typed) = read(&text) {
+                prop_assert!(typed.text.len() < text.len());
+                prop_assert!(typed.limits != PriceLimits::default());
+                prop_assert!(typed.text.split_whitespace().all(|word| text.contains(word)));
+            }
+        }
+
+        #[test]
+        fn text_without_a_currency_is_left_as_it_is(text in "((under|bis|moins de|menos de|sotto|do|over|from|and|between|for|max|[0-9]{1,4}|lamp|W|TB|,|-) ?){0,12}") {
+            prop_assert_eq!(read(&text), None);
+        }
+    }
+}
