@@ -217,17 +217,24 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
 /// The same response, cut off after so many bytes, whatever its lines look like.
 fn bounded(response: reqwest::Response, bytes_max: usize) -> reqwest::Response {
     let (status, headers) = (response.status(), response.headers().clone());
+    let mut bounded = http::Response::new(reqwest::Body::wrap_stream(pieces(response, bytes_max)));
+    *bounded.status_mut() = status;
+    *bounded.headers_mut() = headers;
+    bounded.into()
+}
+
+/// The body as it comes, up to the piece that exceeds so many bytes.
+pub(super) fn pieces(
+    response: reqwest::Response,
+    bytes_max: usize,
+) -> impl Stream<Item = reqwest::Result<bytes::Bytes>> + Send + 'static {
     let mut left = bytes_max;
-    let body = response.bytes_stream().take_while(move |piece| {
+    response.bytes_stream().take_while(move |piece| {
         let length = piece.as_ref().map_or(0, bytes::Bytes::len);
         let fits = length <= left;
         left = left.saturating_sub(length);
         std::future::ready(fits)
-    });
-    let mut bounded = http::Response::new(reqwest::Body::wrap_stream(body));
-    *bounded.status_mut() = status;
-    *bounded.headers_mut() = headers;
-    bounded.into()
+    })
 }
 
 /// "Connection refused" and not "error sending request", which would name the whole address.

@@ -1,11 +1,12 @@
 //! Why a provider refused: whether the prompt is longer than its context. Nothing else of what it wrote is read.
 
-use std::time::Duration;
+use std::{pin::pin, time::Duration};
 
+use futures::StreamExt;
 use serde_json::Value;
 use tokio::time::timeout;
 
-use super::CallError;
+use super::{CallError, openai::pieces};
 
 /// How long the words of a refusal are waited for.
 const WORDS_WAIT: Duration = Duration::from_secs(2);
@@ -23,12 +24,11 @@ pub(super) async fn explained(error: CallError, response: reqwest::Response) -> 
     if is_about_length(&body) { CallError::TooLong { status } } else { error }
 }
 
-async fn beginning(mut response: reqwest::Response) -> Vec<u8> {
+/// What came of it, also where the end never did.
+async fn beginning(response: reqwest::Response) -> Vec<u8> {
+    let mut pieces = pin!(pieces(response, WORDS_BYTES_MAX));
     let mut body = Vec::new();
-    while let Ok(Some(piece)) = response.chunk().await {
-        if body.len() + piece.len() > WORDS_BYTES_MAX {
-            break;
-        }
+    while let Some(Ok(piece)) = pieces.next().await {
         body.extend_from_slice(&piece);
     }
     body
