@@ -98,16 +98,21 @@ pub(crate) fn estimate(prompt: &Prompt, reply: &str) -> Usage {
 
 /// Tokens of a prompt, as the window counts them.
 pub(crate) fn size(prompt: &Prompt) -> usize {
-    let tools = if prompt.tools.is_empty() { 0 } else { tokens::of_message(&json!(prompt.tools).to_string()) };
+    let tools = text_of(&prompt.tools).map_or(0, |text| tokens::of_message(&text));
     tools + prompt.messages.iter().map(|message| tokens::of_message(&message.content)).sum::<usize>()
 }
 
 /// What cannot be left out. Its bound is enough where it is small beside the whole.
 fn fixed_cost(instructions: &str, content: &str, tools: &[ToolDeclaration], tokens_max: usize) -> usize {
-    let tools = if tools.is_empty() { String::new() } else { json!(tools).to_string() };
+    let tools = text_of(tools).unwrap_or_default();
     let texts = [instructions, content, tools.as_str()];
     let bound: usize = texts.iter().map(|text| tokens::bound_of_message(text)).sum();
     if bound * 4 <= tokens_max { bound } else { texts.iter().map(|text| tokens::of_message(text)).sum() }
+}
+
+/// The tools as they are counted; none when there are none.
+fn text_of(tools: &[ToolDeclaration]) -> Option<String> {
+    (!tools.is_empty()).then(|| json!(tools).to_string())
 }
 
 /// The organization's instructions, and the products that words such as "the second one" may mean.
