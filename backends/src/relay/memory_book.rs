@@ -64,27 +64,14 @@ impl MemoryBook {
 
     /// Records a decision unless one stands.
     pub(super) fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
-        let (own, _) = names(message);
-        self.together(|connection| {
-            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
-                return Ok(known);
-            }
-            write_decision(connection, message, decision)?;
-            Ok(decision.clone())
-        })
+        let decided = self.unless_decided(message, |_| Ok(Some(decision.clone())))?;
+        Ok(decided.unwrap_or_else(|| decision.clone()))
     }
 
     /// Records the decision for the member whose turn it is unless one stands; none of nobody.
     pub(super) fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
-        let (own, _) = names(message);
-        self.together(|connection| {
-            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
-                return Ok(Some(known));
-            }
-            let Some(chosen) = next_in_turn(connection, offer)? else { return Ok(None) };
-            let decision = offer.decision(chosen);
-            write_decision(connection, message, &decision)?;
-            Ok(Some(decision))
+        self.unless_decided(message, |connection| {
+            Ok(next_in_turn(connection, offer)?.map(|chosen| offer.decision(chosen)))
         })
     }
 
@@ -104,6 +91,25 @@ impl MemoryBook {
         self.together(|connection| {
             connection.prepare_cached("DELETE FROM memories WHERE name IN (?1, ?2)")?.execute([own, last])?;
             Ok(())
+        })
+    }
+
+    /// The decision that stands, or the one that is made now and recorded.
+    fn unless_decided(
+        &self,
+        message: &MessageId,
+        decide: impl FnOnce(&Connection) -> rusqlite::Result<Option<Decision>>,
+    ) -> Result<Option<Decision>, RelayError> {
+        let (own, _) = names(message);
+        self.together(|connection| {
+            if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
+                return Ok(Some(known));
+            }
+            let decision = decide(connection)?;
+            if let Some(decision) = &decision {
+                write_decision(connection, message, decision)?;
+            }
+            Ok(decision)
         })
     }
 
