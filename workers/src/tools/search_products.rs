@@ -58,9 +58,7 @@ struct SearchProducts {
 
 impl ProductTools {
     pub(crate) fn new(search: ProductSearch, config: &WorkersConfig) -> Self {
-        // Details of what one call found must not take the room of another's titles.
-        let share = config.tool_results_bytes_max / (config.tool_calls_max as usize).max(1);
-        Self { search: Arc::new(search), result_bytes_max: share.min(config.tool_result_bytes_max) }
+        Self { search: Arc::new(search), result_bytes_max: told_products::bytes_max(config) }
     }
 }
 

@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::product_grid;
 use crate::{
+    config::WorkersConfig,
     plain_text::beginning,
     products::{ATTRIBUTES_TOLD_MAX, DESCRIPTION_TOLD_CHARS_MAX, FoundProduct, ProductsFound},
 };
@@ -39,6 +40,12 @@ struct Detail {
 impl Detail {
     const LONG: Self =
         Self { title_chars: product_grid::TITLE_CHARS_MAX, attributes: ATTRIBUTES_TOLD_MAX, description_chars: 0 };
+}
+
+/// Bytes of one result with its details, which must not take the room of the titles that another call found.
+pub(super) fn bytes_max(config: &WorkersConfig) -> usize {
+    let share = config.tool_results_bytes_max / (config.tool_calls_max as usize).max(1);
+    share.min(config.tool_result_bytes_max)
 }
 
 /// The result of a search that found this, and shows these cards of it; at most `bytes_max` long unless titles and prices
@@ -87,9 +94,6 @@ mod tests {
     use super::*;
     use crate::products::PriceLimits;
 
-    /// What one of ten calls may give by default.
-    const BYTES_MAX: usize = 4_915;
-
     fn found(title: &str, description: &str, attributes: &[(&str, &str)]) -> FoundProduct {
         let product =
             Product { title: title.into(), price: "$9".into(), url: "https://s.example/".into(), ..Product::default() };
@@ -97,11 +101,11 @@ mod tests {
         FoundProduct { product, description: description.into(), attributes }
     }
 
-    fn told(products: &[FoundProduct], bytes_max: usize) -> (String, Value) {
+    fn told(products: &[FoundProduct]) -> (String, Value) {
         let cards = products.iter().map(|found| (product_grid::card(&json!(found.product)).unwrap(), found));
         let typed = PriceLimits { min: None, max: Some(20.0) };
         let found = ProductsFound { products: products.to_vec(), total: 99, typed };
-        let text = result(&found, &cards.collect::<Vec<_>>(), bytes_max);
+        let text = result(&found, &cards.collect::<Vec<_>>(), bytes_max(&WorkersConfig::default()));
         let value = serde_json::from_str(&text).unwrap();
         (text, value)
     }
@@ -109,7 +113,7 @@ mod tests {
     #[test]
     fn a_model_is_told_what_the_catalogue_says_and_no_links() {
         let tent = found("Tent", "Keeps rain out.", &[("weight", "2 kg"), ("waterproof", "yes")]);
-        let (text, told) = told(&[tent, found("Peg", "", &[])], BYTES_MAX);
+        let (text, told) = told(&[tent, found("Peg", "", &[])]);
         let tent = json!({
             "title": "Tent", "price": "$9", "description": "Keeps rain out.",
             "attributes": {"weight": "2 kg", "waterproof": "yes"}
@@ -130,8 +134,10 @@ mod tests {
         for count in 1..=20 {
             let products: Vec<_> =
                 (0..count).map(|number| found(&format!("Product {number}"), &description, &attributes)).collect();
-            let (text, told) = told(&products, BYTES_MAX);
-            assert!(text.len() <= BYTES_MAX, "{count}: {}", text.len());
+            let (text, told) = told(&products);
+            let config = WorkersConfig::default();
+            let all = text.len() * config.tool_calls_max as usize;
+            assert!(all <= config.tool_results_bytes_max, "{count}: {}", text.len());
             let products = told["products"].as_array().unwrap();
             assert_eq!(products.len(), count);
             assert!(products.iter().all(|product| product["title"].as_str().unwrap().starts_with("Product")));
@@ -155,15 +161,15 @@ mod tests {
         let long = "𝒳".repeat(1_000);
         let mut products = vec![found(&long, &long, &[("a", &long)]); 20];
         products.iter_mut().for_each(|found| found.product.price.clone_from(&long));
-        let (text, told) = told(&products, BYTES_MAX);
-        let config = crate::config::WorkersConfig::default();
+        let (text, told) = told(&products);
+        let config = WorkersConfig::default();
         assert!(text.len() <= config.tool_result_bytes_max, "{}", text.len());
         assert_eq!(told["products"].as_array().unwrap().len(), 20);
     }
 
     #[test]
     fn what_a_model_is_told_when_nothing_is_found_names_nothing() {
-        let (_, told) = told(&[], BYTES_MAX);
+        let (_, told) = told(&[]);
         assert_eq!(told, json!({"products": [], "total": 0, "note": NOTE_NOTHING, "price_max": 20.0}));
     }
 }
