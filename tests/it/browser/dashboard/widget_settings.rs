@@ -165,7 +165,7 @@ async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
         is_live(&service, &organization, "/offline/offlineMessage", message).await;
         let visitor = visitor_of(&service, &organization, "").await;
         visitor.clicks(".launcher").await;
-        visitor.reads("$('.away p').innerText", json!(message)).await;
+        visitor.reads("$('.away p')?.innerText", json!(message)).await;
     }
 }
 

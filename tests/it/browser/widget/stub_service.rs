@@ -169,5 +169,5 @@ async fn paragraphs_that_are_made_anew_in_the_same_words_are_shown_and_spoken_ag
         .reads("all('.row.assistant .bubble p').map(part => part.innerText)", json!(["One.", "Two.", "Three."]))
         .await;
     visitor.sees("the end", "!$('.send.stop') && !$('.dots')").await;
-    visitor.reads("$('[aria-live]').innerText.replace(/\\s+/g, ' ')", json!("One. Two. Three.")).await;
+    visitor.reads("$('[aria-live]')?.innerText.replace(/\\s+/g, ' ')", json!("One. Two. Three.")).await;
 }
