@@ -1,9 +1,10 @@
 #!/usr/bin/env python3
-"""Makes labelled sets for `make eval-routing` of two public ones, which are not part of this repository: BANKING77
-(github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv) and HWU64 (github.com/xliuhw/NLU-Evaluation-Data, the CSV files of
-the first three folds' test sets, all in one folder). Both are CC BY 4.0. No weight was fitted on them.
+"""Makes labelled sets for `make eval-routing` of public ones, which are not part of this repository: BANKING77
+(github.com/PolyAI-LDN/task-specific-datasets, banking_data/test.csv, CC BY 4.0), HWU64 (github.com/xliuhw/NLU-Evaluation-Data, the
+CSV files of the first three folds' test sets, all in one folder, CC BY 4.0) and HINT3 (github.com/hellohaptik/HINT3, the folder
+dataset/v2, ODbL 1.0), which are five teams together.
 
-    public_sets.py test.csv folder-of-hwu-csv folder-of-sets
+    public_sets.py test.csv folder-of-hwu-csv hint3/dataset/v2 folder-of-sets
 """
 import csv
 import json
@@ -48,6 +49,49 @@ CATEGORIES = {'cards':'activate_my_card apple_pay_or_google_pay card_about_to_ex
 'security':'compromised_card lost_or_stolen_card lost_or_stolen_phone passcode_forgotten pin_blocked',
 'exchange':'exchange_charge exchange_rate exchange_via_app fiat_currency_support'}
 BANK_MESSAGES, STRANGERS = 2000, 500
+
+MATTRESSES = {"slug":"mattress-shop","name":"Mattress shop","language":"en","defaultAgent":"host","members":[
+ {"slug":"products","name":"Mattresses","description":"What we make and how it differs.","specialization":"features of our mattresses, orthopaedic and ergonomic mattresses, comparing models, pillows, prices of mattresses"},
+ {"slug":"sizes","name":"Sizes","description":"Finds the size that fits your bed.","specialization":"which size to order, measuring the bed, custom sizes"},
+ {"slug":"paying","name":"Paying","description":"How to pay, and what can be saved.","specialization":"payment in instalments (EMI), cash on delivery, discounts, offers, coupons"},
+ {"slug":"orders","name":"Orders and delivery","description":"Where your order is.","specialization":"order status, late deliveries, cancelling an order, whether we deliver to a pincode"},
+ {"slug":"returns","name":"Trial, returns and warranty","description":"When the mattress does not please you.","specialization":"100 night trial, returns, exchange, refunds, warranty"},
+ {"slug":"stores","name":"Stores and contact","description":"Where to see us and talk to us.","specialization":"showrooms, distributors, shops near you, call back, talking to a person"}]}
+MATTRESS_LABELS = {'products':'ORTHO_FEATURES ERGO_FEATURES COMPARISON PRODUCT_VARIANTS ABOUT_SOF_MATTRESS PILLOWS MATTRESS_COST', 'sizes':'WHAT_SIZE_TO_ORDER SIZE_CUSTOMIZATION',
+'paying':'EMI COD OFFERS', 'orders':'ORDER_STATUS DELAY_IN_DELIVERY CANCEL_ORDER CHECK_PINCODE', 'returns':'100_NIGHT_TRIAL_OFFER RETURN_EXCHANGE WARRANTY', 'stores':'DISTRIBUTORS LEAD_GEN'}
+
+NUTRITION = {"slug":"nutrition-shop","name":"Nutrition shop","language":"en","defaultAgent":"host","members":[
+ {"slug":"advice","name":"Nutrition advice","description":"Finds what suits your body and your goal.","specialization":"product recommendations, supplements, protein, vitamins, diet plans, weight gain and loss, immunity, side effects"},
+ {"slug":"orders","name":"Orders","description":"Looks after what you ordered.","specialization":"order status, tracking, late parcels, cancelling an order, changing the delivery address"},
+ {"slug":"delivery","name":"Where we deliver","description":"What can be ordered and sent where.","specialization":"delivery to a pincode, shipping abroad, taking orders and delivering during the lockdown"},
+ {"slug":"returns","name":"Returns","description":"Makes good what went wrong.","specialization":"refunds, returns, replacements, expired or damaged products"},
+ {"slug":"payments","name":"Payments","description":"What you pay and what you get back.","specialization":"invoices, bills, ways of paying, referral rewards"},
+ {"slug":"company","name":"The company","description":"Us, our stores and our partners.","specialization":"store opening, franchise, dealership, becoming a seller, head office, call centre hours"},
+ {"slug":"quality","name":"Genuine products","description":"Shows that what you get is real.","specialization":"original products, authenticity, fake products"},
+ {"slug":"account","name":"Account and website","description":"When the site does not do what it should.","specialization":"signing up, login, website errors, cart problems"}]}
+NUTRITION_LABELS = {'advice':'RECOMMEND_PRODUCT IMMUNITY CONSULT_START USER_GOAL_FORM SIDE_EFFECT', 'orders':'ORDER_STATUS DELAY_IN_PARCEL CANCEL_ORDER MODIFY_ADDRESS ORDER_QUERY',
+'delivery':'CHECK_PINCODE RESUME_DELIVERY INTERNATIONAL_SHIPPING ORDER_TAKING', 'returns':'REFUNDS_RETURNS_REPLACEMENTS EXPIRY_DATE', 'payments':'PAYMENT_AND_BILL MODES_OF_PAYMENTS REFER_EARN',
+'company':'STORE_INFORMATION FRANCHISE WORK_FROM_HOME CALL_CENTER', 'quality':'ORIGINAL_PRODUCT', 'account':'SIGN_UP PORTAL_ISSUE'}
+
+FANTASY = {"slug":"fantasy-sport","name":"Fantasy sport","language":"en","defaultAgent":"host","members":[
+ {"slug":"withdrawals","name":"Withdrawals","description":"Your money, out of the wallet.","specialization":"withdraw money, withdrawal status, instant withdrawal, how long a withdrawal takes, minimum withdrawal"},
+ {"slug":"wallet","name":"Wallet and deposits","description":"Your money, into the wallet.","specialization":"deposit status, adding cash, wallet balance, money deducted but not received, refund of added cash"},
+ {"slug":"winnings","name":"Winnings","description":"What you won and what is left of it.","specialization":"winnings not received, wrong amount won, prizes, tax on winnings"},
+ {"slug":"verification","name":"Verification","description":"Proves who you are.","specialization":"verify the account, verify e-mail, mobile number or PAN card, confirmation mail, bank account verification"},
+ {"slug":"profile","name":"Profile","description":"What we know of you.","specialization":"change mobile number, change bank account, change profile or team name, reset the account, the app"},
+ {"slug":"contests","name":"Contests and teams","description":"How to play.","specialization":"how to play, joining a contest, joined contests, choosing players, team deadline, ties"},
+ {"slug":"scores","name":"Points and scores","description":"How points come about.","specialization":"points not updated, wrong scores, how points are calculated, abandoned matches"},
+ {"slug":"fairness","name":"Fair play","description":"Keeps the game honest.","specialization":"fake teams, fraud, fair play violations"},
+ {"slug":"bonus","name":"Offers and bonus","description":"What you get on top.","specialization":"offers, referral programme, cash bonus, sign-up bonus"}]}
+FANTASY_LABELS = {'withdrawals':'WITHDRAWAL_STATUS WITHDRAWAL_INTRO WITHDRAWAL_TIME INSTANT_WITHDRAWAL UNUTILIZED_MONEY',
+'wallet':'CHECK_DEPOSIT_STATUS CHECK_WALLET_BALANCE DEDUCTED_AMOUNT_NOT_RECEIVED REFUND_OF_ADDED_CASH REFUND_OF_WRONG_AMOUNT ACCOUNT_BALANCE_DEDUCTED', 'winnings':'WINNINGS LESS_WINNINGS_AMOUNT TAXES_ON_WINNINGS',
+'verification':'VERIFY_EMAIL VERIFY_MOBILE VERIFY_PAN ACCOUNT_NOT_VERIFIED WHY_VERIFY NO_EMAIL_CONFIRMATION PAN_VERIFICATION_FAILED DELETE_PAN_CARD BANK_VERIFICATION_DETAILS',
+'profile':'CHANGE_MOBILE_NUMBER CHANGE_BANK_ACCOUNT CHANGE_PROFILE_TEAM_DETAILS ACCOUNT_RESET DOWNLOAD_POWERPLAY11 UPDATE_APP',
+'contests':'JOIN_CONTEST CANNOT_SEE_JOINED_CONTESTS TYPES_CONTESTS HOW_TO_PLAY WHAT_IF_THERES_A_TIE NEW_TEAM_PATTERN TEAM_DEADLINE',
+'scores':'POINTS_NOT_UPDATED HOW_POINTS_CALCULATED WRONG_SCORES MATCH_ABANDONED', 'fairness':'FAKE_TEAMS FAIRPLAY_VIOLATIONS', 'bonus':'OFFERS_AND_REFERRALS TYPES_BONUS CASH_BONUS CASH_BONUS_EXPIRY SIGNUP_BONUS WITHDRAW_CASH_BONUS',
+'host':'THANKS GREETINGS_DAY APPRECIATION CRITICISM PRESENCE CAPABILITIES'}
+# The sets of HINT3; of labels that stand in no row nobody could say who should answer.
+HINTS = (("sofmattress", MATTRESSES, MATTRESS_LABELS, 100), ("curekart", NUTRITION, NUTRITION_LABELS, 150), ("powerplay11", FANTASY, FANTASY_LABELS, 60))
 STRANGE = ("weather", "cooking", "news", "iot", "music", "calendar", "transport", "general")
 
 
@@ -59,7 +103,7 @@ def write(folder, team, messages):
 
 
 def main():
-    banking, home, folder = (Path(argument) for argument in sys.argv[1:4])
+    banking, home, hints, folder = (Path(argument) for argument in sys.argv[1:5])
     random.seed(1)
     folder.mkdir(parents=True, exist_ok=True)
     said = {}
@@ -72,6 +116,19 @@ def main():
     asked = [(row["text"].strip(), member[row["category"]]) for row in csv.DictReader(banking.open())]
     strange = [(text, "host") for text, scenario in said if scenario in STRANGE]
     write(folder, BANK, random.sample(asked, BANK_MESSAGES) + random.sample(strange, STRANGERS))
+    for name, team, labels, strangers in HINTS:
+        write(folder, team, hinted(hints, name, labels) + random.sample(strange, strangers))
+
+
+def hinted(folder, name, labels):
+    """The messages of one set of HINT3, each once, and who should answer."""
+    member = {label: slug for slug, of_member in labels.items() for label in of_member.split()}
+    said = {}
+    for part in ("train", "test"):
+        for row in csv.DictReader((folder / part / f"{name}_{part}.csv").open(encoding="utf-8")):
+            if row["label"] in member:
+                said[row["sentence"].strip()] = member[row["label"]]
+    return list(said.items())
 
 
 main()
