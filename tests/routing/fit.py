@@ -1,20 +1,21 @@
 #!/usr/bin/env python3
-"""Fits the weights of routing (odds.rs, continuity.rs) on the tuning part, and says what they would reach on a team that they were
-not fitted on: each team in turn is left out. Reads what the evaluation prints with `--figures`; needs numpy.
+"""Fits the weights of routing (odds.rs, continuity.rs) on the tuning part and on the public sets (public_sets.py), and says what
+they would reach on a team that they were not fitted on: each team in turn is left out. Reads what the evaluation prints with
+`--figures` of both; needs numpy.
 
-    fit.py < figures.jsonl
+    cat tuning.jsonl public.jsonl | fit.py
 """
 import json
 import math
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 
 import numpy as np
 
 PENALTY = 0.002  # of large weights
 TURN_PENALTY = 0.001
 STEPS, RATE = 600, 0.05
-GROUNDS = {"words": "WORDS", "vectors": "VECTORS", "english": "ENGLISH_ONLY"}
+GROUNDS = {"words": "WORDS", "vectors": "VECTORS", "english": "ENGLISH", "readInEnglish": "READ_IN_ENGLISH"}
 OPENINGS = (None, "opening")
 
 
@@ -65,6 +66,9 @@ def fit_odds(rows):
         data.append(padded)
         right.append(most - 1 if row["expect"] is None else row["expect"])
     data, right = np.array(data), np.array(right)
+    counts = Counter((row["way"], row["team"]) for row in rows)
+    # Each team counts alike, however many messages it has: some public ones have thousands.
+    weight = np.array([len(rows) / len(counts) / counts[row["way"], row["team"]] for row in rows])
     exists = np.array([[place < len(row["members"]) or place == most - 1 for place in range(most)] for row in rows])
 
     def gradient(weights):
@@ -72,7 +76,7 @@ def fit_odds(rows):
         powers = np.exp(scores - scores.max(axis=1, keepdims=True))
         pull = powers / powers.sum(axis=1, keepdims=True)
         pull[np.arange(len(right)), right] -= 1
-        return np.einsum("np,npf->f", pull, data) / len(data) + 2 * PENALTY * weights
+        return np.einsum("np,npf->f", pull * weight[:, None], data) / weight.sum() + 2 * PENALTY * weights
 
     return adam(data.shape[2], gradient, members)
 

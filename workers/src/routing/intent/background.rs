@@ -130,6 +130,11 @@ impl Background {
         self.known.meets(languages)
     }
 
+    /// Whether the model was taught English and no other language.
+    pub(super) fn knows_english_only(&self) -> bool {
+        self.known == Languages::of_code("en")
+    }
+
     /// How its cosines are read.
     pub(super) const fn scale(&self) -> Scale {
         self.scale

@@ -67,10 +67,12 @@ pub(super) struct Nobody {
 pub(super) enum Ground {
     /// Words and concepts only.
     Words,
-    /// And vectors of a model that knows the languages of both sides.
+    /// And vectors of a model that knows the languages of both sides, and more than English.
     Vectors,
+    /// And vectors of a model that knows English only, as both sides do.
+    English,
     /// And vectors of a model that knows only what could be read in English.
-    EnglishOnly,
+    ReadInEnglish,
 }
 
 /// Gathers what speaks for each member.

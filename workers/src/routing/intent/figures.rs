@@ -50,7 +50,8 @@ impl Intent {
             ground: match findings.ground {
                 Ground::Words => "words",
                 Ground::Vectors => "vectors",
-                Ground::EnglishOnly => "english",
+                Ground::English => "english",
+                Ground::ReadInEnglish => "readInEnglish",
             },
             members: figures.members.iter().map(|member| member.to_vec()).collect(),
             nobody: figures.nobody.to_vec(),

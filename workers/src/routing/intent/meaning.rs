@@ -18,6 +18,8 @@ use crate::embedding::{Vector, cosine};
 const MEMBERS_MIN: f32 = 4.0;
 /// Sentences or pieces that are averaged: one may be near by chance.
 const NEAREST: usize = 3;
+/// How much less a piece counts than the nearest: at this distance, in deviations, a power of e.
+const PIECES_WIDTH: f32 = 0.5;
 
 /// How alike a message and a member are, on the model's own scale; [less](Nearness) what its texts are to everything, where
 /// nothing else is said.
@@ -29,6 +31,8 @@ pub(super) struct Alike {
     pub(super) pieces: f32,
     /// The same with nothing taken off.
     pub(super) pieces_plain: f32,
+    /// All of these, of which the nearest say most.
+    pub(super) pooled: f32,
     /// Its specialization.
     pub(super) matters: f32,
     /// All of it.
@@ -81,19 +85,24 @@ struct Placed {
 pub(super) fn ground(background: &Background, message: &str, profiles: &[&Profile]) -> Ground {
     let knows = |text: &str| background.knows(reading::languages(text));
     let known = knows(message) && profiles.first().is_none_or(|profile| knows(&profile.texts.whole));
-    if known { Ground::Vectors } else { Ground::EnglishOnly }
+    match (known, background.knows_english_only()) {
+        (true, false) => Ground::Vectors,
+        (true, true) => Ground::English,
+        (false, _) => Ground::ReadInEnglish,
+    }
 }
 
 /// The message as it is made a vector.
 pub(super) fn asked(message: &str, ground: Ground) -> String {
-    if ground == Ground::EnglishOnly { reading::in_english(message) } else { message.to_owned() }
+    if ground == Ground::ReadInEnglish { reading::in_english(message) } else { message.to_owned() }
 }
 
 /// What is made vectors of a member, in the order in which [`MemberVectors::of`] takes them.
 pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Arc<Texts> {
     match ground {
-        Ground::EnglishOnly => &profile.english,
         Ground::Words | Ground::Vectors => &profile.texts,
+        Ground::English => &profile.inquiries,
+        Ground::ReadInEnglish => &profile.english,
     }
 }
 
@@ -169,7 +178,7 @@ impl MessageVectors {
 
     fn alike_member(&self, member: &MemberVectors, said: &[f32], guesses: &[Guess<'_>]) -> Alike {
         let pieces = highest(member.pieces.iter().map(|piece| piece.to_message(&self.asked)), NEAREST);
-        let plain = highest(member.pieces.iter().map(|piece| piece.to(&self.asked)), NEAREST);
+        let plain = highest(member.pieces.iter().map(|piece| piece.to(&self.asked)), usize::MAX);
         let sayings = highest(member.sayings.iter().filter_map(|place| said.get(*place).copied()), NEAREST);
         let by_matter = |alike: &dyn Fn(&Vector) -> Option<f32>| {
             guesses.iter().map(|guess| guess.weight * self.read(alike(guess.name))).sum()
@@ -178,7 +187,8 @@ impl MessageVectors {
         Alike {
             piece: self.read(pieces.first().copied()),
             pieces: self.read(mean(&pieces)),
-            pieces_plain: self.read(mean(&plain)),
+            pieces_plain: self.read(mean(&plain[..plain.len().min(NEAREST)])),
+            pooled: pooled(&plain.iter().map(|cosine| self.read(Some(*cosine))).collect::<Vec<_>>()),
             matters: self.read(Some(member.matters.to_message(&self.asked))),
             whole: self.read(Some(member.whole.to_message(&self.asked))),
             saying: self.read(sayings.first().copied()),
@@ -192,5 +202,25 @@ impl MessageVectors {
     fn read(&self, cosine: Option<f32>) -> f32 {
         let scale = self.background.scale();
         scale.read(cosine.unwrap_or_else(|| scale.mean()))
+    }
+}
+
+/// The highest of some values and a little more for each that is nearly as high; 0 of none.
+fn pooled(values: &[f32]) -> f32 {
+    let Some(highest) = values.iter().copied().reduce(f32::max) else { return 0.0 };
+    let all: f32 = values.iter().map(|value| ((value - highest) / PIECES_WIDTH).exp()).sum();
+    highest + PIECES_WIDTH * all.ln()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn several_pieces_that_are_near_say_more_than_one_and_far_ones_say_nothing() {
+        let (one, two, far) = (pooled(&[3.0]), pooled(&[3.0, 2.9]), pooled(&[3.0, -5.0]));
+        assert!(two > one && two < one + 0.5, "{two}");
+        assert!((far - one).abs() < 1e-4, "{far}");
+        assert!(pooled(&[]).abs() < f32::EPSILON);
     }
 }

@@ -13,6 +13,7 @@ mod continuity;
 mod evidence;
 #[cfg(feature = "evaluation")]
 pub(crate) mod figures;
+mod inquiry;
 mod known_vectors;
 mod language;
 mod lexical;

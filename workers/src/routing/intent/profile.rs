@@ -8,6 +8,7 @@ use std::{
 use super::{
     bag::Bag,
     concepts::{self, Aside, Concept, Mention},
+    inquiry,
     language::Languages,
     lexical::Member,
     reading,
@@ -36,8 +37,10 @@ pub(super) struct Profile {
     pub(super) bags: Bags,
     /// Its texts.
     pub(super) texts: Arc<Texts>,
-    /// The same for readers that know English only.
+    /// The same, read in English.
     pub(super) english: Arc<Texts>,
+    /// The same in English, the pieces as they would be [asked about](inquiry).
+    pub(super) inquiries: Arc<Texts>,
 }
 
 /// What a message's vector is held against.
@@ -73,10 +76,12 @@ impl Profile {
         let whole = format!("{name}. {description} {specialization}");
         let texts = Arc::new(Texts { whole, matters: specialization.to_owned(), pieces });
         let english = Arc::new(texts.in_english(reading::languages(&texts.whole)));
+        let inquiries = Arc::new(english.asked_about());
         let concepts = concepts::mentions(&texts.whole);
         let asides = concepts::asides(&texts.whole);
         let sayings = sayings::of(&concepts);
-        Self { member, bags: Bags::of(&english.whole, &concepts, &sayings), concepts, asides, sayings, texts, english }
+        let bags = Bags::of(&english.whole, &concepts, &sayings);
+        Self { member, concepts, asides, sayings, bags, texts, english, inquiries }
     }
 }
 
@@ -84,6 +89,11 @@ impl Texts {
     fn in_english(&self, languages: Languages) -> Self {
         let read = |text: &String| reading::part_in_english(text, languages);
         Self { whole: read(&self.whole), matters: read(&self.matters), pieces: self.pieces.iter().map(read).collect() }
+    }
+
+    fn asked_about(&self) -> Self {
+        let pieces = self.pieces.iter().map(|piece| inquiry::about(piece)).collect();
+        Self { whole: self.whole.clone(), matters: self.matters.clone(), pieces }
     }
 
     /// All of them, in the order of the fields.
