@@ -216,6 +216,32 @@ fn pooled(values: &[f32]) -> f32 {
 mod tests {
     use super::*;
 
+    /// A model that finds no two texts alike, but for one sentence in several languages if it knows them.
+    fn background(knows_others: bool) -> Background {
+        const DIRECTIONS: usize = 64;
+        let direction =
+            |text: usize| (0..DIRECTIONS).map(|place| f32::from(u8::from(place == text % DIRECTIONS))).collect();
+        let probes = 8;
+        let texts = 0..Background::texts().len();
+        Background::of(texts.map(|text| direction(if knows_others && text < probes { 0 } else { text })).collect())
+            .unwrap()
+    }
+
+    #[test]
+    fn pieces_are_questions_for_an_english_model_that_reads_english_and_for_no_other() {
+        let profile = Profile::of("Billing", "Looks after your money.", "refunds");
+        let question = "I have a question about refunds.".to_owned();
+        for (knows_others, message, ground, asks) in [
+            (false, "where is the money that you owe me", Ground::English, true),
+            (false, "wo ist das Geld, das ihr mir schuldet", Ground::ReadInEnglish, false),
+            (true, "where is the money that you owe me", Ground::Vectors, false),
+        ] {
+            let found = super::ground(&background(knows_others), message, &[&profile]);
+            assert_eq!(found, ground, "{message}");
+            assert_eq!(member_texts(&profile, found).pieces.contains(&question), asks, "{message}");
+        }
+    }
+
     #[test]
     fn several_pieces_that_are_near_say_more_than_one_and_far_ones_say_nothing() {
         let (one, two, far) = (pooled(&[3.0]), pooled(&[3.0, 2.9]), pooled(&[3.0, -5.0]));
