@@ -112,7 +112,7 @@ def main():
             said[row["scenario"], row["intent"], row["answer_from_user"].strip()] = row["scenario"]
     said = [(text, scenario) for (_, _, text), scenario in said.items() if text]
     write(folder, HOME, [(text, SCENARIOS[scenario]) for text, scenario in said])
-    member = {category: slug for slug, categories in CATEGORIES.items() for category in categories.split()}
+    member = members_of(CATEGORIES)
     asked = [(row["text"].strip(), member[row["category"]]) for row in csv.DictReader(banking.open())]
     strange = [(text, "host") for text, scenario in said if scenario in STRANGE]
     write(folder, BANK, random.sample(asked, BANK_MESSAGES) + random.sample(strange, STRANGERS))
@@ -120,9 +120,14 @@ def main():
         write(folder, team, hinted(hints, name, labels) + random.sample(strange, strangers))
 
 
+def members_of(labels):
+    """Who answers each label."""
+    return {label: slug for slug, of_member in labels.items() for label in of_member.split()}
+
+
 def hinted(folder, name, labels):
     """The messages of one set of HINT3, each once, and who should answer."""
-    member = {label: slug for slug, of_member in labels.items() for label in of_member.split()}
+    member = members_of(labels)
     said = {}
     for part in ("train", "test"):
         for row in csv.DictReader((folder / part / f"{name}_{part}.csv").open(encoding="utf-8")):
