@@ -2,8 +2,8 @@
 //!
 //! Reading order: [`search`] keeps indexes fresh and bounded; [`index`] holds the products of one agent; `query` turns
 //! what somebody asked for into what the index is asked; `vocabulary`, `spelling` and `words` know what words mean the
-//! same; `typed_price` finds the prices among
-//! them; `told` is what is kept of a product besides. `feeds` fetches products from the web.
+//! same; `typed_price` finds the prices among them; `told` is what is kept of a product besides. `feeds` fetches products
+//! from the web.
 
 pub(crate) mod feeds;
 mod index;

@@ -3,7 +3,8 @@
 //! A member's score is a weighted sum of what speaks for it, nobody's one of what speaks against all, and the shares are
 //! their softmax, so that what speaks for all alike decides nothing. The weights were fitted on `tests/routing/tuning`
 //! (multinomial logistic regression, a weak penalty on large weights), apart for each ground; those of `English` on the
-//! public sets too (`tests/routing/public_sets.py`), where each team counts alike.
+//! public sets too (`tests/routing/public_sets.py`), where each team counts alike. Those of `Vectors` are older: fitted on
+//! English messages, and kept because weights fitted on E5 itself were no better for it on teams left out.
 
 use super::evidence::{Evidence, Findings, Ground};
 
