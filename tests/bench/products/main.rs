@@ -24,7 +24,7 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
 };
-use switchboard_workers::products::{FoundProduct, ProductQuery, ProductSearch};
+use switchboard_workers::products::{FoundProduct, PriceLimits, ProductQuery, ProductSearch};
 
 use crate::shop::Shop;
 
@@ -86,7 +86,7 @@ fn kinds() -> [(&'static str, Make); 11] {
             (filtered(words[0].clone(), words[1].clone()), words)
         }),
         ("a word that every product has, price", |_| {
-            (ProductQuery { price_max: Some(150.0), ..query("quality".into()) }, Vec::new())
+            (ProductQuery { prices: PriceLimits::up_to(150.0), ..query("quality".into()) }, Vec::new())
         }),
         ("a sentence around three words", |shop| {
             let words = shop.words(3);
@@ -119,7 +119,7 @@ fn misspelt(shop: &mut Shop, wrong: usize) -> (ProductQuery, Vec<String>) {
 
 fn filtered(text: String, color: String) -> ProductQuery {
     let attributes = BTreeMap::from([("color".to_owned(), color)]);
-    ProductQuery { price_max: Some(250.0), attributes, ..query(text) }
+    ProductQuery { prices: PriceLimits::up_to(250.0), attributes, ..query(text) }
 }
 
 fn query(text: String) -> ProductQuery {

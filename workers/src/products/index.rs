@@ -85,11 +85,11 @@ impl Index {
         let Some(TypedPrice { text, limits }) = typed_price::read(&query.text) else { return self.find(query) };
         // What was said apart is meant, whatever the words say; they say nothing of a product in any case.
         let typed = PriceLimits {
-            min: limits.min.filter(|_| query.price_min.is_none()),
-            max: limits.max.filter(|_| query.price_max.is_none()),
+            min: limits.min.filter(|_| query.prices.min.is_none()),
+            max: limits.max.filter(|_| query.prices.max.is_none()),
         };
-        let (price_min, price_max) = (query.price_min.or(typed.min), query.price_max.or(typed.max));
-        let found = self.find(&ProductQuery { text, price_min, price_max, ..query.clone() })?;
+        let prices = PriceLimits { min: query.prices.min.or(typed.min), max: query.prices.max.or(typed.max) };
+        let found = self.find(&ProductQuery { text, prices, ..query.clone() })?;
         Ok(ProductsFound { typed, ..found })
     }
 
@@ -145,7 +145,7 @@ fn limit_of(query: &ProductQuery) -> u32 {
 
 fn price_range(query: &ProductQuery) -> PriceRange {
     let usable = |bound: Option<f64>| bound.filter(|bound| !bound.is_nan());
-    match (usable(query.price_min), usable(query.price_max)) {
+    match (usable(query.prices.min), usable(query.prices.max)) {
         (None, None) => None,
         (min, max) => Some((min.unwrap_or(0.0), max.unwrap_or(f64::MAX))),
     }

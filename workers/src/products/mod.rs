@@ -39,10 +39,8 @@ pub struct ProductQuery {
     /// Words in any language; without any, all products that pass the filters are found. Price limits among them count
     /// where the query has none of its own.
     pub text: String,
-    /// Lowest price, in the shop's own currency; products without a price are left out then.
-    pub price_min: Option<f64>,
-    /// Highest price.
-    pub price_max: Option<f64>,
+    /// In the shop's own currency; products without a price are left out where there is one.
+    pub prices: PriceLimits,
     /// Words that an attribute must have, by its name. An attribute that no product has is looked for in the text.
     pub attributes: BTreeMap<String, String>,
     /// Products wanted, at most [`PRODUCTS_FOUND_MAX`].
@@ -56,6 +54,14 @@ pub struct PriceLimits {
     pub min: Option<f64>,
     /// None: any.
     pub max: Option<f64>,
+}
+
+impl PriceLimits {
+    /// Any price up to this one.
+    #[must_use]
+    pub const fn up_to(max: f64) -> Self {
+        Self { min: None, max: Some(max) }
+    }
 }
 
 /// A product that was found: plain text on one line, besides what is shown of it.

@@ -150,15 +150,15 @@ fn words_around_the_wish_do_not_hide_it() {
 
 #[test]
 fn prices_are_limits_and_products_without_one_are_outside_them() {
-    let between = |min, max| ProductQuery { price_min: min, price_max: max, ..query("running shoes") };
+    let between = |min, max| ProductQuery { prices: PriceLimits { min, max }, ..query("running shoes") };
     assert_eq!(finds(&between(None, Some(50.0))), ["Blue running shoe"]);
     assert_eq!(finds(&between(Some(50.0), None)), ["Red running shoes"]);
     assert_eq!(finds(&between(Some(79.9), Some(79.9))), ["Red running shoes"]);
     assert_eq!(finds(&between(Some(f64::NAN), Some(f64::NAN))).len(), 2);
     assert_eq!(finds(&between(Some(60.0), Some(50.0))), [""; 0]);
-    let cheap = ProductQuery { price_max: Some(20.0), ..query("") };
+    let cheap = ProductQuery { prices: PriceLimits::up_to(20.0), ..query("") };
     assert_eq!(finds(&cheap), ["T-Shirt Oslo", "Πράσινο παπούτσι"]);
-    assert_eq!(finds(&ProductQuery { price_max: Some(1000.0), ..query("creme") }), [""; 0]);
+    assert_eq!(finds(&ProductQuery { prices: PriceLimits::up_to(1000.0), ..query("creme") }), [""; 0]);
 }
 
 #[test]
@@ -173,10 +173,10 @@ fn prices_among_the_words_are_limits_where_the_query_has_none() {
     assert_eq!(search(&query("running shoes under 50")).1, PriceLimits::default());
     let (all, read) = search(&query("bis 20 €"));
     assert_eq!((all.len(), read), (2, max(20.0)), "{all:?}");
-    let said_apart = ProductQuery { price_max: Some(100.0), ..query("running shoes under 50 EUR") };
+    let said_apart = ProductQuery { prices: PriceLimits::up_to(100.0), ..query("running shoes under 50 EUR") };
     let (both, read) = search(&said_apart);
     assert_eq!((both.len(), read), (2, PriceLimits::default()), "{both:?}");
-    let lower = ProductQuery { price_max: Some(100.0), ..query("running shoes over 50 EUR") };
+    let lower = ProductQuery { prices: PriceLimits::up_to(100.0), ..query("running shoes over 50 EUR") };
     assert_eq!(search(&lower), (vec!["Red running shoes".into()], PriceLimits { min: Some(50.0), max: None }));
 }
 
@@ -320,7 +320,7 @@ proptest! {
             static INDEX: Index = index(&shop());
         }
         let attributes = [(name, value.clone()), ("color".into(), value)].into();
-        let query = ProductQuery { text, price_min: Some(min), price_max: None, attributes, limit };
+        let query = ProductQuery { text, prices: PriceLimits { min: Some(min), max: None }, attributes, limit };
         let found = INDEX.with(|index| index.search(&query)).unwrap();
         prop_assert!(found.products.len() as u64 <= found.total);
     }

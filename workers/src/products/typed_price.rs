@@ -177,7 +177,7 @@ impl Tokens {
 }
 
 const fn limits(amount: f64, is_most: bool) -> PriceLimits {
-    if is_most { PriceLimits { min: None, max: Some(amount) } } else { PriceLimits { min: Some(amount), max: None } }
+    if is_most { PriceLimits::up_to(amount) } else { PriceLimits { min: Some(amount), max: None } }
 }
 
 fn is_sign(word: &str) -> bool {

@@ -12,7 +12,7 @@ use switchboard_schemas::agent::Agent;
 use super::{Tool, ToolFailure, ToolOutcome, ToolSource, product_grid, told_products};
 use crate::{
     config::WorkersConfig,
-    products::{ProductQuery, ProductSearch, ProductsFound},
+    products::{PriceLimits, ProductQuery, ProductSearch, ProductsFound},
 };
 
 /// Its name.
@@ -108,8 +108,7 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
     let price = |name| arguments.get(name).and_then(Value::as_f64);
     ProductQuery {
         text: arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        price_min: price("price_min"),
-        price_max: price("price_max"),
+        prices: PriceLimits { min: price("price_min"), max: price("price_max") },
         attributes,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
     }
