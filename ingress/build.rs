@@ -25,7 +25,11 @@ fn main() -> io::Result<()> {
     for (number, file) in files.iter().enumerate() {
         let compressed = out.join(format!("{number}.gz"));
         compress(file, &compressed)?;
-        let name = file.strip_prefix(&root).unwrap_or(file).to_string_lossy().replace('\\', "/");
+        let name = file
+            .strip_prefix(&root)
+            .unwrap_or(file)
+            .to_string_lossy()
+            .replace('\\', "/");
         // Debug output is a literal of Rust, whatever stands in a path.
         let _ = writeln!(
             table,

@@ -63,13 +63,28 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
         Some(demo) => {
             text.push_str(&format!("  Demo page    {}/demo\n", facts.public_url));
             text.push_str("\nTalk to the demo organization's guide:\n\n");
-            text.push_str(&curl_line("-N", facts.public_url, &demo.agent_id, &demo.key, "Hello! What can you do?"));
+            text.push_str(&curl_line(
+                "-N",
+                facts.public_url,
+                &demo.agent_id,
+                &demo.key,
+                "Hello! What can you do?",
+            ));
             text.push_str("\nor to its shop, which shows products (header X-UI-Spec):\n\n");
-            text.push_str(&curl_line("-iN", facts.public_url, demo.shop_id.as_str(), &demo.key, "Do you have tea?"));
+            text.push_str(&curl_line(
+                "-iN",
+                facts.public_url,
+                demo.shop_id.as_str(),
+                &demo.key,
+                "Do you have tea?",
+            ));
         }
-        None => text.push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
+        None => text
+            .push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
     }
-    text.push_str(&sign_in_lines(facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref())));
+    text.push_str(&sign_in_lines(
+        facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref()),
+    ));
     text.push('\n');
     let mut out = std::io::stdout().lock();
     let _ = out.write_all(text.as_bytes()).and_then(|()| out.flush());
@@ -78,7 +93,10 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
 fn sign_in_lines(link: Option<&str>) -> String {
     match link {
         Some(link) => format!("\nSign in to the dashboard (works once):\n\n  {link}\n"),
-        None => "\nSign in with a link that is made by: switchboard admin link --organization SLUG\n".to_owned(),
+        None => {
+            "\nSign in with a link that is made by: switchboard admin link --organization SLUG\n"
+                .to_owned()
+        }
     }
 }
 

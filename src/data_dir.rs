@@ -30,14 +30,29 @@ impl DataDir {
     /// Makes the directory if it is missing and takes it for this process.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
-        let unusable =
-            || format!("cannot write to the data directory {} ({VARIABLE} chooses another)", whole.display());
-        let make = DirBuilder::new().recursive(true).mode(PRIVATE_DIRECTORY_MODE).create(path);
-        let lock = make.and_then(|()| File::create(path.join(LOCK_FILE))).with_context(unusable)?;
+        let unusable = || {
+            format!(
+                "cannot write to the data directory {} ({VARIABLE} chooses another)",
+                whole.display()
+            )
+        };
+        let make = DirBuilder::new()
+            .recursive(true)
+            .mode(PRIVATE_DIRECTORY_MODE)
+            .create(path);
+        let lock = make
+            .and_then(|()| File::create(path.join(LOCK_FILE)))
+            .with_context(unusable)?;
         if lock.try_lock().is_err() {
-            bail!("another process uses the data directory {}: stop it, or set {VARIABLE}", whole.display());
+            bail!(
+                "another process uses the data directory {}: stop it, or set {VARIABLE}",
+                whole.display()
+            );
         }
-        Ok(Self { path: path.to_owned(), _lock: lock })
+        Ok(Self {
+            path: path.to_owned(),
+            _lock: lock,
+        })
     }
 
     /// A file of the directory.
@@ -62,13 +77,16 @@ impl DataDir {
 
     /// The installation secret of a directory that another process may use.
     pub(crate) fn kept_secret(path: &Path) -> anyhow::Result<InstallationSecret> {
-        let text = fs::read_to_string(path.join(SECRET_FILE)).context("cannot read the installation secret")?;
+        let text = fs::read_to_string(path.join(SECRET_FILE))
+            .context("cannot read the installation secret")?;
         Ok(InstallationSecret::parse(&text)?)
     }
 
     /// The key of the demo organization, if one is kept.
     pub(crate) fn demo_key(&self) -> Option<String> {
-        fs::read_to_string(self.join(DEMO_KEY_FILE)).ok().map(|text| text.trim().to_owned())
+        fs::read_to_string(self.join(DEMO_KEY_FILE))
+            .ok()
+            .map(|text| text.trim().to_owned())
     }
 
     /// Keeps the key of the demo organization, for the line that each start shows.
@@ -80,7 +98,12 @@ impl DataDir {
 /// Written beside and renamed, so that a crash leaves the old file or the new one.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("new");
-    let mut file = OpenOptions::new().write(true).create(true).truncate(true).mode(PRIVATE_MODE).open(&beside)?;
+    let mut file = OpenOptions::new()
+        .write(true)
+        .create(true)
+        .truncate(true)
+        .mode(PRIVATE_MODE)
+        .open(&beside)?;
     file.write_all(text.as_bytes())?;
     file.sync_all()?;
     fs::rename(beside, path)
@@ -111,7 +134,10 @@ mod tests {
         let data = DataDir::open(directory.path()).unwrap();
         let first = data.secret().unwrap().derive_key("test");
         assert_eq!(data.secret().unwrap().derive_key("test"), first);
-        let mode = fs::metadata(data.join(SECRET_FILE)).unwrap().permissions().mode();
+        let mode = fs::metadata(data.join(SECRET_FILE))
+            .unwrap()
+            .permissions()
+            .mode();
         assert_eq!(mode & 0o777, PRIVATE_MODE);
     }
 }

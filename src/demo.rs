@@ -33,9 +33,15 @@ const OWNER: &str = "owner@demo.example";
 /// Its key lies in a private file of the data directory, so that every start can show a line that works; no other key
 /// is ever kept. Where that file was lost, a new key takes the old one's place.
 pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<Option<DemoLine>> {
-    let Some(data_dir) = opened.data_dir.as_ref().filter(|_| config.demo) else { return Ok(None) };
+    let Some(data_dir) = opened.data_dir.as_ref().filter(|_| config.demo) else {
+        return Ok(None);
+    };
     let org = OrgId::derive(&opened.secret, ORGANIZATION);
-    let organizations = opened.backends.catalog.list(EntryKind::Organization, None).await?;
+    let organizations = opened
+        .backends
+        .catalog
+        .list(EntryKind::Organization, None)
+        .await?;
     let exists = organizations.iter().any(|entry| entry.id() == org.as_str());
     if !exists && !organizations.is_empty() {
         return Ok(None);
@@ -48,16 +54,31 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
             key
         }
     };
-    let agent_id = AgentId::derive(&opened.secret, &org, AGENT).as_str().to_owned();
+    let agent_id = AgentId::derive(&opened.secret, &org, AGENT)
+        .as_str()
+        .to_owned();
     let shop_id = AgentId::derive(&opened.secret, &org, SHOP);
-    Ok(Some(DemoLine { agent_id, shop_id, key, sign_in: sign_in_link(config, opened, &org).await? }))
+    Ok(Some(DemoLine {
+        agent_id,
+        shop_id,
+        key,
+        sign_in: sign_in_link(config, opened, &org).await?,
+    }))
 }
 
 /// A link to the account of the first start, as long as there is one: somebody who removed or disabled it, and let others
 /// in, does not find it again.
-async fn sign_in_link(config: &Config, opened: &Opened, org: &OrgId) -> anyhow::Result<Option<String>> {
+async fn sign_in_link(
+    config: &Config,
+    opened: &Opened,
+    org: &OrgId,
+) -> anyhow::Result<Option<String>> {
     let email: EmailAddress = OWNER.parse()?;
-    let people = opened.backends.catalog.list(EntryKind::User, Some(org)).await?;
+    let people = opened
+        .backends
+        .catalog
+        .list(EntryKind::User, Some(org))
+        .await?;
     let may_sign_in = |entry: &Entry| matches!(entry, Entry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
     if !people.is_empty() && !people.iter().any(may_sign_in) {
         return Ok(None);
@@ -79,9 +100,16 @@ async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
             catalog.remove(EntryKind::Key, org, entry.id()).await?;
         }
     }
-    let document = Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
+    let document =
+        Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
     let context = ApplyContext::new(&opened.backends, opened.secret.clone());
-    let applied = apply(&context, document).await.context("cannot make the demo organization")?;
-    let mut keys = applied.organizations.into_iter().flat_map(|organization| organization.keys);
-    keys.find_map(|key| key.value).context("the demo organization was made without a key")
+    let applied = apply(&context, document)
+        .await
+        .context("cannot make the demo organization")?;
+    let mut keys = applied
+        .organizations
+        .into_iter()
+        .flat_map(|organization| organization.keys);
+    keys.find_map(|key| key.value)
+        .context("the demo organization was made without a key")
 }

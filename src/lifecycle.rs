@@ -42,12 +42,21 @@ struct Role {
 impl Lifecycle {
     /// Nothing runs yet.
     pub(crate) fn new(readiness: Arc<Readiness>) -> Self {
-        Self { readiness, tracker: TaskTracker::new(), roles: Vec::new(), died: CancellationToken::new() }
+        Self {
+            readiness,
+            tracker: TaskTracker::new(),
+            roles: Vec::new(),
+            died: CancellationToken::new(),
+        }
     }
 
     /// Starts a role; it is to return within `budget` once its token is cancelled.
-    pub(crate) fn start<F>(&mut self, name: &'static str, budget: Duration, role: impl FnOnce(CancellationToken) -> F)
-    where
+    pub(crate) fn start<F>(
+        &mut self,
+        name: &'static str,
+        budget: Duration,
+        role: impl FnOnce(CancellationToken) -> F,
+    ) where
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let stop = CancellationToken::new();
@@ -55,9 +64,18 @@ impl Lifecycle {
         let task = self.tracker.spawn(async move {
             let _guard = died.drop_guard();
             let outcome = running.await;
-            if asked.is_cancelled() { outcome } else { Err(outcome.err().unwrap_or_else(|| ended_unasked(name))) }
+            if asked.is_cancelled() {
+                outcome
+            } else {
+                Err(outcome.err().unwrap_or_else(|| ended_unasked(name)))
+            }
         });
-        self.roles.push(Role { name, stop, budget, task });
+        self.roles.push(Role {
+            name,
+            stop,
+            budget,
+            task,
+        });
     }
 
     /// Waits for a signal or a death, then stops the roles one after the other.
@@ -85,12 +103,19 @@ async fn stop_all(roles: Vec<Role>) -> anyhow::Result<()> {
         let outcome = match timeout(role.budget + DRAIN_GRACE, role.task).await {
             Ok(Ok(outcome)) => outcome,
             Ok(Err(panic)) => Err(anyhow::anyhow!("role {} panicked: {panic}", role.name)),
-            Err(_) => Err(anyhow::anyhow!("role {} did not stop within its budget", role.name)),
+            Err(_) => Err(anyhow::anyhow!(
+                "role {} did not stop within its budget",
+                role.name
+            )),
         };
         match outcome {
             Ok(()) => tracing::info!(role = role.name, "stopped"),
             Err(error) => {
-                tracing::error!(role = role.name, error = format!("{error:#}"), "stopped with an error");
+                tracing::error!(
+                    role = role.name,
+                    error = format!("{error:#}"),
+                    "stopped with an error"
+                );
                 if first_failure.is_ok() {
                     first_failure = Err(error.context(format!("role {}", role.name)));
                 }

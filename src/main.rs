@@ -17,7 +17,8 @@ use clap::{Parser, Subcommand};
 
 use crate::{
     commands::{
-        admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand, route::RouteArguments,
+        admin_link::AdminCommand, apply::ApplyArguments, dead_letters::DeadLetterCommand,
+        route::RouteArguments,
     },
     config::Config,
     serve::ServeArguments,
@@ -76,7 +77,12 @@ fn main() -> ExitCode {
             return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
-    match run(arguments.command.unwrap_or(Command::Serve(ServeArguments::default())), config) {
+    match run(
+        arguments
+            .command
+            .unwrap_or(Command::Serve(ServeArguments::default())),
+        config,
+    ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             banner::complain(&format!("{error:#}"));
@@ -87,10 +93,15 @@ fn main() -> ExitCode {
 
 fn run(command: Command, config: Config) -> anyhow::Result<()> {
     // Two libraries each bring their own default; naming one keeps the first TLS connection from failing.
-    if rustls::crypto::ring::default_provider().install_default().is_err() {
+    if rustls::crypto::ring::default_provider()
+        .install_default()
+        .is_err()
+    {
         anyhow::bail!("another TLS provider is installed already");
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build()?;
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()?;
     match command {
         Command::Serve(arguments) => serve::run(&runtime, config, &arguments),
         Command::Apply(arguments) => runtime.block_on(commands::apply::run(&config, &arguments)),
@@ -98,9 +109,9 @@ fn run(command: Command, config: Config) -> anyhow::Result<()> {
         Command::Config => banner::print(&config.to_toml()),
         Command::Dlq { command } => runtime.block_on(commands::dead_letters::run(&config, command)),
         Command::Route(arguments) => runtime.block_on(commands::route::run(&config, &arguments)),
-        Command::Admin { command: AdminCommand::Link(arguments) } => {
-            runtime.block_on(commands::admin_link::run(&config, &arguments))
-        }
+        Command::Admin {
+            command: AdminCommand::Link(arguments),
+        } => runtime.block_on(commands::admin_link::run(&config, &arguments)),
         Command::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
     }
 }

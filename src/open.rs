@@ -62,17 +62,28 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         limiter: Arc::new(EmbeddedLimiter::new()),
         accounts: Arc::new(EmbeddedAccounts::open(&data_dir.join(ACCOUNTS_FILE))?),
     };
-    Ok(Opened { backends, secret, data_dir: Some(data_dir) })
+    Ok(Opened {
+        backends,
+        secret,
+        data_dir: Some(data_dir),
+    })
 }
 
 async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
-    let secret = config.secret.as_ref().context("the cluster profile needs SWITCHBOARD__SECRET")?;
+    let secret = config
+        .secret
+        .as_ref()
+        .context("the cluster profile needs SWITCHBOARD__SECRET")?;
     let secret = InstallationSecret::parse(secret.expose_secret())?;
     let (parts, namespace) = (&config.backends, config.backends.namespace.as_str());
     let scylla = ScyllaLink::new(parts.scylla.clone(), namespace);
     let store = Arc::new(ScyllaStore::connect(scylla.clone()));
     let backends = Backends {
-        bus: Arc::new(KafkaBus::connect(&parts.bus, namespace, &format!("switchboard-{role}"))?),
+        bus: Arc::new(KafkaBus::connect(
+            &parts.bus,
+            namespace,
+            &format!("switchboard-{role}"),
+        )?),
         relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
         store: store.clone(),
         figures: store,
@@ -81,7 +92,11 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
-    Ok(Opened { backends, secret, data_dir: None })
+    Ok(Opened {
+        backends,
+        secret,
+        data_dir: None,
+    })
 }
 
 /// The bus alone, for commands that need nothing else.
@@ -89,13 +104,21 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
     match config.backends.profile {
         Profile::Embedded => {
             let path = &config.backends.data_dir;
-            anyhow::ensure!(path.join(BUS_FILE).exists(), "there are no data of a service in {}", path.display());
+            anyhow::ensure!(
+                path.join(BUS_FILE).exists(),
+                "there are no data of a service in {}",
+                path.display()
+            );
             let _free = DataDir::open(path)?;
             embedded_bus(config)
         }
         Profile::Cluster => {
             let parts = &config.backends;
-            Ok(Arc::new(KafkaBus::connect(&parts.bus, &parts.namespace, "switchboard-command")?))
+            Ok(Arc::new(KafkaBus::connect(
+                &parts.bus,
+                &parts.namespace,
+                "switchboard-command",
+            )?))
         }
     }
 }
@@ -113,11 +136,16 @@ pub(crate) struct Registers {
 
 /// Opens the registers alone.
 pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
-    let secret = config.secret.as_ref().map(|secret| InstallationSecret::parse(secret.expose_secret())).transpose()?;
+    let secret = config
+        .secret
+        .as_ref()
+        .map(|secret| InstallationSecret::parse(secret.expose_secret()))
+        .transpose()?;
     match config.backends.profile {
         Profile::Embedded => {
             let directory = &config.backends.data_dir;
-            let kept = DataDir::kept_secret(directory).context("no service has been started with this data directory");
+            let kept = DataDir::kept_secret(directory)
+                .context("no service has been started with this data directory");
             Ok(Registers {
                 secret: secret.map_or(kept, Ok)?,
                 catalog: Arc::new(EmbeddedCatalog::open(&directory.join(CATALOG_FILE))?),
@@ -137,15 +165,22 @@ pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
 
 /// Topics, keyspace and tables; the embedded twins make theirs when they are opened.
 pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
-    bus(config)?.migrate().await.context("cannot make the topics")?;
+    bus(config)?
+        .migrate()
+        .await
+        .context("cannot make the topics")?;
     if config.backends.profile == Profile::Cluster {
         let parts = &config.backends;
-        scylla_link::migrate(&parts.scylla, &parts.namespace).await.context("cannot make the tables")?;
+        scylla_link::migrate(&parts.scylla, &parts.namespace)
+            .await
+            .context("cannot make the tables")?;
     }
     Ok(())
 }
 
 fn embedded_bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
     let path = config.backends.data_dir.join(BUS_FILE);
-    Ok(Arc::new(EmbeddedBus::open(&path, config.backends.bus.partitions).context("cannot open the bus")?))
+    Ok(Arc::new(
+        EmbeddedBus::open(&path, config.backends.bus.partitions).context("cannot open the bus")?,
+    ))
 }

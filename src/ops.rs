@@ -68,7 +68,11 @@ pub(crate) struct Ops {
 
 impl Ops {
     /// Answers on `listener` until told to stop.
-    pub(crate) async fn serve(self, listener: TcpListener, stop: CancellationToken) -> anyhow::Result<()> {
+    pub(crate) async fn serve(
+        self,
+        listener: TcpListener,
+        stop: CancellationToken,
+    ) -> anyhow::Result<()> {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
             .route("/readyz", get(readyz))
@@ -86,7 +90,11 @@ async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
     let mut body = ops.facts.clone();
     body.insert("status".into(), status.into());
     body.insert("dependencies".into(), dependencies(&ops.backends).await);
-    let code = if status == "ready" { StatusCode::OK } else { StatusCode::SERVICE_UNAVAILABLE };
+    let code = if status == "ready" {
+        StatusCode::OK
+    } else {
+        StatusCode::SERVICE_UNAVAILABLE
+    };
     (code, Json(body)).into_response()
 }
 

@@ -65,7 +65,11 @@ impl Role {
 }
 
 /// Serves until a signal; returns once everything is drained.
-pub(crate) fn run(runtime: &Runtime, config: Config, arguments: &ServeArguments) -> anyhow::Result<()> {
+pub(crate) fn run(
+    runtime: &Runtime,
+    config: Config,
+    arguments: &ServeArguments,
+) -> anyhow::Result<()> {
     if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
         bail!(
             "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
@@ -92,8 +96,18 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
         config,
         opened,
     };
-    let ops = parts.listen(parts.config.ops.listen, "private port", "SWITCHBOARD__OPS__LISTEN").await?;
-    let ports = if role.includes(Role::Ingress) { Some(parts.listen_for_clients().await?) } else { None };
+    let ops = parts
+        .listen(
+            parts.config.ops.listen,
+            "private port",
+            "SWITCHBOARD__OPS__LISTEN",
+        )
+        .await?;
+    let ports = if role.includes(Role::Ingress) {
+        Some(parts.listen_for_clients().await?)
+    } else {
+        None
+    };
     if parts.config.backends.profile == Profile::Embedded {
         parts.opened.backends.bus.migrate().await?;
     }
@@ -110,11 +124,19 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
         banner::welcome(&Welcome {
             public_url: &parts.config.public_url(),
             dashboard_url: &parts.config.dashboard_url(),
-            admin_url: parts.config.admin.token.as_ref().map(|_| admin_url.as_str()),
+            admin_url: parts
+                .config
+                .admin
+                .token
+                .as_ref()
+                .map(|_| admin_url.as_str()),
             ops: parts.config.ops.listen,
             data_dir: &parts.config.backends.data_dir,
             demo,
-            model: parts.demo_model.is_none().then_some(parts.config.model.name.as_str()),
+            model: parts
+                .demo_model
+                .is_none()
+                .then_some(parts.config.model.name.as_str()),
             has_key_alone: parts.config.model.has_key_alone(),
         });
     }
@@ -145,20 +167,44 @@ struct ClientPorts {
 impl Parts {
     /// All ports are taken before anything starts, so that one that is taken is told at once.
     async fn listen_for_clients(&self) -> anyhow::Result<ClientPorts> {
-        let public = self.listen(self.config.ingress.listen, "public port", "SWITCHBOARD__INGRESS__LISTEN").await?;
+        let public = self
+            .listen(
+                self.config.ingress.listen,
+                "public port",
+                "SWITCHBOARD__INGRESS__LISTEN",
+            )
+            .await?;
         let admin = match self.config.admin.listen {
-            Some(address) => Some(self.listen(address, "administrators' port", "SWITCHBOARD__ADMIN__LISTEN").await?),
+            Some(address) => Some(
+                self.listen(
+                    address,
+                    "administrators' port",
+                    "SWITCHBOARD__ADMIN__LISTEN",
+                )
+                .await?,
+            ),
             None => None,
         };
         Ok(ClientPorts { public, admin })
     }
 
-    async fn listen(&self, address: SocketAddr, what: &str, variable: &str) -> anyhow::Result<TcpListener> {
+    async fn listen(
+        &self,
+        address: SocketAddr,
+        what: &str,
+        variable: &str,
+    ) -> anyhow::Result<TcpListener> {
         let bound = TcpListener::bind(address).await;
-        bound.with_context(|| format!("cannot listen on {address}, the {what} ({variable} chooses another address)"))
+        bound.with_context(|| {
+            format!("cannot listen on {address}, the {what} ({variable} chooses another address)")
+        })
     }
 
-    async fn start_ingress(&mut self, ports: ClientPorts, demo: Option<&DemoLine>) -> anyhow::Result<()> {
+    async fn start_ingress(
+        &mut self,
+        ports: ClientPorts,
+        demo: Option<&DemoLine>,
+    ) -> anyhow::Result<()> {
         let ingress = Ingress::new(
             self.opened.backends.clone(),
             self.cache.clone(),
@@ -181,7 +227,8 @@ impl Parts {
             None => ingress,
         };
         let budget = Duration::from_millis(self.config.ingress.drain_ms);
-        self.lifecycle.start("ingress", budget, |stop| ingress.serve(ports.public, stop));
+        self.lifecycle
+            .start("ingress", budget, |stop| ingress.serve(ports.public, stop));
         Ok(())
     }
 
@@ -201,12 +248,18 @@ impl Parts {
         let budget = Duration::from_millis(self.config.workers.drain_ms);
         if routing {
             let context = context.clone();
-            self.lifecycle.start("routing", budget, |stop| switchboard_workers::run_routing(context, stop));
+            self.lifecycle.start("routing", budget, |stop| {
+                switchboard_workers::run_routing(context, stop)
+            });
         }
         if inference {
             let feeds = context.clone();
-            self.lifecycle.start("feeds", Duration::ZERO, |stop| switchboard_workers::run_feeds(feeds, stop));
-            self.lifecycle.start("inference", budget, |stop| switchboard_workers::run_inference(context, stop));
+            self.lifecycle.start("feeds", Duration::ZERO, |stop| {
+                switchboard_workers::run_feeds(feeds, stop)
+            });
+            self.lifecycle.start("inference", budget, |stop| {
+                switchboard_workers::run_inference(context, stop)
+            });
         }
         Ok(())
     }
@@ -223,7 +276,9 @@ impl Parts {
                 fallback: None,
             });
         }
-        let demo = DemoModel::start().await.context("cannot start the demo model")?;
+        let demo = DemoModel::start()
+            .await
+            .context("cannot start the demo model")?;
         let provider = DefaultProvider {
             base_url: demo.base_url(),
             api_key: Some(demo.token().clone()),
@@ -236,14 +291,31 @@ impl Parts {
     }
 
     fn start_ops(&mut self, listener: TcpListener, role: Role, readiness: Arc<Readiness>) {
-        let model = if self.demo_model.is_some() { DEMO_MODEL } else { self.config.model.name.as_str() };
+        let model = if self.demo_model.is_some() {
+            DEMO_MODEL
+        } else {
+            self.config.model.name.as_str()
+        };
         let profile = match self.config.backends.profile {
             Profile::Embedded => "embedded",
             Profile::Cluster => "cluster",
         };
-        let facts = [("role", role.name()), ("profile", profile), ("model", model)];
-        let facts: Map<String, Value> = facts.map(|(name, fact)| (name.to_owned(), fact.into())).into_iter().collect();
-        let ops = Ops { readiness, backends: self.opened.backends.clone(), registry: self.registry.clone(), facts };
-        self.lifecycle.start("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
+        let facts = [
+            ("role", role.name()),
+            ("profile", profile),
+            ("model", model),
+        ];
+        let facts: Map<String, Value> = facts
+            .map(|(name, fact)| (name.to_owned(), fact.into()))
+            .into_iter()
+            .collect();
+        let ops = Ops {
+            readiness,
+            backends: self.opened.backends.clone(),
+            registry: self.registry.clone(),
+            facts,
+        };
+        self.lifecycle
+            .start("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
     }
 }

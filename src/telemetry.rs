@@ -49,8 +49,11 @@ impl Telemetry {
 fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
     let text = std::env::var("RUST_LOG").unwrap_or_else(|_| configured.to_owned());
     SILENCED_TARGETS.into_iter().try_fold(
-        EnvFilter::try_new(&text).with_context(|| format!("telemetry.log: {text:?} is no log filter"))?,
-        |filter, directive| Ok(filter.add_directive(directive.parse().context("a silenced target")?)),
+        EnvFilter::try_new(&text)
+            .with_context(|| format!("telemetry.log: {text:?} is no log filter"))?,
+        |filter, directive| {
+            Ok(filter.add_directive(directive.parse().context("a silenced target")?))
+        },
     )
 }
 
@@ -65,9 +68,17 @@ where
     };
     let layer = tracing_subscriber::fmt::layer().with_writer(std::io::stderr);
     if text {
-        layer.with_ansi(std::io::stderr().is_terminal()).compact().boxed()
+        layer
+            .with_ansi(std::io::stderr().is_terminal())
+            .compact()
+            .boxed()
     } else {
-        layer.json().flatten_event(true).with_current_span(true).with_span_list(false).boxed()
+        layer
+            .json()
+            .flatten_event(true)
+            .with_current_span(true)
+            .with_span_list(false)
+            .boxed()
     }
 }
 
@@ -82,8 +93,13 @@ fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<SdkTracerProvider
     let exporter = if config.otlp_endpoint.is_empty() {
         exporter
     } else {
-        exporter.with_endpoint(format!("{}/v1/traces", config.otlp_endpoint.trim_end_matches('/')))
+        exporter.with_endpoint(format!(
+            "{}/v1/traces",
+            config.otlp_endpoint.trim_end_matches('/')
+        ))
     };
-    let exporter = exporter.build().context("telemetry.otlp_endpoint: cannot make the exporter")?;
+    let exporter = exporter
+        .build()
+        .context("telemetry.otlp_endpoint: cannot make the exporter")?;
     Ok(builder.with_batch_exporter(exporter).build())
 }

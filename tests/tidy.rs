@@ -1,6 +1,9 @@
 //! The code base's own rules, as tests: what a reviewer would otherwise have to look for.
 
-#![expect(clippy::unwrap_used, reason = "a rule that cannot read the source fails")]
+#![expect(
+    clippy::unwrap_used,
+    reason = "a rule that cannot read the source fails"
+)]
 
 use std::{
     collections::BTreeSet,
@@ -11,7 +14,9 @@ use std::{
 /// Longest source file, in lines.
 const FILE_LINES_MAX: usize = 500;
 /// Folders that hold what we wrote.
-const OURS: [&str; 7] = ["src", "schemas", "backends", "ingress", "workers", "tests", "fuzz"];
+const OURS: [&str; 7] = [
+    "src", "schemas", "backends", "ingress", "workers", "tests", "fuzz",
+];
 
 fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
@@ -34,14 +39,23 @@ fn sources() -> Vec<PathBuf> {
     for folder in OURS {
         files(&root().join(folder), "rs", &mut found);
     }
-    assert!(found.len() > 50, "the walk found only {} files", found.len());
+    assert!(
+        found.len() > 50,
+        "the walk found only {} files",
+        found.len()
+    );
     found
 }
 
 fn complaints(rule: impl Fn(&Path, &str) -> Option<String>) -> Vec<String> {
     let check = |path: PathBuf| {
         let text = fs::read_to_string(&path).unwrap();
-        rule(&path, &text).map(|complaint| format!("{}: {complaint}", path.strip_prefix(root()).unwrap().display()))
+        rule(&path, &text).map(|complaint| {
+            format!(
+                "{}: {complaint}",
+                path.strip_prefix(root()).unwrap().display()
+            )
+        })
     };
     sources().into_iter().filter_map(check).collect()
 }
@@ -61,15 +75,23 @@ fn no_source_file_of_the_web_has_more_than_500_lines() {
     for extension in ["ts", "css", "mjs"] {
         files(&root().join("web/widget"), extension, &mut found);
     }
-    assert!(found.len() > 20, "the walk found only {} files", found.len());
+    assert!(
+        found.len() > 20,
+        "the walk found only {} files",
+        found.len()
+    );
     let lines = |path: &PathBuf| fs::read_to_string(path).unwrap().lines().count();
-    let long: Vec<_> = found.iter().filter(|path| lines(path) > FILE_LINES_MAX).collect();
+    let long: Vec<_> = found
+        .iter()
+        .filter(|path| lines(path) > FILE_LINES_MAX)
+        .collect();
     assert!(long.is_empty(), "{long:#?}");
 }
 
 #[test]
 fn every_source_file_opens_by_saying_why_it_exists() {
-    let silent = complaints(|_, text| (!text.starts_with("//! ")).then(|| "does not begin with //!".into()));
+    let silent =
+        complaints(|_, text| (!text.starts_with("//! ")).then(|| "does not begin with //!".into()));
     assert!(silent.is_empty(), "{silent:#?}");
 }
 
@@ -87,14 +109,27 @@ fn dependencies_between_the_crates_point_one_way() {
             .into_iter()
             .filter(|other| manifest.contains(&format!("switchboard-{other}.workspace")))
             .collect();
-        assert!(used.is_subset(&may), "{member} depends on {used:?}, may depend on {may:?}");
+        assert!(
+            used.is_subset(&may),
+            "{member} depends on {used:?}, may depend on {may:?}"
+        );
     }
 }
 
 #[test]
 fn no_test_is_ignored_and_no_code_is_left_for_later() {
-    let words = [concat!("#[", "ignore"), concat!("todo", "!("), concat!("unimplemented", "!("), concat!("FIX", "ME")];
-    let left = complaints(|_, text| words.iter().find(|word| text.contains(**word)).map(|word| (*word).to_owned()));
+    let words = [
+        concat!("#[", "ignore"),
+        concat!("todo", "!("),
+        concat!("unimplemented", "!("),
+        concat!("FIX", "ME"),
+    ];
+    let left = complaints(|_, text| {
+        words
+            .iter()
+            .find(|word| text.contains(**word))
+            .map(|word| (*word).to_owned())
+    });
     assert!(left.is_empty(), "{left:#?}");
 }
 
@@ -114,8 +149,13 @@ fn no_lint_is_switched_off_without_a_reason() {
 fn every_direct_dependency_is_declared_once_for_the_workspace() {
     for member in ["schemas", "backends", "ingress", "workers"] {
         let manifest = fs::read_to_string(root().join(member).join("Cargo.toml")).unwrap();
-        for line in manifest.lines().filter(|line| line.contains("version = ") || line.contains("= \"")) {
-            let own = ["name =", "description =", "version.workspace"].iter().any(|field| line.starts_with(field));
+        for line in manifest
+            .lines()
+            .filter(|line| line.contains("version = ") || line.contains("= \""))
+        {
+            let own = ["name =", "description =", "version.workspace"]
+                .iter()
+                .any(|field| line.starts_with(field));
             assert!(own, "{member}: {line:?} names a version of its own");
         }
     }
@@ -124,18 +164,31 @@ fn every_direct_dependency_is_declared_once_for_the_workspace() {
 /// Where a test stands that `tests/CONTRACT.md` or a planted mistake names: `module::name` is one of `tests/it`, and
 /// `path.rs::name` a unit test.
 fn test_exists(reference: &str) -> bool {
-    let Some((place, name)) = reference.rsplit_once("::") else { return false };
-    let path =
-        if place.ends_with(".rs") { place.to_owned() } else { format!("tests/it/{}.rs", place.replace("::", "/")) };
+    let Some((place, name)) = reference.rsplit_once("::") else {
+        return false;
+    };
+    let path = if place.ends_with(".rs") {
+        place.to_owned()
+    } else {
+        format!("tests/it/{}.rs", place.replace("::", "/"))
+    };
     fs::read_to_string(root().join(path)).is_ok_and(|text| text.contains(&format!("fn {name}(")))
 }
 
 /// The rows of `tests/CONTRACT.md`, each with the tests that it names.
 fn contract_rows() -> Vec<(String, Vec<String>)> {
     let text = fs::read_to_string(root().join("tests/CONTRACT.md")).unwrap();
-    let rows = text.lines().filter(|line| line.starts_with("| ") && !line.ends_with("| tests |"));
-    let named =
-        |row: &str| row.split('`').skip(1).step_by(2).filter(|text| text.contains("::")).map(Into::into).collect();
+    let rows = text
+        .lines()
+        .filter(|line| line.starts_with("| ") && !line.ends_with("| tests |"));
+    let named = |row: &str| {
+        row.split('`')
+            .skip(1)
+            .step_by(2)
+            .filter(|text| text.contains("::"))
+            .map(Into::into)
+            .collect()
+    };
     rows.map(|row| (row.to_owned(), named(row))).collect()
 }
 
@@ -144,7 +197,10 @@ fn every_row_of_the_contract_names_tests_that_exist_or_says_that_it_is_not_built
     let rows = contract_rows();
     assert!(rows.len() > 150, "the table has only {} rows", rows.len());
     for (row, tests) in rows {
-        assert!(!tests.is_empty() || row.contains("not built yet"), "no test: {row}");
+        assert!(
+            !tests.is_empty() || row.contains("not built yet"),
+            "no test: {row}"
+        );
         let missing: Vec<_> = tests.iter().filter(|test| !test_exists(test)).collect();
         assert!(missing.is_empty(), "{missing:?} in {row}");
     }
@@ -152,7 +208,10 @@ fn every_row_of_the_contract_names_tests_that_exist_or_says_that_it_is_not_built
 
 #[test]
 fn every_test_of_the_specification_stands_beside_its_sentence() {
-    let named: BTreeSet<String> = contract_rows().into_iter().flat_map(|(_, tests)| tests).collect();
+    let named: BTreeSet<String> = contract_rows()
+        .into_iter()
+        .flat_map(|(_, tests)| tests)
+        .collect();
     let mut modules = Vec::new();
     files(&root().join("tests/it/specification"), "rs", &mut modules);
     for module in modules {
@@ -161,7 +220,10 @@ fn every_test_of_the_specification_stands_beside_its_sentence() {
         for rest in text.split("#[tokio::test]\nasync fn ").skip(1) {
             let test = rest.split('(').next().unwrap();
             let reference = format!("specification::{stem}::{test}");
-            assert!(named.contains(&reference), "{reference} is not in tests/CONTRACT.md");
+            assert!(
+                named.contains(&reference),
+                "{reference} is not in tests/CONTRACT.md"
+            );
         }
     }
 }
@@ -174,7 +236,19 @@ fn every_wrong_answer_can_still_be_planted_and_names_a_test() {
         let field = |name: &str| mutant[name].as_str().unwrap();
         let text = fs::read_to_string(root().join(field("file"))).unwrap();
         let times = text.matches(field("find")).count();
-        assert_eq!(times, 1, "{}: {:?} stands {times} times in {}", field("name"), field("find"), field("file"));
-        assert!(test_exists(field("test")), "{} names {}", field("name"), field("test"));
+        assert_eq!(
+            times,
+            1,
+            "{}: {:?} stands {times} times in {}",
+            field("name"),
+            field("find"),
+            field("file")
+        );
+        assert!(
+            test_exists(field("test")),
+            "{} names {}",
+            field("name"),
+            field("test")
+        );
     }
 }

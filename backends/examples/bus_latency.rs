@@ -26,7 +26,11 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let place = std::env::args().nth(1).ok_or("name a file or a broker")?;
-    let bus: Arc<dyn Bus> = if place.contains(':') { kafka(place)? } else { embedded(place)? };
+    let bus: Arc<dyn Bus> = if place.contains(':') {
+        kafka(place)?
+    } else {
+        embedded(place)?
+    };
     bus.migrate().await?;
     bus.check().await?;
     let mut consumer = bus.consume("latency", &[Topic::Jobs]).await?;
@@ -66,14 +70,26 @@ async fn crowd(bus: &Arc<dyn Bus>) -> Result<(), Box<dyn Error>> {
     while let Some(done) = publishers.join_next().await {
         times.extend(done??);
     }
-    println!("{:.0} publishes/s with {PUBLISHERS} at a time", times.len() as f64 / begun.elapsed().as_secs_f64());
+    println!(
+        "{:.0} publishes/s with {PUBLISHERS} at a time",
+        times.len() as f64 / begun.elapsed().as_secs_f64()
+    );
     report("publish among them", times);
     Ok(())
 }
 
 async fn publish(bus: &dyn Bus, number: u32) -> Result<(), switchboard_backends::bus::BusError> {
     let (key, payload) = (format!("key {number}"), vec![b'x'; PAYLOAD_BYTES].into());
-    bus.publish(OutgoingRecord { topic: Topic::Jobs, key, payload, headers: Vec::new() }, TIMEOUT).await
+    bus.publish(
+        OutgoingRecord {
+            topic: Topic::Jobs,
+            key,
+            payload,
+            headers: Vec::new(),
+        },
+        TIMEOUT,
+    )
+    .await
 }
 
 async fn travel(consumer: &mut dyn Consumer) -> Result<(), switchboard_backends::bus::BusError> {
@@ -88,7 +104,10 @@ fn report(what: &str, mut times: Vec<Duration>) {
 }
 
 fn embedded(path: String) -> Result<Arc<dyn Bus>, Box<dyn Error>> {
-    Ok(Arc::new(EmbeddedBus::open(&PathBuf::from(path), PARTITIONS)?))
+    Ok(Arc::new(EmbeddedBus::open(
+        &PathBuf::from(path),
+        PARTITIONS,
+    )?))
 }
 
 fn kafka(brokers: String) -> Result<Arc<dyn Bus>, Box<dyn Error>> {

@@ -83,6 +83,8 @@ fn none_if_empty<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<St
     Ok(Some(String::deserialize(deserializer)?).filter(|text| !text.is_empty()))
 }
 
-fn secret_if_any<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+fn secret_if_any<'de, D: Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SecretString>, D::Error> {
     Ok(none_if_empty(deserializer)?.map(SecretString::from))
 }

@@ -7,7 +7,8 @@ use std::{
 };
 
 use redis::{
-    Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult, ScriptInvocation,
+    Client, Cmd, ConnectionInfo, FromRedisValue, IntoConnectionInfo, RedisError, RedisResult,
+    ScriptInvocation,
     aio::{ConnectionManager, ConnectionManagerConfig, PubSub},
     io::tcp::TcpSettings,
 };
@@ -59,8 +60,17 @@ impl RedisLink {
         let info = info.map_err(|_| LinkError("the redis url cannot be read".into()))?;
         let client = Client::open(with_tcp_settings(info))?;
         let current = Arc::new(Mutex::new(Current::new(&client, command_timeout)?));
-        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}:") };
-        let link = Self { client, current, command_timeout, prefix };
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}:")
+        };
+        let link = Self {
+            client,
+            current,
+            command_timeout,
+            prefix,
+        };
         // The connection is made by whoever first waits for it: better now than with the first reply.
         let _ = link.check().await;
         Ok(link)
@@ -93,7 +103,10 @@ impl RedisLink {
     }
 
     /// Runs one script by its hash, teaching it to Redis where it is not known. It must be safe to repeat.
-    pub(crate) async fn invoke<T: FromRedisValue>(&self, script: &ScriptInvocation<'_>) -> Result<T, LinkError> {
+    pub(crate) async fn invoke<T: FromRedisValue>(
+        &self,
+        script: &ScriptInvocation<'_>,
+    ) -> Result<T, LinkError> {
         self.timed(|mut manager: ConnectionManager| async move {
             match script.invoke_async(&mut manager).await {
                 Err(error) if is_stale(&error) => script.invoke_async(&mut manager).await,
@@ -123,7 +136,9 @@ impl RedisLink {
         let manager = self.with_current(|current| current.manager.clone());
         let result = tokio::time::timeout(self.command_timeout, work(manager)).await;
         // The client has its own timeout of the same length: either may be first.
-        let is_silent = result.as_ref().map_or(true, |result| result.as_ref().is_err_and(RedisError::is_timeout));
+        let is_silent = result.as_ref().map_or(true, |result| {
+            result.as_ref().is_err_and(RedisError::is_timeout)
+        });
         self.with_current(|current| current.note(is_silent, &self.client, self.command_timeout));
         match result {
             Ok(result) => Ok(result?),
@@ -138,8 +153,14 @@ impl RedisLink {
 
 impl Current {
     fn new(client: &Client, command_timeout: Duration) -> Result<Self, LinkError> {
-        let manager = ConnectionManager::new_lazy_with_config(client.clone(), manager_config(command_timeout))?;
-        Ok(Self { manager, answered_at: Instant::now() })
+        let manager = ConnectionManager::new_lazy_with_config(
+            client.clone(),
+            manager_config(command_timeout),
+        )?;
+        Ok(Self {
+            manager,
+            answered_at: Instant::now(),
+        })
     }
 
     fn note(&mut self, is_silent: bool, client: &Client, command_timeout: Duration) {
@@ -191,8 +212,12 @@ fn manager_config(command_timeout: Duration) -> ConnectionManagerConfig {
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 pub(crate) fn test_config() -> RedisConfig {
-    let url = std::env::var("SWITCHBOARD_TEST_REDIS").expect("SWITCHBOARD_TEST_REDIS names the Redis to test with");
-    RedisConfig { url: url.into(), command_timeout_ms: 5_000 }
+    let url = std::env::var("SWITCHBOARD_TEST_REDIS")
+        .expect("SWITCHBOARD_TEST_REDIS names the Redis to test with");
+    RedisConfig {
+        url: url.into(),
+        command_timeout_ms: 5_000,
+    }
 }
 
 /// A namespace that no other test uses.

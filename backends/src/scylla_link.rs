@@ -102,7 +102,9 @@ impl ScyllaLink {
         values: impl SerializeRow + Send + Sync,
     ) -> Result<(), StoreError> {
         let session = self.session(self.config.write_timeout_ms).await?;
-        Box::pin(session.execute_unpaged(statement, &values)).await.map_err(|error| unavailable(&error))?;
+        Box::pin(session.execute_unpaged(statement, &values))
+            .await
+            .map_err(|error| unavailable(&error))?;
         Ok(())
     }
 
@@ -114,11 +116,16 @@ impl ScyllaLink {
         values: impl BatchValues + Send + Sync,
     ) -> Result<(), StoreError> {
         let session = self.session(self.config.write_timeout_ms).await?;
-        let statements = statements.into_iter().map(|statement| BatchStatement::from(statement.clone())).collect();
+        let statements = statements
+            .into_iter()
+            .map(|statement| BatchStatement::from(statement.clone()))
+            .collect();
         let mut batch = Batch::new_with_statements(kind, statements);
         batch.set_is_idempotent(true);
         batch.set_execution_profile_handle(Some(self.writes.clone()));
-        Box::pin(session.batch(&batch, &values)).await.map_err(|error| unavailable(&error))?;
+        Box::pin(session.batch(&batch, &values))
+            .await
+            .map_err(|error| unavailable(&error))?;
         Ok(())
     }
 
@@ -136,9 +143,14 @@ impl ScyllaLink {
         loop {
             let reading = Box::pin(session.execute_single_page(statement, &values, page));
             let (response, next) = reading.await.map_err(|error| unavailable(&error))?;
-            let response = response.into_rows_result().map_err(|error| malformed(&error))?;
+            let response = response
+                .into_rows_result()
+                .map_err(|error| malformed(&error))?;
             #[cfg(test)]
-            self.work.fetch_add(1 + response.rows_num() as u64, std::sync::atomic::Ordering::Relaxed);
+            self.work.fetch_add(
+                1 + response.rows_num() as u64,
+                std::sync::atomic::Ordering::Relaxed,
+            );
             for row in response.rows::<R>().map_err(|error| malformed(&error))? {
                 rows.push(row.map_err(|error| malformed(&error))?);
             }
@@ -149,7 +161,11 @@ impl ScyllaLink {
         }
     }
 
-    async fn prepare(&self, cql: &str, profile: &ExecutionProfileHandle) -> Result<PreparedStatement, StoreError> {
+    async fn prepare(
+        &self,
+        cql: &str,
+        profile: &ExecutionProfileHandle,
+    ) -> Result<PreparedStatement, StoreError> {
         let session = self.session(self.config.read_timeout_ms).await?;
         let preparing = Box::pin(session.prepare(self.keyspace.qualify(cql)));
         let mut statement = preparing.await.map_err(|error| unavailable(&error))?;
@@ -162,19 +178,32 @@ impl ScyllaLink {
     async fn session(&self, timeout_ms: u64) -> Result<Arc<Session>, StoreError> {
         let connecting = self.attempt().outcome;
         let session = time::timeout(Duration::from_millis(timeout_ms), connecting).await;
-        session.map_err(|_| unavailable(&"still connecting"))?.map_err(StoreError::Unavailable)
+        session
+            .map_err(|_| unavailable(&"still connecting"))?
+            .map_err(StoreError::Unavailable)
     }
 
     /// The running or last attempt, or a new one when the last has failed and the pause is over.
     fn attempt(&self) -> Attempt {
-        let mut connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
         if let Some(attempt) = connection.as_ref().filter(|attempt| !attempt.is_spent()) {
             return attempt.clone();
         }
         let config = self.config.clone();
         let keyspace = self.keyspace.clone();
-        let outcome = async move { connect(&config, &keyspace).await.map(Arc::new).map_err(|error| error.to_string()) };
-        let attempt = Attempt { begun: Instant::now(), outcome: outcome.boxed().shared() };
+        let outcome = async move {
+            connect(&config, &keyspace)
+                .await
+                .map(Arc::new)
+                .map_err(|error| error.to_string())
+        };
+        let attempt = Attempt {
+            begun: Instant::now(),
+            outcome: outcome.boxed().shared(),
+        };
         *connection = Some(attempt.clone());
         attempt
     }
@@ -187,7 +216,11 @@ impl Attempt {
 }
 
 async fn connect(config: &ScyllaConfig, keyspace: &Keyspace) -> Result<Session, StoreError> {
-    let nodes = config.nodes.split(',').map(str::trim).filter(|node| !node.is_empty());
+    let nodes = config
+        .nodes
+        .split(',')
+        .map(str::trim)
+        .filter(|node| !node.is_empty());
     let mut builder = SessionBuilder::new()
         .known_nodes(nodes)
         .connection_timeout(NODE_CONNECT_TIMEOUT)
@@ -201,7 +234,9 @@ async fn connect(config: &ScyllaConfig, keyspace: &Keyspace) -> Result<Session, 
     }
     let building = Box::pin(builder.build());
     let session = time::timeout(CONNECT_TIMEOUT, building).await;
-    session.map_err(|_| unavailable(&"the cluster does not answer"))?.map_err(|error| unavailable(&error))
+    session
+        .map_err(|_| unavailable(&"the cluster does not answer"))?
+        .map_err(|error| unavailable(&error))
 }
 
 fn profile(timeout_ms: u64) -> ExecutionProfileHandle {
@@ -238,7 +273,9 @@ mod tests {
         };
         let link = ScyllaLink::new(config, "");
         let begun = Instant::now();
-        let outcome = link.prepare_read("SELECT body FROM switchboard.replies").await;
+        let outcome = link
+            .prepare_read("SELECT body FROM switchboard.replies")
+            .await;
         assert!(matches!(outcome, Err(StoreError::Unavailable(_))));
         assert!(begun.elapsed() < Duration::from_secs(2));
     }

@@ -71,7 +71,10 @@ impl SqliteDatabase {
             .name("sqlite-writer".into())
             .spawn(move || write_until_closed(&writer, jobs))
             .map_err(|error| unavailable(&error))?;
-        Ok(Self { writes, readers: Arc::new(Readers::new(path)) })
+        Ok(Self {
+            writes,
+            readers: Arc::new(Readers::new(path)),
+        })
     }
 
     /// Runs `work` in a transaction and returns once it lies on the disk; an error of `work` undoes it alone.
@@ -93,8 +96,13 @@ impl SqliteDatabase {
             });
             Written { succeeded, answer }
         });
-        self.writes.send_timeout(job, QUEUE_WAIT).await.map_err(|_| unavailable(&"the write queue is full"))?;
-        receiver.await.map_err(|_| unavailable(&"the write could not begin"))?
+        self.writes
+            .send_timeout(job, QUEUE_WAIT)
+            .await
+            .map_err(|_| unavailable(&"the write queue is full"))?;
+        receiver
+            .await
+            .map_err(|_| unavailable(&"the write could not begin"))?
     }
 
     /// Runs `work` on one snapshot of everything that was committed before this call.
@@ -106,10 +114,13 @@ impl SqliteDatabase {
         T: Send + 'static,
         F: FnOnce(&Connection) -> Result<T, StoreError> + Send + 'static,
     {
-        let permit = time::timeout(QUEUE_WAIT, Arc::clone(&self.readers.permits).acquire_owned())
-            .await
-            .map_err(|_| unavailable(&"all readers are busy"))?
-            .map_err(|error| unavailable(&error))?;
+        let permit = time::timeout(
+            QUEUE_WAIT,
+            Arc::clone(&self.readers.permits).acquire_owned(),
+        )
+        .await
+        .map_err(|_| unavailable(&"all readers are busy"))?
+        .map_err(|error| unavailable(&error))?;
         let readers = Arc::clone(&self.readers);
         let reading = task::spawn_blocking(move || {
             let _permit = permit;
@@ -121,11 +132,22 @@ impl SqliteDatabase {
 
 impl Readers {
     fn new(path: &Path) -> Self {
-        Self { path: path.to_owned(), permits: Arc::new(Semaphore::new(READERS)), idle: Mutex::default() }
+        Self {
+            path: path.to_owned(),
+            permits: Arc::new(Semaphore::new(READERS)),
+            idle: Mutex::default(),
+        }
     }
 
-    fn read<T>(&self, work: impl FnOnce(&Connection) -> Result<T, StoreError>) -> Result<T, StoreError> {
-        let idle = self.idle.lock().unwrap_or_else(PoisonError::into_inner).pop();
+    fn read<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> Result<T, StoreError>,
+    ) -> Result<T, StoreError> {
+        let idle = self
+            .idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .pop();
         let connection = match idle {
             Some(connection) => connection,
             None => self.connect()?,
@@ -134,7 +156,10 @@ impl Readers {
         let snapshot = connection.unchecked_transaction()?;
         let outcome = work(&snapshot);
         drop(snapshot);
-        self.idle.lock().unwrap_or_else(PoisonError::into_inner).push(connection);
+        self.idle
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(connection);
         outcome
     }
 
@@ -162,7 +187,9 @@ fn migrate(connection: &Connection, migrations: &[&str]) -> Result<(), StoreErro
     let done: u32 = connection.pragma_query_value(None, "user_version", |row| row.get(0))?;
     let newest = u32::try_from(migrations.len()).unwrap_or(u32::MAX);
     if done > newest {
-        return Err(StoreError::Malformed(format!("the database has version {done}, written by a newer program")));
+        return Err(StoreError::Malformed(format!(
+            "the database has version {done}, written by a newer program"
+        )));
     }
     for migration in migrations.iter().skip(done as usize) {
         connection.execute_batch(migration)?;
@@ -199,16 +226,29 @@ fn commit_together(connection: &Connection, first: WriteJob, jobs: &mut mpsc::Re
     }
     let failure = committed.err().map(|error| error.to_string());
     for answer in answers {
-        answer(failure.as_ref().map_or(Ok(()), |failure| Err(unavailable(failure))));
+        answer(
+            failure
+                .as_ref()
+                .map_or(Ok(()), |failure| Err(unavailable(failure))),
+        );
     }
 }
 
 /// A savepoint of its own, so that a write that fails takes no other one with it.
-fn write_one(connection: &Connection, job: WriteJob) -> Box<dyn FnOnce(Result<(), StoreError>) + Send> {
+fn write_one(
+    connection: &Connection,
+    job: WriteJob,
+) -> Box<dyn FnOnce(Result<(), StoreError>) + Send> {
     let begun = execute(connection, "SAVEPOINT one");
     let written = job(connection);
-    let undone = if written.succeeded { Ok(()) } else { execute(connection, "ROLLBACK TO one") };
-    let ended = begun.and(undone).and_then(|()| execute(connection, "RELEASE one"));
+    let undone = if written.succeeded {
+        Ok(())
+    } else {
+        execute(connection, "ROLLBACK TO one")
+    };
+    let ended = begun
+        .and(undone)
+        .and_then(|()| execute(connection, "RELEASE one"));
     match ended {
         Ok(()) => written.answer,
         Err(error) => Box::new(move |_| (written.answer)(Err(error.into()))),
@@ -242,13 +282,18 @@ mod tests {
 
     const TABLE: &str = "CREATE TABLE numbers (number INTEGER PRIMARY KEY) STRICT";
 
-    fn open(directory: &tempfile::TempDir, migrations: &[&str]) -> Result<SqliteDatabase, StoreError> {
+    fn open(
+        directory: &tempfile::TempDir,
+        migrations: &[&str],
+    ) -> Result<SqliteDatabase, StoreError> {
         SqliteDatabase::open(&directory.path().join("numbers.db"), migrations)
     }
 
     async fn insert(database: &SqliteDatabase, number: u32) -> Result<(), StoreError> {
         let insert = move |connection: &Connection| {
-            connection.prepare_cached("INSERT INTO numbers VALUES (?1)")?.execute([number])?;
+            connection
+                .prepare_cached("INSERT INTO numbers VALUES (?1)")?
+                .execute([number])?;
             Ok(())
         };
         database.write(insert).await
@@ -256,8 +301,11 @@ mod tests {
 
     async fn numbers(database: &SqliteDatabase) -> Vec<u32> {
         let select = |connection: &Connection| {
-            let mut statement = connection.prepare_cached("SELECT number FROM numbers ORDER BY number")?;
-            Ok(statement.query_map([], |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+            let mut statement =
+                connection.prepare_cached("SELECT number FROM numbers ORDER BY number")?;
+            Ok(statement
+                .query_map([], |row| row.get(0))?
+                .collect::<rusqlite::Result<_>>()?)
         };
         database.read(select).await.unwrap()
     }
@@ -293,10 +341,15 @@ mod tests {
     #[tokio::test]
     async fn migrations_run_once_and_in_order() {
         let directory = tempfile::tempdir().unwrap();
-        insert(&open(&directory, &[TABLE]).unwrap(), 7).await.unwrap();
+        insert(&open(&directory, &[TABLE]).unwrap(), 7)
+            .await
+            .unwrap();
         let second = "INSERT INTO numbers SELECT number + 1 FROM numbers";
         for _ in 0..2 {
-            assert_eq!(numbers(&open(&directory, &[TABLE, second]).unwrap()).await, [7, 8]);
+            assert_eq!(
+                numbers(&open(&directory, &[TABLE, second]).unwrap()).await,
+                [7, 8]
+            );
         }
     }
 
@@ -306,13 +359,24 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("numbers.db");
         let database = open(&directory, &["CREATE TABLE texts (text TEXT) STRICT"]).unwrap();
-        let holds_words = || std::fs::read(&path).unwrap().windows(WORDS.len()).any(|part| part == WORDS.as_bytes());
-        for (statement, is_there) in
-            [("INSERT INTO texts VALUES (?1)", true), ("DELETE FROM texts WHERE text = ?1", false)]
-        {
-            let run = move |connection: &Connection| Ok(connection.execute(statement, [WORDS]).map(|_| ())?);
+        let holds_words = || {
+            std::fs::read(&path)
+                .unwrap()
+                .windows(WORDS.len())
+                .any(|part| part == WORDS.as_bytes())
+        };
+        for (statement, is_there) in [
+            ("INSERT INTO texts VALUES (?1)", true),
+            ("DELETE FROM texts WHERE text = ?1", false),
+        ] {
+            let run = move |connection: &Connection| {
+                Ok(connection.execute(statement, [WORDS]).map(|_| ())?)
+            };
             database.write(run).await.unwrap();
-            Connection::open(&path).unwrap().query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(())).unwrap();
+            Connection::open(&path)
+                .unwrap()
+                .query_row("PRAGMA wal_checkpoint(TRUNCATE)", [], |_| Ok(()))
+                .unwrap();
             assert_eq!(holds_words(), is_there, "{statement}");
         }
     }
@@ -321,6 +385,9 @@ mod tests {
     fn a_file_of_a_newer_program_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         drop(open(&directory, &[TABLE, "SELECT 1"]).unwrap());
-        assert!(matches!(open(&directory, &[TABLE]), Err(StoreError::Malformed(_))));
+        assert!(matches!(
+            open(&directory, &[TABLE]),
+            Err(StoreError::Malformed(_))
+        ));
     }
 }

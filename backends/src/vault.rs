@@ -27,14 +27,22 @@ impl Vault {
     /// The vault of this installation.
     pub fn new(secret: &InstallationSecret) -> Self {
         let key = Key::from(secret.derive_key("provider-keys"));
-        Self { cipher: XChaCha20Poly1305::new(&key) }
+        Self {
+            cipher: XChaCha20Poly1305::new(&key),
+        }
     }
 
     /// Seals `plain` for `org`.
     pub fn seal(&self, org: &OrgId, plain: &SecretString) -> Result<Vec<u8>, SealBroken> {
         let nonce: [u8; NONCE_BYTES] = rand::random();
-        let payload = Payload { msg: plain.expose_secret().as_bytes(), aad: org.as_str().as_bytes() };
-        let sealed = self.cipher.encrypt(&XNonce::from(nonce), payload).map_err(|_| SealBroken)?;
+        let payload = Payload {
+            msg: plain.expose_secret().as_bytes(),
+            aad: org.as_str().as_bytes(),
+        };
+        let sealed = self
+            .cipher
+            .encrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| SealBroken)?;
         Ok([&[SEAL_VERSION][..], &nonce, &sealed].concat())
     }
 
@@ -46,9 +54,17 @@ impl Vault {
             return Err(SealBroken);
         }
         let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| SealBroken)?;
-        let payload = Payload { msg: message, aad: org.as_str().as_bytes() };
-        let plain = self.cipher.decrypt(&XNonce::from(nonce), payload).map_err(|_| SealBroken)?;
-        String::from_utf8(plain).map(SecretString::from).map_err(|_| SealBroken)
+        let payload = Payload {
+            msg: message,
+            aad: org.as_str().as_bytes(),
+        };
+        let plain = self
+            .cipher
+            .decrypt(&XNonce::from(nonce), payload)
+            .map_err(|_| SealBroken)?;
+        String::from_utf8(plain)
+            .map(SecretString::from)
+            .map_err(|_| SealBroken)
     }
 }
 
@@ -67,7 +83,10 @@ mod tests {
     #[test]
     fn a_sealed_key_opens_for_its_organization_alone() {
         let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
-        assert_eq!(vault().open(&org("a"), &sealed).unwrap().expose_secret(), "sk-secret");
+        assert_eq!(
+            vault().open(&org("a"), &sealed).unwrap().expose_secret(),
+            "sk-secret"
+        );
         assert!(vault().open(&org("b"), &sealed).is_err());
     }
 

@@ -12,10 +12,15 @@ use switchboard_schemas::{
 };
 
 fn survives<T: Record>(bytes: &[u8]) {
-    let Ok(record) = versioned::decode::<T>(bytes) else { return };
+    let Ok(record) = versioned::decode::<T>(bytes) else {
+        return;
+    };
     let written = versioned::encode(&record).expect("what was read can be written");
     let again = versioned::decode::<T>(&written).expect("what was written can be read");
-    assert_eq!(written, versioned::encode(&again).expect("it can be written again"));
+    assert_eq!(
+        written,
+        versioned::encode(&again).expect("it can be written again")
+    );
 }
 
 fuzz_target!(|bytes: &[u8]| {

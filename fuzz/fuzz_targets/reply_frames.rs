@@ -23,9 +23,22 @@ fn frame(sketch: Sketch<'_>) -> (bool, Frame) {
     let body = match kind % 4 {
         0 => head(),
         1 => FrameBody::Beat,
-        _ => FrameBody::Text { offset, text: text.to_owned().into() },
+        _ => FrameBody::Text {
+            offset,
+            text: text.to_owned().into(),
+        },
     };
-    (pushed, Frame { attempt: u32::from(numbers % 4), generation: u32::from(numbers / 4 % 4), seq, body })
+    (
+        pushed,
+        Frame {
+            attempt: u32::from(numbers % 4),
+            generation: u32::from(numbers / 4 % 4),
+            seq,
+            body,
+        },
+    )
 }
 
-fuzz_target!(|sketches: Vec<Sketch<'_>>| fuzzing::reply_frames(sketches.into_iter().map(frame).collect()));
+fuzz_target!(|sketches: Vec<Sketch<'_>>| fuzzing::reply_frames(
+    sketches.into_iter().map(frame).collect()
+));

@@ -7,7 +7,10 @@ use switchboard_ingress::fuzzing;
 
 fuzz_target!(|said: (&str, &[u8])| {
     let spec = serde_json::from_slice(said.1).unwrap_or_else(|_| {
-        let titles = said.1.chunks(40).map(|title| serde_json::json!({ "title": String::from_utf8_lossy(title) }));
+        let titles = said
+            .1
+            .chunks(40)
+            .map(|title| serde_json::json!({ "title": String::from_utf8_lossy(title) }));
         serde_json::json!({ "type": "product-grid", "data": titles.collect::<Vec<_>>() })
     });
     fuzzing::reply_headers(said.0, &spec);

@@ -55,7 +55,12 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
     if turn.metadata.is_empty() {
         return Ok(());
     }
-    match state.backends.store.conversation(&turn.org_id, &turn.conversation_id).await {
+    match state
+        .backends
+        .store
+        .conversation(&turn.org_id, &turn.conversation_id)
+        .await
+    {
         Ok(Some(conversation)) => fields::check_merged(&conversation.metadata, &turn.metadata),
         Ok(None) | Err(_) => Ok(()),
     }
@@ -63,7 +68,12 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
 
 /// Follows the reply that an earlier request asked for. What is not heard of is published again: the earlier publish may
 /// have been refused, and where it was not the claim lets one of the two records pass.
-async fn join(state: AppState, shape: ReplyShape, job: TurnJob, since: Timestamp) -> ApiResult<Follower> {
+async fn join(
+    state: AppState,
+    shape: ReplyShape,
+    job: TurnJob,
+    since: Timestamp,
+) -> ApiResult<Follower> {
     let slot = state.registry.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
     if known.is_empty() {
@@ -75,8 +85,14 @@ async fn join(state: AppState, shape: ReplyShape, job: TurnJob, since: Timestamp
 
 /// Refuses a message that was deleted with its conversation: its repeat would bring back what somebody wanted gone.
 async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiResult<()> {
-    let known = state.backends.store.history_state(&turn.org_id, &turn.conversation_id).await;
-    let Some(tombstone) = known.unwrap_or_default().tombstone else { return Ok(()) };
+    let known = state
+        .backends
+        .store
+        .history_state(&turn.org_id, &turn.conversation_id)
+        .await;
+    let Some(tombstone) = known.unwrap_or_default().tombstone else {
+        return Ok(());
+    };
     if tombstone.at < since {
         return Ok(());
     }
@@ -99,13 +115,20 @@ async fn known_frames(state: &AppState, job: &TurnJob) -> Vec<Frame> {
     let reply = job.turn().reply_id();
     match recovery::read_store(state, &job.turn().org_id, &reply).await {
         Ok(frames) if !frames.is_empty() => frames,
-        _ => recovery::read_log(state, &reply, 0).await.unwrap_or_default(),
+        _ => recovery::read_log(state, &reply, 0)
+            .await
+            .unwrap_or_default(),
     }
 }
 
 async fn enqueue(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     let reply = job.turn().reply_id();
-    match tokio::time::timeout(ENQUEUE_TIMEOUT, state.backends.relay.enqueue(&reply, PLACES_MAX)).await {
+    match tokio::time::timeout(
+        ENQUEUE_TIMEOUT,
+        state.backends.relay.enqueue(&reply, PLACES_MAX),
+    )
+    .await
+    {
         Ok(Ok(false)) => {
             let detail = "too many messages of this conversation wait for their answers";
             Err(ApiError::new(ErrorCode::RateLimited, detail).retry_after(RETRY_AFTER_FULL_QUEUE))

@@ -2,7 +2,9 @@
 
 use std::{sync::atomic::Ordering, time::Duration};
 
-use switchboard_schemas::{agent::OnDisconnect, conversation::ReplyStatus, ids::MessageId, topics::Topic};
+use switchboard_schemas::{
+    agent::OnDisconnect, conversation::ReplyStatus, ids::MessageId, topics::Topic,
+};
 
 use crate::testing::{Answer, World, message_id, reply_frames, reply_of};
 
@@ -14,8 +16,14 @@ async fn send(world: &World, key: &str, body: &'static str) -> Answer {
 
 async fn send_as(world: &World, key: &str, body: &'static str, header: (&str, &str)) -> Answer {
     let authorization = format!("Bearer {}", world.key);
-    let headers = [("authorization", authorization.as_str()), ("idempotency-key", key), header];
-    world.send_with("POST", &World::agent_path("/chat"), &headers, body).await
+    let headers = [
+        ("authorization", authorization.as_str()),
+        ("idempotency-key", key),
+        header,
+    ];
+    world
+        .send_with("POST", &World::agent_path("/chat"), &headers, body)
+        .await
 }
 
 /// Sends and answers the job that is published last.
@@ -35,7 +43,10 @@ async fn a_repeat_reads_the_reply_that_is_there_and_publishes_nothing() {
     let world = World::new().await;
     let first = answered(&world, "key").await;
     let again = send(&world, "key", BODY).await;
-    assert_eq!((first.text.as_str(), again.text.as_str(), again.whole), ("once", "once", true));
+    assert_eq!(
+        (first.text.as_str(), again.text.as_str(), again.whole),
+        ("once", "once", true)
+    );
     assert_eq!(first.headers["x-message-id"], again.headers["x-message-id"]);
     assert_eq!(world.jobs(Topic::Jobs).len(), 1);
     let other = send(&world, "key", r#"{"message":"ho","sessionId":"s"}"#).await;
@@ -48,13 +59,26 @@ async fn a_repeat_reads_the_reply_in_the_shape_that_it_asks_for_itself() {
     let first = answered(&world, "key").await;
     let message = first.headers["x-message-id"].to_str().unwrap();
     let json = send_as(&world, "key", BODY, ("accept", "application/json")).await;
-    assert_eq!((json.json()["messageId"].as_str(), json.json()["content"].as_str()), (Some(message), Some("once")));
+    assert_eq!(
+        (
+            json.json()["messageId"].as_str(),
+            json.json()["content"].as_str()
+        ),
+        (Some(message), Some("once"))
+    );
     let events = send_as(&world, "key", BODY, ("accept", "text/event-stream")).await;
     assert_eq!(events.headers["x-message-id"], message);
-    let names: Vec<_> = events.text.lines().filter_map(|line| line.strip_prefix("event: ")).collect();
+    let names: Vec<_> = events
+        .text
+        .lines()
+        .filter_map(|line| line.strip_prefix("event: "))
+        .collect();
     assert_eq!(names, ["start", "delta", "done"]);
     let later = send_as(&world, "key", BODY, ("prefer", "respond-async")).await;
-    assert_eq!((later.status.as_u16(), later.json()["messageId"].as_str()), (202, Some(message)));
+    assert_eq!(
+        (later.status.as_u16(), later.json()["messageId"].as_str()),
+        (202, Some(message))
+    );
     assert_eq!(world.jobs(Topic::Jobs).len(), 1);
 }
 
@@ -66,7 +90,9 @@ async fn a_repeat_that_goes_away_leaves_the_reply_alone() {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
         let mut frames = reply_frames(&["once"], ReplyStatus::Completed).into_iter();
-        world.relay.append_frame(&reply_of(&job), frames.next().unwrap());
+        world
+            .relay
+            .append_frame(&reply_of(&job), frames.next().unwrap());
         // It never comes to an end, because the reply does not.
         let repeat = tokio::time::timeout(Duration::from_millis(50), send(&world, "key", BODY));
         assert!(repeat.await.is_err());
@@ -93,15 +119,26 @@ async fn a_message_whose_acceptance_cannot_be_recorded_keeps_no_place() {
 async fn a_repeat_of_a_refused_publish_is_published_under_the_same_message() {
     let world = World::new().await;
     world.set_bus_away(true);
-    assert_eq!(send(&world, "key", BODY).await.problem(), (503, "UNAVAILABLE".to_owned()));
+    assert_eq!(
+        send(&world, "key", BODY).await.problem(),
+        (503, "UNAVAILABLE".to_owned())
+    );
     assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
-    assert!(world.relay.places.lock().unwrap().is_empty(), "a refused message keeps no place");
+    assert!(
+        world.relay.places.lock().unwrap().is_empty(),
+        "a refused message keeps no place"
+    );
     world.set_bus_away(false);
     assert_eq!(answered(&world, "key").await.text, "once");
     let voided = world.relay.voided.lock().unwrap().clone();
     let jobs = world.jobs(Topic::Jobs);
-    let switchboard_schemas::inference_job::ConversationJob::Answer(job) = &jobs[0] else { panic!("no answer job") };
-    assert!(!voided.contains(&job.turn.publish_nonce), "the new publish lives");
+    let switchboard_schemas::inference_job::ConversationJob::Answer(job) = &jobs[0] else {
+        panic!("no answer job")
+    };
+    assert!(
+        !voided.contains(&job.turn.publish_nonce),
+        "the new publish lives"
+    );
 }
 
 #[tokio::test]
@@ -133,8 +170,21 @@ async fn a_tenth_message_of_a_conversation_is_told_to_come_again() {
     world.relay.places.lock().unwrap().extend(waiting);
     let refused = world.send("POST", &World::agent_path("/chat"), BODY).await;
     assert_eq!(refused.problem(), (429, "RATE_LIMITED".to_owned()));
-    assert!(refused.headers["retry-after"].to_str().unwrap().parse::<u32>().unwrap() >= 1);
+    assert!(
+        refused.headers["retry-after"]
+            .to_str()
+            .unwrap()
+            .parse::<u32>()
+            .unwrap()
+            >= 1
+    );
     assert!(world.jobs(Topic::Jobs).is_empty());
     world.relay.places.lock().unwrap().pop();
-    assert_eq!(world.chat_answered(reply_frames(&["ok"], ReplyStatus::Completed)).await.status, 200);
+    assert_eq!(
+        world
+            .chat_answered(reply_frames(&["ok"], ReplyStatus::Completed))
+            .await
+            .status,
+        200
+    );
 }

@@ -41,16 +41,29 @@ struct Browser<'a> {
 
 impl<'a> Browser<'a> {
     const fn new(world: &'a World) -> Self {
-        Self { world, cookie: String::new() }
+        Self {
+            world,
+            cookie: String::new(),
+        }
     }
 
     async fn send(&self, method: &str, path: &str, body: Value) -> Answer {
         self.send_with(method, path, &[OURS, JSON], body).await
     }
 
-    async fn send_with(&self, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+    async fn send_with(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: Value,
+    ) -> Answer {
         let headers = [headers, &[("cookie", self.cookie.as_str())]].concat();
-        let body = if body.is_null() { String::new() } else { body.to_string() };
+        let body = if body.is_null() {
+            String::new()
+        } else {
+            body.to_string()
+        };
         self.world.send_with(method, path, &headers, body).await
     }
 
@@ -58,13 +71,20 @@ impl<'a> Browser<'a> {
     async fn keep(&mut self, path: &str, body: Value) -> Answer {
         let answer = self.send("POST", path, body).await;
         if let Some(cookie) = answer.headers.get(header::SET_COOKIE) {
-            self.cookie = cookie.to_str().unwrap().split(';').next().unwrap().to_owned();
+            self.cookie = cookie
+                .to_str()
+                .unwrap()
+                .split(';')
+                .next()
+                .unwrap()
+                .to_owned();
         }
         answer
     }
 
     async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
-        self.keep(SESSION, json!({ "email": email, "password": password })).await
+        self.keep(SESSION, json!({ "email": email, "password": password }))
+            .await
     }
 
     async fn who(&self) -> Answer {
@@ -78,8 +98,14 @@ impl<'a> Browser<'a> {
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    world.send_with(method, &of(path), &[("authorization", &bearer)], body).await
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    world
+        .send_with(method, &of(path), &[("authorization", &bearer)], body)
+        .await
 }
 
 /// The path of something of the world's organization.
@@ -88,20 +114,34 @@ fn of(path: &str) -> String {
 }
 
 async fn invited(world: &World, email: &str, role: &str) -> Value {
-    let answer = admin(world, "POST", "/users", json!({ "email": email, "role": role })).await;
+    let answer = admin(
+        world,
+        "POST",
+        "/users",
+        json!({ "email": email, "role": role }),
+    )
+    .await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     answer.json()
 }
 
 fn link_of(user: &Value) -> String {
-    user["link"]["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
+    user["link"]["url"]
+        .as_str()
+        .unwrap()
+        .split_once('#')
+        .unwrap()
+        .1
+        .to_owned()
 }
 
 /// Somebody who has come by an invitation; with the id of the account.
 async fn person<'a>(world: &'a World, email: &str, role: &str) -> (Browser<'a>, String) {
     let user = invited(world, email, role).await;
     let mut browser = Browser::new(world);
-    let answer = browser.keep(LINK, json!({ "link": link_of(&user), "password": PASS })).await;
+    let answer = browser
+        .keep(LINK, json!({ "link": link_of(&user), "password": PASS }))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     (browser, user["id"].as_str().unwrap().to_owned())
 }
@@ -110,34 +150,78 @@ async fn person<'a>(world: &'a World, email: &str, role: &str) -> (Browser<'a>, 
 async fn an_invitation_sets_the_password_and_the_password_signs_in() {
     let world = World::with(unthrottled()).await;
     let user = invited(&world, "Ada@Example.org", "owner").await;
-    assert_eq!((&user["email"], &user["state"]), (&json!("ada@example.org"), &json!("invited")));
+    assert_eq!(
+        (&user["email"], &user["state"]),
+        (&json!("ada@example.org"), &json!("invited"))
+    );
     let mut browser = Browser::new(&world);
-    assert_eq!(browser.sign_in("ada@example.org", PASS).await.status, 401, "nobody signs in before the invitation");
+    assert_eq!(
+        browser.sign_in("ada@example.org", PASS).await.status,
+        401,
+        "nobody signs in before the invitation"
+    );
     let asked = browser.keep(LINK, json!({ "link": link_of(&user) })).await;
-    assert_eq!((asked.problem().0, asked.json()["param"].clone()), (400, json!("password")));
+    assert_eq!(
+        (asked.problem().0, asked.json()["param"].clone()),
+        (400, json!("password"))
+    );
     assert_eq!(asked.json()["details"]["email"], "ada@example.org");
-    assert_eq!(browser.keep(LINK, json!({ "link": link_of(&user), "password": "short" })).await.status, 400);
-    let welcome = browser.keep(LINK, json!({ "link": link_of(&user), "password": PASS })).await;
+    assert_eq!(
+        browser
+            .keep(LINK, json!({ "link": link_of(&user), "password": "short" }))
+            .await
+            .status,
+        400
+    );
+    let welcome = browser
+        .keep(LINK, json!({ "link": link_of(&user), "password": PASS }))
+        .await;
     assert_eq!(welcome.status, 200, "{}", welcome.text);
     let mut other = Browser::new(&world);
     let answer = other.sign_in(" ADA@example.org ", PASS).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let cookie = answer.headers[header::SET_COOKIE].to_str().unwrap();
-    assert!(cookie.starts_with("switchboard=") && cookie.contains("; HttpOnly; SameSite=Lax"), "{cookie}");
+    assert!(
+        cookie.starts_with("switchboard=") && cookie.contains("; HttpOnly; SameSite=Lax"),
+        "{cookie}"
+    );
     let who = other.who().await.json();
-    assert_eq!((&who["user"]["role"], &who["organization"]["slug"]), (&json!("owner"), &json!("acme")));
-    assert!(who["rights"].as_array().unwrap().contains(&json!("manageUsers")), "{who}");
+    assert_eq!(
+        (&who["user"]["role"], &who["organization"]["slug"]),
+        (&json!("owner"), &json!("acme"))
+    );
+    assert!(
+        who["rights"]
+            .as_array()
+            .unwrap()
+            .contains(&json!("manageUsers")),
+        "{who}"
+    );
     assert!(!who.to_string().contains("argon2"), "{who}");
 }
 
 #[tokio::test]
 async fn over_https_the_cookie_is_bound_to_the_host() {
-    let world = World::with(IngressConfig { dashboard_url: "https://chat.example".into(), ..unthrottled() }).await;
+    let world = World::with(IngressConfig {
+        dashboard_url: "https://chat.example".into(),
+        ..unthrottled()
+    })
+    .await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
-    assert!(browser.cookie.starts_with("__Host-switchboard="), "{}", browser.cookie);
+    assert!(
+        browser.cookie.starts_with("__Host-switchboard="),
+        "{}",
+        browser.cookie
+    );
     assert!(browser.is_signed_in().await);
-    let planted = Browser { cookie: browser.cookie.replace("__Host-", ""), ..browser.clone() };
-    assert!(!planted.is_signed_in().await, "a sister domain could have planted it");
+    let planted = Browser {
+        cookie: browser.cookie.replace("__Host-", ""),
+        ..browser.clone()
+    };
+    assert!(
+        !planted.is_signed_in().await,
+        "a sister domain could have planted it"
+    );
 }
 
 #[tokio::test]
@@ -146,44 +230,114 @@ async fn a_wrong_password_an_unknown_address_and_a_disabled_account_have_one_ans
     let (_, id) = person(&world, "ada@example.org", "viewer").await;
     invited(&world, "invited@example.org", "viewer").await;
     let mut answers = Vec::new();
-    for email in ["ada@example.org", "unknown@example.org", "invited@example.org", "no address"] {
-        answers.push(Browser::new(&world).sign_in(email, "a wrong password").await);
+    for email in [
+        "ada@example.org",
+        "unknown@example.org",
+        "invited@example.org",
+        "no address",
+    ] {
+        answers.push(
+            Browser::new(&world)
+                .sign_in(email, "a wrong password")
+                .await,
+        );
     }
-    assert_eq!(admin(&world, "PATCH", &format!("/users/{id}"), json!({ "state": "disabled" })).await.status, 200);
+    assert_eq!(
+        admin(
+            &world,
+            "PATCH",
+            &format!("/users/{id}"),
+            json!({ "state": "disabled" })
+        )
+        .await
+        .status,
+        200
+    );
     answers.push(Browser::new(&world).sign_in("ada@example.org", PASS).await);
     let told = |answer: &Answer| {
         let mut body = answer.json();
         body.as_object_mut().unwrap().remove("requestId");
-        (answer.status.as_u16(), body, answer.headers.get(header::SET_COOKIE).cloned())
+        (
+            answer.status.as_u16(),
+            body,
+            answer.headers.get(header::SET_COOKIE).cloned(),
+        )
     };
-    assert!(answers.iter().all(|answer| told(answer) == told(&answers[0])), "{answers:?}");
-    assert_eq!((answers[0].status.as_u16(), answers[0].headers.contains_key(header::SET_COOKIE)), (401, false));
+    assert!(
+        answers
+            .iter()
+            .all(|answer| told(answer) == told(&answers[0])),
+        "{answers:?}"
+    );
+    assert_eq!(
+        (
+            answers[0].status.as_u16(),
+            answers[0].headers.contains_key(header::SET_COOKIE)
+        ),
+        (401, false)
+    );
 }
 
 #[tokio::test]
 async fn attempts_are_counted_by_account_whether_it_exists_or_not_and_by_address() {
-    let config = IngressConfig { sign_ins_per_account: 3, sign_ins_per_address: 9, ..unthrottled() };
+    let config = IngressConfig {
+        sign_ins_per_account: 3,
+        sign_ins_per_address: 9,
+        ..unthrottled()
+    };
     let world = World::with(config).await;
     for email in ["ada@example.org", "bob@example.org"] {
         for _ in 0..3 {
-            assert_eq!(Browser::new(&world).sign_in(email, "a wrong password").await.status, 401);
+            assert_eq!(
+                Browser::new(&world)
+                    .sign_in(email, "a wrong password")
+                    .await
+                    .status,
+                401
+            );
         }
-        let refused = Browser::new(&world).sign_in(email, "a wrong password").await;
+        let refused = Browser::new(&world)
+            .sign_in(email, "a wrong password")
+            .await;
         assert_eq!(refused.problem(), (429, "RATE_LIMITED".into()));
         assert!(refused.headers.contains_key(header::RETRY_AFTER));
     }
     // Eight so far; the ninth is the address's last, whoever is asked for.
-    assert_eq!(Browser::new(&world).sign_in("eve@example.org", "a wrong password").await.status, 401);
-    assert_eq!(Browser::new(&world).sign_in("joe@example.org", "a wrong password").await.status, 429);
+    assert_eq!(
+        Browser::new(&world)
+            .sign_in("eve@example.org", "a wrong password")
+            .await
+            .status,
+        401
+    );
+    assert_eq!(
+        Browser::new(&world)
+            .sign_in("joe@example.org", "a wrong password")
+            .await
+            .status,
+        429
+    );
 }
 
 #[tokio::test]
 async fn attempts_at_once_do_not_slip_past_the_limit() {
-    let world = World::with(IngressConfig { sign_ins_per_account: 2, ..unthrottled() }).await;
-    let attempts =
-        (0..12).map(async |_| Browser::new(&world).sign_in("ada@example.org", "wrong password").await.status);
+    let world = World::with(IngressConfig {
+        sign_ins_per_account: 2,
+        ..unthrottled()
+    })
+    .await;
+    let attempts = (0..12).map(async |_| {
+        Browser::new(&world)
+            .sign_in("ada@example.org", "wrong password")
+            .await
+            .status
+    });
     let answers = futures::future::join_all(attempts).await;
-    assert_eq!(answers.iter().filter(|status| **status == 401).count(), 2, "{answers:?}");
+    assert_eq!(
+        answers.iter().filter(|status| **status == 401).count(),
+        2,
+        "{answers:?}"
+    );
 }
 
 #[tokio::test]
@@ -196,9 +350,20 @@ async fn signing_in_gives_a_new_token_and_ends_the_one_that_was_held() {
     assert!(second.is_signed_in().await && !first.is_signed_in().await);
     // A token that somebody else chose stays nobody's.
     let chosen = format!("switchboard={}", "0".repeat(52));
-    let mut victim = Browser { world: &world, cookie: chosen.clone() };
+    let mut victim = Browser {
+        world: &world,
+        cookie: chosen.clone(),
+    };
     assert_eq!(victim.sign_in("ada@example.org", PASS).await.status, 200);
-    assert!(victim.is_signed_in().await && !Browser { world: &world, cookie: chosen }.is_signed_in().await);
+    assert!(
+        victim.is_signed_in().await
+            && !Browser {
+                world: &world,
+                cookie: chosen
+            }
+            .is_signed_in()
+            .await
+    );
 }
 
 #[tokio::test]
@@ -206,78 +371,168 @@ async fn a_session_is_kept_only_as_a_hash_and_its_token_opens_nothing_as_a_key()
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
     let token = browser.cookie.split_once('=').unwrap().1;
-    let kept = format!("{:?}{:?}", world.accounts.sessions.lock().unwrap(), world.catalog.entries.lock().unwrap());
+    let kept = format!(
+        "{:?}{:?}",
+        world.accounts.sessions.lock().unwrap(),
+        world.catalog.entries.lock().unwrap()
+    );
     assert!(!kept.contains(token));
     let bearer = format!("Bearer {token}");
     for path in [World::agent_path(""), of("/agents"), SESSION.to_owned()] {
-        let answer = world.send_with("GET", &path, &[("authorization", &bearer)], "").await;
+        let answer = world
+            .send_with("GET", &path, &[("authorization", &bearer)], "")
+            .await;
         assert_eq!(answer.status, 401, "{path}");
     }
     for key in [world.key.as_str(), ADMIN_TOKEN] {
         let cookie = format!("switchboard={key}; __Host-switchboard={key}");
-        assert_eq!(world.send_with("GET", SESSION, &[("cookie", &cookie)], "").await.status, 401);
-        assert_eq!(world.send_with("GET", SESSION, &[("x-api-key", key)], "").await.status, 401);
-        assert_eq!(world.send_with("GET", &of("/agents"), &[("cookie", &cookie)], "").await.status, 401);
+        assert_eq!(
+            world
+                .send_with("GET", SESSION, &[("cookie", &cookie)], "")
+                .await
+                .status,
+            401
+        );
+        assert_eq!(
+            world
+                .send_with("GET", SESSION, &[("x-api-key", key)], "")
+                .await
+                .status,
+            401
+        );
+        assert_eq!(
+            world
+                .send_with("GET", &of("/agents"), &[("cookie", &cookie)], "")
+                .await
+                .status,
+            401
+        );
     }
-    assert_eq!(browser.send("GET", &World::agent_path(""), Value::Null).await.status, 401, "no cookie opens the API");
+    assert_eq!(
+        browser
+            .send("GET", &World::agent_path(""), Value::Null)
+            .await
+            .status,
+        401,
+        "no cookie opens the API"
+    );
 }
 
 #[tokio::test]
 async fn another_site_can_make_a_signed_in_browser_do_nothing() {
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
-    let (before, agent) = (world.catalog.entries.lock().unwrap().clone(), of(&format!("/agents/{}", agent_id())));
+    let (before, agent) = (
+        world.catalog.entries.lock().unwrap().clone(),
+        of(&format!("/agents/{}", agent_id())),
+    );
     let new_agent = json!({ "slug": "evil", "name": "Evil" });
     for (method, path, body) in [
         ("POST", of("/agents"), new_agent.clone()),
         ("PATCH", agent.clone(), json!({ "name": "Evil" })),
-        ("PUT", agent.clone(), json!({ "slug": "shop", "name": "Evil" })),
+        (
+            "PUT",
+            agent.clone(),
+            json!({ "slug": "shop", "name": "Evil" }),
+        ),
         ("DELETE", agent.clone(), Value::Null),
-        ("POST", of("/users"), json!({ "email": "eve@example.org", "role": "owner" })),
-        ("POST", PASSWORD.to_owned(), json!({ "currentPassword": PASS, "newPassword": NEW_PASS })),
-        ("POST", SESSION.to_owned(), json!({ "email": "ada@example.org", "password": PASS })),
+        (
+            "POST",
+            of("/users"),
+            json!({ "email": "eve@example.org", "role": "owner" }),
+        ),
+        (
+            "POST",
+            PASSWORD.to_owned(),
+            json!({ "currentPassword": PASS, "newPassword": NEW_PASS }),
+        ),
+        (
+            "POST",
+            SESSION.to_owned(),
+            json!({ "email": "ada@example.org", "password": PASS }),
+        ),
         ("DELETE", SESSION.to_owned(), Value::Null),
     ] {
         for foreign in [
             &[("sec-fetch-site", "cross-site")][..],
             &[("sec-fetch-site", "same-site")],
-            &[("origin", "https://evil.example"), ("host", "localhost:8080")],
+            &[
+                ("origin", "https://evil.example"),
+                ("host", "localhost:8080"),
+            ],
             &[],
         ] {
             let headers = [foreign, &[JSON]].concat();
-            let answer = browser.send_with(method, &path, &headers, body.clone()).await;
-            assert_eq!(answer.problem(), (403, "DOMAIN_NOT_ALLOWED".into()), "{method} {path} {foreign:?}");
+            let answer = browser
+                .send_with(method, &path, &headers, body.clone())
+                .await;
+            assert_eq!(
+                answer.problem(),
+                (403, "DOMAIN_NOT_ALLOWED".into()),
+                "{method} {path} {foreign:?}"
+            );
         }
     }
-    for form in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data; boundary=x"] {
+    for form in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "multipart/form-data; boundary=x",
+    ] {
         let headers = [OURS, ("content-type", form)];
-        let answer = browser.send_with("POST", &of("/agents"), &headers, new_agent.clone()).await;
-        assert_eq!(answer.problem(), (415, "UNSUPPORTED_MEDIA_TYPE".into()), "{form}");
+        let answer = browser
+            .send_with("POST", &of("/agents"), &headers, new_agent.clone())
+            .await;
+        assert_eq!(
+            answer.problem(),
+            (415, "UNSUPPORTED_MEDIA_TYPE".into()),
+            "{form}"
+        );
     }
     assert_eq!(*world.catalog.entries.lock().unwrap(), before);
     assert!(browser.is_signed_in().await);
-    assert_eq!(browser.send("POST", &of("/agents"), new_agent).await.status, 201);
+    assert_eq!(
+        browser.send("POST", &of("/agents"), new_agent).await.status,
+        201
+    );
 }
 
 #[tokio::test]
 async fn a_session_ends_when_it_is_unused_or_old_and_use_keeps_it_going() {
-    let idle = World::with(IngressConfig { session_idle_ms: 1500, ..unthrottled() }).await;
+    let idle = World::with(IngressConfig {
+        session_idle_ms: 1500,
+        ..unthrottled()
+    })
+    .await;
     let (browser, _) = person(&idle, "ada@example.org", "owner").await;
     let began = tokio::time::Instant::now();
     while began.elapsed() < Duration::from_millis(3000) {
         assert!(browser.is_signed_in().await, "used all the time");
         tokio::time::sleep(Duration::from_millis(100)).await;
     }
-    idle.accounts.sessions.lock().unwrap().values_mut().for_each(|session| {
-        session.seen_at = switchboard_schemas::time::Timestamp::from_micros(session.seen_at.micros() - 1_600_000);
-    });
+    idle.accounts
+        .sessions
+        .lock()
+        .unwrap()
+        .values_mut()
+        .for_each(|session| {
+            session.seen_at = switchboard_schemas::time::Timestamp::from_micros(
+                session.seen_at.micros() - 1_600_000,
+            );
+        });
     assert!(!browser.is_signed_in().await, "unused for long enough");
 
-    let old = World::with(IngressConfig { session_lifetime_ms: 1500, ..unthrottled() }).await;
+    let old = World::with(IngressConfig {
+        session_lifetime_ms: 1500,
+        ..unthrottled()
+    })
+    .await;
     let (browser, _) = person(&old, "ada@example.org", "owner").await;
     let began = tokio::time::Instant::now();
     while browser.is_signed_in().await {
-        assert!(began.elapsed() < DEADLINE, "a session that is used ends too");
+        assert!(
+            began.elapsed() < DEADLINE,
+            "a session that is used ends too"
+        );
         tokio::time::sleep(Duration::from_millis(50)).await;
     }
     assert!(began.elapsed() > Duration::from_millis(1000));
@@ -290,9 +545,18 @@ async fn signing_out_ends_the_session_on_the_server() {
     let answer = browser.send("DELETE", SESSION, Value::Null).await;
     assert_eq!(answer.status, 204);
     let cookies: Vec<_> = answer.headers.get_all(header::SET_COOKIE).iter().collect();
-    assert!(cookies.iter().any(|cookie| cookie.to_str().unwrap().starts_with("switchboard=; ")), "{cookies:?}");
+    assert!(
+        cookies
+            .iter()
+            .any(|cookie| cookie.to_str().unwrap().starts_with("switchboard=; ")),
+        "{cookies:?}"
+    );
     assert!(!browser.is_signed_in().await);
-    assert_eq!(browser.send("DELETE", SESSION, Value::Null).await.status, 204, "again");
+    assert_eq!(
+        browser.send("DELETE", SESSION, Value::Null).await.status,
+        204,
+        "again"
+    );
 }
 
 #[tokio::test]
@@ -303,22 +567,34 @@ async fn another_password_ends_all_sessions_but_the_one_that_set_it() {
     second.sign_in("ada@example.org", PASS).await;
     let old = first.clone();
     let body = |current: &str| json!({ "currentPassword": current, "newPassword": NEW_PASS });
-    assert_eq!(first.keep(PASSWORD, body("not the password")).await.status, 400);
+    assert_eq!(
+        first.keep(PASSWORD, body("not the password")).await.status,
+        400
+    );
     assert!(second.is_signed_in().await);
     assert_eq!(first.keep(PASSWORD, body(PASS)).await.status, 200);
-    assert!(first.is_signed_in().await && !second.is_signed_in().await && !old.is_signed_in().await);
+    assert!(
+        first.is_signed_in().await && !second.is_signed_in().await && !old.is_signed_in().await
+    );
     assert_eq!(second.sign_in("ada@example.org", PASS).await.status, 401);
-    assert_eq!(second.sign_in("ada@example.org", NEW_PASS).await.status, 200);
+    assert_eq!(
+        second.sign_in("ada@example.org", NEW_PASS).await.status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn a_link_from_before_a_change_of_password_works_no_more() {
     let world = World::with(unthrottled()).await;
     let (mut browser, id) = person(&world, "ada@example.org", "viewer").await;
-    let made = admin(&world, "POST", &format!("/users/{id}/link"), json!({})).await.json();
+    let made = admin(&world, "POST", &format!("/users/{id}/link"), json!({}))
+        .await
+        .json();
     let body = json!({ "currentPassword": PASS, "newPassword": NEW_PASS });
     assert_eq!(browser.keep(PASSWORD, body).await.status, 200);
-    let used = Browser::new(&world).keep(LINK, json!({ "link": link_of(&made), "password": PASS })).await;
+    let used = Browser::new(&world)
+        .keep(LINK, json!({ "link": link_of(&made), "password": PASS }))
+        .await;
     assert_eq!(used.status, 401, "{}", used.text);
     assert!(browser.is_signed_in().await);
 }
@@ -329,7 +605,10 @@ async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
     let second = world.second_ingress().await;
     for (email, removal) in [("ada@example.org", false), ("bob@example.org", true)] {
         let (browser, id) = person(&world, email, "editor").await;
-        let elsewhere = Browser { world: &second, cookie: browser.cookie.clone() };
+        let elsewhere = Browser {
+            world: &second,
+            cookie: browser.cookie.clone(),
+        };
         assert!(elsewhere.is_signed_in().await);
         let path = format!("/users/{id}");
         let answer = if removal {
@@ -338,14 +617,25 @@ async fn whoever_is_disabled_or_removed_is_out_at_once_everywhere() {
             admin(&world, "PATCH", &path, json!({ "state": "disabled" })).await
         };
         assert!(answer.status.is_success(), "{}", answer.text);
-        assert!(!browser.is_signed_in().await && !elsewhere.is_signed_in().await, "{email}");
+        assert!(
+            !browser.is_signed_in().await && !elsewhere.is_signed_in().await,
+            "{email}"
+        );
         if removal {
             // The address's next account is another one.
             let (next, _) = person(&world, email, "viewer").await;
             assert!(next.is_signed_in().await && !browser.is_signed_in().await);
         } else {
-            assert_eq!(admin(&world, "PATCH", &path, json!({ "state": "active" })).await.json()["state"], "active");
-            assert!(!browser.is_signed_in().await, "what has ended does not begin again");
+            assert_eq!(
+                admin(&world, "PATCH", &path, json!({ "state": "active" }))
+                    .await
+                    .json()["state"],
+                "active"
+            );
+            assert!(
+                !browser.is_signed_in().await,
+                "what has ended does not begin again"
+            );
         }
     }
 }
@@ -357,20 +647,36 @@ async fn a_link_works_once_and_only_the_last_one() {
     let user = invited(&world, "ada@example.org", "owner").await;
     let path = format!("/users/{}/link", user["id"].as_str().unwrap());
     let newer = admin(&world, "POST", &path, json!({})).await;
-    assert_eq!((newer.status.as_u16(), &newer.json()["link"]["purpose"]), (201, &json!("invitation")));
+    assert_eq!(
+        (newer.status.as_u16(), &newer.json()["link"]["purpose"]),
+        (201, &json!("invitation"))
+    );
     let body = |link: &str| json!({ "link": link, "password": PASS });
     let (mut one, mut two) = (Browser::new(&world), Browser::new(&second));
-    assert_eq!(one.keep(LINK, body(&link_of(&user))).await.status, 401, "it was replaced");
+    assert_eq!(
+        one.keep(LINK, body(&link_of(&user))).await.status,
+        401,
+        "it was replaced"
+    );
     let link = link_of(&newer.json());
     let (left, right) = tokio::join!(one.keep(LINK, body(&link)), two.keep(LINK, body(&link)));
     let mut statuses = [left.status.as_u16(), right.status.as_u16()];
     statuses.sort_unstable();
-    assert_eq!(statuses, [200, 401], "of two at once, on two processes, one is used");
+    assert_eq!(
+        statuses,
+        [200, 401],
+        "of two at once, on two processes, one is used"
+    );
     assert_eq!(one.keep(LINK, body(&link)).await.status, 401);
     let reset = admin(&world, "POST", &path, json!({})).await.json();
     assert_eq!(reset["link"]["purpose"], "reset");
     let mut third = Browser::new(&world);
-    let answer = third.keep(LINK, json!({ "link": link_of(&reset), "password": NEW_PASS })).await;
+    let answer = third
+        .keep(
+            LINK,
+            json!({ "link": link_of(&reset), "password": NEW_PASS }),
+        )
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert!(!one.is_signed_in().await && !two.is_signed_in().await && third.is_signed_in().await);
 }
@@ -380,8 +686,20 @@ async fn a_link_is_not_used_while_nobody_can_promise_that_it_works_once() {
     let world = World::with(unthrottled()).await;
     let user = invited(&world, "ada@example.org", "owner").await;
     let body = json!({ "link": link_of(&user), "password": PASS });
-    world.relay.away.store(true, std::sync::atomic::Ordering::SeqCst);
-    assert_eq!(Browser::new(&world).keep(LINK, body.clone()).await.problem(), (503, "UNAVAILABLE".into()));
-    world.relay.away.store(false, std::sync::atomic::Ordering::SeqCst);
+    world
+        .relay
+        .away
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    assert_eq!(
+        Browser::new(&world)
+            .keep(LINK, body.clone())
+            .await
+            .problem(),
+        (503, "UNAVAILABLE".into())
+    );
+    world
+        .relay
+        .away
+        .store(false, std::sync::atomic::Ordering::SeqCst);
     assert_eq!(Browser::new(&world).keep(LINK, body).await.status, 200);
 }

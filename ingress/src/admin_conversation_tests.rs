@@ -8,7 +8,9 @@ use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, put_conversat
 async fn get(world: &World, path: &str) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let path = format!("/api/admin/organizations/{}/conversations{path}", org_id());
-    world.send_with("GET", &path, &[("authorization", &bearer)], "").await
+    world
+        .send_with("GET", &path, &[("authorization", &bearer)], "")
+        .await
 }
 
 /// All pages of a list.
@@ -18,7 +20,13 @@ async fn walk(world: &World, query: &str) -> Vec<String> {
         let answer = get(world, &format!("?{query}{cursor}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let page = answer.json();
-        found.extend(page["items"].as_array().unwrap().iter().map(|item| item["id"].as_str().unwrap().to_owned()));
+        found.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["id"].as_str().unwrap().to_owned()),
+        );
         match page["nextCursor"].as_str() {
             Some(next) => cursor = format!("&cursor={next}"),
             None => return found,
@@ -32,33 +40,60 @@ async fn a_list_is_walked_latest_first_whatever_few_pass_its_filter() {
     let other = AgentId::derive(&secret(), &org_id(), "other");
     let mut all = Vec::new();
     for number in 0..1200_i64 {
-        let agent = if number % 2 == 0 { agent_id() } else { other.clone() };
+        let agent = if number % 2 == 0 {
+            agent_id()
+        } else {
+            other.clone()
+        };
         let metadata = match number {
             7 => json!({ "rating": 5, "visitorId": "v 1" }),
             900 => json!({ "rating": 2.5, "visitorEmail": "a@shop.example" }),
             _ => json!({ "visitorId": format!("v{number}") }),
         };
-        all.push(put_conversation(&world, &org_id(), &agent, 1_000_000 * number, metadata).to_string());
+        all.push(
+            put_conversation(&world, &org_id(), &agent, 1_000_000 * number, metadata).to_string(),
+        );
     }
-    put_conversation(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({ "rating": 5 }));
+    put_conversation(
+        &world,
+        &OrgId::derive(&secret(), "other"),
+        &agent_id(),
+        5,
+        json!({ "rating": 5 }),
+    );
     let newest_first = |numbers: &mut dyn Iterator<Item = usize>| {
         let mut numbers: Vec<usize> = numbers.collect();
         numbers.sort_unstable_by(|left, right| right.cmp(left));
-        numbers.into_iter().map(|number| all[number].clone()).collect::<Vec<_>>()
+        numbers
+            .into_iter()
+            .map(|number| all[number].clone())
+            .collect::<Vec<_>>()
     };
     for (query, expected) in [
         ("limit=199", newest_first(&mut (0..1200))),
-        (&format!("agent={}&limit=200", agent_id()), newest_first(&mut (0..1200).step_by(2))),
+        (
+            &format!("agent={}&limit=200", agent_id()),
+            newest_first(&mut (0..1200).step_by(2)),
+        ),
         ("minRating=1", newest_first(&mut [7, 900].into_iter())),
         ("minRating=3", newest_first(&mut [7].into_iter())),
         ("maxRating=3", newest_first(&mut [900].into_iter())),
         ("visitorId=v%201", newest_first(&mut [7].into_iter())),
-        ("visitorEmail=a%40shop.example", newest_first(&mut [900].into_iter())),
-        ("visitorEmail=A%40Shop.Example", newest_first(&mut [900].into_iter())),
+        (
+            "visitorEmail=a%40shop.example",
+            newest_first(&mut [900].into_iter()),
+        ),
+        (
+            "visitorEmail=A%40Shop.Example",
+            newest_first(&mut [900].into_iter()),
+        ),
         ("visitor=%20a%40SHOP", newest_first(&mut [900].into_iter())),
         ("visitor=V%201", newest_first(&mut [7].into_iter())),
         ("visitorId=v1&minRating=1", vec![]),
-        ("since=1970-01-01T00:00:03Z&until=1970-01-01T00:00:06Z", newest_first(&mut (3..6))),
+        (
+            "since=1970-01-01T00:00:03Z&until=1970-01-01T00:00:06Z",
+            newest_first(&mut (3..6)),
+        ),
     ] {
         assert_eq!(walk(&world, query).await, expected, "{query}");
     }
@@ -72,7 +107,10 @@ async fn one_request_looks_at_a_bounded_part_of_a_list() {
     }
     let page = get(&world, "?minRating=1").await.json();
     assert_eq!(page["items"], json!([]));
-    assert!(page["nextCursor"].is_string(), "an empty page in the middle of a list can be gone on from");
+    assert!(
+        page["nextCursor"].is_string(),
+        "an empty page in the middle of a list can be gone on from"
+    );
 }
 
 #[tokio::test]
@@ -89,7 +127,11 @@ async fn what_is_no_filter_is_told_with_its_parameter() {
         ("cursor=1.conv_x", "cursor"),
     ] {
         let answer = get(&world, &format!("?{query}")).await;
-        assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".into()), "{query}");
+        assert_eq!(
+            answer.problem(),
+            (400, "INVALID_REQUEST_DATA".into()),
+            "{query}"
+        );
         assert_eq!(answer.json()["param"], param);
     }
 }
@@ -97,11 +139,23 @@ async fn what_is_no_filter_is_told_with_its_parameter() {
 #[tokio::test]
 async fn a_conversation_of_another_organization_is_not_there() {
     let world = World::new().await;
-    let theirs = put_conversation(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 5, json!({}));
+    let theirs = put_conversation(
+        &world,
+        &OrgId::derive(&secret(), "other"),
+        &agent_id(),
+        5,
+        json!({}),
+    );
     for id in [theirs.as_str(), "conv_", "x"] {
-        assert_eq!(get(&world, &format!("/{id}")).await.problem(), (404, "NOT_FOUND".into()));
+        assert_eq!(
+            get(&world, &format!("/{id}")).await.problem(),
+            (404, "NOT_FOUND".into())
+        );
     }
     let ours = put_conversation(&world, &org_id(), &agent_id(), 5, json!({ "rating": 4 }));
     let shown = get(&world, &format!("/{ours}")).await.json();
-    assert_eq!((&shown["metadata"]["rating"], &shown["messages"]["items"]), (&json!(4), &json!([])));
+    assert_eq!(
+        (&shown["metadata"]["rating"], &shown["messages"]["items"]),
+        (&json!(4), &json!([]))
+    );
 }

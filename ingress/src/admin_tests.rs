@@ -11,11 +11,28 @@ async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
     admin_with(world, method, path, &[], body).await
 }
 
-async fn admin_with(world: &World, method: &str, path: &str, headers: &[(&str, &str)], body: Value) -> Answer {
+async fn admin_with(
+    world: &World,
+    method: &str,
+    path: &str,
+    headers: &[(&str, &str)],
+    body: Value,
+) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let headers = [&[("authorization", bearer.as_str())], headers].concat();
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    world.send_with(method, &format!("/api/admin/organizations{path}"), &headers, body).await
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    world
+        .send_with(
+            method,
+            &format!("/api/admin/organizations{path}"),
+            &headers,
+            body,
+        )
+        .await
 }
 
 /// The path of something of the world's organization.
@@ -31,7 +48,10 @@ async fn made(world: &World, list: &str, thing: Value) -> Value {
     let answer = admin(world, "POST", &of(&format!("/{list}")), thing).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let shown = answer.json();
-    let path = format!("/api/admin/organizations{}", of(&format!("/{list}/{}", shown["id"].as_str().unwrap())));
+    let path = format!(
+        "/api/admin/organizations{}",
+        of(&format!("/{list}/{}", shown["id"].as_str().unwrap()))
+    );
     assert_eq!(answer.headers[header::LOCATION], path.as_str());
     shown
 }
@@ -51,27 +71,49 @@ async fn every_route_asks_for_the_administrators_token() {
         ("DELETE", shop()),
     ] {
         let path = format!("/api/admin/organizations{path}");
-        assert_eq!(world.send_with(method, &path, &[], "").await.problem(), (401, "MISSING_API_KEY".into()), "{path}");
-        assert_eq!(world.send(method, &path, "").await.problem(), (401, "INVALID_API_KEY".into()), "{path}");
+        assert_eq!(
+            world.send_with(method, &path, &[], "").await.problem(),
+            (401, "MISSING_API_KEY".into()),
+            "{path}"
+        );
+        assert_eq!(
+            world.send(method, &path, "").await.problem(),
+            (401, "INVALID_API_KEY".into()),
+            "{path}"
+        );
     }
 }
 
 #[tokio::test]
 async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
     let world = World::new().await;
-    made(&world, "providers", json!({ "slug": "main", "apiKey": "sk-canary" })).await;
-    let agent = json!({ "slug": "a", "name": "A", "provider": "main", "allowedDomains": ["shop.example"] });
+    made(
+        &world,
+        "providers",
+        json!({ "slug": "main", "apiKey": "sk-canary" }),
+    )
+    .await;
+    let agent =
+        json!({ "slug": "a", "name": "A", "provider": "main", "allowedDomains": ["shop.example"] });
     let agent = made(&world, "agents", agent).await;
-    let team = json!({ "slug": "t", "name": "T", "defaultAgent": "a", "members": [{ "agent": "shop" }] });
+    let team =
+        json!({ "slug": "t", "name": "T", "defaultAgent": "a", "members": [{ "agent": "shop" }] });
     let team = made(&world, "teams", team).await;
-    assert_eq!((&agent["provider"], &team["defaultAgent"]), (&json!("main"), &json!("a")));
+    assert_eq!(
+        (&agent["provider"], &team["defaultAgent"]),
+        (&json!("main"), &json!("a"))
+    );
     let entries = world.catalog.entries.lock().unwrap().clone();
     for (list, thing) in [("agents", agent), ("teams", team)] {
         let path = of(&format!("/{list}/{}", thing["id"].as_str().unwrap()));
         let read = admin(&world, "GET", &path, Value::Null).await.json();
         for method in ["PUT", "PATCH"] {
             let answer = admin(&world, method, &path, read.clone()).await;
-            assert_eq!((answer.status.as_u16(), answer.json()), (200, read.clone()), "{method} {path}");
+            assert_eq!(
+                (answer.status.as_u16(), answer.json()),
+                (200, read.clone()),
+                "{method} {path}"
+            );
         }
     }
     assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
@@ -80,14 +122,36 @@ async fn what_was_read_can_be_sent_back_whole_and_changes_nothing() {
 #[tokio::test]
 async fn a_patch_keeps_what_it_does_not_name_and_a_put_sets_it_back() {
     let world = World::new().await;
-    let theme = json!({ "theme": { "primaryColor": "red" }, "welcomeMessage": "Hi", "temperature": 1.0 });
+    let theme =
+        json!({ "theme": { "primaryColor": "red" }, "welcomeMessage": "Hi", "temperature": 1.0 });
     assert_eq!(admin(&world, "PATCH", &shop(), theme).await.status, 200);
-    let patched =
-        admin(&world, "PATCH", &shop(), json!({ "theme": { "textColor": "blue" }, "temperature": null })).await;
+    let patched = admin(
+        &world,
+        "PATCH",
+        &shop(),
+        json!({ "theme": { "textColor": "blue" }, "temperature": null }),
+    )
+    .await;
     let patched = patched.json();
-    assert_eq!((&patched["theme"]["primaryColor"], &patched["theme"]["textColor"]), (&json!("red"), &json!("blue")));
-    assert_eq!((&patched["welcomeMessage"], &patched["temperature"]), (&json!("Hi"), &Value::Null));
-    let put = admin(&world, "PUT", &shop(), json!({ "slug": "shop", "name": "Shop" })).await.json();
+    assert_eq!(
+        (
+            &patched["theme"]["primaryColor"],
+            &patched["theme"]["textColor"]
+        ),
+        (&json!("red"), &json!("blue"))
+    );
+    assert_eq!(
+        (&patched["welcomeMessage"], &patched["temperature"]),
+        (&json!("Hi"), &Value::Null)
+    );
+    let put = admin(
+        &world,
+        "PUT",
+        &shop(),
+        json!({ "slug": "shop", "name": "Shop" }),
+    )
+    .await
+    .json();
     assert_ne!(put["theme"]["primaryColor"], "red");
     assert_ne!(put["welcomeMessage"], "Hi");
 }
@@ -99,31 +163,86 @@ async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
     let long = "x".repeat(201);
     for (method, path, body, param) in [
         ("POST", of("/agents"), json!({ "slug": "b" }), "name"),
-        ("POST", of("/agents"), json!({ "slug": "b", "name": "B", "statos": 1 }), "statos"),
-        ("POST", of("/agents"), json!({ "slug": "b", "name": "B", "provider": "gone" }), "provider"),
-        ("POST", of("/agents"), json!({ "slug": "B b", "name": "B" }), "slug"),
+        (
+            "POST",
+            of("/agents"),
+            json!({ "slug": "b", "name": "B", "statos": 1 }),
+            "statos",
+        ),
+        (
+            "POST",
+            of("/agents"),
+            json!({ "slug": "b", "name": "B", "provider": "gone" }),
+            "provider",
+        ),
+        (
+            "POST",
+            of("/agents"),
+            json!({ "slug": "B b", "name": "B" }),
+            "slug",
+        ),
         (
             "POST",
             of("/teams"),
             json!({ "slug": "t", "name": "T", "members": [{ "agent": "gone" }] }),
             "members[0].agent",
         ),
-        ("POST", of("/providers"), json!({ "slug": "p", "baseUrl": "file:///x" }), "baseUrl"),
+        (
+            "POST",
+            of("/providers"),
+            json!({ "slug": "p", "baseUrl": "file:///x" }),
+            "baseUrl",
+        ),
         ("POST", of("/keys"), json!({ "name": long }), "name"),
-        ("POST", of("/keys"), json!({ "name": "k", "scopes": ["all"] }), "scopes[0]"),
-        ("POST", of("/keys"), json!({ "name": "k", "value": "svc_live_x" }), "value"),
-        ("POST", String::new(), json!({ "slug": "new", "name": "New", "agents": [] }), "agents"),
+        (
+            "POST",
+            of("/keys"),
+            json!({ "name": "k", "scopes": ["all"] }),
+            "scopes[0]",
+        ),
+        (
+            "POST",
+            of("/keys"),
+            json!({ "name": "k", "value": "svc_live_x" }),
+            "value",
+        ),
+        (
+            "POST",
+            String::new(),
+            json!({ "slug": "new", "name": "New", "agents": [] }),
+            "agents",
+        ),
         ("POST", String::new(), json!({ "slug": "new" }), "name"),
-        ("PATCH", shop(), json!({ "limits": { "maxMessageLength": 0 } }), "limits.maxMessageLength"),
-        ("PATCH", shop(), json!({ "theme": { "textColor": "red;" } }), "theme.textColor"),
+        (
+            "PATCH",
+            shop(),
+            json!({ "limits": { "maxMessageLength": 0 } }),
+            "limits.maxMessageLength",
+        ),
+        (
+            "PATCH",
+            shop(),
+            json!({ "theme": { "textColor": "red;" } }),
+            "theme.textColor",
+        ),
         ("PATCH", shop(), json!({ "slug": "other" }), "slug"),
         ("PATCH", shop(), json!({ "id": "agt_other" }), "id"),
-        ("PUT", shop(), json!({ "slug": "other", "name": "Shop" }), "slug"),
+        (
+            "PUT",
+            shop(),
+            json!({ "slug": "other", "name": "Shop" }),
+            "slug",
+        ),
         ("PATCH", of(""), json!({ "name": " " }), "name"),
         ("PATCH", of(""), json!({ "slug": "other" }), "slug"),
     ] {
         let answer = admin(&world, method, &path, body.clone()).await;
-        assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".into()), "{method} {path} {body} {}", answer.text);
+        assert_eq!(
+            answer.problem(),
+            (400, "INVALID_REQUEST_DATA".into()),
+            "{method} {path} {body} {}",
+            answer.text
+        );
         assert_eq!(answer.json()["param"], param, "{body}");
     }
     assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
@@ -132,17 +251,34 @@ async fn a_mistake_is_told_with_its_field_and_nothing_is_written() {
 #[tokio::test]
 async fn things_of_another_organization_are_not_there() {
     let world = World::new().await;
-    let other = admin(&world, "POST", "", json!({ "slug": "other", "name": "Other" })).await;
+    let other = admin(
+        &world,
+        "POST",
+        "",
+        json!({ "slug": "other", "name": "Other" }),
+    )
+    .await;
     assert_eq!(other.status, 201, "{}", other.text);
     let other = other.json()["id"].as_str().unwrap().to_owned();
-    let key = made(&world, "keys", json!({ "name": "k" })).await["id"].as_str().unwrap().to_owned();
+    let key = made(&world, "keys", json!({ "name": "k" })).await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let unknown = OrgId::derive(&secret(), "unknown");
     let entries = world.catalog.entries.lock().unwrap().clone();
     for org in [other.as_str(), unknown.as_str(), "org_", "acme"] {
         for (method, path, body) in [
             ("GET", format!("/agents/{}", agent_id()), Value::Null),
-            ("PATCH", format!("/agents/{}", agent_id()), json!({ "name": "Taken" })),
-            ("PUT", format!("/agents/{}", agent_id()), json!({ "slug": "shop", "name": "Taken" })),
+            (
+                "PATCH",
+                format!("/agents/{}", agent_id()),
+                json!({ "name": "Taken" }),
+            ),
+            (
+                "PUT",
+                format!("/agents/{}", agent_id()),
+                json!({ "slug": "shop", "name": "Taken" }),
+            ),
             ("DELETE", format!("/agents/{}", agent_id()), Value::Null),
             ("GET", format!("/keys/{key}"), Value::Null),
             ("DELETE", format!("/keys/{key}"), Value::Null),
@@ -151,11 +287,20 @@ async fn things_of_another_organization_are_not_there() {
             ("GET", format!("/teams/{}", agent_id()), Value::Null),
         ] {
             let answer = admin(&world, method, &format!("/{org}{path}"), body).await;
-            assert_eq!(answer.problem(), (404, "NOT_FOUND".into()), "{method} {org}{path}");
+            assert_eq!(
+                answer.problem(),
+                (404, "NOT_FOUND".into()),
+                "{method} {org}{path}"
+            );
         }
     }
     assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
-    assert_eq!(admin(&world, "GET", &format!("/{other}/agents"), Value::Null).await.json()["items"], json!([]));
+    assert_eq!(
+        admin(&world, "GET", &format!("/{other}/agents"), Value::Null)
+            .await
+            .json()["items"],
+        json!([])
+    );
 }
 
 #[tokio::test]
@@ -167,32 +312,73 @@ async fn what_is_there_already_is_not_made_again() {
         (of("/agents"), json!({ "slug": "shop", "name": "Again" })),
         (of("/keys"), json!({ "name": "k" })),
     ] {
-        assert_eq!(admin(&world, "POST", &path, body).await.problem(), (409, "CONFLICT".into()), "{path}");
+        assert_eq!(
+            admin(&world, "POST", &path, body).await.problem(),
+            (409, "CONFLICT".into()),
+            "{path}"
+        );
     }
-    assert_eq!(admin(&world, "GET", &shop(), Value::Null).await.json()["name"], "Shop");
+    assert_eq!(
+        admin(&world, "GET", &shop(), Value::Null).await.json()["name"],
+        "Shop"
+    );
 }
 
 #[tokio::test]
 async fn what_others_name_stays_and_they_are_told() {
     let world = World::new().await;
     let provider = made(&world, "providers", json!({ "slug": "main" })).await;
-    assert_eq!(admin(&world, "PATCH", &shop(), json!({ "fallbackProvider": "main" })).await.status, 200);
-    let team = made(&world, "teams", json!({ "slug": "t", "name": "T", "members": [{ "agent": "shop" }] })).await;
+    assert_eq!(
+        admin(
+            &world,
+            "PATCH",
+            &shop(),
+            json!({ "fallbackProvider": "main" })
+        )
+        .await
+        .status,
+        200
+    );
+    let team = made(
+        &world,
+        "teams",
+        json!({ "slug": "t", "name": "T", "members": [{ "agent": "shop" }] }),
+    )
+    .await;
     let provider = of(&format!("/providers/{}", provider["id"].as_str().unwrap()));
     let team_path = of(&format!("/teams/{}", team["id"].as_str().unwrap()));
     for (path, user) in [
-        (&provider, json!({ "kind": "agent", "id": agent_id(), "slug": "shop" })),
-        (&shop(), json!({ "kind": "team", "id": team["id"], "slug": "t" })),
+        (
+            &provider,
+            json!({ "kind": "agent", "id": agent_id(), "slug": "shop" }),
+        ),
+        (
+            &shop(),
+            json!({ "kind": "team", "id": team["id"], "slug": "t" }),
+        ),
     ] {
         let answer = admin(&world, "DELETE", path, Value::Null).await;
         assert_eq!(answer.problem(), (409, "CONFLICT".into()));
-        assert_eq!(answer.json()["details"], json!({ "usedBy": [user], "total": 1 }));
+        assert_eq!(
+            answer.json()["details"],
+            json!({ "usedBy": [user], "total": 1 })
+        );
     }
     let organization = admin(&world, "DELETE", &of(""), Value::Null).await;
-    assert_eq!((organization.problem().0, &organization.json()["details"]["total"]), (409, &json!(4)));
+    assert_eq!(
+        (
+            organization.problem().0,
+            &organization.json()["details"]["total"]
+        ),
+        (409, &json!(4))
+    );
     for path in [&team_path, &shop(), &provider] {
         let answer = admin(&world, "DELETE", path, Value::Null).await;
-        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{path}");
+        assert_eq!(
+            (answer.status.as_u16(), answer.text.as_str()),
+            (204, ""),
+            "{path}"
+        );
         assert_eq!(admin(&world, "GET", path, Value::Null).await.status, 404);
         assert_eq!(admin(&world, "DELETE", path, Value::Null).await.status, 404);
     }
@@ -201,61 +387,154 @@ async fn what_others_name_stays_and_they_are_told() {
 #[tokio::test]
 async fn neither_a_providers_key_nor_a_keys_text_or_hash_is_ever_shown_again() {
     let world = World::new().await;
-    let provider = made(&world, "providers", json!({ "slug": "main", "apiKey": "sk-canary" })).await;
-    assert_eq!((provider.get("apiKey"), &provider["hasApiKey"]), (None, &json!(true)));
+    let provider = made(
+        &world,
+        "providers",
+        json!({ "slug": "main", "apiKey": "sk-canary" }),
+    )
+    .await;
+    assert_eq!(
+        (provider.get("apiKey"), &provider["hasApiKey"]),
+        (None, &json!(true))
+    );
     let key = made(&world, "keys", json!({ "name": "k" })).await;
     let value = key["value"].as_str().unwrap();
     assert_eq!(key["lastFour"].as_str().unwrap(), &value[value.len() - 4..]);
     let provider = of(&format!("/providers/{}", provider["id"].as_str().unwrap()));
     let key = of(&format!("/keys/{}", key["id"].as_str().unwrap()));
     let mut seen = String::new();
-    for path in [&provider, &key, &of("/providers"), &of("/keys"), &of(""), &String::new()] {
+    for path in [
+        &provider,
+        &key,
+        &of("/providers"),
+        &of("/keys"),
+        &of(""),
+        &String::new(),
+    ] {
         seen.push_str(&admin(&world, "GET", path, Value::Null).await.text);
     }
-    seen.push_str(&admin(&world, "PATCH", &provider, json!({ "model": "m" })).await.text);
-    seen.push_str(&admin(&world, "PATCH", &provider, json!({ "apiKey": ["sk-canary"] })).await.text);
-    seen.push_str(&admin(&world, "PATCH", &key, json!({ "scopes": ["chat"] })).await.text);
-    assert!(!seen.contains("sk-canary") && !seen.contains(value) && !seen.contains("hash"), "{seen}");
-    assert_eq!(admin(&world, "GET", &provider, Value::Null).await.json()["hasApiKey"], true, "a patch keeps it");
-    let cleared = admin(&world, "PATCH", &provider, json!({ "apiKey": null })).await.json();
+    seen.push_str(
+        &admin(&world, "PATCH", &provider, json!({ "model": "m" }))
+            .await
+            .text,
+    );
+    seen.push_str(
+        &admin(
+            &world,
+            "PATCH",
+            &provider,
+            json!({ "apiKey": ["sk-canary"] }),
+        )
+        .await
+        .text,
+    );
+    seen.push_str(
+        &admin(&world, "PATCH", &key, json!({ "scopes": ["chat"] }))
+            .await
+            .text,
+    );
+    assert!(
+        !seen.contains("sk-canary") && !seen.contains(value) && !seen.contains("hash"),
+        "{seen}"
+    );
+    assert_eq!(
+        admin(&world, "GET", &provider, Value::Null).await.json()["hasApiKey"],
+        true,
+        "a patch keeps it"
+    );
+    let cleared = admin(&world, "PATCH", &provider, json!({ "apiKey": null }))
+        .await
+        .json();
     assert_eq!(cleared["hasApiKey"], false);
 }
 
 #[tokio::test]
 async fn a_rotated_key_and_its_successor_work_together_until_the_overlap_is_over() {
     let world = World::new().await;
-    let limits = json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
-    let old = made(&world, "keys", json!({ "name": "k", "scopes": ["config"], "limits": limits })).await;
+    let limits =
+        json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
+    let old = made(
+        &world,
+        "keys",
+        json!({ "name": "k", "scopes": ["config"], "limits": limits }),
+    )
+    .await;
     let path = of(&format!("/keys/{}", old["id"].as_str().unwrap()));
-    let rotated = admin(&world, "POST", &format!("{path}/rotate"), json!({ "overlapSeconds": 3600 })).await;
+    let rotated = admin(
+        &world,
+        "POST",
+        &format!("{path}/rotate"),
+        json!({ "overlapSeconds": 3600 }),
+    )
+    .await;
     assert_eq!(rotated.status, 201, "{}", rotated.text);
     let rotated = rotated.json();
     assert_ne!(rotated["id"], old["id"]);
-    assert_eq!((&rotated["name"], &rotated["scopes"], &rotated["limits"]), (&json!("k"), &json!(["config"]), &limits));
-    assert_eq!((&rotated["expiresAt"], &rotated["replaces"]["id"]), (&Value::Null, &old["id"]));
+    assert_eq!(
+        (&rotated["name"], &rotated["scopes"], &rotated["limits"]),
+        (&json!("k"), &json!(["config"]), &limits)
+    );
+    assert_eq!(
+        (&rotated["expiresAt"], &rotated["replaces"]["id"]),
+        (&Value::Null, &old["id"])
+    );
     let read = async |key: &Value| {
         let key = key["value"].as_str().unwrap();
-        world.send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "").await.problem()
+        world
+            .send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "")
+            .await
+            .problem()
     };
     assert_eq!((read(&old).await.0, read(&rotated).await.0), (200, 200));
-    let document =
-        json!({ "organizations": [{ "slug": "acme", "name": "Acme", "keys": [{ "name": "k", "scopes": [] }] }] });
+    let document = json!({ "organizations": [{ "slug": "acme", "name": "Acme", "keys": [{ "name": "k", "scopes": [] }] }] });
     let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let applied =
-        world.send_with("POST", "/api/admin/apply", &[("authorization", &bearer)], document.to_string()).await;
-    assert_eq!(applied.json()["organizations"][0]["keys"][0]["id"], rotated["id"], "a document means the successor");
-    assert_eq!(admin(&world, "GET", &path, Value::Null).await.json()["scopes"], json!(["config"]));
+    let applied = world
+        .send_with(
+            "POST",
+            "/api/admin/apply",
+            &[("authorization", &bearer)],
+            document.to_string(),
+        )
+        .await;
+    assert_eq!(
+        applied.json()["organizations"][0]["keys"][0]["id"],
+        rotated["id"],
+        "a document means the successor"
+    );
+    assert_eq!(
+        admin(&world, "GET", &path, Value::Null).await.json()["scopes"],
+        json!(["config"])
+    );
 
     let path = of(&format!("/keys/{}", rotated["id"].as_str().unwrap()));
-    let last = admin(&world, "POST", &format!("{path}/rotate"), json!({ "overlapSeconds": 0 })).await.json();
+    let last = admin(
+        &world,
+        "POST",
+        &format!("{path}/rotate"),
+        json!({ "overlapSeconds": 0 }),
+    )
+    .await
+    .json();
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
     while read(&rotated).await.1 != "EXPIRED_API_KEY" {
-        assert!(tokio::time::Instant::now() < deadline, "without overlap the old key ends at once");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "without overlap the old key ends at once"
+        );
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(read(&last).await.0, 200);
-    for body in [json!({ "overlapSeconds": -1 }), json!({ "overlap": 1 }), json!({ "expiresAt": "soon" })] {
-        assert_eq!(admin(&world, "POST", &format!("{path}/rotate"), body).await.status, 400);
+    for body in [
+        json!({ "overlapSeconds": -1 }),
+        json!({ "overlap": 1 }),
+        json!({ "expiresAt": "soon" }),
+    ] {
+        assert_eq!(
+            admin(&world, "POST", &format!("{path}/rotate"), body)
+                .await
+                .status,
+            400
+        );
     }
 }
 
@@ -263,32 +542,78 @@ async fn a_rotated_key_and_its_successor_work_together_until_the_overlap_is_over
 async fn a_change_of_an_outdated_version_is_refused() {
     let world = World::new().await;
     let read = admin(&world, "GET", &shop(), Value::Null).await;
-    let (etag, version) = (read.headers[header::ETAG].to_str().unwrap(), read.json()["version"].clone());
-    let changed = admin_with(&world, "PATCH", &shop(), &[("if-match", etag)], json!({ "name": "One" })).await;
+    let (etag, version) = (
+        read.headers[header::ETAG].to_str().unwrap(),
+        read.json()["version"].clone(),
+    );
+    let changed = admin_with(
+        &world,
+        "PATCH",
+        &shop(),
+        &[("if-match", etag)],
+        json!({ "name": "One" }),
+    )
+    .await;
     assert_eq!(changed.status, 200);
     assert_ne!(changed.json()["version"], version);
-    for (headers, body) in
-        [(vec![("if-match", etag)], json!({ "name": "Two" })), (vec![], json!({ "name": "Two", "version": version }))]
-    {
+    for (headers, body) in [
+        (vec![("if-match", etag)], json!({ "name": "Two" })),
+        (vec![], json!({ "name": "Two", "version": version })),
+    ] {
         let refused = admin_with(&world, "PATCH", &shop(), &headers, body).await;
         assert_eq!(refused.problem(), (409, "CONFLICT".into()));
-        assert_eq!(refused.json()["details"]["version"], changed.json()["version"]);
+        assert_eq!(
+            refused.json()["details"]["version"],
+            changed.json()["version"]
+        );
     }
-    assert_eq!(admin_with(&world, "DELETE", &shop(), &[("if-match", etag)], Value::Null).await.status, 409);
-    assert_eq!(admin(&world, "GET", &shop(), Value::Null).await.json()["name"], "One");
+    assert_eq!(
+        admin_with(
+            &world,
+            "DELETE",
+            &shop(),
+            &[("if-match", etag)],
+            Value::Null
+        )
+        .await
+        .status,
+        409
+    );
+    assert_eq!(
+        admin(&world, "GET", &shop(), Value::Null).await.json()["name"],
+        "One"
+    );
     let current = changed.headers[header::ETAG].to_str().unwrap();
-    assert_eq!(admin_with(&world, "DELETE", &shop(), &[("if-match", current)], Value::Null).await.status, 204);
+    assert_eq!(
+        admin_with(
+            &world,
+            "DELETE",
+            &shop(),
+            &[("if-match", current)],
+            Value::Null
+        )
+        .await
+        .status,
+        204
+    );
 }
 
 /// Two processes share catalogue and relay, and nothing else.
 #[tokio::test]
-async fn of_two_processes_that_change_one_version_one_is_refused_and_without_a_version_neither_is_lost() {
+async fn of_two_processes_that_change_one_version_one_is_refused_and_without_a_version_neither_is_lost()
+ {
     let world = World::new().await;
     let second = world.second_ingress().await;
     for round in 0..10 {
-        let etag = admin(&world, "GET", &shop(), Value::Null).await.headers[header::ETAG].to_str().unwrap().to_owned();
+        let etag = admin(&world, "GET", &shop(), Value::Null).await.headers[header::ETAG]
+            .to_str()
+            .unwrap()
+            .to_owned();
         let condition = [("if-match", etag.as_str())];
-        let (one, two) = (json!({ "name": format!("A{round}") }), json!({ "name": format!("B{round}") }));
+        let (one, two) = (
+            json!({ "name": format!("A{round}") }),
+            json!({ "name": format!("B{round}") }),
+        );
         let path = shop();
         let (one, two) = tokio::join!(
             admin_with(&world, "PATCH", &path, &condition, one),
@@ -298,15 +623,28 @@ async fn of_two_processes_that_change_one_version_one_is_refused_and_without_a_v
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409]);
     }
-    let fields = ["welcomeMessage", "placeholderText", "description", "instructions"];
+    let fields = [
+        "welcomeMessage",
+        "placeholderText",
+        "description",
+        "instructions",
+    ];
     let path = shop();
     let patches = fields.iter().enumerate().map(|(number, field)| {
         let world = if number % 2 == 0 { &world } else { &second };
         admin(world, "PATCH", &path, json!({ *field: "changed" }))
     });
-    assert!(join_all(patches).await.iter().all(|answer| answer.status == 200));
+    assert!(
+        join_all(patches)
+            .await
+            .iter()
+            .all(|answer| answer.status == 200)
+    );
     let agent = admin(&world, "GET", &shop(), Value::Null).await.json();
-    assert!(fields.iter().all(|field| agent[*field] == "changed"), "{agent}");
+    assert!(
+        fields.iter().all(|field| agent[*field] == "changed"),
+        "{agent}"
+    );
 }
 
 #[tokio::test]
@@ -315,29 +653,57 @@ async fn lists_are_pages_by_slug() {
     for slug in ["c", "a", "b"] {
         made(&world, "agents", json!({ "slug": slug, "name": slug })).await;
     }
-    let page = async |query: &str| admin(&world, "GET", &of(&format!("/agents{query}")), Value::Null).await.json();
+    let page = async |query: &str| {
+        admin(&world, "GET", &of(&format!("/agents{query}")), Value::Null)
+            .await
+            .json()
+    };
     let slugs = |page: &Value| {
         let items = page["items"].as_array().unwrap();
-        items.iter().map(|item| item["slug"].as_str().unwrap().to_owned()).collect::<Vec<_>>()
+        items
+            .iter()
+            .map(|item| item["slug"].as_str().unwrap().to_owned())
+            .collect::<Vec<_>>()
     };
     let (first, second) = (page("?limit=2").await, page("?limit=2&offset=2").await);
     assert_eq!(
         (slugs(&first), &first["hasMore"], &first["total"]),
         (vec!["a".into(), "b".into()], &json!(true), &json!(4))
     );
-    assert_eq!((slugs(&second), &second["hasMore"]), (vec!["c".into(), "shop".into()], &json!(false)));
+    assert_eq!(
+        (slugs(&second), &second["hasMore"]),
+        (vec!["c".into(), "shop".into()], &json!(false))
+    );
     let organizations = admin(&world, "GET", "", Value::Null).await.json();
-    assert_eq!(organizations["items"], json!([{ "id": org_id(), "slug": "acme", "name": "acme" }]));
+    assert_eq!(
+        organizations["items"],
+        json!([{ "id": org_id(), "slug": "acme", "name": "acme" }])
+    );
 }
 
 #[tokio::test]
 async fn each_change_is_announced_and_a_store_that_is_away_is_told() {
     let world = World::new().await;
     admin(&world, "PATCH", &shop(), json!({ "name": "New" })).await;
-    let announced = world.bus.records.lock().unwrap().iter().map(|record| record.key.clone()).collect::<Vec<_>>();
+    let announced = world
+        .bus
+        .records
+        .lock()
+        .unwrap()
+        .iter()
+        .map(|record| record.key.clone())
+        .collect::<Vec<_>>();
     assert_eq!(announced, [agent_id().as_str()]);
-    world.catalog.away.store(true, std::sync::atomic::Ordering::SeqCst);
-    for (method, path) in [("GET", shop()), ("PATCH", shop()), ("DELETE", shop()), ("POST", of("/agents"))] {
+    world
+        .catalog
+        .away
+        .store(true, std::sync::atomic::Ordering::SeqCst);
+    for (method, path) in [
+        ("GET", shop()),
+        ("PATCH", shop()),
+        ("DELETE", shop()),
+        ("POST", of("/agents")),
+    ] {
         let answer = admin(&world, method, &path, json!({})).await;
         assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()), "{method}");
     }

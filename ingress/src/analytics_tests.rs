@@ -18,11 +18,25 @@ const DAY_MICROS: i64 = 24 * 3_600_000_000;
 async fn get(world: &World, query: &str, headers: &[(&str, &str)]) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let path = format!("/api/admin/organizations/{}/analytics{query}", org_id());
-    world.send_with("GET", &path, &[&[("authorization", bearer.as_str())], headers].concat(), "").await
+    world
+        .send_with(
+            "GET",
+            &path,
+            &[&[("authorization", bearer.as_str())], headers].concat(),
+            "",
+        )
+        .await
 }
 
 /// A conversation of one turn, whose reply took that long, on a day after the first of March.
-async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: ReplyStatus, took_ms: u64) {
+async fn put(
+    world: &World,
+    org: &OrgId,
+    agent: &AgentId,
+    day: i64,
+    status: ReplyStatus,
+    took_ms: u64,
+) {
     let session = format!("{day} {took_ms}").parse().unwrap();
     let id = ConversationId::of_agent(org, agent, &session);
     let turn = Turn {
@@ -42,7 +56,14 @@ async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: Repl
         publish_nonce: "nonce".into(),
     };
     let mut end = end_of("", status);
-    (end.response_time_ms, end.usage) = (took_ms, Usage { prompt_tokens: 10, completion_tokens: 3, estimated: false });
+    (end.response_time_ms, end.usage) = (
+        took_ms,
+        Usage {
+            prompt_tokens: 10,
+            completion_tokens: 3,
+            estimated: false,
+        },
+    );
     let record = ReplyRecord {
         user_message_id: turn.message_id.clone(),
         user_position: 0,
@@ -55,7 +76,16 @@ async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: Repl
         first_text_ms: Some(took_ms / 2),
     };
     let (owner, store) = (ConversationOwner::Agent(agent.clone()), &world.counted);
-    store.begin_turn(&TurnStart { turn: turn.clone(), owner, position: 0, tombstone: None, attempt: 1 }).await.unwrap();
+    store
+        .begin_turn(&TurnStart {
+            turn: turn.clone(),
+            owner,
+            position: 0,
+            tombstone: None,
+            attempt: 1,
+        })
+        .await
+        .unwrap();
     let end = TurnEnd {
         org_id: turn.org_id,
         accepted_at: turn.accepted_at,
@@ -69,16 +99,35 @@ async fn put(world: &World, org: &OrgId, agent: &AgentId, day: i64, status: Repl
     };
     store.finish_turn(&end).await.unwrap();
     let rating = json!({ "rating": if took_ms == 100 { 5.0 } else { 2.5 } });
-    store.update_metadata(org, &id, rating.as_object().unwrap(), Timestamp::now()).await.unwrap();
+    store
+        .update_metadata(org, &id, rating.as_object().unwrap(), Timestamp::now())
+        .await
+        .unwrap();
 }
 
 async fn busy_world() -> World {
     let world = World::new().await;
     let gone = AgentId::derive(&secret(), &org_id(), "gone");
-    put(&world, &org_id(), &agent_id(), 0, ReplyStatus::Completed, 100).await;
+    put(
+        &world,
+        &org_id(),
+        &agent_id(),
+        0,
+        ReplyStatus::Completed,
+        100,
+    )
+    .await;
     put(&world, &org_id(), &agent_id(), 0, ReplyStatus::Failed, 9000).await;
     put(&world, &org_id(), &gone, 2, ReplyStatus::Completed, 60).await;
-    put(&world, &OrgId::derive(&secret(), "other"), &agent_id(), 0, ReplyStatus::Completed, 1).await;
+    put(
+        &world,
+        &OrgId::derive(&secret(), "other"),
+        &agent_id(),
+        0,
+        ReplyStatus::Completed,
+        1,
+    )
+    .await;
     world
 }
 
@@ -88,11 +137,22 @@ async fn days_and_agents_add_up_to_the_totals_and_days_without_messages_are_ther
     let answer = get(&world, "?from=2026-03-01&to=2026-03-04", &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let figures = answer.json();
-    assert_eq!((&figures["from"], &figures["to"]), (&json!("2026-03-01"), &json!("2026-03-04")));
+    assert_eq!(
+        (&figures["from"], &figures["to"]),
+        (&json!("2026-03-01"), &json!("2026-03-04"))
+    );
     let messages = |list: &str| -> Vec<u64> {
-        figures[list].as_array().unwrap().iter().map(|item| item["messages"].as_u64().unwrap()).collect()
+        figures[list]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["messages"].as_u64().unwrap())
+            .collect()
     };
-    assert_eq!((messages("days"), messages("agents"), messages("teams")), (vec![2, 0, 1, 0], vec![2, 1], vec![]));
+    assert_eq!(
+        (messages("days"), messages("agents"), messages("teams")),
+        (vec![2, 0, 1, 0], vec![2, 1], vec![])
+    );
     assert_eq!(
         figures["totals"],
         json!({
@@ -105,18 +165,49 @@ async fn days_and_agents_add_up_to_the_totals_and_days_without_messages_are_ther
             "ratings": { "count": 3, "average": 3.33, "stars": [0, 0, 2, 0, 1] },
         })
     );
-    let names: Vec<&Value> = figures["agents"].as_array().unwrap().iter().map(|agent| &agent["agentName"]).collect();
-    assert_eq!(names, [&json!("Shop"), &Value::Null], "an agent that is gone has no name");
-    assert_eq!(figures["days"][1]["responseTime"]["p50Ms"], Value::Null, "without replies there is no time");
+    let names: Vec<&Value> = figures["agents"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|agent| &agent["agentName"])
+        .collect();
+    assert_eq!(
+        names,
+        [&json!("Shop"), &Value::Null],
+        "an agent that is gone has no name"
+    );
+    assert_eq!(
+        figures["days"][1]["responseTime"]["p50Ms"],
+        Value::Null,
+        "without replies there is no time"
+    );
 }
 
 #[tokio::test]
 async fn figures_of_one_agent_hold_nothing_of_another() {
     let world = busy_world().await;
-    let figures = get(&world, &format!("?from=2026-03-01&to=2026-03-04&agent={}", agent_id()), &[]).await.json();
-    assert_eq!((&figures["totals"]["messages"], figures["agents"].as_array().unwrap().len()), (&json!(2), 1));
-    let team = format!("?from=2026-03-01&to=2026-03-04&team=team_{}", "0".repeat(26));
-    assert_eq!(get(&world, &team, &[]).await.json()["totals"]["messages"], 0);
+    let figures = get(
+        &world,
+        &format!("?from=2026-03-01&to=2026-03-04&agent={}", agent_id()),
+        &[],
+    )
+    .await
+    .json();
+    assert_eq!(
+        (
+            &figures["totals"]["messages"],
+            figures["agents"].as_array().unwrap().len()
+        ),
+        (&json!(2), 1)
+    );
+    let team = format!(
+        "?from=2026-03-01&to=2026-03-04&team=team_{}",
+        "0".repeat(26)
+    );
+    assert_eq!(
+        get(&world, &team, &[]).await.json()["totals"]["messages"],
+        0
+    );
 }
 
 #[tokio::test]
@@ -125,18 +216,37 @@ async fn a_table_has_a_row_for_each_day_and_agent() {
     let range = "?from=2026-03-01&to=2026-03-04";
     let answer = get(&world, &format!("{range}&format=csv"), &[]).await;
     assert_eq!(answer.headers["content-type"], "text/csv; charset=utf-8");
-    assert_eq!(answer.headers["content-disposition"], "attachment; filename=\"acme-2026-03-01-2026-03-04.csv\"");
+    assert_eq!(
+        answer.headers["content-disposition"],
+        "attachment; filename=\"acme-2026-03-01-2026-03-04.csv\""
+    );
     let rows: Vec<&str> = answer.text.split("\r\n").collect();
     assert_eq!(rows.len(), 4, "{}", answer.text);
-    assert_eq!(rows[1], format!("2026-03-01,{},Shop,,,2,2,1,0,1,0,20,6,0,100,100,100,50,50,50,2,3.75", agent_id()));
-    assert!(rows[2].starts_with("2026-03-03,") && rows[2].ends_with(",1,2.5"), "{}", rows[2]);
+    assert_eq!(
+        rows[1],
+        format!(
+            "2026-03-01,{},Shop,,,2,2,1,0,1,0,20,6,0,100,100,100,50,50,50,2,3.75",
+            agent_id()
+        )
+    );
+    assert!(
+        rows[2].starts_with("2026-03-03,") && rows[2].ends_with(",1,2.5"),
+        "{}",
+        rows[2]
+    );
     assert_eq!(rows[3], "");
     assert_eq!(rows[0].split(',').count(), rows[1].split(',').count());
     for accept in ["text/csv", "text/csv, */*;q=0.1"] {
-        assert_eq!(get(&world, range, &[("accept", accept)]).await.text, answer.text);
+        assert_eq!(
+            get(&world, range, &[("accept", accept)]).await.text,
+            answer.text
+        );
     }
     for accept in ["*/*", "application/json", "text/html, text/csv"] {
-        assert_eq!(get(&world, range, &[("accept", accept)]).await.headers["content-type"], "application/json");
+        assert_eq!(
+            get(&world, range, &[("accept", accept)]).await.headers["content-type"],
+            "application/json"
+        );
     }
 }
 
@@ -145,7 +255,10 @@ async fn without_a_range_the_last_thirty_days_are_told() {
     let world = World::new().await;
     let figures = get(&world, "", &[]).await.json();
     assert_eq!(figures["days"].as_array().unwrap().len(), 30);
-    assert_eq!(figures["days"][29]["day"], Timestamp::now().to_string()[..10]);
+    assert_eq!(
+        figures["days"][29]["day"],
+        Timestamp::now().to_string()[..10]
+    );
 }
 
 #[tokio::test]
@@ -161,8 +274,18 @@ async fn what_is_no_range_and_no_filter_is_told_with_its_parameter() {
         ("format=xml", "format"),
     ] {
         let answer = get(&world, &format!("?{query}"), &[]).await;
-        assert_eq!(answer.problem(), (400, "INVALID_REQUEST_DATA".into()), "{query}");
+        assert_eq!(
+            answer.problem(),
+            (400, "INVALID_REQUEST_DATA".into()),
+            "{query}"
+        );
         assert_eq!(answer.json()["param"], param, "{query}");
     }
-    assert_eq!(get(&world, "?from=2025-01-01&to=2026-02-04", &[]).await.status, 200, "400 days are taken");
+    assert_eq!(
+        get(&world, "?from=2025-01-01&to=2026-02-04", &[])
+            .await
+            .status,
+        200,
+        "400 days are taken"
+    );
 }

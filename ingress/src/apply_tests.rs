@@ -12,7 +12,14 @@ const PATH: &str = "/api/admin/apply";
 async fn apply(world: &World, organization: &Value) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let document = json!({ "organizations": [organization] });
-    world.send_with("POST", PATH, &[("authorization", &bearer)], document.to_string()).await
+    world
+        .send_with(
+            "POST",
+            PATH,
+            &[("authorization", &bearer)],
+            document.to_string(),
+        )
+        .await
 }
 
 fn acme(provider_key: Option<&str>) -> Value {
@@ -28,7 +35,10 @@ fn acme(provider_key: Option<&str>) -> Value {
 fn provider(world: &World) -> (String, Vec<u8>) {
     let entries = world.catalog.entries.lock().unwrap();
     let found = entries.values().find_map(|entry| match entry {
-        Entry::Provider { provider, sealed_key } => Some((provider.base_url.clone(), sealed_key.clone())),
+        Entry::Provider {
+            provider,
+            sealed_key,
+        } => Some((provider.base_url.clone(), sealed_key.clone())),
         _ => None,
     });
     found.unwrap()
@@ -46,7 +56,9 @@ async fn only_the_administrators_token_opens_it() {
         ("Bearer administratorx", "INVALID_API_KEY"),
         (&public_key, "INVALID_API_KEY"),
     ] {
-        let answer = world.send_with("POST", PATH, &[("authorization", header)], "{}").await;
+        let answer = world
+            .send_with("POST", PATH, &[("authorization", header)], "{}")
+            .await;
         assert_eq!(answer.problem(), (401, code.to_owned()), "{header}");
         assert_eq!(answer.headers["www-authenticate"], "Bearer");
     }
@@ -58,11 +70,25 @@ async fn the_answer_mirrors_the_document_with_ids_and_new_keys_work() {
     let answer = apply(&world, &acme(None)).await;
     let organization = &answer.json()["organizations"][0];
     assert_eq!(organization["id"], org_id().as_str());
-    assert_eq!(organization["agents"][0], json!({ "slug": "shop", "id": agent_id() }));
+    assert_eq!(
+        organization["agents"][0],
+        json!({ "slug": "shop", "id": agent_id() })
+    );
     assert_eq!(organization["teams"][0]["slug"], "front");
     let key = organization["keys"][0]["value"].as_str().unwrap();
-    let answer = world.send_with("GET", &World::agent_path("/widget"), &[("x-api-key", key)], "").await;
-    assert_eq!(answer.problem().1, "AGENT_INACTIVE", "the key is known and the agent has its new status");
+    let answer = world
+        .send_with(
+            "GET",
+            &World::agent_path("/widget"),
+            &[("x-api-key", key)],
+            "",
+        )
+        .await;
+    assert_eq!(
+        answer.problem().1,
+        "AGENT_INACTIVE",
+        "the key is known and the agent has its new status"
+    );
 }
 
 #[tokio::test]
@@ -73,7 +99,10 @@ async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
     world.bus.records.lock().unwrap().clear();
     let second = apply(&world, &acme(Some("sk-secret"))).await.json();
     assert_eq!(*world.catalog.entries.lock().unwrap(), entries);
-    assert!(world.bus.records.lock().unwrap().is_empty(), "no change is announced");
+    assert!(
+        world.bus.records.lock().unwrap().is_empty(),
+        "no change is announced"
+    );
     let key = |answer: &Value| answer["organizations"][0]["keys"][0].clone();
     assert_eq!(key(&first)["id"], key(&second)["id"]);
     assert!(key(&second).get("value").is_none());
@@ -83,15 +112,30 @@ async fn applying_a_document_again_changes_nothing_and_shows_no_key() {
 async fn a_later_document_narrows_and_ends_a_key_that_keeps_its_value() {
     let world = World::new().await;
     let document = |key: Value| json!({ "slug": "acme", "name": "Acme", "keys": [key] });
-    let first = apply(&world, &document(json!({ "name": "site" }))).await.json();
-    let value = first["organizations"][0]["keys"][0]["value"].as_str().unwrap();
-    let read = async || world.send_with("GET", &World::agent_path(""), &[("x-api-key", value)], "").await;
+    let first = apply(&world, &document(json!({ "name": "site" })))
+        .await
+        .json();
+    let value = first["organizations"][0]["keys"][0]["value"]
+        .as_str()
+        .unwrap();
+    let read = async || {
+        world
+            .send_with("GET", &World::agent_path(""), &[("x-api-key", value)], "")
+            .await
+    };
     assert_eq!(read().await.status, 200);
-    apply(&world, &document(json!({ "name": "site", "expiresAt": "2020-01-01T00:00:00Z" }))).await;
+    apply(
+        &world,
+        &document(json!({ "name": "site", "expiresAt": "2020-01-01T00:00:00Z" })),
+    )
+    .await;
     // The cache serves what it read for 1.5 s.
     let deadline = tokio::time::Instant::now() + std::time::Duration::from_secs(5);
     while read().await.status == 200 {
-        assert!(tokio::time::Instant::now() < deadline, "the change is live within 2 s");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "the change is live within 2 s"
+        );
         tokio::time::sleep(std::time::Duration::from_millis(50)).await;
     }
     assert_eq!(read().await.problem().1, "EXPIRED_API_KEY");
@@ -102,7 +146,11 @@ async fn what_is_not_named_stays() {
     let world = World::new().await;
     apply(&world, &acme(None)).await;
     let before = world.catalog.entries.lock().unwrap().len();
-    apply(&world, &json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "help", "name": "Help" }] })).await;
+    apply(
+        &world,
+        &json!({ "slug": "acme", "name": "Acme", "agents": [{ "slug": "help", "name": "Help" }] }),
+    )
+    .await;
     assert_eq!(world.catalog.entries.lock().unwrap().len(), before + 1);
 }
 
@@ -112,7 +160,13 @@ async fn a_providers_key_is_kept_sealed_and_stays_where_a_later_document_leaves_
     apply(&world, &acme(Some("sk-secret"))).await;
     let (base_url, sealed) = provider(&world);
     assert_eq!(base_url, "http://127.0.0.1:9/v1");
-    assert_eq!(Vault::new(&secret()).open(&org_id(), &sealed).unwrap().expose_secret(), "sk-secret");
+    assert_eq!(
+        Vault::new(&secret())
+            .open(&org_id(), &sealed)
+            .unwrap()
+            .expose_secret(),
+        "sk-secret"
+    );
     apply(&world, &acme(None)).await;
     assert_eq!(provider(&world).1, sealed);
     apply(&world, &acme(Some("sk-other"))).await;
@@ -128,13 +182,23 @@ async fn a_mistake_anywhere_is_told_with_its_path_and_nothing_is_written() {
         organization[field] = value;
         organization
     };
-    let agents = json!([{ "slug": "a", "name": "A" }, { "slug": "b", "name": "B", "provider": "gone" }]);
+    let agents =
+        json!([{ "slug": "a", "name": "A" }, { "slug": "b", "name": "B", "provider": "gone" }]);
     let team = json!([{ "slug": "t", "name": "T", "members": [{ "agent": "gone" }] }]);
     let domains = json!([{ "slug": "a", "name": "A", "allowedDomains": ["*.com"] }]);
     for (organization, path) in [
-        (with("agents", agents), "organizations[0].agents[1].provider"),
-        (with("teams", team), "organizations[0].teams[0].members[0].agent"),
-        (with("agents", domains), "organizations[0].agents[0].allowedDomains[0]"),
+        (
+            with("agents", agents),
+            "organizations[0].agents[1].provider",
+        ),
+        (
+            with("teams", team),
+            "organizations[0].teams[0].members[0].agent",
+        ),
+        (
+            with("agents", domains),
+            "organizations[0].agents[0].allowedDomains[0]",
+        ),
         (with("agent", json!([])), "organizations[0].agent"),
     ] {
         let answer = apply(&world, &organization).await;
@@ -150,17 +214,28 @@ async fn each_changed_thing_is_announced_by_its_id() {
     apply(&world, &acme(None)).await;
     let records = world.bus.records.lock().unwrap();
     assert!(records.iter().all(|record| record.topic == Topic::Control));
-    let agent = records.iter().find(|record| record.key == agent_id().as_str()).unwrap();
+    let agent = records
+        .iter()
+        .find(|record| record.key == agent_id().as_str())
+        .unwrap();
     let change: Value = serde_json::from_slice(&agent.payload).unwrap();
-    assert_eq!((&change["kind"], &change["id"]), (&json!("agent"), &json!(agent_id())));
+    assert_eq!(
+        (&change["kind"], &change["id"]),
+        (&json!("agent"), &json!(agent_id()))
+    );
 }
 
 #[tokio::test]
 async fn a_document_may_be_larger_than_a_public_body() {
     let world = World::new().await;
-    let products: Vec<Value> =
-        (0..900).map(|number| json!({ "title": format!("{number} {}", "x".repeat(400)) })).collect();
+    let products: Vec<Value> = (0..900)
+        .map(|number| json!({ "title": format!("{number} {}", "x".repeat(400)) }))
+        .collect();
     let agent = json!({ "slug": "big", "name": "Big", "ecommerce": { "enabled": true, "products": products } });
-    let answer = apply(&world, &json!({ "slug": "acme", "name": "Acme", "agents": [agent] })).await;
+    let answer = apply(
+        &world,
+        &json!({ "slug": "acme", "name": "Acme", "agents": [agent] }),
+    )
+    .await;
     assert_eq!(answer.status, 200);
 }

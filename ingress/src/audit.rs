@@ -84,8 +84,17 @@ impl Trail {
     /// Of this request.
     pub(crate) fn of(parts: &Parts, state: &AppState) -> Self {
         let peer = parts.extensions.get::<PeerAddress>();
-        let address = peer.map(|peer| kept(client_address(peer.0, &parts.headers, &state.config.trusted_proxies)));
-        Self { address, request_id: parts.extensions.get::<RequestId>().cloned() }
+        let address = peer.map(|peer| {
+            kept(client_address(
+                peer.0,
+                &parts.headers,
+                &state.config.trusted_proxies,
+            ))
+        });
+        Self {
+            address,
+            request_id: parts.extensions.get::<RequestId>().cloned(),
+        }
     }
 
     /// Writes the entry of a change that was made. The change stands whatever becomes of the entry, so that its answer is
@@ -97,7 +106,9 @@ impl Trail {
         if let Err(error) = state.backends.accounts.record(&entry).await {
             tracing::warn!(%error, "entry of the audit log is written later");
             let accounts = Arc::clone(&state.backends.accounts);
-            state.background.spawn(async move { record_later(accounts.as_ref(), &entry).await });
+            state
+                .background
+                .spawn(async move { record_later(accounts.as_ref(), &entry).await });
         }
     }
 }
@@ -110,16 +121,34 @@ pub(crate) async fn record_command(
     kind: &str,
     subject: &str,
 ) -> Result<(), StoreError> {
-    accounts.record(&entry(Actor::Command, Change { org, kind, subject, action, fields: Vec::new() })).await
+    accounts
+        .record(&entry(
+            Actor::Command,
+            Change {
+                org,
+                kind,
+                subject,
+                action,
+                fields: Vec::new(),
+            },
+        ))
+        .await
 }
 
 /// The fields in which two things differ, objects one level deep. Nothing stands for a thing that is not there, whose
 /// fields are told only where they are harmless and short.
-pub(crate) fn differences(before: Option<&Map<String, Value>>, after: Option<&Map<String, Value>>) -> Vec<FieldChange> {
+pub(crate) fn differences(
+    before: Option<&Map<String, Value>>,
+    after: Option<&Map<String, Value>>,
+) -> Vec<FieldChange> {
     let (old, new) = (flat(before), flat(after));
     let is_whole = before.is_none() || after.is_none();
-    let names = old.keys().chain(new.keys().filter(|name| !old.contains_key(*name)));
-    let changed = names.filter(|name| old.get(*name) != new.get(*name)).filter(|name| !is_whole || tells_apart(name));
+    let names = old
+        .keys()
+        .chain(new.keys().filter(|name| !old.contains_key(*name)));
+    let changed = names
+        .filter(|name| old.get(*name) != new.get(*name))
+        .filter(|name| !is_whole || tells_apart(name));
     let told = changed.map(|name| FieldChange {
         field: name.clone(),
         before: old.get(name).and_then(|value| shown(name, value)),
@@ -143,7 +172,16 @@ async fn record_later(accounts: &dyn Accounts, entry: &AuditEntry) {
     );
 }
 
-fn entry(actor: Actor, Change { org, kind, subject, action, fields }: Change<'_>) -> AuditEntry {
+fn entry(
+    actor: Actor,
+    Change {
+        org,
+        kind,
+        subject,
+        action,
+        fields,
+    }: Change<'_>,
+) -> AuditEntry {
     AuditEntry {
         id: AuditId::now(),
         org_id: org.clone(),
@@ -205,7 +243,10 @@ mod tests {
                 "widget": { "on": on, "text": text }
             }))
         };
-        let (before, after) = (agent("A", "old", "red", true, "Hi"), agent("B", "new", "blue", false, "Ho"));
+        let (before, after) = (
+            agent("A", "old", "red", true, "Hi"),
+            agent("B", "new", "blue", false, "Ho"),
+        );
         let told = serde_json::to_value(differences(Some(&before), Some(&after))).unwrap();
         let mut told = told.as_array().unwrap().clone();
         told.sort_by_key(|change| change["field"].to_string());
@@ -223,9 +264,14 @@ mod tests {
 
     #[test]
     fn of_a_thing_that_was_made_only_what_tells_it_apart_is_told() {
-        let made = map(json!({ "slug": "a", "apiKey": "sk-canary", "instructions": "x", "limits": { "a": 1 } }));
+        let made = map(
+            json!({ "slug": "a", "apiKey": "sk-canary", "instructions": "x", "limits": { "a": 1 } }),
+        );
         let told = differences(None, Some(&made));
-        assert_eq!(serde_json::to_value(told).unwrap(), json!([{ "field": "slug", "after": "a" }]));
+        assert_eq!(
+            serde_json::to_value(told).unwrap(),
+            json!([{ "field": "slug", "after": "a" }])
+        );
     }
 
     #[test]

@@ -12,15 +12,24 @@ use crate::{
 };
 
 /// Where routes are written down; what lies in no other file.
-const ROUTES: [&str; 2] = [include_str!("admin/routes.rs"), include_str!("accounts/sign_in.rs")];
+const ROUTES: [&str; 2] = [
+    include_str!("admin/routes.rs"),
+    include_str!("accounts/sign_in.rs"),
+];
 const PASS: &str = "correct horse battery";
 /// How long a test waits for something that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
 
 async fn admin(world: &World, method: &str, path: &str, body: Value) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
-    let body = if body.is_null() { String::new() } else { body.to_string() };
-    world.send_with(method, path, &[("authorization", &bearer)], body).await
+    let body = if body.is_null() {
+        String::new()
+    } else {
+        body.to_string()
+    };
+    world
+        .send_with(method, path, &[("authorization", &bearer)], body)
+        .await
 }
 
 fn of(path: &str) -> String {
@@ -38,7 +47,9 @@ async fn changing_routes(world: &World) -> BTreeSet<(String, String)> {
     let mut found = BTreeSet::new();
     for source in ROUTES {
         for path in source.split('"').filter(|text| text.starts_with("/api/")) {
-            let concrete = path.replace("{org}", org_id().as_str()).replace("{id}", agent_id().as_str());
+            let concrete = path
+                .replace("{org}", org_id().as_str())
+                .replace("{id}", agent_id().as_str());
             let answer = admin(world, "PROPFIND", &concrete, Value::Null).await;
             assert_eq!(answer.status, 405, "{path}");
             for method in answer.headers[header::ALLOW].to_str().unwrap().split(',') {
@@ -78,9 +89,20 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     let rest = path.strip_prefix("/api/admin/").unwrap();
     if rest == "apply" {
         let organization = json!({ "slug": "acme", "name": slug, "keys": [{ "name": slug }] });
-        return Some(admin(world, method, path, json!({ "organizations": [organization] })).await);
+        return Some(
+            admin(
+                world,
+                method,
+                path,
+                json!({ "organizations": [organization] }),
+            )
+            .await,
+        );
     }
-    let empty = format!("/api/admin/organizations/{}", OrgId::derive(&secret(), "empty"));
+    let empty = format!(
+        "/api/admin/organizations/{}",
+        OrgId::derive(&secret(), "empty")
+    );
     let organization = json!({ "slug": "empty", "name": slug });
     match (method, rest) {
         ("POST", "organizations") => return Some(admin(world, method, path, organization).await),
@@ -89,7 +111,15 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
             return Some(admin(world, method, &empty, Value::Null).await);
         }
         ("PUT" | "PATCH", "organizations/{org}") => {
-            return Some(admin(world, method, &of(""), json!({ "slug": "acme", "name": slug })).await);
+            return Some(
+                admin(
+                    world,
+                    method,
+                    &of(""),
+                    json!({ "slug": "acme", "name": slug }),
+                )
+                .await,
+            );
         }
         _ => {}
     }
@@ -108,7 +138,10 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
     if rest.ends_with("/refresh") {
         made_of["ecommerce"] = json!({ "feed": { "url": "https://shop.example/feed.csv" } });
     }
-    let id = made(world, list, made_of).await["id"].as_str().unwrap().to_owned();
+    let id = made(world, list, made_of).await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let concrete = of(&format!("/{}", rest.replace("{id}", &id)));
     let changed = match (list, rest.rsplit('/').next()?) {
         (_, "rotate" | "link" | "refresh") => json!({}),
@@ -118,7 +151,11 @@ async fn change_by(world: &World, method: &str, path: &str, round: usize) -> Opt
         ("users", _) => json!({ "name": "Another" }),
         _ => json!({ "slug": slug, "name": "Another" }),
     };
-    let body = if method == "DELETE" { Value::Null } else { changed };
+    let body = if method == "DELETE" {
+        Value::Null
+    } else {
+        changed
+    };
     Some(admin(world, method, &concrete, body).await)
 }
 
@@ -128,34 +165,83 @@ async fn conversation_change(world: &World, method: &str, rest: &str, round: usi
     if rest == "erasures" {
         return admin(world, method, &of("/erasures"), visitor).await;
     }
-    let id = put_conversation(world, &org_id(), &agent_id(), i64::try_from(round).unwrap(), json!({}));
+    let id = put_conversation(
+        world,
+        &org_id(),
+        &agent_id(),
+        i64::try_from(round).unwrap(),
+        json!({}),
+    );
     if rest.starts_with("conversations") {
-        return admin(world, method, &of(&format!("/conversations/{id}")), Value::Null).await;
+        return admin(
+            world,
+            method,
+            &of(&format!("/conversations/{id}")),
+            Value::Null,
+        )
+        .await;
     }
-    let begun = admin(world, "POST", &of("/erasures"), visitor.clone()).await.json();
+    let begun = admin(world, "POST", &of("/erasures"), visitor.clone())
+        .await
+        .json();
     // As a process leaves it that dies.
     for erasure in world.store.erasures.lock().unwrap().values_mut() {
         erasure.finished_at = None;
     }
-    admin(world, method, &of(&format!("/erasures/{}", begun["id"].as_str().unwrap())), visitor).await
+    admin(
+        world,
+        method,
+        &of(&format!("/erasures/{}", begun["id"].as_str().unwrap())),
+        visitor,
+    )
+    .await
 }
 
 async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -> Option<Answer> {
     let user = made(world, "users", thing("users", slug)).await;
     let link = user["link"]["url"].as_str()?.split_once('#')?.1.to_owned();
-    let headers = [("sec-fetch-site", "same-origin"), ("content-type", "application/json")];
+    let headers = [
+        ("sec-fetch-site", "same-origin"),
+        ("content-type", "application/json"),
+    ];
     let by_link = json!({ "link": link, "password": PASS }).to_string();
-    let welcome = world.send_with("POST", "/api/dashboard/link", &headers, by_link).await;
-    let cookie = welcome.headers.get(header::SET_COOKIE)?.to_str().ok()?.split(';').next()?.to_owned();
+    let welcome = world
+        .send_with("POST", "/api/dashboard/link", &headers, by_link)
+        .await;
+    let cookie = welcome
+        .headers
+        .get(header::SET_COOKIE)?
+        .to_str()
+        .ok()?
+        .split(';')
+        .next()?
+        .to_owned();
     let body = match (method, path) {
         ("POST", "/api/dashboard/link") => return Some(welcome),
-        ("POST", "/api/dashboard/session") => json!({ "email": format!("{slug}@example.org"), "password": PASS }),
-        ("POST", "/api/dashboard/password") => json!({ "currentPassword": PASS, "newPassword": "another password" }),
+        ("POST", "/api/dashboard/session") => {
+            json!({ "email": format!("{slug}@example.org"), "password": PASS })
+        }
+        ("POST", "/api/dashboard/password") => {
+            json!({ "currentPassword": PASS, "newPassword": "another password" })
+        }
         ("DELETE", "/api/dashboard/session") => Value::Null,
         _ => return None,
     };
     let headers = [&headers[..], &[("cookie", cookie.as_str())]].concat();
-    Some(world.send_with(method, path, &headers, if body.is_null() { String::new() } else { body.to_string() }).await)
+    Some(
+        world
+            .send_with(
+                method,
+                path,
+                &headers,
+                if body.is_null() {
+                    String::new()
+                } else {
+                    body.to_string()
+                },
+            )
+            .await,
+    )
 }
 
 #[tokio::test]
@@ -169,14 +255,35 @@ async fn every_route_that_changes_something_leaves_an_entry_of_its_own_request()
     let world = World::with(config).await;
     for (round, (method, path)) in changing_routes(&world).await.into_iter().enumerate() {
         let answer = change_by(&world, &method, &path, round).await;
-        let answer = answer.unwrap_or_else(|| panic!("{method} {path} changes something: say here how, and audit it"));
-        assert!(answer.status.is_success(), "{method} {path}: {} {}", answer.status, answer.text);
+        let answer = answer.unwrap_or_else(|| {
+            panic!("{method} {path} changes something: say here how, and audit it")
+        });
+        assert!(
+            answer.status.is_success(),
+            "{method} {path}: {} {}",
+            answer.status,
+            answer.text
+        );
         let request = answer.headers["x-request-id"].to_str().unwrap();
         let entries = world.accounts.entries.lock().unwrap();
-        let own = entries.values().filter(|entry| entry.request_id.as_ref().is_some_and(|id| id.as_str() == request));
+        let own = entries.values().filter(|entry| {
+            entry
+                .request_id
+                .as_ref()
+                .is_some_and(|id| id.as_str() == request)
+        });
         assert!(own.count() >= 1, "{method} {path} leaves no entry");
     }
-    let entries = serde_json::to_string(&*world.accounts.entries.lock().unwrap().values().collect::<Vec<_>>()).unwrap();
+    let entries = serde_json::to_string(
+        &*world
+            .accounts
+            .entries
+            .lock()
+            .unwrap()
+            .values()
+            .collect::<Vec<_>>(),
+    )
+    .unwrap();
     for secret in ["sk-canary", "svc_live_", "argon2", PASS, ADMIN_TOKEN] {
         assert!(!entries.contains(secret), "{secret}");
     }
@@ -188,21 +295,40 @@ async fn an_entry_says_who_what_when_and_from_where() {
     let before = switchboard_schemas::time::Timestamp::now();
     let path = of(&format!("/agents/{}", agent_id()));
     let change = json!({ "name": "New", "instructions": "canary instructions", "theme": { "textColor": "blue" } });
-    assert_eq!(admin(&world, "PATCH", &path, change.clone()).await.status, 200);
-    assert_eq!(admin(&world, "PATCH", &path, change).await.status, 200, "and again, which changes nothing");
+    assert_eq!(
+        admin(&world, "PATCH", &path, change.clone()).await.status,
+        200
+    );
+    assert_eq!(
+        admin(&world, "PATCH", &path, change).await.status,
+        200,
+        "and again, which changes nothing"
+    );
     let log = log(&world, "").await;
     assert_eq!(log.len(), 1, "{log:?}");
     let entry = &log[0];
-    assert_eq!((&entry["actor"], &entry["action"]), (&json!({ "type": "token" }), &json!("update")));
-    assert_eq!((&entry["kind"], &entry["subject"]), (&json!("agent"), &json!(agent_id())));
+    assert_eq!(
+        (&entry["actor"], &entry["action"]),
+        (&json!({ "type": "token" }), &json!("update"))
+    );
+    assert_eq!(
+        (&entry["kind"], &entry["subject"]),
+        (&json!("agent"), &json!(agent_id()))
+    );
     assert_eq!(entry["address"], "198.51.100.0", "a network and no host");
     assert!(entry["requestId"].as_str().unwrap().starts_with("req_"));
     assert!(entry["at"].as_str().unwrap() >= &before.to_string()[..19]);
     let mut fields = entry["fields"].as_array().unwrap().clone();
     fields.sort_by_key(|field| field["field"].to_string());
-    let names: Vec<_> = fields.iter().map(|field| field["field"].as_str().unwrap()).collect();
+    let names: Vec<_> = fields
+        .iter()
+        .map(|field| field["field"].as_str().unwrap())
+        .collect();
     assert_eq!(names, ["instructions", "name", "theme.textColor"]);
-    assert_eq!((&fields[1]["before"], &fields[1]["after"]), (&json!("Shop"), &json!("New")));
+    assert_eq!(
+        (&fields[1]["before"], &fields[1]["after"]),
+        (&json!("Shop"), &json!("New"))
+    );
     assert!(!entry.to_string().contains("canary"), "{entry}");
 }
 
@@ -213,14 +339,36 @@ async fn the_log_is_read_in_pages_and_by_kind_thing_and_person() {
         made(&world, "agents", thing("agents", &format!("a{number}"))).await;
     }
     let user = made(&world, "users", thing("users", "ada")).await;
-    let slugs = |items: &[Value]| items.iter().map(|item| item["fields"][0]["after"].clone()).collect::<Vec<_>>();
+    let slugs = |items: &[Value]| {
+        items
+            .iter()
+            .map(|item| item["fields"][0]["after"].clone())
+            .collect::<Vec<_>>()
+    };
     assert_eq!(log(&world, "?kind=agent").await.len(), 5);
-    assert_eq!(log(&world, &format!("?id={}", user["id"].as_str().unwrap())).await.len(), 1);
-    assert_eq!(log(&world, &format!("?user={}", user["id"].as_str().unwrap())).await.len(), 0);
+    assert_eq!(
+        log(&world, &format!("?id={}", user["id"].as_str().unwrap()))
+            .await
+            .len(),
+        1
+    );
+    assert_eq!(
+        log(&world, &format!("?user={}", user["id"].as_str().unwrap()))
+            .await
+            .len(),
+        0
+    );
     assert_eq!(log(&world, "?action=delete").await.len(), 0);
     let (mut walked, mut cursor, mut pages) = (Vec::new(), String::new(), 0);
     loop {
-        let page = admin(&world, "GET", &of(&format!("/audit?kind=agent&limit=2{cursor}")), Value::Null).await.json();
+        let page = admin(
+            &world,
+            "GET",
+            &of(&format!("/audit?kind=agent&limit=2{cursor}")),
+            Value::Null,
+        )
+        .await
+        .json();
         walked.extend(page["items"].as_array().unwrap().clone());
         pages += 1;
         match page["nextCursor"].as_str() {
@@ -228,9 +376,20 @@ async fn the_log_is_read_in_pages_and_by_kind_thing_and_person() {
             None => break,
         }
     }
-    assert_eq!(walked, log(&world, "?kind=agent").await, "{:?}", slugs(&walked));
+    assert_eq!(
+        walked,
+        log(&world, "?kind=agent").await,
+        "{:?}",
+        slugs(&walked)
+    );
     assert!(pages >= 3);
-    assert_eq!(admin(&world, "GET", &of("/audit?cursor=x"), Value::Null).await.problem().0, 400);
+    assert_eq!(
+        admin(&world, "GET", &of("/audit?cursor=x"), Value::Null)
+            .await
+            .problem()
+            .0,
+        400
+    );
 }
 
 #[tokio::test]
@@ -238,18 +397,57 @@ async fn the_log_of_an_organization_outlives_it() {
     let world = World::new().await;
     let organization = json!({ "slug": "gone", "name": "Gone" });
     admin(&world, "POST", "/api/admin/organizations", organization).await;
-    let path = format!("/api/admin/organizations/{}", OrgId::derive(&secret(), "gone"));
+    let path = format!(
+        "/api/admin/organizations/{}",
+        OrgId::derive(&secret(), "gone")
+    );
     let user = json!({ "email": "ada@example.org", "role": "owner" });
-    assert_eq!(admin(&world, "POST", &format!("{path}/users"), user.clone()).await.status, 201);
-    assert_eq!(admin(&world, "DELETE", &path, Value::Null).await.status, 204);
-    let log = admin(&world, "GET", &format!("{path}/audit"), Value::Null).await.json();
-    let told: Vec<_> = log["items"].as_array().unwrap().iter().map(|it| (&it["kind"], &it["action"])).collect();
-    let expected = [("organization", "delete"), ("user", "delete"), ("user", "create"), ("organization", "create")];
+    assert_eq!(
+        admin(&world, "POST", &format!("{path}/users"), user.clone())
+            .await
+            .status,
+        201
+    );
+    assert_eq!(
+        admin(&world, "DELETE", &path, Value::Null).await.status,
+        204
+    );
+    let log = admin(&world, "GET", &format!("{path}/audit"), Value::Null)
+        .await
+        .json();
+    let told: Vec<_> = log["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|it| (&it["kind"], &it["action"]))
+        .collect();
+    let expected = [
+        ("organization", "delete"),
+        ("user", "delete"),
+        ("user", "create"),
+        ("organization", "create"),
+    ];
     let expected = expected.map(|(kind, action)| (json!(kind), json!(action)));
-    assert_eq!(told, expected.iter().map(|(kind, action)| (kind, action)).collect::<Vec<_>>());
-    assert_eq!(admin(&world, "POST", &of("/users"), user).await.status, 201, "the address is free again");
-    let unknown = format!("/api/admin/organizations/{}/audit", OrgId::derive(&secret(), "unknown"));
-    assert_eq!(admin(&world, "GET", &unknown, Value::Null).await.status, 404);
+    assert_eq!(
+        told,
+        expected
+            .iter()
+            .map(|(kind, action)| (kind, action))
+            .collect::<Vec<_>>()
+    );
+    assert_eq!(
+        admin(&world, "POST", &of("/users"), user).await.status,
+        201,
+        "the address is free again"
+    );
+    let unknown = format!(
+        "/api/admin/organizations/{}/audit",
+        OrgId::derive(&secret(), "unknown")
+    );
+    assert_eq!(
+        admin(&world, "GET", &unknown, Value::Null).await.status,
+        404
+    );
 }
 
 #[tokio::test]

@@ -26,28 +26,42 @@ pub(crate) struct BodyLimits {
 impl BodyLimits {
     /// The limits of the public API.
     pub(crate) const fn public(config: &IngressConfig) -> Self {
-        Self { bytes_max: config.body_bytes_max, timeout: config.body_timeout() }
+        Self {
+            bytes_max: config.body_bytes_max,
+            timeout: config.body_timeout(),
+        }
     }
 
     /// The limits of the administrative API.
     pub(crate) const fn admin(config: &IngressConfig) -> Self {
-        Self { bytes_max: config.admin_body_bytes_max, timeout: config.body_timeout() }
+        Self {
+            bytes_max: config.admin_body_bytes_max,
+            timeout: config.body_timeout(),
+        }
     }
 }
 
 /// The body, if it says to be JSON and arrives within the limits.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) -> ApiResult<Bytes> {
     check_media_type(headers)?;
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<usize>().ok());
     if announced.is_some_and(|length| length > limits.bytes_max) {
         return Err(too_large(limits.bytes_max));
     }
-    let collected = tokio::time::timeout(limits.timeout, Limited::new(body, limits.bytes_max).collect());
+    let collected = tokio::time::timeout(
+        limits.timeout,
+        Limited::new(body, limits.bytes_max).collect(),
+    );
     match collected.await {
         Ok(Ok(body)) => Ok(body.to_bytes()),
         Ok(Err(error)) if error.is::<LengthLimitError>() => Err(too_large(limits.bytes_max)),
         Ok(Err(_)) => Err(ApiError::new(ErrorCode::InvalidJson, "the body broke off")),
-        Err(_) => Err(ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, "the body did not arrive in time")),
+        Err(_) => Err(ApiError::uncoded(
+            StatusCode::REQUEST_TIMEOUT,
+            "the body did not arrive in time",
+        )),
     }
 }
 
@@ -55,8 +69,14 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) ->
 pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => Ok(fields),
-        Ok(_) => Err(ApiError::new(ErrorCode::InvalidRequestData, "the body must be a JSON object")),
-        Err(_) => Err(ApiError::new(ErrorCode::InvalidJson, "the body is not valid JSON")),
+        Ok(_) => Err(ApiError::new(
+            ErrorCode::InvalidRequestData,
+            "the body must be a JSON object",
+        )),
+        Err(_) => Err(ApiError::new(
+            ErrorCode::InvalidJson,
+            "the body is not valid JSON",
+        )),
     }
 }
 
@@ -68,15 +88,30 @@ fn too_large(bytes_max: usize) -> ApiError {
 fn check_media_type(headers: &HeaderMap) -> ApiResult<()> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     // A compressed body could unfold to any size.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         return unsupported("compressed bodies are not taken");
     }
-    let Some(media_type) = headers.get(header::CONTENT_TYPE) else { return Ok(()) };
-    let essence = media_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
+    let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(());
+    };
+    let essence = media_type
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
     let essence = essence.to_ascii_lowercase();
-    let is_json = essence == "application/json" || (essence.starts_with("application/") && essence.ends_with("+json"));
-    if is_json { Ok(()) } else { unsupported("the body must be application/json") }
+    let is_json = essence == "application/json"
+        || (essence.starts_with("application/") && essence.ends_with("+json"));
+    if is_json {
+        Ok(())
+    } else {
+        unsupported("the body must be application/json")
+    }
 }
 
 #[cfg(test)]
@@ -86,7 +121,10 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: BodyLimits = BodyLimits { bytes_max: 8, timeout: Duration::from_secs(5) };
+    const LIMITS: BodyLimits = BodyLimits {
+        bytes_max: 8,
+        timeout: Duration::from_secs(5),
+    };
 
     fn status<T>(result: ApiResult<T>) -> Option<u16> {
         result.err().map(|error| error.into_facts().status.as_u16())
@@ -100,34 +138,83 @@ mod tests {
 
     #[tokio::test]
     async fn json_of_any_spelling_is_taken_and_other_media_types_are_not() {
-        for media_type in ["application/json", "Application/JSON; charset=utf-8", "application/merge-patch+json"] {
-            assert_eq!(read_with("content-type", media_type, Body::from("{}")).await, None, "{media_type}");
+        for media_type in [
+            "application/json",
+            "Application/JSON; charset=utf-8",
+            "application/merge-patch+json",
+        ] {
+            assert_eq!(
+                read_with("content-type", media_type, Body::from("{}")).await,
+                None,
+                "{media_type}"
+            );
         }
-        for media_type in ["text/plain", "application/x-www-form-urlencoded", "multipart/form-data", ""] {
-            assert_eq!(read_with("content-type", media_type, Body::from("{}")).await, Some(415), "{media_type}");
+        for media_type in [
+            "text/plain",
+            "application/x-www-form-urlencoded",
+            "multipart/form-data",
+            "",
+        ] {
+            assert_eq!(
+                read_with("content-type", media_type, Body::from("{}")).await,
+                Some(415),
+                "{media_type}"
+            );
         }
-        assert_eq!(status(read(&HeaderMap::new(), Body::from("{}"), LIMITS).await), None);
-        assert_eq!(read_with("content-encoding", "gzip", Body::from("{}")).await, Some(415));
+        assert_eq!(
+            status(read(&HeaderMap::new(), Body::from("{}"), LIMITS).await),
+            None
+        );
+        assert_eq!(
+            read_with("content-encoding", "gzip", Body::from("{}")).await,
+            Some(415)
+        );
     }
 
     #[tokio::test]
     async fn one_byte_too_many_is_too_large_whether_it_was_announced_or_not() {
-        assert_eq!(status(read(&HeaderMap::new(), Body::from("12345678"), LIMITS).await), None);
-        assert_eq!(status(read(&HeaderMap::new(), Body::from("123456789"), LIMITS).await), Some(413));
-        assert_eq!(read_with("content-length", "9", Body::from("1")).await, Some(413));
+        assert_eq!(
+            status(read(&HeaderMap::new(), Body::from("12345678"), LIMITS).await),
+            None
+        );
+        assert_eq!(
+            status(read(&HeaderMap::new(), Body::from("123456789"), LIMITS).await),
+            Some(413)
+        );
+        assert_eq!(
+            read_with("content-length", "9", Body::from("1")).await,
+            Some(413)
+        );
     }
 
     #[tokio::test(start_paused = true)]
     async fn a_body_that_does_not_end_is_given_up() {
         let endless = Body::from_stream(stream::pending::<Result<Bytes, std::io::Error>>());
-        assert_eq!(status(read(&HeaderMap::new(), endless, LIMITS).await), Some(408));
+        assert_eq!(
+            status(read(&HeaderMap::new(), endless, LIMITS).await),
+            Some(408)
+        );
     }
 
     #[test]
     fn what_is_no_json_is_told_apart_from_json_that_is_no_object() {
-        let code = |text: &str| parse_object(text.as_bytes()).err().and_then(|error| error.into_facts().code);
+        let code = |text: &str| {
+            parse_object(text.as_bytes())
+                .err()
+                .and_then(|error| error.into_facts().code)
+        };
         let deep = "[".repeat(10_000);
-        for text in ["", "{", "{\"a\":1,}", "\u{feff}{}", "{}{}", "NaN", r#"{"a":"\ud800"}"#, "{\"a\":1e400}", &deep] {
+        for text in [
+            "",
+            "{",
+            "{\"a\":1,}",
+            "\u{feff}{}",
+            "{}{}",
+            "NaN",
+            r#"{"a":"\ud800"}"#,
+            "{\"a\":1e400}",
+            &deep,
+        ] {
             assert_eq!(code(text), Some(ErrorCode::InvalidJson), "{text:.20}");
         }
         for text in ["[]", "\"a\"", "null", "1"] {

@@ -76,9 +76,10 @@ impl<P> Caller<P> {
 
     /// Whether the caller may know of this conversation: a key of its organization's all, a visitor of its own.
     pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
-        self.visitor().is_none_or(|VisitorCredential { claims, .. }| {
-            conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
-        })
+        self.visitor()
+            .is_none_or(|VisitorCredential { claims, .. }| {
+                conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
+            })
     }
 
     /// Refuses a visitor token that was made for another agent, whether the one in the path exists or not: what a token
@@ -86,16 +87,18 @@ impl<P> Caller<P> {
     /// empty id, which says nothing about anybody, and before the look for the agent.
     pub(crate) fn check_agent(&self, agent: &str) -> ApiResult<()> {
         match self.visitor() {
-            Some(visitor) if visitor.claims.agent_id.as_str() != agent => {
-                Err(ApiError::new(ErrorCode::InsufficientScope, "the visitor token was made for another agent"))
-            }
+            Some(visitor) if visitor.claims.agent_id.as_str() != agent => Err(ApiError::new(
+                ErrorCode::InsufficientScope,
+                "the visitor token was made for another agent",
+            )),
             _ => Ok(()),
         }
     }
 
     /// Refuses a visitor token on another page than the one that it was made for.
     pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
-        self.visitor().map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
+        self.visitor()
+            .map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
     }
 
     /// What the answer will say of limits.
@@ -128,22 +131,34 @@ impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
             return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
         };
         let told = LimitsTold::of(&parts.extensions);
-        credential.check_expiry().inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
+        credential
+            .check_expiry()
+            .inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
         credential.note_use(&state.key_uses);
         credential.admit(&state.limits, P::BUCKET, &told).await?;
         check_scope::<P>(&credential)?;
-        Ok(Self { credential, told, purpose: PhantomData })
+        Ok(Self {
+            credential,
+            told,
+            purpose: PhantomData,
+        })
     }
 }
 
 fn check_scope<P: Purpose>(credential: &Credential) -> ApiResult<()> {
     let (allowed, detail) = match credential {
-        Credential::Key(key) => {
-            (P::SCOPES.iter().any(|scope| key.allows(*scope)), "the API key lacks the scope of this endpoint")
-        }
-        Credential::Visitor(visitor) => {
-            (P::OPEN_TO_VISITORS && visitor.key_may_chat(), "a visitor token does not open this endpoint")
-        }
+        Credential::Key(key) => (
+            P::SCOPES.iter().any(|scope| key.allows(*scope)),
+            "the API key lacks the scope of this endpoint",
+        ),
+        Credential::Visitor(visitor) => (
+            P::OPEN_TO_VISITORS && visitor.key_may_chat(),
+            "a visitor token does not open this endpoint",
+        ),
     };
-    if allowed { Ok(()) } else { Err(ApiError::new(ErrorCode::InsufficientScope, detail)) }
+    if allowed {
+        Ok(())
+    } else {
+        Err(ApiError::new(ErrorCode::InsufficientScope, detail))
+    }
 }

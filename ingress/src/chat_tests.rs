@@ -17,11 +17,21 @@ use switchboard_schemas::{
 use crate::testing::{World, end_of, head, org_id, reply_frames, reply_of};
 
 fn end_frame(seq: u64, end: ReplyEnd) -> Frame {
-    Frame { attempt: 1, generation: 1, seq, body: FrameBody::End(Box::new(end)) }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq,
+        body: FrameBody::End(Box::new(end)),
+    }
 }
 
 fn beat(attempt: u32) -> Frame {
-    Frame { attempt, generation: 1, seq: 0, body: FrameBody::Beat }
+    Frame {
+        attempt,
+        generation: 1,
+        seq: 0,
+        body: FrameBody::Beat,
+    }
 }
 
 /// Stores a finished reply, as a worker does without a relay.
@@ -44,7 +54,11 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         agent_name: "Shop".into(),
         status: ReplyStatus::Completed,
         finish_reason: None,
-        usage: Usage { prompt_tokens: 1, completion_tokens: 2, estimated: false },
+        usage: Usage {
+            prompt_tokens: 1,
+            completion_tokens: 2,
+            estimated: false,
+        },
         response_time_ms: 9,
         model: "demo".into(),
         routing_reason: None,
@@ -62,33 +76,76 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         created_at: Timestamp::from_micros(3),
         author: Author::Assistant(Box::new(facts)),
     };
-    world.store.messages.lock().unwrap().insert(conversation, vec![message]);
-    world.store.replies.lock().unwrap().insert(reply.clone(), record);
+    world
+        .store
+        .messages
+        .lock()
+        .unwrap()
+        .insert(conversation, vec![message]);
+    world
+        .store
+        .replies
+        .lock()
+        .unwrap()
+        .insert(reply.clone(), record);
 }
 
 #[tokio::test]
 async fn a_reply_arrives_whole_with_its_headers() {
     let world = World::new().await;
-    let answer = world.chat_answered(reply_frames(&["Hé", "llo"], ReplyStatus::Completed)).await;
-    assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "Héllo", true));
+    let answer = world
+        .chat_answered(reply_frames(&["Hé", "llo"], ReplyStatus::Completed))
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text.as_str(), answer.whole),
+        (200, "Héllo", true)
+    );
     let header = |name: &str| answer.headers[name].to_str().unwrap();
     assert_eq!(header("content-type"), "text/plain; charset=utf-8");
     assert_eq!(header("cache-control"), "no-store, no-transform");
-    assert_eq!((header("x-accel-buffering"), header("x-model"), header("x-reply-generation")), ("no", "demo", "1"));
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
-    assert_eq!(header("x-conversation-id"), job.turn.conversation_id.as_str());
+    assert_eq!(
+        (
+            header("x-accel-buffering"),
+            header("x-model"),
+            header("x-reply-generation")
+        ),
+        ("no", "demo", "1")
+    );
+    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+        panic!("an answer is asked for")
+    };
+    assert_eq!(
+        header("x-conversation-id"),
+        job.turn.conversation_id.as_str()
+    );
     assert_eq!(header("x-message-id"), job.turn.reply_id().as_str());
 }
 
 #[tokio::test]
 async fn the_job_says_everything_that_a_worker_needs_and_is_keyed_by_its_conversation() {
     let world = World::new().await;
-    world.chat_answered(reply_frames(&["a"], ReplyStatus::Completed)).await;
+    world
+        .chat_answered(reply_frames(&["a"], ReplyStatus::Completed))
+        .await;
     let record = world.bus.records.lock().unwrap()[0].clone();
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
+    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+        panic!("an answer is asked for")
+    };
     assert_eq!(record.key, job.turn.conversation_id.as_str());
-    assert!(record.headers.iter().any(|(name, value)| name == "request-id" && value == job.turn.request_id.as_str()));
-    assert_eq!((job.turn.content.as_str(), job.turn.session_id.as_str(), job.attempt_min), ("hi", "s", 1));
+    assert!(
+        record
+            .headers
+            .iter()
+            .any(|(name, value)| name == "request-id" && value == job.turn.request_id.as_str())
+    );
+    assert_eq!(
+        (
+            job.turn.content.as_str(),
+            job.turn.session_id.as_str(),
+            job.attempt_min
+        ),
+        ("hi", "s", 1)
+    );
     assert!(job.turn.reply_to.is_some() && job.turn.key_id.is_some());
 }
 
@@ -100,21 +157,31 @@ async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
         frame.seq += 1;
     }
     let ui = FrameBody::Ui(json!({ "type": "product-grid", "data": [] }));
-    frames.insert(1, Frame { seq: 2, body: ui, ..frames[0].clone() });
+    frames.insert(
+        1,
+        Frame {
+            seq: 2,
+            body: ui,
+            ..frames[0].clone()
+        },
+    );
     let answer = world.chat_answered(frames).await;
-    assert_eq!(answer.headers["x-ui-spec"], r#"{"data":[],"type":"product-grid"}"#);
+    assert_eq!(
+        answer.headers["x-ui-spec"],
+        r#"{"data":[],"type":"product-grid"}"#
+    );
 }
 
 /// Written by the server, below the router.
-const SERVER_HEADERS: &str =
-    "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 11:17:49 GMT\r\nconnection: close\r\n\r\n";
+const SERVER_HEADERS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 11:17:49 GMT\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
 async fn the_whole_head_stays_below_three_kibibytes_whatever_it_has_to_tell() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
-    let products: Vec<_> =
-        (0..50).map(|number| json!({"title": format!("Produkt №{number}"), "price": "9 €"})).collect();
+    let products: Vec<_> = (0..50)
+        .map(|number| json!({"title": format!("Produkt №{number}"), "price": "9 €"}))
+        .collect();
     let long = "é".repeat(400);
     let mut longest = head();
     longest.model = long.clone();
@@ -125,7 +192,11 @@ async fn the_whole_head_stays_below_three_kibibytes_whatever_it_has_to_tell() {
     let origin = format!("https://{}.example", vec!["a".repeat(63); 4].join("."));
     let answer = world.chat_with(&[("origin", &origin)], frames).await;
     assert_eq!(answer.headers["access-control-allow-origin"], origin);
-    let lines: usize = answer.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let lines: usize = answer
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
     let bytes = lines + SERVER_HEADERS.len();
     assert!(bytes <= 3 << 10, "{bytes} bytes: {:#?}", answer.headers);
     assert_eq!(answer.headers["x-ui-spec-truncated"], "true");
@@ -135,35 +206,69 @@ async fn the_whole_head_stays_below_three_kibibytes_whatever_it_has_to_tell() {
 async fn a_head_without_long_names_leaves_most_of_it_to_the_products() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
-    let products: Vec<_> = (0..50).map(|number| json!({"title": format!("Product {number}"), "price": "$9"})).collect();
+    let products: Vec<_> = (0..50)
+        .map(|number| json!({"title": format!("Product {number}"), "price": "$9"}))
+        .collect();
     let mut with_products = head();
     with_products.ui_spec = Some(json!({ "type": "product-grid", "data": products }));
     frames[0].body = FrameBody::Head(Box::new(with_products));
     let answer = world.chat_answered(frames).await;
-    assert!(answer.headers["x-ui-spec"].len() > 1000, "{} bytes", answer.headers["x-ui-spec"].len());
+    assert!(
+        answer.headers["x-ui-spec"].len() > 1000,
+        "{} bytes",
+        answer.headers["x-ui-spec"].len()
+    );
 }
 
 #[tokio::test]
 async fn a_failure_before_the_first_byte_is_an_http_error_even_after_the_head() {
     for (status, failure, expected) in [
-        (ReplyStatus::Failed, Some(ReplyFailure::ModelError), (502, "MODEL_ERROR")),
-        (ReplyStatus::Failed, Some(ReplyFailure::ModelUnavailable), (503, "UNAVAILABLE")),
-        (ReplyStatus::Failed, Some(ReplyFailure::ModelTimeout), (504, "MODEL_TIMEOUT")),
+        (
+            ReplyStatus::Failed,
+            Some(ReplyFailure::ModelError),
+            (502, "MODEL_ERROR"),
+        ),
+        (
+            ReplyStatus::Failed,
+            Some(ReplyFailure::ModelUnavailable),
+            (503, "UNAVAILABLE"),
+        ),
+        (
+            ReplyStatus::Failed,
+            Some(ReplyFailure::ModelTimeout),
+            (504, "MODEL_TIMEOUT"),
+        ),
         (ReplyStatus::Cancelled, None, (409, "CONFLICT")),
     ] {
         let world = World::new().await;
-        let end = ReplyEnd { failure, ..end_of("", status) };
-        let answer = world.chat_answered(vec![reply_frames(&[], status)[0].clone(), end_frame(2, end)]).await;
+        let end = ReplyEnd {
+            failure,
+            ..end_of("", status)
+        };
+        let answer = world
+            .chat_answered(vec![
+                reply_frames(&[], status)[0].clone(),
+                end_frame(2, end),
+            ])
+            .await;
         assert_eq!(answer.problem(), (expected.0, expected.1.to_owned()));
-        assert_eq!(answer.headers.contains_key("retry-after"), expected.0 == 503);
+        assert_eq!(
+            answer.headers.contains_key("retry-after"),
+            expected.0 == 503
+        );
     }
 }
 
 #[tokio::test]
 async fn a_completed_reply_without_text_is_a_clean_empty_response() {
     let world = World::new().await;
-    let answer = world.chat_answered(reply_frames(&[], ReplyStatus::Completed)).await;
-    assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "", true));
+    let answer = world
+        .chat_answered(reply_frames(&[], ReplyStatus::Completed))
+        .await;
+    assert_eq!(
+        (answer.status.as_u16(), answer.text.as_str(), answer.whole),
+        (200, "", true)
+    );
 }
 
 #[tokio::test]
@@ -171,7 +276,10 @@ async fn a_reply_that_breaks_off_after_its_first_byte_breaks_the_transfer() {
     for status in [ReplyStatus::Incomplete, ReplyStatus::Cancelled] {
         let world = World::new().await;
         let answer = world.chat_answered(reply_frames(&["half"], status)).await;
-        assert_eq!((answer.status.as_u16(), answer.text.as_str(), answer.whole), (200, "half", false));
+        assert_eq!(
+            (answer.status.as_u16(), answer.text.as_str(), answer.whole),
+            (200, "half", false)
+        );
     }
 }
 
@@ -181,7 +289,12 @@ async fn a_reply_that_is_begun_anew_is_never_glued_to_what_was_sent() {
     let mut frames = reply_frames(&["old"], ReplyStatus::Completed);
     frames.pop();
     frames.extend(
-        reply_frames(&["new"], ReplyStatus::Completed).into_iter().map(|frame| Frame { generation: 2, ..frame }),
+        reply_frames(&["new"], ReplyStatus::Completed)
+            .into_iter()
+            .map(|frame| Frame {
+                generation: 2,
+                ..frame
+            }),
     );
     let answer = world.chat_answered(frames).await;
     assert_eq!((answer.text.as_str(), answer.whole), ("old", false));
@@ -192,8 +305,14 @@ async fn lost_frames_are_read_from_the_log() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
-            for (number, frame) in reply_frames(&["a", "b", "c", "d"], ReplyStatus::Completed).into_iter().enumerate() {
-                world.relay.deaf.store(number == 0 || number == 2, Ordering::SeqCst);
+            for (number, frame) in reply_frames(&["a", "b", "c", "d"], ReplyStatus::Completed)
+                .into_iter()
+                .enumerate()
+            {
+                world
+                    .relay
+                    .deaf
+                    .store(number == 0 || number == 2, Ordering::SeqCst);
                 world.relay.append_frame(&reply_of(&job), frame);
             }
         })
@@ -205,7 +324,9 @@ async fn lost_frames_are_read_from_the_log() {
 async fn a_reply_of_which_nothing_is_pushed_is_read_from_the_log() {
     let world = World::new().await;
     world.relay.deaf.store(true, Ordering::SeqCst);
-    let answer = world.chat_answered(reply_frames(&["a", "b"], ReplyStatus::Completed)).await;
+    let answer = world
+        .chat_answered(reply_frames(&["a", "b"], ReplyStatus::Completed))
+        .await;
     assert_eq!((answer.text.as_str(), answer.whole), ("ab", true));
 }
 
@@ -214,7 +335,10 @@ async fn without_the_relay_the_stored_reply_is_sent_behind_what_was_sent() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
-            for frame in reply_frames(&["He", "llo"], ReplyStatus::Completed).into_iter().take(2) {
+            for frame in reply_frames(&["He", "llo"], ReplyStatus::Completed)
+                .into_iter()
+                .take(2)
+            {
                 world.relay.append_frame(&reply_of(&job), frame);
             }
             world.relay.away.store(true, Ordering::SeqCst);
@@ -223,7 +347,10 @@ async fn without_the_relay_the_stored_reply_is_sent_behind_what_was_sent() {
         })
         .await;
     assert_eq!((answer.text.as_str(), answer.whole), ("Hello", true));
-    assert!(world.jobs(Topic::JobsRetry).is_empty(), "nothing is taken over without the relay");
+    assert!(
+        world.jobs(Topic::JobsRetry).is_empty(),
+        "nothing is taken over without the relay"
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -231,7 +358,10 @@ async fn a_stored_reply_that_does_not_begin_with_what_was_sent_breaks_the_transf
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
-            for frame in reply_frames(&["He"], ReplyStatus::Completed).into_iter().take(2) {
+            for frame in reply_frames(&["He"], ReplyStatus::Completed)
+                .into_iter()
+                .take(2)
+            {
                 world.relay.append_frame(&reply_of(&job), frame);
             }
             world.relay.away.store(true, Ordering::SeqCst);
@@ -249,12 +379,28 @@ async fn a_silent_reply_is_given_to_another_worker_with_a_higher_attempt() {
             let frames = reply_frames(&["a", "b"], ReplyStatus::Completed);
             world.relay.append_frame(&reply_of(&job), frames[0].clone());
             world.relay.append_frame(&reply_of(&job), frames[1].clone());
-            world.relay.push(switchboard_schemas::reply_event::Envelope::Reply(reply_of(&job), beat(1)));
+            world
+                .relay
+                .push(switchboard_schemas::reply_event::Envelope::Reply(
+                    reply_of(&job),
+                    beat(1),
+                ));
             world.published().await;
-            let ConversationJob::Answer(retry) = world.jobs(Topic::JobsRetry).remove(0) else { panic!("an answer") };
-            assert_eq!((retry.attempt_min, retry.turn.reply_id()), (2, reply_of(&job)));
+            let ConversationJob::Answer(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
+                panic!("an answer")
+            };
+            assert_eq!(
+                (retry.attempt_min, retry.turn.reply_id()),
+                (2, reply_of(&job))
+            );
             for frame in &frames[2..] {
-                world.relay.append_frame(&reply_of(&job), Frame { attempt: 2, ..frame.clone() });
+                world.relay.append_frame(
+                    &reply_of(&job),
+                    Frame {
+                        attempt: 2,
+                        ..frame.clone()
+                    },
+                );
             }
         })
         .await;
@@ -278,7 +424,12 @@ async fn beats_keep_a_queued_message_waiting() {
     let answer = world
         .chat(async |job| {
             for _ in 0..60 {
-                world.relay.push(switchboard_schemas::reply_event::Envelope::Reply(reply_of(&job), beat(1)));
+                world
+                    .relay
+                    .push(switchboard_schemas::reply_event::Envelope::Reply(
+                        reply_of(&job),
+                        beat(1),
+                    ));
                 tokio::time::sleep(Duration::from_secs(1)).await;
             }
             for frame in reply_frames(&["late"], ReplyStatus::Completed) {
@@ -294,7 +445,13 @@ async fn beats_keep_a_queued_message_waiting() {
 async fn a_message_that_the_bus_does_not_take_is_refused_and_voided() {
     let world = World::new().await;
     world.set_bus_away(true);
-    let answer = world.send("POST", &World::agent_path("/chat"), r#"{"message":"hi","sessionId":"s"}"#).await;
+    let answer = world
+        .send(
+            "POST",
+            &World::agent_path("/chat"),
+            r#"{"message":"hi","sessionId":"s"}"#,
+        )
+        .await;
     assert_eq!(answer.problem(), (503, "UNAVAILABLE".to_owned()));
     assert_eq!(world.relay.voided.lock().unwrap().len(), 1);
 }
@@ -305,9 +462,14 @@ async fn a_slow_client_gets_every_byte_from_the_log() {
     let parts: Vec<String> = (0..500).map(|number| format!("{number} ")).collect();
     let parts: Vec<&str> = parts.iter().map(String::as_str).collect();
     // All frames are appended before the client reads on, many times more than its queue holds.
-    let answer = world.chat_answered(reply_frames(&parts, ReplyStatus::Completed)).await;
+    let answer = world
+        .chat_answered(reply_frames(&parts, ReplyStatus::Completed))
+        .await;
     assert_eq!((answer.text, answer.whole), (parts.concat(), true));
-    assert!(world.counter("switchboard_replies_pulled_total") > 0, "its queue overflowed");
+    assert!(
+        world.counter("switchboard_replies_pulled_total") > 0,
+        "its queue overflowed"
+    );
 }
 
 #[tokio::test]

@@ -30,7 +30,8 @@ impl FromRequestParts<AppState> for CountedAddress {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
         let peer = parts.extensions.get::<PeerAddress>();
-        let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+        let address =
+            peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
         Ok(Self(address.map(counted)))
     }
 }
@@ -50,7 +51,9 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Netwo
             break;
         }
         // What stands left of a malformed hop was written by nobody who can be trusted.
-        let Some(address) = parse_hop(hop.trim()) else { break };
+        let Some(address) = parse_hop(hop.trim()) else {
+            break;
+        };
         client = address;
     }
     client
@@ -73,8 +76,15 @@ fn counted(address: IpAddr) -> String {
 
 /// Some proxies add the port.
 fn parse_hop(hop: &str) -> Option<IpAddr> {
-    let bare = hop.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')).unwrap_or(hop);
-    let address = bare.parse().ok().or_else(|| hop.parse::<std::net::SocketAddr>().ok().map(|socket| socket.ip()));
+    let bare = hop
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+        .unwrap_or(hop);
+    let address = bare.parse().ok().or_else(|| {
+        hop.parse::<std::net::SocketAddr>()
+            .ok()
+            .map(|socket| socket.ip())
+    });
     address.map(|address: IpAddr| address.to_canonical())
 }
 
@@ -97,28 +107,49 @@ mod tests {
     #[test]
     fn only_a_trusted_proxy_can_tell_the_address() {
         assert_eq!(client("203.0.113.9", &["198.51.100.1"], &[]), "203.0.113.9");
-        assert_eq!(client("10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]), "198.51.100.1");
-        assert_eq!(client("::ffff:10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]), "198.51.100.1");
+        assert_eq!(
+            client("10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            client("::ffff:10.1.2.3", &["198.51.100.1"], &["10.0.0.0/8"]),
+            "198.51.100.1"
+        );
     }
 
     #[test]
     fn an_address_that_the_client_wrote_itself_is_not_believed() {
         let forged = ["1.2.3.4, 198.51.100.1", "10.9.9.9"];
         assert_eq!(client("10.1.2.3", &forged, &["10.0.0.0/8"]), "198.51.100.1");
-        assert_eq!(client("10.1.2.3", &["1.2.3.4, nonsense"], &["10.0.0.0/8"]), "10.1.2.3");
+        assert_eq!(
+            client("10.1.2.3", &["1.2.3.4, nonsense"], &["10.0.0.0/8"]),
+            "10.1.2.3"
+        );
     }
 
     #[test]
     fn ports_and_brackets_are_read() {
-        assert_eq!(client("10.1.2.3", &["198.51.100.1:4711"], &["10.0.0.0/8"]), "198.51.100.1");
-        assert_eq!(client("::1", &["[2001:db8::7]:443"], &["::1"]), "2001:db8::7");
+        assert_eq!(
+            client("10.1.2.3", &["198.51.100.1:4711"], &["10.0.0.0/8"]),
+            "198.51.100.1"
+        );
+        assert_eq!(
+            client("::1", &["[2001:db8::7]:443"], &["::1"]),
+            "2001:db8::7"
+        );
     }
 
     #[test]
     fn what_is_kept_names_a_network_and_no_host() {
         assert_eq!(kept("198.51.100.77".parse().unwrap()), "198.51.100.0");
-        assert_eq!(kept("::ffff:198.51.100.77".parse().unwrap()), "198.51.100.0");
-        assert_eq!(kept("2001:db8:1:2:3:4:5:6".parse().unwrap()), "2001:db8:1::");
+        assert_eq!(
+            kept("::ffff:198.51.100.77".parse().unwrap()),
+            "198.51.100.0"
+        );
+        assert_eq!(
+            kept("2001:db8:1:2:3:4:5:6".parse().unwrap()),
+            "2001:db8:1::"
+        );
     }
 
     #[test]

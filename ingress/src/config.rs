@@ -154,7 +154,10 @@ impl IngressConfig {
         let must_not_be_zero = [
             ("connections_max", self.connections_max as u64),
             ("visitor_token_lifetime_ms", self.visitor_token_lifetime_ms),
-            ("visitor_secret_lifetime_ms", self.visitor_secret_lifetime_ms),
+            (
+                "visitor_secret_lifetime_ms",
+                self.visitor_secret_lifetime_ms,
+            ),
             ("session_idle_ms", self.session_idle_ms),
             ("session_lifetime_ms", self.session_lifetime_ms),
             ("invitation_lifetime_ms", self.invitation_lifetime_ms),
@@ -179,7 +182,9 @@ impl IngressConfig {
             ("patch_timeout_ms", self.patch_timeout_ms),
         ];
         let zeros = must_not_be_zero.iter().filter(|(_, value)| *value == 0);
-        zeros.map(|(key, _)| format!("ingress.{key} must not be 0")).collect()
+        zeros
+            .map(|(key, _)| format!("ingress.{key} must not be 0"))
+            .collect()
     }
 
     pub(crate) const fn publish_timeout(&self) -> Duration {
@@ -198,7 +203,10 @@ mod tests {
     #[test]
     fn the_usual_values_are_without_mistakes_and_a_zero_is_named_with_its_key() {
         assert!(IngressConfig::default().mistakes().is_empty());
-        let config = IngressConfig { log_poll_ms: 0, ..IngressConfig::default() };
+        let config = IngressConfig {
+            log_poll_ms: 0,
+            ..IngressConfig::default()
+        };
         assert_eq!(config.mistakes(), ["ingress.log_poll_ms must not be 0"]);
     }
 

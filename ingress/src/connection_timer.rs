@@ -39,7 +39,11 @@ impl ConnectionTimer {
             // Hyper's header timeout begins with a protocol, which a silent client never chooses.
             timer: Box::pin(sleep(Duration::from_millis(config.header_timeout_ms))),
             idle: Duration::from_millis(config.idle_timeout_ms),
-            longest_reply: Duration::from_millis(config.queue_timeout_ms.saturating_add(config.answer_timeout_ms)),
+            longest_reply: Duration::from_millis(
+                config
+                    .queue_timeout_ms
+                    .saturating_add(config.answer_timeout_ms),
+            ),
         }
     }
 
@@ -58,7 +62,9 @@ impl ConnectionTimer {
             Phase::Silent | Phase::Leaving => Expiry::Cut,
             Phase::Serving => {
                 self.phase = Phase::Leaving;
-                self.timer.as_mut().reset(Instant::now() + self.longest_reply);
+                self.timer
+                    .as_mut()
+                    .reset(Instant::now() + self.longest_reply);
                 Expiry::Leave
             }
         }
@@ -82,7 +88,10 @@ mod tests {
     #[tokio::test(start_paused = true)]
     async fn a_silent_connection_is_cut() {
         let began = Instant::now();
-        assert_eq!(ConnectionTimer::start(&config()).expired().await, Expiry::Cut);
+        assert_eq!(
+            ConnectionTimer::start(&config()).expired().await,
+            Expiry::Cut
+        );
         assert_eq!(began.elapsed().as_millis(), 10);
     }
 
@@ -93,8 +102,14 @@ mod tests {
             timer.request();
             tokio::time::advance(Duration::from_millis(50)).await;
         }
-        assert_eq!((timer.expired().await, began.elapsed().as_millis()), (Expiry::Leave, 160));
+        assert_eq!(
+            (timer.expired().await, began.elapsed().as_millis()),
+            (Expiry::Leave, 160)
+        );
         timer.request();
-        assert_eq!((timer.expired().await, began.elapsed().as_millis()), (Expiry::Cut, 880));
+        assert_eq!(
+            (timer.expired().await, began.elapsed().as_millis()),
+            (Expiry::Cut, 880)
+        );
     }
 }

@@ -26,8 +26,20 @@ fn put_messages(world: &World, count: u64) {
         created_at: Timestamp::from_micros(1_700_000_000_000_000),
         author: Author::User,
     };
-    world.store.messages.lock().unwrap().insert(id.clone(), (0..count).map(message).collect());
-    world.store.conversations.lock().unwrap().get_mut(&id).unwrap().message_count = count;
+    world
+        .store
+        .messages
+        .lock()
+        .unwrap()
+        .insert(id.clone(), (0..count).map(message).collect());
+    world
+        .store
+        .conversations
+        .lock()
+        .unwrap()
+        .get_mut(&id)
+        .unwrap()
+        .message_count = count;
 }
 
 /// A change, with what the owning worker answers.
@@ -36,8 +48,12 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
     let request = world.send("PATCH", &path, body.to_string());
     let worker = async {
         world.published().await;
-        let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("a change is asked for") };
-        world.relay.push(Envelope::Patch(job.event_id.clone(), outcome));
+        let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
+            panic!("a change is asked for")
+        };
+        world
+            .relay
+            .push(Envelope::Patch(job.event_id.clone(), outcome));
     };
     tokio::join!(request, worker).0
 }
@@ -46,21 +62,53 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
 async fn a_page_of_the_history_says_where_it_stands() {
     let world = World::new().await;
     put_messages(&world, 3);
-    let page = world.send("GET", &World::agent_path("/conversations/s?limit=2&offset=1"), "").await.json();
+    let page = world
+        .send(
+            "GET",
+            &World::agent_path("/conversations/s?limit=2&offset=1"),
+            "",
+        )
+        .await
+        .json();
     assert_eq!(page["messages"][0]["content"], "message 1");
-    assert_eq!((&page["messages"][0]["role"], &page["messages"][0]["tokens"]), (&json!("user"), &Value::Null));
-    assert_eq!((&page["messageCount"], &page["totalMessages"]), (&json!(2), &json!(3)));
-    assert_eq!((&page["limit"], &page["offset"], &page["hasMore"]), (&json!(2), &json!(1), &json!(false)));
-    assert_eq!((&page["sessionId"], &page["agentName"]), (&json!("s"), &json!("Shop")));
-    let past = world.send("GET", &World::agent_path("/conversations/s?offset=99"), "").await.json();
-    assert_eq!((&past["messageCount"], &past["hasMore"]), (&json!(0), &json!(false)));
+    assert_eq!(
+        (&page["messages"][0]["role"], &page["messages"][0]["tokens"]),
+        (&json!("user"), &Value::Null)
+    );
+    assert_eq!(
+        (&page["messageCount"], &page["totalMessages"]),
+        (&json!(2), &json!(3))
+    );
+    assert_eq!(
+        (&page["limit"], &page["offset"], &page["hasMore"]),
+        (&json!(2), &json!(1), &json!(false))
+    );
+    assert_eq!(
+        (&page["sessionId"], &page["agentName"]),
+        (&json!("s"), &json!("Shop"))
+    );
+    let past = world
+        .send("GET", &World::agent_path("/conversations/s?offset=99"), "")
+        .await
+        .json();
+    assert_eq!(
+        (&past["messageCount"], &past["hasMore"]),
+        (&json!(0), &json!(false))
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_of_another_organization_is_not_there() {
     let world = World::new().await;
     world.put_conversation(OrgId::derive(&secret(), "other"));
-    assert_eq!(world.send("GET", &World::agent_path(PATH), "").await.problem().1, "CONVERSATION_NOT_FOUND");
+    assert_eq!(
+        world
+            .send("GET", &World::agent_path(PATH), "")
+            .await
+            .problem()
+            .1,
+        "CONVERSATION_NOT_FOUND"
+    );
     let answer = world.send("PATCH", &World::agent_path(PATH), "{}").await;
     assert_eq!(answer.problem().1, "CONVERSATION_NOT_FOUND");
 }
@@ -69,7 +117,13 @@ async fn a_conversation_of_another_organization_is_not_there() {
 async fn a_session_that_cannot_exist_has_no_conversation() {
     let world = World::new().await;
     for session in ["%07", &"x".repeat(257)] {
-        let answer = world.send("GET", &World::agent_path(&format!("/conversations/{session}")), "").await;
+        let answer = world
+            .send(
+                "GET",
+                &World::agent_path(&format!("/conversations/{session}")),
+                "",
+            )
+            .await;
         assert_eq!(answer.problem(), (404, "CONVERSATION_NOT_FOUND".to_owned()));
     }
 }
@@ -79,8 +133,16 @@ async fn the_conversation_of_an_inactive_agent_can_be_read_and_changed() {
     let world = World::new().await;
     world.put_conversation(org_id());
     world.edit_agent(|agent| agent.settings.status = Status::Inactive);
-    assert_eq!(world.send("GET", &World::agent_path(PATH), "").await.status, 200);
-    assert_eq!(patch(&world, json!({ "rating": 4 }), PatchOutcome::Applied).await.status, 200);
+    assert_eq!(
+        world.send("GET", &World::agent_path(PATH), "").await.status,
+        200
+    );
+    assert_eq!(
+        patch(&world, json!({ "rating": 4 }), PatchOutcome::Applied)
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -90,9 +152,17 @@ async fn a_change_is_published_and_told_once_it_is_applied() {
     let body = json!({ "rating": 4.5, "visitorName": null, "metadata": { "plan": "pro", "source": "forged" } });
     let answer = patch(&world, body, PatchOutcome::Applied).await;
     let updated = json!({ "rating": 4.5, "visitorName": null, "metadata": { "plan": "pro" } });
-    assert_eq!(answer.json(), json!({ "success": true, "updated": updated }));
-    let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("a change is asked for") };
-    assert_eq!(Value::Object(job.changes), json!({ "rating": 4.5, "visitorName": null, "plan": "pro" }));
+    assert_eq!(
+        answer.json(),
+        json!({ "success": true, "updated": updated })
+    );
+    let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
+        panic!("a change is asked for")
+    };
+    assert_eq!(
+        Value::Object(job.changes),
+        json!({ "rating": 4.5, "visitorName": null, "plan": "pro" })
+    );
     assert_eq!(world.bus.records.lock().unwrap()[0].key, id.as_str());
 }
 
@@ -124,7 +194,15 @@ async fn without_the_relay_the_store_tells_that_a_change_is_applied() {
     let request = world.send("PATCH", &path, r#"{"rating":4}"#);
     let worker = async {
         world.published().await;
-        world.store.conversations.lock().unwrap().get_mut(&id).unwrap().metadata.insert("rating".into(), json!(4));
+        world
+            .store
+            .conversations
+            .lock()
+            .unwrap()
+            .get_mut(&id)
+            .unwrap()
+            .metadata
+            .insert("rating".into(), json!(4));
     };
     assert_eq!(tokio::join!(request, worker).0.status, 200);
     let answer = world.send("PATCH", &path, r#"{"rating":1}"#).await;
@@ -138,10 +216,27 @@ async fn the_public_view_of_an_agent_holds_the_specified_fields_and_no_other() {
     let agent = world.send("GET", &World::agent_path(""), "").await;
     let widget = world.send("GET", &World::agent_path("/widget"), "").await;
     assert!(!agent.text.contains("canary") && !widget.text.contains("canary"));
-    let keys = |value: &Value| value.as_object().unwrap().keys().cloned().collect::<Vec<_>>().join(" ");
-    assert_eq!(keys(&agent.json()), "description features id limits name placeholderText theme welcomeMessage");
+    let keys = |value: &Value| {
+        value
+            .as_object()
+            .unwrap()
+            .keys()
+            .cloned()
+            .collect::<Vec<_>>()
+            .join(" ")
+    };
+    assert_eq!(
+        keys(&agent.json()),
+        "description features id limits name placeholderText theme welcomeMessage"
+    );
     assert_eq!(agent.json()["theme"].as_object().unwrap().len(), 10);
-    assert_eq!(keys(&widget.json()), "description id name placeholderText theme welcomeMessage widget");
-    assert_eq!(keys(&widget.json()["theme"]), "backgroundColor primaryColor textColor");
+    assert_eq!(
+        keys(&widget.json()),
+        "description id name placeholderText theme welcomeMessage widget"
+    );
+    assert_eq!(
+        keys(&widget.json()["theme"]),
+        "backgroundColor primaryColor textColor"
+    );
     assert_eq!(widget.json()["widget"].as_object().unwrap().len(), 15);
 }

@@ -30,11 +30,18 @@ const PREFLIGHT_MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
 
 /// Answers preflights, which carry no key, and marks every other answer of the public API.
 pub(crate) async fn cors(request: Request, next: Next) -> Response {
-    if !PUBLIC_PREFIXES.iter().any(|prefix| request.uri().path().starts_with(prefix)) {
+    if !PUBLIC_PREFIXES
+        .iter()
+        .any(|prefix| request.uri().path().starts_with(prefix))
+    {
         return next.run(request).await;
     }
     let origin = allowed_origin(request.headers());
-    let mut response = if request.method() == Method::OPTIONS { preflight() } else { next.run(request).await };
+    let mut response = if request.method() == Method::OPTIONS {
+        preflight()
+    } else {
+        next.run(request).await
+    };
     let headers = response.headers_mut();
     // Also on answers to programs: a cache must not give one of them to a page.
     headers.append(header::VARY, VARY);
@@ -58,12 +65,21 @@ fn preflight() -> Response {
 /// echoed, because any sandboxed frame can claim it; the star says the same and cannot be mistaken for a listed origin.
 pub(crate) fn allowed_origin(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let origin = origins.next().filter(|origin| (1..=ORIGIN_BYTES_MAX).contains(&origin.len()))?;
-    let is_one_word = origin.as_bytes().iter().all(|byte| byte.is_ascii_graphic() && *byte != b',');
+    let origin = origins
+        .next()
+        .filter(|origin| (1..=ORIGIN_BYTES_MAX).contains(&origin.len()))?;
+    let is_one_word = origin
+        .as_bytes()
+        .iter()
+        .all(|byte| byte.is_ascii_graphic() && *byte != b',');
     if origins.next().is_some() || !is_one_word {
         return None;
     }
-    Some(if origin == "null" { ANY_ORIGIN } else { origin.clone() })
+    Some(if origin == "null" {
+        ANY_ORIGIN
+    } else {
+        origin.clone()
+    })
 }
 
 #[cfg(test)]
@@ -82,7 +98,10 @@ mod tests {
 
     #[test]
     fn one_origin_is_echoed_null_is_a_star_and_anything_else_gets_nothing() {
-        assert_eq!(allowed(&[b"https://shop.example"]).unwrap(), "https://shop.example");
+        assert_eq!(
+            allowed(&[b"https://shop.example"]).unwrap(),
+            "https://shop.example"
+        );
         assert_eq!(allowed(&[b"null"]).unwrap(), "*");
         let long = format!("https://{}.example", "a".repeat(ORIGIN_BYTES_MAX));
         for origins in [

@@ -53,8 +53,15 @@ impl Credential {
             },
         };
         let Some(known) = known else {
-            state.limits.failed_authentications.miss(address.as_deref()).await?;
-            return Err(ApiError::new(ErrorCode::InvalidApiKey, "the API key is not valid"));
+            state
+                .limits
+                .failed_authentications
+                .miss(address.as_deref())
+                .await?;
+            return Err(ApiError::new(
+                ErrorCode::InvalidApiKey,
+                "the API key is not valid",
+            ));
         };
         known.trace();
         Ok(Some(known))
@@ -68,17 +75,33 @@ impl Credential {
             Self::Key(key) => (key.is_expired(now), "the API key has expired"),
             Self::Visitor(visitor) => {
                 let with_its_key = visitor.key.as_ref().is_some_and(|key| key.is_expired(now));
-                (with_its_key || visitor.claims.is_expired(now), "the visitor token has expired")
+                (
+                    with_its_key || visitor.claims.is_expired(now),
+                    "the visitor token has expired",
+                )
             }
         };
-        if expired { Err(ApiError::new(ErrorCode::ExpiredApiKey, detail)) } else { Ok(()) }
+        if expired {
+            Err(ApiError::new(ErrorCode::ExpiredApiKey, detail))
+        } else {
+            Ok(())
+        }
     }
 
     /// Counts a request of this caller: a key's together, each visitor's apart.
-    pub(crate) async fn admit(&self, limits: &Limits, bucket: Bucket, told: &LimitsTold) -> ApiResult<()> {
+    pub(crate) async fn admit(
+        &self,
+        limits: &Limits,
+        bucket: Bucket,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
         match self {
             Self::Key(key) => limits.admit_key(key, bucket, told).await,
-            Self::Visitor(visitor) => limits.admit_token(&visitor.claims, visitor.key(), bucket, told).await,
+            Self::Visitor(visitor) => {
+                limits
+                    .admit_token(&visitor.claims, visitor.key(), bucket, told)
+                    .await
+            }
         }
     }
 
@@ -131,11 +154,16 @@ impl VisitorCredential {
     /// Refuses another page than the token's, on every route that it opens. A request without an origin passes, as it
     /// does with a key: the origin tells pages apart, it does not authenticate.
     pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
-        let Some(bound) = self.claims.origin else { return Ok(()) };
+        let Some(bound) = self.claims.origin else {
+            return Ok(());
+        };
         if !origin::is_present(headers) || origin::print(headers, &state.secret) == Some(bound) {
             return Ok(());
         }
-        Err(ApiError::new(ErrorCode::DomainNotAllowed, "the visitor token was made for another origin"))
+        Err(ApiError::new(
+            ErrorCode::DomainNotAllowed,
+            "the visitor token was made for another origin",
+        ))
     }
 
     fn key(&self) -> Option<&ApiKey> {
@@ -145,27 +173,51 @@ impl VisitorCredential {
 
 /// A token proves itself, so that an address which has guessed too often does not lock out its neighbours' tokens.
 async fn visitor(token: &Statement, state: &AppState) -> ApiResult<Option<Credential>> {
-    let claims = token.open(&state.secret).ok().filter(|_| token.kind() == StatementKind::Token);
-    let Some(claims) = claims else { return Ok(None) };
+    let claims = token
+        .open(&state.secret)
+        .ok()
+        .filter(|_| token.kind() == StatementKind::Token);
+    let Some(claims) = claims else {
+        return Ok(None);
+    };
     let key = match &claims.key_id {
         None => None,
         // Read by its id: a token dies with its key.
-        Some(id) => match state.catalog.key_by_id(id).await?.filter(|key| key.org_id == claims.org_id) {
-            None => return Err(ApiError::new(ErrorCode::InvalidApiKey, "the key of this visitor token was deleted")),
+        Some(id) => match state
+            .catalog
+            .key_by_id(id)
+            .await?
+            .filter(|key| key.org_id == claims.org_id)
+        {
+            None => {
+                return Err(ApiError::new(
+                    ErrorCode::InvalidApiKey,
+                    "the key of this visitor token was deleted",
+                ));
+            }
             key => key,
         },
     };
-    Ok(Some(Credential::Visitor(Box::new(VisitorCredential { claims, key }))))
+    Ok(Some(Credential::Visitor(Box::new(VisitorCredential {
+        claims,
+        key,
+    }))))
 }
 
 /// The checksum is looked at before anything is read, so that blind guesses cost no read.
 async fn key(text: &str, address: Option<&str>, state: &AppState) -> ApiResult<Option<Credential>> {
-    let Ok(text) = text.parse::<ApiKeyText>() else { return Ok(None) };
+    let Ok(text) = text.parse::<ApiKeyText>() else {
+        return Ok(None);
+    };
     let key = existing_key(&text.hash(&state.secret), address, state).await?;
     Ok(key.map(Credential::Key))
 }
 
-async fn existing_key(hash: &ApiKeyHash, address: Option<&str>, state: &AppState) -> ApiResult<Option<Arc<ApiKey>>> {
+async fn existing_key(
+    hash: &ApiKeyHash,
+    address: Option<&str>,
+    state: &AppState,
+) -> ApiResult<Option<Arc<ApiKey>>> {
     // Keys in use go on: somebody who guesses must not shut out those who share the address.
     if let Err(refusal) = state.limits.failed_authentications.check(address)
         && !state.catalog.knows_key(hash).await

@@ -165,7 +165,14 @@ impl ApiError {
     }
 
     fn of(status: StatusCode, code: Option<ErrorCode>, detail: Cow<'static, str>) -> Self {
-        Self(Box::new(ErrorFacts { status, code, detail, param: None, details: None, retry_after: None }))
+        Self(Box::new(ErrorFacts {
+            status,
+            code,
+            detail,
+            param: None,
+            details: None,
+            retry_after: None,
+        }))
     }
 }
 

@@ -3,7 +3,9 @@
 use std::str::FromStr;
 
 use serde_json::{Map, Value, json};
-use switchboard_schemas::{client_text::ClientTextError, conversation::RESERVED_KEYS, email::is_email};
+use switchboard_schemas::{
+    client_text::ClientTextError, conversation::RESERVED_KEYS, email::is_email,
+};
 
 use crate::error::{ApiError, ApiResult};
 
@@ -15,7 +17,10 @@ pub(crate) const METADATA_BYTES_MAX: usize = 16 << 10;
 const RULED_KEYS: [&str; 2] = ["rating", "feedback"];
 
 /// A text field; absent and `null` are the same.
-pub(crate) fn optional_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<Option<&'a str>> {
+pub(crate) fn optional_text<'a>(
+    fields: &'a Map<String, Value>,
+    name: &str,
+) -> ApiResult<Option<&'a str>> {
     match fields.get(name) {
         None | Some(Value::Null) => Ok(None),
         Some(Value::String(text)) => Ok(Some(text)),
@@ -26,17 +31,29 @@ pub(crate) fn optional_text<'a>(fields: &'a Map<String, Value>, name: &str) -> A
 /// A text field that must say something.
 pub(crate) fn required_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<&'a str> {
     let text = optional_text(fields, name)?.ok_or_else(|| ApiError::field(name, "is required"))?;
-    if text.trim().is_empty() { Err(ApiError::field(name, "must not be blank")) } else { Ok(text) }
+    if text.trim().is_empty() {
+        Err(ApiError::field(name, "must not be blank"))
+    } else {
+        Ok(text)
+    }
 }
 
 /// A client-chosen identifier.
-pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(name: &str, text: &str) -> ApiResult<T> {
-    text.parse().map_err(|error: ClientTextError| ApiError::field(name, error.to_string()))
+pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(
+    name: &str,
+    text: &str,
+) -> ApiResult<T> {
+    text.parse()
+        .map_err(|error: ClientTextError| ApiError::field(name, error.to_string()))
 }
 
 /// An e-mail address.
 pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
-    if is_email(text) { Ok(text.to_owned()) } else { Err(ApiError::field(name, "is not an e-mail address")) }
+    if is_email(text) {
+        Ok(text.to_owned())
+    } else {
+        Err(ApiError::field(name, "is not an e-mail address"))
+    }
 }
 
 /// A client's `metadata`, without the keys that it cannot set.
@@ -47,13 +64,26 @@ pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<Stri
         Some(_) => return Err(ApiError::field("metadata", "must be an object")),
     };
     check_size(metadata)?;
-    Ok(Some(metadata.iter().filter(|(key, _)| is_free(key)).map(|(key, value)| (key.clone(), value.clone())).collect()))
+    Ok(Some(
+        metadata
+            .iter()
+            .filter(|(key, _)| is_free(key))
+            .map(|(key, value)| (key.clone(), value.clone()))
+            .collect(),
+    ))
 }
 
 /// Refuses `changes` that would make more of `kept` than one request may bring: a conversation is read whole.
-pub(crate) fn check_merged(kept: &Map<String, Value>, changes: &Map<String, Value>) -> ApiResult<()> {
+pub(crate) fn check_merged(
+    kept: &Map<String, Value>,
+    changes: &Map<String, Value>,
+) -> ApiResult<()> {
     let mut merged = kept.clone();
-    merged.extend(changes.iter().map(|(key, value)| (key.clone(), value.clone())));
+    merged.extend(
+        changes
+            .iter()
+            .map(|(key, value)| (key.clone(), value.clone())),
+    );
     merged.retain(|key, value| is_free(key) && !value.is_null());
     check_size(&merged)
 }
@@ -63,11 +93,14 @@ pub(crate) fn check_bytes(name: &'static str, text: &str, bytes_max: usize) -> A
     if text.len() <= bytes_max {
         return Ok(());
     }
-    Err(ApiError::field(name, "is too long").details(json!({ "max": bytes_max, "actual": text.len() })))
+    Err(ApiError::field(name, "is too long")
+        .details(json!({ "max": bytes_max, "actual": text.len() })))
 }
 
 fn check_size(metadata: &Map<String, Value>) -> ApiResult<()> {
-    let too_much = |detail, max: usize| Err(ApiError::field("metadata", detail).details(json!({ "max": max })));
+    let too_much = |detail, max: usize| {
+        Err(ApiError::field("metadata", detail).details(json!({ "max": max })))
+    };
     if metadata.len() > METADATA_KEYS_MAX {
         return too_much("has too many keys", METADATA_KEYS_MAX);
     }
@@ -93,16 +126,26 @@ mod tests {
     #[test]
     fn changes_do_not_make_metadata_larger_than_one_request_could() {
         let kept: Map<String, Value> = (0..40).map(|key| (format!("k{key}"), json!(1))).collect();
-        let more = |keys: std::ops::Range<u32>| (keys.map(|key| (format!("k{key}"), json!(2)))).collect();
-        assert!(check_merged(&kept, &more(0..50)).is_ok(), "the same keys again, and ten more");
+        let more =
+            |keys: std::ops::Range<u32>| (keys.map(|key| (format!("k{key}"), json!(2)))).collect();
+        assert!(
+            check_merged(&kept, &more(0..50)).is_ok(),
+            "the same keys again, and ten more"
+        );
         assert!(check_merged(&kept, &more(40..51)).is_err());
         let mut exchanged: Map<String, Value> = more(40..51);
         exchanged.insert("k0".into(), Value::Null);
-        assert!(check_merged(&kept, &exchanged).is_ok(), "what goes makes room");
+        assert!(
+            check_merged(&kept, &exchanged).is_ok(),
+            "what goes makes room"
+        );
         let long = fields(json!({ "long": "x".repeat(METADATA_BYTES_MAX) }));
         assert!(check_merged(&kept, &long).is_err());
         let own = fields(json!({ "feedback": "x".repeat(METADATA_BYTES_MAX) }));
-        assert!(check_merged(&own, &more(0..50)).is_ok(), "feedback has a bound of its own");
+        assert!(
+            check_merged(&own, &more(0..50)).is_ok(),
+            "feedback has a bound of its own"
+        );
     }
 
     #[test]
@@ -111,26 +154,39 @@ mod tests {
             "visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x",
             "rating": 9, "feedback": 1, "__proto__": 1, "plan": "pro",
         }}));
-        assert_eq!(Value::Object(metadata(&given).unwrap().unwrap()), json!({ "__proto__": 1, "plan": "pro" }));
+        assert_eq!(
+            Value::Object(metadata(&given).unwrap().unwrap()),
+            json!({ "__proto__": 1, "plan": "pro" })
+        );
     }
 
     #[test]
     fn metadata_is_bounded_in_keys_and_bytes() {
         let many = |count: usize| {
-            let keys: Map<String, Value> = (0..count).map(|number| (number.to_string(), json!(1))).collect();
+            let keys: Map<String, Value> = (0..count)
+                .map(|number| (number.to_string(), json!(1)))
+                .collect();
             fields(json!({ "metadata": keys }))
         };
         assert!(metadata(&many(METADATA_KEYS_MAX)).is_ok());
         assert!(metadata(&many(METADATA_KEYS_MAX + 1)).is_err());
-        let sized = |bytes: usize| fields(json!({ "metadata": { "k": "x".repeat(bytes - r#"{"k":""}"#.len()) } }));
+        let sized = |bytes: usize| {
+            fields(json!({ "metadata": { "k": "x".repeat(bytes - r#"{"k":""}"#.len()) } }))
+        };
         assert!(metadata(&sized(METADATA_BYTES_MAX)).is_ok());
         assert!(metadata(&sized(METADATA_BYTES_MAX + 1)).is_err());
     }
 
     #[test]
     fn a_field_of_another_type_is_named() {
-        let error = optional_text(&fields(json!({ "visitorName": 1 })), "visitorName").unwrap_err().into_facts();
+        let error = optional_text(&fields(json!({ "visitorName": 1 })), "visitorName")
+            .unwrap_err()
+            .into_facts();
         assert_eq!(error.param.as_deref(), Some("visitorName"));
-        assert!(optional_text(&fields(json!({ "visitorName": null })), "visitorName").unwrap().is_none());
+        assert!(
+            optional_text(&fields(json!({ "visitorName": null })), "visitorName")
+                .unwrap()
+                .is_none()
+        );
     }
 }

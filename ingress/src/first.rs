@@ -39,7 +39,9 @@ pub(crate) async fn right_to(state: &AppState, change: &str, nonce: &RequestId) 
 }
 
 fn is_recent_note_of_another(noted: &str, now: Timestamp, nonce: &RequestId) -> bool {
-    let Some((at, owner)) = noted.split_once(SEPARATOR) else { return false };
+    let Some((at, owner)) = noted.split_once(SEPARATOR) else {
+        return false;
+    };
     let at = Timestamp::from_micros(at.parse().unwrap_or_default());
     owner != nonce.as_str() && u128::from(now.millis_since(at)) < CHANGE_TIME_MAX.as_millis()
 }

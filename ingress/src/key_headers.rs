@@ -19,10 +19,21 @@ pub(crate) enum SuppliedKey<'a> {
 
 /// The key that the request carries.
 pub(crate) fn supplied_key(headers: &HeaderMap) -> SuppliedKey<'_> {
-    let bearers = headers.get_all(header::AUTHORIZATION).iter().filter_map(bearer_token);
-    let plain = headers.get_all(API_KEY_HEADER).iter().map(HeaderValue::as_bytes);
-    let mut keys = bearers.chain(plain).map(<[u8]>::trim_ascii).filter(|key| !key.is_empty());
-    let Some(first) = keys.next() else { return SuppliedKey::Missing };
+    let bearers = headers
+        .get_all(header::AUTHORIZATION)
+        .iter()
+        .filter_map(bearer_token);
+    let plain = headers
+        .get_all(API_KEY_HEADER)
+        .iter()
+        .map(HeaderValue::as_bytes);
+    let mut keys = bearers
+        .chain(plain)
+        .map(<[u8]>::trim_ascii)
+        .filter(|key| !key.is_empty());
+    let Some(first) = keys.next() else {
+        return SuppliedKey::Missing;
+    };
     if keys.any(|other| other != first) {
         return SuppliedKey::Unusable;
     }
@@ -60,7 +71,11 @@ mod tests {
             ("x-api-key", b"k"),
             ("x-api-key", b" k "),
         ] {
-            assert_eq!(supplied_key(&headers(&[pair])), SuppliedKey::Text("k"), "{pair:?}");
+            assert_eq!(
+                supplied_key(&headers(&[pair])),
+                SuppliedKey::Text("k"),
+                "{pair:?}"
+            );
         }
     }
 
@@ -72,7 +87,10 @@ mod tests {
 
     #[test]
     fn two_different_keys_are_no_key() {
-        for second in [("x-api-key", &b"other"[..]), ("authorization", b"Bearer other")] {
+        for second in [
+            ("x-api-key", &b"other"[..]),
+            ("authorization", b"Bearer other"),
+        ] {
             let both = headers(&[("authorization", b"Bearer k"), second]);
             assert_eq!(supplied_key(&both), SuppliedKey::Unusable);
         }
@@ -89,13 +107,20 @@ mod tests {
             &[("authorization", b"Bearerk")],
             &[("x-api-key", b"")],
         ] {
-            assert_eq!(supplied_key(&headers(pairs)), SuppliedKey::Missing, "{pairs:?}");
+            assert_eq!(
+                supplied_key(&headers(pairs)),
+                SuppliedKey::Missing,
+                "{pairs:?}"
+            );
         }
     }
 
     #[test]
     fn a_key_that_is_no_text_is_unusable() {
-        assert_eq!(supplied_key(&headers(&[("x-api-key", b"\xff")])), SuppliedKey::Unusable);
+        assert_eq!(
+            supplied_key(&headers(&[("x-api-key", b"\xff")])),
+            SuppliedKey::Unusable
+        );
     }
 
     proptest! {

@@ -43,17 +43,34 @@ impl KeyUses {
             noted.last.at = at;
             noted.is_written = false;
         } else if keys.len() < KEYS_MAX {
-            let last = KeyUse { org_id: key.org_id.clone(), key_id: key.id.clone(), at };
-            keys.insert(key.id.clone(), Noted { last, is_written: false, written_at: None });
+            let last = KeyUse {
+                org_id: key.org_id.clone(),
+                key_id: key.id.clone(),
+                at,
+            };
+            keys.insert(
+                key.id.clone(),
+                Noted {
+                    last,
+                    is_written: false,
+                    written_at: None,
+                },
+            );
         }
     }
 
     /// What is to be written now, which then counts as written; forgets keys that were not used for a while.
     fn take_due(&self, now: Instant, all: bool) -> Vec<KeyUse> {
         let mut keys = self.lock();
-        let rests = |noted: &Noted| noted.written_at.is_some_and(|at| now.duration_since(at) < WRITE_INTERVAL);
+        let rests = |noted: &Noted| {
+            noted
+                .written_at
+                .is_some_and(|at| now.duration_since(at) < WRITE_INTERVAL)
+        };
         keys.retain(|_, noted| !noted.is_written || rests(noted));
-        let due = keys.values_mut().filter(|noted| !noted.is_written && (all || !rests(noted)));
+        let due = keys
+            .values_mut()
+            .filter(|noted| !noted.is_written && (all || !rests(noted)));
         due.map(|noted| {
             (noted.is_written, noted.written_at) = (true, Some(now));
             noted.last.clone()
@@ -120,11 +137,20 @@ mod tests {
         let mut written = 0;
         for second in 0..150 {
             uses.note(&key(1));
-            written += uses.take_due(start + Duration::from_secs(second), false).len();
+            written += uses
+                .take_due(start + Duration::from_secs(second), false)
+                .len();
         }
         assert_eq!(written, 3);
-        assert_eq!(uses.take_due(start + Duration::from_secs(151), true).len(), 1, "what was noted since");
-        assert_eq!(uses.take_due(start + Duration::from_secs(152), true).len(), 0);
+        assert_eq!(
+            uses.take_due(start + Duration::from_secs(151), true).len(),
+            1,
+            "what was noted since"
+        );
+        assert_eq!(
+            uses.take_due(start + Duration::from_secs(152), true).len(),
+            0
+        );
     }
 
     #[test]

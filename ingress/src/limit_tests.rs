@@ -16,7 +16,9 @@ const HEADERS_BYTES_MAX: usize = 3 << 10;
 const ORIGIN: (&str, &str) = ("origin", "https://page.example");
 
 async fn agent_with(world: &World, key: &str) -> Answer {
-    world.send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "").await
+    world
+        .send_with("GET", &World::agent_path(""), &[("x-api-key", key)], "")
+        .await
 }
 
 fn limited() -> (u16, String) {
@@ -26,20 +28,38 @@ fn limited() -> (u16, String) {
 #[tokio::test]
 async fn the_next_request_over_a_keys_own_limit_is_refused_and_told_when_to_come_again() {
     let world = World::new().await;
-    let key = world.new_key("acme", json!({ "name": "slow", "limits": { "configPerMinute": 2 } })).await;
+    let key = world
+        .new_key(
+            "acme",
+            json!({ "name": "slow", "limits": { "configPerMinute": 2 } }),
+        )
+        .await;
     for left in ["1", "0"] {
         let answer = agent_with(&world, &key).await;
         assert_eq!(answer.status, 200);
         assert_eq!(answer.headers["ratelimit-policy"], "\"config\";q=2;w=60");
         let state = answer.headers["ratelimit"].to_str().unwrap();
-        assert!(state.starts_with(&format!("\"config\";r={left};t=")), "{state}");
+        assert!(
+            state.starts_with(&format!("\"config\";r={left};t=")),
+            "{state}"
+        );
     }
     let refused = agent_with(&world, &key).await;
     assert_eq!(refused.problem(), limited());
-    let seconds: u64 = refused.headers[header::RETRY_AFTER].to_str().unwrap().parse().unwrap();
+    let seconds: u64 = refused.headers[header::RETRY_AFTER]
+        .to_str()
+        .unwrap()
+        .parse()
+        .unwrap();
     assert!((59..=60).contains(&seconds), "{seconds}");
-    assert_eq!(refused.headers["ratelimit"], format!("\"config\";r=0;t={seconds}"));
-    assert_eq!(refused.json()["details"], json!({ "bucket": "config", "limit": 2 }));
+    assert_eq!(
+        refused.headers["ratelimit"],
+        format!("\"config\";r=0;t={seconds}")
+    );
+    assert_eq!(
+        refused.json()["details"],
+        json!({ "bucket": "config", "limit": 2 })
+    );
     assert_eq!(world.counter("switchboard_rate_limited_total"), 1);
 }
 
@@ -52,7 +72,12 @@ async fn a_request_without_the_scope_counts_and_an_expired_key_tells_its_policy_
     assert_eq!(refused.problem(), (403, "INSUFFICIENT_SCOPE".to_owned()));
     assert!(refused.headers.contains_key("ratelimit"));
     assert_eq!(agent_with(&world, &key).await.problem(), limited());
-    let key = world.new_key("acme", json!({ "name": "old", "expiresAt": "2020-01-01T00:00:00Z" })).await;
+    let key = world
+        .new_key(
+            "acme",
+            json!({ "name": "old", "expiresAt": "2020-01-01T00:00:00Z" }),
+        )
+        .await;
     for _ in 0..2 {
         let expired = agent_with(&world, &key).await;
         assert_eq!(expired.problem(), (401, "EXPIRED_API_KEY".to_owned()));
@@ -65,8 +90,13 @@ async fn a_request_without_the_scope_counts_and_an_expired_key_tells_its_policy_
 async fn an_answer_to_nobody_tells_no_limit() {
     let world = World::new().await;
     for headers in [&[][..], &[("x-api-key", "wrong")]] {
-        let answer = world.send_with("GET", &World::agent_path(""), headers, "").await;
-        assert!(!answer.headers.contains_key("ratelimit-policy") && !answer.headers.contains_key("ratelimit"));
+        let answer = world
+            .send_with("GET", &World::agent_path(""), headers, "")
+            .await;
+        assert!(
+            !answer.headers.contains_key("ratelimit-policy")
+                && !answer.headers.contains_key("ratelimit")
+        );
         assert_eq!(answer.headers[header::WWW_AUTHENTICATE], "Bearer");
     }
 }
@@ -74,7 +104,12 @@ async fn an_answer_to_nobody_tells_no_limit() {
 #[tokio::test]
 async fn without_the_limiter_each_process_grants_the_full_limit_and_counts_that_it_does() {
     let world = World::new().await;
-    let key = world.new_key("acme", json!({ "name": "slow", "limits": { "configPerMinute": 2 } })).await;
+    let key = world
+        .new_key(
+            "acme",
+            json!({ "name": "slow", "limits": { "configPerMinute": 2 } }),
+        )
+        .await;
     world.limiter.away.store(true, Ordering::SeqCst);
     let mut statuses = Vec::new();
     for _ in 0..3 {
@@ -90,75 +125,135 @@ async fn the_agents_limit_counts_a_visitor_or_else_a_session_and_only_messages_t
     world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1);
     world.set_bus_away(true);
     let send = async |visitor: &str, session: &str| {
-        let body = json!({ "message": "hi", "sessionId": session, "visitorId": visitor }).to_string();
+        let body =
+            json!({ "message": "hi", "sessionId": session, "visitorId": visitor }).to_string();
         world.send("POST", &World::agent_path("/chat"), body).await
     };
-    let invalid = world.send("POST", &World::agent_path("/chat"), r#"{"visitorId":"ada"}"#).await;
+    let invalid = world
+        .send(
+            "POST",
+            &World::agent_path("/chat"),
+            r#"{"visitorId":"ada"}"#,
+        )
+        .await;
     assert_eq!(invalid.problem().0, 400);
     assert_eq!(send("ada", "s1").await.problem().0, 503);
     let refused = send("ada", "s2").await;
     assert_eq!(refused.problem(), limited());
-    assert_eq!(refused.headers["ratelimit-policy"], "\"chat\";q=60;w=60, \"visitor\";q=1;w=60");
+    assert_eq!(
+        refused.headers["ratelimit-policy"],
+        "\"chat\";q=60;w=60, \"visitor\";q=1;w=60"
+    );
     assert_eq!(send("bob", "s1").await.problem().0, 503);
     // A session is counted by itself, also when it is called like a visitor.
-    let by_session = world.send("POST", &World::agent_path("/chat"), r#"{"message":"hi","sessionId":"ada"}"#).await;
+    let by_session = world
+        .send(
+            "POST",
+            &World::agent_path("/chat"),
+            r#"{"message":"hi","sessionId":"ada"}"#,
+        )
+        .await;
     assert_eq!(by_session.problem().0, 503);
 }
 
 #[tokio::test]
 async fn who_guesses_keys_is_refused_without_a_read_and_keys_in_use_go_on() {
-    let config = IngressConfig { failed_authentications_per_minute: 2, ..IngressConfig::default() };
+    let config = IngressConfig {
+        failed_authentications_per_minute: 2,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
-    let (in_use, unused) = (world.key.clone(), world.new_key("acme", json!({ "name": "unused" })).await);
+    let (in_use, unused) = (
+        world.key.clone(),
+        world.new_key("acme", json!({ "name": "unused" })).await,
+    );
     assert_eq!(agent_with(&world, &in_use).await.status, 200);
     for guess in ["svc_live_x", ApiKeyText::generate().expose()] {
-        assert_eq!(agent_with(&world, guess).await.problem(), (401, "INVALID_API_KEY".to_owned()));
+        assert_eq!(
+            agent_with(&world, guess).await.problem(),
+            (401, "INVALID_API_KEY".to_owned())
+        );
     }
     for guess in ["svc_live_x", ApiKeyText::generate().expose(), &unused] {
         let refused = agent_with(&world, guess).await;
-        assert_eq!(refused.problem(), limited(), "right and wrong keys get the same answer");
+        assert_eq!(
+            refused.problem(),
+            limited(),
+            "right and wrong keys get the same answer"
+        );
         assert!(!refused.headers.contains_key("ratelimit"));
     }
     assert_eq!(agent_with(&world, &in_use).await.status, 200);
-    let missing = world.send_with("GET", &World::agent_path(""), &[], "").await;
+    let missing = world
+        .send_with("GET", &World::agent_path(""), &[], "")
+        .await;
     assert_eq!(missing.problem(), (401, "MISSING_API_KEY".to_owned()));
 }
 
 #[tokio::test]
 async fn who_guesses_the_administrators_token_is_refused_even_when_right() {
-    let config = IngressConfig { failed_authentications_per_minute: 1, ..IngressConfig::default() };
+    let config = IngressConfig {
+        failed_authentications_per_minute: 1,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
     for (token, status) in [("wrong", 401), (crate::testing::ADMIN_TOKEN, 429)] {
         let bearer = format!("Bearer {token}");
         let headers = [("authorization", bearer.as_str())];
-        let answer = world.send_with("POST", "/api/admin/apply", &headers, r#"{"organizations":[]}"#).await;
+        let answer = world
+            .send_with(
+                "POST",
+                "/api/admin/apply",
+                &headers,
+                r#"{"organizations":[]}"#,
+            )
+            .await;
         assert_eq!(answer.status, status);
     }
 }
 
 #[tokio::test]
 async fn who_guesses_sessions_is_refused_even_when_one_is_right() {
-    let config = IngressConfig { unknown_sessions_per_minute: 2, ..IngressConfig::default() };
+    let config = IngressConfig {
+        unknown_sessions_per_minute: 2,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
     world.put_conversation(org_id());
     let read = async |session: &str| {
-        world.send("GET", &World::agent_path(&format!("/conversations/{session}")), "").await.problem()
+        world
+            .send(
+                "GET",
+                &World::agent_path(&format!("/conversations/{session}")),
+                "",
+            )
+            .await
+            .problem()
     };
     assert_eq!(read("s").await.0, 200);
     for session in ["guess", "another"] {
-        assert_eq!(read(session).await, (404, "CONVERSATION_NOT_FOUND".to_owned()));
+        assert_eq!(
+            read(session).await,
+            (404, "CONVERSATION_NOT_FOUND".to_owned())
+        );
     }
     for session in ["third", "s"] {
         assert_eq!(read(session).await, limited());
     }
-    let patch = world.send("PATCH", &World::agent_path("/conversations/s"), "{}").await;
+    let patch = world
+        .send("PATCH", &World::agent_path("/conversations/s"), "{}")
+        .await;
     assert_eq!(patch.problem(), limited());
 }
 
 #[tokio::test]
 async fn a_preflight_is_answered_without_a_key_on_every_public_route_and_nowhere_else() {
     let world = World::new().await;
-    let headers = [ORIGIN, ("access-control-request-method", "POST"), ("access-control-request-headers", "x-api-key")];
+    let headers = [
+        ORIGIN,
+        ("access-control-request-method", "POST"),
+        ("access-control-request-headers", "x-api-key"),
+    ];
     let paths = [
         World::agent_path(""),
         World::agent_path("/chat"),
@@ -170,14 +265,31 @@ async fn a_preflight_is_answered_without_a_key_on_every_public_route_and_nowhere
     ];
     for path in paths {
         let answer = world.send_with("OPTIONS", &path, &headers, "").await;
-        assert_eq!((answer.status.as_u16(), answer.text.as_str()), (204, ""), "{path}");
-        assert_eq!(answer.headers[header::ACCESS_CONTROL_ALLOW_ORIGIN], ORIGIN.1);
+        assert_eq!(
+            (answer.status.as_u16(), answer.text.as_str()),
+            (204, ""),
+            "{path}"
+        );
+        assert_eq!(
+            answer.headers[header::ACCESS_CONTROL_ALLOW_ORIGIN],
+            ORIGIN.1
+        );
         assert_eq!(answer.headers[header::ACCESS_CONTROL_MAX_AGE], "7200");
-        assert!(!answer.headers.contains_key(header::ACCESS_CONTROL_ALLOW_CREDENTIALS));
+        assert!(
+            !answer
+                .headers
+                .contains_key(header::ACCESS_CONTROL_ALLOW_CREDENTIALS)
+        );
     }
-    let admin = world.send_with("OPTIONS", "/api/admin/apply", &headers, "").await;
+    let admin = world
+        .send_with("OPTIONS", "/api/admin/apply", &headers, "")
+        .await;
     assert_eq!(admin.status, 405);
-    assert!(!admin.headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
+    assert!(
+        !admin
+            .headers
+            .contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN)
+    );
 }
 
 #[tokio::test]
@@ -186,32 +298,60 @@ async fn errors_can_be_read_by_pages_even_when_the_page_itself_is_refused() {
     world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
     for (origin, echo) in [(ORIGIN.1, ORIGIN.1), ("null", "*")] {
         let headers = [("x-api-key", world.key.as_str()), ("origin", origin)];
-        let answer = world.send_with("POST", &World::agent_path("/chat"), &headers, "{}").await;
+        let answer = world
+            .send_with("POST", &World::agent_path("/chat"), &headers, "{}")
+            .await;
         assert_eq!(answer.problem(), (403, "DOMAIN_NOT_ALLOWED".to_owned()));
         assert_eq!(answer.headers[header::ACCESS_CONTROL_ALLOW_ORIGIN], echo);
         assert_eq!(answer.headers[header::VARY], "Origin");
     }
     let no_origin = world.send("GET", &World::agent_path(""), "").await;
-    assert_eq!(no_origin.headers[header::VARY], "Origin", "a cache must not give this answer to a page");
-    assert!(!no_origin.headers.contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN));
+    assert_eq!(
+        no_origin.headers[header::VARY],
+        "Origin",
+        "a cache must not give this answer to a page"
+    );
+    assert!(
+        !no_origin
+            .headers
+            .contains_key(header::ACCESS_CONTROL_ALLOW_ORIGIN)
+    );
 }
 
 #[tokio::test]
 async fn every_header_of_a_reply_can_be_read_by_pages_and_all_together_are_small() {
     let world = World::new().await;
     let mut frames = reply_frames(&["hi"], ReplyStatus::Completed);
-    let FrameBody::Head(head) = &mut frames[0].body else { panic!("a reply begins with its head") };
-    head.ui_spec = Some(json!({ "type": "product_grid", "data": vec!["a product of an agent"; 300] }));
+    let FrameBody::Head(head) = &mut frames[0].body else {
+        panic!("a reply begins with its head")
+    };
+    head.ui_spec =
+        Some(json!({ "type": "product_grid", "data": vec!["a product of an agent"; 300] }));
     let origin = format!("https://{}.example:65535", "a".repeat(253));
     let answer = world.chat_with(&[("origin", &origin)], frames).await;
     assert_eq!(answer.status, 200);
-    let exposed = answer.headers[header::ACCESS_CONTROL_EXPOSE_HEADERS].to_str().unwrap().to_lowercase();
+    let exposed = answer.headers[header::ACCESS_CONTROL_EXPOSE_HEADERS]
+        .to_str()
+        .unwrap()
+        .to_lowercase();
     let exposed: Vec<&str> = exposed.split(", ").collect();
-    let mut ours = answer.headers.keys().map(|name| name.as_str()).filter(|name| name.starts_with("x-"));
+    let mut ours = answer
+        .headers
+        .keys()
+        .map(|name| name.as_str())
+        .filter(|name| name.starts_with("x-"));
     let for_machines = ["x-accel-buffering", "x-content-type-options"];
-    assert!(ours.all(|name| exposed.contains(&name) || for_machines.contains(&name)), "{:?}", answer.headers);
+    assert!(
+        ours.all(|name| exposed.contains(&name) || for_machines.contains(&name)),
+        "{:?}",
+        answer.headers
+    );
     assert!(answer.headers.contains_key("x-ui-spec") && answer.headers.contains_key("ratelimit"));
-    let bytes: usize = answer.headers.iter().map(|(name, value)| name.as_str().len() + value.len() + 4).sum();
+    let bytes: usize = answer
+        .headers
+        .iter()
+        .map(|(name, value)| name.as_str().len() + value.len() + 4)
+        .sum();
     assert!(bytes <= HEADERS_BYTES_MAX, "{bytes}");
 }
 
@@ -227,5 +367,8 @@ async fn every_answer_carries_what_keeps_browsers_from_misreading_it() {
     }
     assert_eq!(fine.headers[header::CACHE_CONTROL], "no-store");
     assert!(fine.headers.contains_key(header::CONTENT_SECURITY_POLICY));
-    assert!(!error.headers.contains_key(header::CONTENT_SECURITY_POLICY), "a page may live outside of the API");
+    assert!(
+        !error.headers.contains_key(header::CONTENT_SECURITY_POLICY),
+        "a page may live outside of the API"
+    );
 }

@@ -20,11 +20,22 @@ const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 const DEADLINE: Duration = Duration::from_secs(10);
 
 fn frame(seq: u64, body: FrameBody) -> Frame {
-    Frame { attempt: 1, generation: 1, seq, body }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq,
+        body,
+    }
 }
 
 impl World {
-    async fn ask(&self, method: &str, path: &str, headers: &[(&str, &str)], body: &'static str) -> Answer {
+    async fn ask(
+        &self,
+        method: &str,
+        path: &str,
+        headers: &[(&str, &str)],
+        body: &'static str,
+    ) -> Answer {
         let authorization = format!("Bearer {}", self.key);
         let mut all = vec![("authorization", authorization.as_str())];
         all.extend(headers);
@@ -37,7 +48,9 @@ impl World {
         let work = async {
             self.published().await;
             let reply = reply_of(&self.jobs(Topic::Jobs)[0]);
-            frames.into_iter().for_each(|frame| self.relay.append_frame(&reply, frame));
+            frames
+                .into_iter()
+                .for_each(|frame| self.relay.append_frame(&reply, frame));
         };
         tokio::join!(self.ask("POST", &path, &headers, BODY), work).0
     }
@@ -45,13 +58,25 @@ impl World {
     /// A message that is accepted and of which no worker knows.
     async fn accepted(&self) -> MessageId {
         let path = Self::agent_path("/chat");
-        let answer = self.ask("POST", &path, &[("prefer", "respond-async")], BODY).await;
+        let answer = self
+            .ask("POST", &path, &[("prefer", "respond-async")], BODY)
+            .await;
         assert_eq!(answer.status, 202, "{}", answer.text);
-        answer.json()["messageId"].as_str().unwrap().parse().unwrap()
+        answer.json()["messageId"]
+            .as_str()
+            .unwrap()
+            .parse()
+            .unwrap()
     }
 
     async fn message(&self, reply: &MessageId, rest: &str) -> Answer {
-        self.ask("GET", &format!("/api/public/messages/{reply}{rest}"), &[], "").await
+        self.ask(
+            "GET",
+            &format!("/api/public/messages/{reply}{rest}"),
+            &[],
+            "",
+        )
+        .await
     }
 
     async fn wait_until(&self, what: &str, holds: impl Fn(&Self) -> bool) {
@@ -60,16 +85,29 @@ impl World {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(DEADLINE, wait).await.unwrap_or_else(|_| panic!("{what}"));
+        tokio::time::timeout(DEADLINE, wait)
+            .await
+            .unwrap_or_else(|_| panic!("{what}"));
     }
 }
 
 /// Name and data of each event.
 fn events(answer: &Answer) -> Vec<(String, Value)> {
-    let blocks = answer.text.split("\n\n").filter(|block| block.starts_with("event: "));
+    let blocks = answer
+        .text
+        .split("\n\n")
+        .filter(|block| block.starts_with("event: "));
     let parsed = blocks.map(|block| {
-        let line = |name: &str| block.lines().find_map(|line| line.strip_prefix(name)).unwrap_or_default();
-        (line("event: ").to_owned(), serde_json::from_str(line("data: ")).unwrap())
+        let line = |name: &str| {
+            block
+                .lines()
+                .find_map(|line| line.strip_prefix(name))
+                .unwrap_or_default()
+        };
+        (
+            line("event: ").to_owned(),
+            serde_json::from_str(line("data: ")).unwrap(),
+        )
     });
     parsed.collect()
 }
@@ -79,9 +117,14 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let answer = world.message(&reply, "").await;
-    assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (200, &json!("queued")));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["status"]),
+        (200, &json!("queued"))
+    );
     assert_eq!(answer.json()["agentName"], "Shop");
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("an answer is asked for") };
+    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+        panic!("an answer is asked for")
+    };
     assert_eq!(job.turn.reply_to, None, "nobody waits");
 }
 
@@ -92,23 +135,47 @@ async fn a_reply_whose_final_state_is_being_stored_is_known_all_the_while() {
     let reply = MessageId::new_in(&conversation).reply();
     let stages: [fn(&mut Conversation, MessageId); 2] = [
         |conversation, reply| conversation.active_message_id = Some(reply),
-        |conversation, reply| (conversation.active_message_id, conversation.last_reply_id) = (None, Some(reply)),
+        |conversation, reply| {
+            (conversation.active_message_id, conversation.last_reply_id) = (None, Some(reply))
+        },
     ];
     assert_eq!(world.message(&reply, "").await.problem().0, 404);
     for stage in stages {
-        stage(world.store.conversations.lock().unwrap().get_mut(&conversation).unwrap(), reply.clone());
+        stage(
+            world
+                .store
+                .conversations
+                .lock()
+                .unwrap()
+                .get_mut(&conversation)
+                .unwrap(),
+            reply.clone(),
+        );
         let answer = world.message(&reply, "").await;
-        assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (200, &json!("in_progress")));
+        assert_eq!(
+            (answer.status.as_u16(), &answer.json()["status"]),
+            (200, &json!("in_progress"))
+        );
     }
     world.put_final(&reply, ReplyStatus::Cancelled);
-    assert_eq!(world.message(&reply, "").await.json()["status"], "cancelled");
+    assert_eq!(
+        world.message(&reply, "").await.json()["status"],
+        "cancelled"
+    );
 }
 
 #[tokio::test]
 async fn without_a_record_there_is_no_202_and_no_job() {
     let world = World::new().await;
     world.store.away.store(true, Ordering::SeqCst);
-    let answer = world.ask("POST", &World::agent_path("/chat"), &[("prefer", "respond-async")], BODY).await;
+    let answer = world
+        .ask(
+            "POST",
+            &World::agent_path("/chat"),
+            &[("prefer", "respond-async")],
+            BODY,
+        )
+        .await;
     assert_eq!(answer.problem(), (503, "UNAVAILABLE".into()));
     assert!(world.jobs(Topic::Jobs).is_empty());
 }
@@ -117,7 +184,12 @@ async fn without_a_record_there_is_no_202_and_no_job() {
 async fn a_stream_of_events_goes_on_without_the_store() {
     let world = World::new().await;
     world.store.away.store(true, Ordering::SeqCst);
-    let answer = world.chat_in(("accept", "text/event-stream"), reply_frames(&["a"], ReplyStatus::Completed)).await;
+    let answer = world
+        .chat_in(
+            ("accept", "text/event-stream"),
+            reply_frames(&["a"], ReplyStatus::Completed),
+        )
+        .await;
     assert_eq!(events(&answer).last().unwrap().0, "done");
 }
 
@@ -127,18 +199,32 @@ async fn in_json_only_completed_and_cancelled_are_answers() {
         (ReplyStatus::Completed, None, 200),
         (ReplyStatus::Cancelled, None, 200),
         (ReplyStatus::Incomplete, Some(ReplyFailure::ModelError), 502),
-        (ReplyStatus::Incomplete, Some(ReplyFailure::ModelUnavailable), 502),
-        (ReplyStatus::Incomplete, Some(ReplyFailure::ModelTimeout), 504),
+        (
+            ReplyStatus::Incomplete,
+            Some(ReplyFailure::ModelUnavailable),
+            502,
+        ),
+        (
+            ReplyStatus::Incomplete,
+            Some(ReplyFailure::ModelTimeout),
+            504,
+        ),
         (ReplyStatus::Failed, Some(ReplyFailure::ModelTimeout), 504),
     ] {
         let world = World::new().await;
         let mut frames = reply_frames(&["half"], status);
-        frames[2].body = FrameBody::End(Box::new(ReplyEnd { failure, ..end_of("half", status) }));
+        frames[2].body = FrameBody::End(Box::new(ReplyEnd {
+            failure,
+            ..end_of("half", status)
+        }));
         let answer = world.chat_in(("accept", "application/json"), frames).await;
         assert_eq!(answer.status.as_u16(), expected, "{status:?} {failure:?}");
         let (body, reply) = (answer.json(), reply_of(&world.jobs(Topic::Jobs)[0]));
         let (id, told) = if expected == 200 {
-            assert_eq!((&body["content"], &body["agentName"]), (&json!("half"), &json!("Shop")));
+            assert_eq!(
+                (&body["content"], &body["agentName"]),
+                (&json!("half"), &json!("Shop"))
+            );
             (&body["messageId"], &body["status"])
         } else {
             (&body["details"]["messageId"], &body["details"]["status"])
@@ -152,7 +238,10 @@ async fn events_tell_structured_data_and_tools_and_a_cancelled_reply_is_done() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Cancelled);
     let spec = json!({ "type": "product-grid", "data": [] });
-    let tool = ToolProgress { name: "search".into(), status: ToolStatus::Started };
+    let tool = ToolProgress {
+        name: "search".into(),
+        status: ToolStatus::Started,
+    };
     frames.insert(1, frame(2, FrameBody::Tool(tool)));
     frames.insert(2, frame(3, FrameBody::Ui(spec.clone())));
     for later in &mut frames[3..] {
@@ -163,22 +252,37 @@ async fn events_tell_structured_data_and_tools_and_a_cancelled_reply_is_done() {
     let events = events(&answer);
     let names: Vec<_> = events.iter().map(|(name, _)| name.as_str()).collect();
     assert_eq!(names, ["start", "tool", "ui", "delta", "done"]);
-    assert_eq!(events[1].1, json!({ "name": "search", "status": "started" }));
+    assert_eq!(
+        events[1].1,
+        json!({ "name": "search", "status": "started" })
+    );
     assert_eq!(events[2].1, spec);
-    assert_eq!((&events[3].1["offset"], &events[4].1["status"]), (&json!(0), &json!("cancelled")));
+    assert_eq!(
+        (&events[3].1["offset"], &events[4].1["status"]),
+        (&json!(0), &json!("cancelled"))
+    );
     assert!(answer.text.contains("\nid: 1.1\n"), "{}", answer.text);
 }
 
 #[tokio::test]
 async fn a_failure_is_an_event_with_the_problem_and_a_clean_end() {
     let world = World::new().await;
-    let end = ReplyEnd { failure: Some(ReplyFailure::ModelUnavailable), ..end_of("", ReplyStatus::Failed) };
+    let end = ReplyEnd {
+        failure: Some(ReplyFailure::ModelUnavailable),
+        ..end_of("", ReplyStatus::Failed)
+    };
     let frames = vec![frame(1, FrameBody::End(Box::new(end)))];
     let answer = world.chat_in(("accept", "text/event-stream"), frames).await;
     assert!(answer.whole);
     let (name, problem) = events(&answer).remove(0);
-    assert_eq!((name.as_str(), &problem["code"], &problem["status"]), ("error", &json!("UNAVAILABLE"), &json!(503)));
-    assert_eq!(problem["requestId"], answer.headers["x-request-id"].to_str().unwrap());
+    assert_eq!(
+        (name.as_str(), &problem["code"], &problem["status"]),
+        ("error", &json!("UNAVAILABLE"), &json!(503))
+    );
+    assert_eq!(
+        problem["requestId"],
+        answer.headers["x-request-id"].to_str().unwrap()
+    );
 }
 
 #[tokio::test(start_paused = true)]
@@ -193,11 +297,17 @@ async fn comments_keep_a_stream_of_events_alive_while_its_message_waits() {
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let frames = reply_frames(&["late"], ReplyStatus::Completed);
-        frames.into_iter().for_each(|frame| world.relay.append_frame(&reply, frame));
+        frames
+            .into_iter()
+            .for_each(|frame| world.relay.append_frame(&reply, frame));
     };
     let asked = world.ask("POST", &path, &[("accept", "text/event-stream")], BODY);
     let (answer, ()) = tokio::join!(asked, work);
-    let comments = answer.text.split("\n\n").filter(|block| block.starts_with(':')).count();
+    let comments = answer
+        .text
+        .split("\n\n")
+        .filter(|block| block.starts_with(':'))
+        .count();
     assert_eq!(comments, 1 + 3, "one at once and one every ten seconds");
     assert_eq!(events(&answer).last().unwrap().0, "done");
 }
@@ -209,21 +319,38 @@ async fn a_running_reply_is_read_from_any_byte_without_being_pushed() {
     let reply = world.accepted().await;
     let mut frames = reply_frames(&["Grü", "ße"], ReplyStatus::Completed);
     let later = frames.split_off(2);
-    frames.into_iter().for_each(|frame| world.relay.append_frame(&reply, frame));
+    frames
+        .into_iter()
+        .for_each(|frame| world.relay.append_frame(&reply, frame));
     assert_eq!(world.message(&reply, "").await.json()["content"], "Grü");
-    assert_eq!(world.message(&reply, "/stream?after=5").await.problem(), (416, "RANGE_NOT_SATISFIABLE".into()));
+    assert_eq!(
+        world.message(&reply, "/stream?after=5").await.problem(),
+        (416, "RANGE_NOT_SATISFIABLE".into())
+    );
     let restarted = world.message(&reply, "/stream?after=1&generation=2").await;
     assert_eq!(restarted.problem(), (409, "REPLY_RESTARTED".into()));
     let append = async {
-        later.into_iter().for_each(|frame| world.relay.append_frame(&reply, frame));
+        later
+            .into_iter()
+            .for_each(|frame| world.relay.append_frame(&reply, frame));
     };
     let path = format!("/api/public/messages/{reply}/stream");
     let resumed = [("accept", "text/event-stream"), ("last-event-id", "1.3")];
-    let (text, events_answer, ()) =
-        tokio::join!(world.message(&reply, "/stream?after=4"), world.ask("GET", &path, &resumed, ""), append);
+    let (text, events_answer, ()) = tokio::join!(
+        world.message(&reply, "/stream?after=4"),
+        world.ask("GET", &path, &resumed, ""),
+        append
+    );
     assert_eq!((text.text.as_str(), text.whole), ("ße", true));
-    let told: Vec<_> = events(&events_answer).into_iter().filter(|(name, _)| name == "delta").collect();
-    assert_eq!(told[0].1, json!({ "text": "ü", "offset": 2 }), "the character before the asked byte");
+    let told: Vec<_> = events(&events_answer)
+        .into_iter()
+        .filter(|(name, _)| name == "delta")
+        .collect();
+    assert_eq!(
+        told[0].1,
+        json!({ "text": "ü", "offset": 2 }),
+        "the character before the asked byte"
+    );
     assert_eq!(told[1].1, json!({ "text": "ße", "offset": 4 }));
 }
 
@@ -232,11 +359,23 @@ async fn another_generation_breaks_a_reader_and_is_never_joined() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let frames = reply_frames(&["old text"], ReplyStatus::Completed);
-    frames.into_iter().take(2).for_each(|frame| world.relay.append_frame(&reply, frame));
+    frames
+        .into_iter()
+        .take(2)
+        .for_each(|frame| world.relay.append_frame(&reply, frame));
     let restart = async {
-        world.wait_until("the reader waits", |world| world.replies_awaited(&reply)).await;
+        world
+            .wait_until("the reader waits", |world| world.replies_awaited(&reply))
+            .await;
         for frame in reply_frames(&["new text"], ReplyStatus::Completed) {
-            world.relay.append_frame(&reply, Frame { generation: 2, attempt: 2, ..frame });
+            world.relay.append_frame(
+                &reply,
+                Frame {
+                    generation: 2,
+                    attempt: 2,
+                    ..frame
+                },
+            );
         }
     };
     let (answer, ()) = tokio::join!(world.message(&reply, "/stream?after=3"), restart);
@@ -249,18 +388,35 @@ async fn a_cancel_reaches_the_relay_and_a_final_message_stays_as_it_is() {
     let reply = world.accepted().await;
     let path = format!("/api/public/messages/{reply}/cancel");
     world.relay.away.store(true, Ordering::SeqCst);
-    assert_eq!(world.send("POST", &path, "").await.problem(), (503, "UNAVAILABLE".into()));
+    assert_eq!(
+        world.send("POST", &path, "").await.problem(),
+        (503, "UNAVAILABLE".into())
+    );
     world.relay.away.store(false, Ordering::SeqCst);
     let store = async {
-        world.wait_until("the relay is asked", |world| !world.relay.cancelled.lock().unwrap().is_empty()).await;
+        world
+            .wait_until("the relay is asked", |world| {
+                !world.relay.cancelled.lock().unwrap().is_empty()
+            })
+            .await;
         world.put_conversation(org_id());
         world.put_final(&reply, ReplyStatus::Cancelled);
     };
     let (answer, ()) = tokio::join!(world.send("POST", &path, ""), store);
-    assert_eq!((answer.status.as_u16(), &answer.json()["status"]), (200, &json!("cancelled")));
+    assert_eq!(
+        (answer.status.as_u16(), &answer.json()["status"]),
+        (200, &json!("cancelled"))
+    );
     let again = world.send("POST", &path, "").await;
-    assert_eq!((again.status.as_u16(), &again.json()["status"]), (200, &json!("cancelled")));
-    assert_eq!(*world.relay.cancelled.lock().unwrap(), [reply], "nothing is asked of a final reply");
+    assert_eq!(
+        (again.status.as_u16(), &again.json()["status"]),
+        (200, &json!("cancelled"))
+    );
+    assert_eq!(
+        *world.relay.cancelled.lock().unwrap(),
+        [reply],
+        "nothing is asked of a final reply"
+    );
 }
 
 #[tokio::test]
@@ -271,8 +427,14 @@ async fn a_page_of_another_origin_neither_follows_nor_cancels() {
     let foreign = [("origin", "https://evil.example")];
     let path = format!("/api/public/messages/{reply}");
     for (method, rest) in [("GET", "/stream"), ("POST", "/cancel")] {
-        let answer = world.ask(method, &format!("{path}{rest}"), &foreign, "").await;
-        assert_eq!(answer.problem(), (403, "DOMAIN_NOT_ALLOWED".into()), "{rest}");
+        let answer = world
+            .ask(method, &format!("{path}{rest}"), &foreign, "")
+            .await;
+        assert_eq!(
+            answer.problem(),
+            (403, "DOMAIN_NOT_ALLOWED".into()),
+            "{rest}"
+        );
     }
     assert!(world.relay.cancelled.lock().unwrap().is_empty());
     assert_eq!(world.ask("GET", &path, &foreign, "").await.status, 200);
@@ -285,10 +447,21 @@ async fn messages_of_other_organizations_and_of_nobody_are_not_found() {
     let foreign = world.new_key("umbrella", json!({ "name": "all" })).await;
     let header = format!("Bearer {foreign}");
     for (method, rest) in [("GET", ""), ("GET", "/stream"), ("POST", "/cancel")] {
-        for id in [reply.as_str(), &format!("msg_{}", "0".repeat(52)), "msg_x", "%20"] {
+        for id in [
+            reply.as_str(),
+            &format!("msg_{}", "0".repeat(52)),
+            "msg_x",
+            "%20",
+        ] {
             let path = format!("/api/public/messages/{id}{rest}");
-            let answer = world.send_with(method, &path, &[("authorization", &header)], "").await;
-            assert_eq!(answer.problem(), (404, "MESSAGE_NOT_FOUND".into()), "{method} {path}");
+            let answer = world
+                .send_with(method, &path, &[("authorization", &header)], "")
+                .await;
+            assert_eq!(
+                answer.problem(),
+                (404, "MESSAGE_NOT_FOUND".into()),
+                "{method} {path}"
+            );
         }
     }
     assert!(world.relay.cancelled.lock().unwrap().is_empty());
@@ -296,7 +469,10 @@ async fn messages_of_other_organizations_and_of_nobody_are_not_found() {
 
 #[tokio::test]
 async fn a_client_that_leaves_cancels_where_the_agent_says_so_and_nowhere_else() {
-    for (on_disconnect, cancels) in [(OnDisconnect::Cancel, true), (OnDisconnect::Continue, false)] {
+    for (on_disconnect, cancels) in [
+        (OnDisconnect::Cancel, true),
+        (OnDisconnect::Continue, false),
+    ] {
         let world = World::new().await;
         world.edit_agent(|agent| agent.settings.on_disconnect = on_disconnect);
         let path = World::agent_path("/chat");
@@ -305,7 +481,11 @@ async fn a_client_that_leaves_cancels_where_the_agent_says_so_and_nowhere_else()
             () = world.published() => {}
         }
         world.background_is_done().await;
-        assert_eq!(!world.relay.cancelled.lock().unwrap().is_empty(), cancels, "{on_disconnect:?}");
+        assert_eq!(
+            !world.relay.cancelled.lock().unwrap().is_empty(),
+            cancels,
+            "{on_disconnect:?}"
+        );
     }
 }
 
@@ -315,7 +495,12 @@ async fn a_reply_that_was_read_to_its_end_is_not_cancelled() {
     world.edit_agent(|agent| agent.settings.on_disconnect = OnDisconnect::Cancel);
     for accept in ["text/plain", "application/json", "text/event-stream"] {
         world.bus.records.lock().unwrap().clear();
-        let answer = world.chat_in(("accept", accept), reply_frames(&["a"], ReplyStatus::Completed)).await;
+        let answer = world
+            .chat_in(
+                ("accept", accept),
+                reply_frames(&["a"], ReplyStatus::Completed),
+            )
+            .await;
         assert!(answer.status == 200 && answer.whole, "{accept}");
     }
     world.background_is_done().await;

@@ -46,7 +46,11 @@ pub(crate) struct FoundMessage {
 
 /// How far a reply is.
 enum Stage {
-    Open { status: ReplyStatus, owner: ConversationOwner, since: Timestamp },
+    Open {
+        status: ReplyStatus,
+        owner: ConversationOwner,
+        since: Timestamp,
+    },
     Final(Box<ReplyRecord>),
 }
 
@@ -55,8 +59,14 @@ impl FromRequestParts<AppState> for FoundMessage {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let caller = Caller::<MessageAccess>::from_request_parts(parts, state).await?;
-        let params = RawPathParams::from_request_parts(parts, &()).await.map_err(|_| not_found())?;
-        let id = params.iter().find(|(name, _)| *name == "messageId").map(|(_, id)| id).unwrap_or_default();
+        let params = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(|_| not_found())?;
+        let id = params
+            .iter()
+            .find(|(name, _)| *name == "messageId")
+            .map(|(_, id)| id)
+            .unwrap_or_default();
         let reply: MessageId = id.parse().map_err(|_| not_found())?;
         // Told by the id, so that not even the time of a look-up says whether it exists.
         if !caller.may_know(&reply.conversation()) {
@@ -76,7 +86,11 @@ impl FoundMessage {
             // It may have become final between two reads.
             None => stage_of(state, org, &reply).await?.ok_or_else(not_found)?,
         };
-        Ok(Self { org: org.clone(), reply, stage })
+        Ok(Self {
+            org: org.clone(),
+            reply,
+            stage,
+        })
     }
 
     /// The same message as it is now.
@@ -90,12 +104,20 @@ impl FoundMessage {
     }
 
     /// Refuses a page that may not talk to the agent. Teams have no list of their own.
-    pub(crate) async fn check_origin(&self, state: &AppState, headers: &HeaderMap) -> ApiResult<()> {
+    pub(crate) async fn check_origin(
+        &self,
+        state: &AppState,
+        headers: &HeaderMap,
+    ) -> ApiResult<()> {
         if !headers.contains_key(header::ORIGIN) {
             return Ok(());
         }
-        let Some(agent) = self.agent(state).await? else { return Ok(()) };
-        let Some(agent) = state.catalog.agent(&agent).await? else { return Ok(()) };
+        let Some(agent) = self.agent(state).await? else {
+            return Ok(());
+        };
+        let Some(agent) = state.catalog.agent(&agent).await? else {
+            return Ok(());
+        };
         check_origin(headers, &agent)
     }
 
@@ -103,9 +125,11 @@ impl FoundMessage {
     pub(crate) async fn view(&self, state: &AppState) -> ApiResult<ReplyView> {
         let mut view = match &self.stage {
             Stage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
-            Stage::Final(record) => {
-                ReplyView::of_record(self.reply.clone(), record, self.stored_text(state, record).await?)
-            }
+            Stage::Final(record) => ReplyView::of_record(
+                self.reply.clone(),
+                record,
+                self.stored_text(state, record).await?,
+            ),
         };
         if let Some(agent) = self.agent(state).await? {
             view.name_agent(state, Some(&agent)).await;
@@ -114,9 +138,19 @@ impl FoundMessage {
     }
 
     /// The text so far, as far as the relay can tell it.
-    async fn open_view(&self, state: &AppState, status: ReplyStatus, since: Timestamp) -> ReplyView {
+    async fn open_view(
+        &self,
+        state: &AppState,
+        status: ReplyStatus,
+        since: Timestamp,
+    ) -> ReplyView {
         let (mut assembly, mut text) = (ReplyAssembly::default(), Vec::new());
-        let frames = state.backends.relay.read_log(&self.reply, 0).await.unwrap_or_default();
+        let frames = state
+            .backends
+            .relay
+            .read_log(&self.reply, 0)
+            .await
+            .unwrap_or_default();
         for frame in frames {
             if let Step::Text(bytes) = assembly.accept(frame, FrameSource::Log) {
                 text.extend_from_slice(&bytes);
@@ -129,10 +163,18 @@ impl FoundMessage {
     }
 
     async fn stored_text(&self, state: &AppState, record: &ReplyRecord) -> ApiResult<String> {
-        let Some(position) = record.position else { return Ok(String::new()) };
-        let stored = state.backends.store.messages(&self.org, &self.reply.conversation(), position, 1).await?;
+        let Some(position) = record.position else {
+            return Ok(String::new());
+        };
+        let stored = state
+            .backends
+            .store
+            .messages(&self.org, &self.reply.conversation(), position, 1)
+            .await?;
         let message = stored.into_iter().find(|message| message.id == self.reply);
-        message.map(|message| message.content).ok_or_else(|| ApiError::unavailable("the message has not arrived yet"))
+        message
+            .map(|message| message.content)
+            .ok_or_else(|| ApiError::unavailable("the message has not arrived yet"))
     }
 
     /// The agent that was addressed, or that answers; none for a team of which nobody answers yet.
@@ -140,7 +182,11 @@ impl FoundMessage {
         let owner = match &self.stage {
             Stage::Open { owner, .. } => Some(owner.clone()),
             Stage::Final(_) => {
-                let conversation = state.backends.store.conversation(&self.org, &self.reply.conversation()).await?;
+                let conversation = state
+                    .backends
+                    .store
+                    .conversation(&self.org, &self.reply.conversation())
+                    .await?;
                 conversation.map(|conversation| conversation.owner)
             }
         };
@@ -161,12 +207,19 @@ async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult
     let conversation = store.conversation(org, &reply.conversation()).await?;
     // One that has just ended is nobody's active reply any more, and its final state may still be on its way.
     let is_open = |conversation: &Conversation| {
-        [&conversation.active_message_id, &conversation.last_reply_id].into_iter().flatten().any(|id| id == reply)
+        [&conversation.active_message_id, &conversation.last_reply_id]
+            .into_iter()
+            .flatten()
+            .any(|id| id == reply)
     };
     if let Some(conversation) = conversation.filter(is_open) {
         let since = accepted.map_or(conversation.updated_at, |accepted| accepted.accepted_at);
         let status = ReplyStatus::InProgress;
-        return Ok(Some(Stage::Open { status, owner: conversation.owner, since }));
+        return Ok(Some(Stage::Open {
+            status,
+            owner: conversation.owner,
+            since,
+        }));
     }
     Ok(accepted.map(|accepted| Stage::Open {
         status: match accepted.owner {
@@ -179,5 +232,8 @@ async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult
 }
 
 fn not_found() -> ApiError {
-    ApiError::new(ErrorCode::MessageNotFound, "no message of this organization has this id")
+    ApiError::new(
+        ErrorCode::MessageNotFound,
+        "no message of this organization has this id",
+    )
 }

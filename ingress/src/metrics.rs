@@ -3,10 +3,13 @@
 use std::time::Duration;
 
 use prometheus::{
-    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry, core::Collector,
+    Histogram, HistogramOpts, HistogramVec, IntCounter, IntCounterVec, IntGauge, Opts, Registry,
+    core::Collector,
 };
 
-const FIRST_BYTE_BUCKETS: [f64; 12] = [0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0];
+const FIRST_BYTE_BUCKETS: [f64; 12] = [
+    0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
+];
 
 /// The ingress's metrics, registered.
 #[derive(Clone)]
@@ -56,14 +59,20 @@ impl Metrics {
             Box::new(metrics.requests.clone()),
             Box::new(metrics.request_seconds.clone()),
         ];
-        collectors.into_iter().try_for_each(|collector| registry.register(collector))?;
+        collectors
+            .into_iter()
+            .try_for_each(|collector| registry.register(collector))?;
         Ok(metrics)
     }
 
     /// Counts a request whose response begins.
     pub(crate) fn request(&self, route: &str, method: &str, status: u16, duration: Duration) {
-        self.requests.with_label_values(&[route, method, &status.to_string()]).inc();
-        self.request_seconds.with_label_values(&[route]).observe(duration.as_secs_f64());
+        self.requests
+            .with_label_values(&[route, method, &status.to_string()])
+            .inc();
+        self.request_seconds
+            .with_label_values(&[route])
+            .observe(duration.as_secs_f64());
     }
 
     fn new() -> prometheus::Result<Self> {
@@ -75,24 +84,42 @@ impl Metrics {
                 )
                 .buckets(FIRST_BYTE_BUCKETS.to_vec()),
             )?,
-            replies_open: gauge("switchboard_replies_open", "Replies whose client waits or reads.")?,
+            replies_open: gauge(
+                "switchboard_replies_open",
+                "Replies whose client waits or reads.",
+            )?,
             replies: IntCounterVec::new(
-                Opts::new("switchboard_transfers_total", "Replies by how their transfer ended."),
+                Opts::new(
+                    "switchboard_transfers_total",
+                    "Replies by how their transfer ended.",
+                ),
                 &["outcome"],
             )?,
-            gaps_repaired: counter("switchboard_reply_gaps_repaired_total", "Gaps closed from the relay's log.")?,
+            gaps_repaired: counter(
+                "switchboard_reply_gaps_repaired_total",
+                "Gaps closed from the relay's log.",
+            )?,
             replies_pulled: counter(
                 "switchboard_replies_pulled_total",
                 "Replies read from the log for a slow client.",
             )?,
-            takeovers: counter("switchboard_reply_takeovers_total", "Replies given to another worker.")?,
+            takeovers: counter(
+                "switchboard_reply_takeovers_total",
+                "Replies given to another worker.",
+            )?,
             envelopes_unclaimed: counter(
                 "switchboard_envelopes_unclaimed_total",
                 "Envelopes for a reply that nobody waits for any more.",
             )?,
-            publishes_failed: counter("switchboard_publishes_failed_total", "Publishes not acknowledged in time.")?,
+            publishes_failed: counter(
+                "switchboard_publishes_failed_total",
+                "Publishes not acknowledged in time.",
+            )?,
             rate_limited: IntCounterVec::new(
-                Opts::new("switchboard_rate_limited_total", "Requests refused by a limit, by its name."),
+                Opts::new(
+                    "switchboard_rate_limited_total",
+                    "Requests refused by a limit, by its name.",
+                ),
                 &["bucket"],
             )?,
             limiter_fallbacks: counter(
@@ -101,12 +128,18 @@ impl Metrics {
             )?,
             connections_open: gauge("switchboard_connections_open", "Open client connections.")?,
             requests: IntCounterVec::new(
-                Opts::new("switchboard_http_requests_total", "Requests by route template, method and status."),
+                Opts::new(
+                    "switchboard_http_requests_total",
+                    "Requests by route template, method and status.",
+                ),
                 &["route", "method", "status"],
             )?,
             request_seconds: HistogramVec::new(
-                HistogramOpts::new("switchboard_http_request_seconds", "Seconds until a response begins.")
-                    .buckets(FIRST_BYTE_BUCKETS.to_vec()),
+                HistogramOpts::new(
+                    "switchboard_http_request_seconds",
+                    "Seconds until a response begins.",
+                )
+                .buckets(FIRST_BYTE_BUCKETS.to_vec()),
                 &["route"],
             )?,
         })

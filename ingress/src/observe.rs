@@ -22,11 +22,17 @@ const UNMATCHED: &str = "unmatched";
 pub(crate) struct ArrivedAt(pub(crate) Instant);
 
 /// Serves a request under its id.
-pub(crate) async fn observe(State(state): State<AppState>, mut request: Request, next: Next) -> Response {
+pub(crate) async fn observe(
+    State(state): State<AppState>,
+    mut request: Request,
+    next: Next,
+) -> Response {
     let arrived = Instant::now();
     let request_id = RequestId::random();
-    let route =
-        request.extensions().get::<MatchedPath>().map_or_else(|| UNMATCHED.to_owned(), |path| path.as_str().to_owned());
+    let route = request
+        .extensions()
+        .get::<MatchedPath>()
+        .map_or_else(|| UNMATCHED.to_owned(), |path| path.as_str().to_owned());
     let method = method_label(request.method());
     let span = tracing::info_span!(
         "request",
@@ -49,9 +55,19 @@ pub(crate) async fn observe(State(state): State<AppState>, mut request: Request,
     }
     let (status, elapsed) = (response.status().as_u16(), arrived.elapsed());
     state.metrics.request(&route, method, status, elapsed);
-    let message = response.headers().get(MESSAGE_ID_HEADER).and_then(|id| id.to_str().ok());
+    let message = response
+        .headers()
+        .get(MESSAGE_ID_HEADER)
+        .and_then(|id| id.to_str().ok());
     let elapsed_ms = elapsed.as_millis() as u64;
-    span.in_scope(|| tracing::info!(http.status = status, elapsed_ms, message.id = message, "response begins"));
+    span.in_scope(|| {
+        tracing::info!(
+            http.status = status,
+            elapsed_ms,
+            message.id = message,
+            "response begins"
+        )
+    });
     response
 }
 

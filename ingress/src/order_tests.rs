@@ -11,7 +11,10 @@ use crate::testing::{World, agent_id, org_id};
 const GOOD_BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 
 async fn chat(world: &World, path: &str, headers: &[(&str, &str)], body: &str) -> (u16, String) {
-    world.send_with("POST", path, headers, body.to_owned()).await.problem()
+    world
+        .send_with("POST", path, headers, body.to_owned())
+        .await
+        .problem()
 }
 
 fn problem(status: u16, code: &str) -> (u16, String) {
@@ -21,8 +24,16 @@ fn problem(status: u16, code: &str) -> (u16, String) {
 #[tokio::test]
 async fn an_unknown_route_and_a_wrong_method_are_told_before_the_key() {
     let world = World::new().await;
-    assert_eq!(world.send_with("GET", "/api/public/nothing", &[], "").await.problem(), problem(404, "NOT_FOUND"));
-    let answer = world.send_with("DELETE", &World::agent_path("/chat"), &[], "").await;
+    assert_eq!(
+        world
+            .send_with("GET", "/api/public/nothing", &[], "")
+            .await
+            .problem(),
+        problem(404, "NOT_FOUND")
+    );
+    let answer = world
+        .send_with("DELETE", &World::agent_path("/chat"), &[], "")
+        .await;
     assert_eq!(answer.problem(), problem(405, "METHOD_NOT_ALLOWED"));
     assert_eq!(answer.headers[header::ALLOW], "POST");
 }
@@ -30,7 +41,10 @@ async fn an_unknown_route_and_a_wrong_method_are_told_before_the_key() {
 #[tokio::test]
 async fn a_missing_key_is_told_before_an_empty_id() {
     let world = World::new().await;
-    assert_eq!(chat(&world, "/api/public/agents//chat", &[], "").await, problem(401, "MISSING_API_KEY"));
+    assert_eq!(
+        chat(&world, "/api/public/agents//chat", &[], "").await,
+        problem(401, "MISSING_API_KEY")
+    );
 }
 
 #[tokio::test]
@@ -38,11 +52,20 @@ async fn an_unknown_key_is_told_before_its_scope_and_a_mistyped_one_without_a_re
     let world = World::new().await;
     let unknown = switchboard_schemas::api_key::ApiKeyText::generate();
     let path = World::agent_path("/chat");
-    assert_eq!(chat(&world, &path, &[("x-api-key", unknown.expose())], "").await, problem(401, "INVALID_API_KEY"));
+    assert_eq!(
+        chat(&world, &path, &[("x-api-key", unknown.expose())], "").await,
+        problem(401, "INVALID_API_KEY")
+    );
     world.catalog.away.store(true, Ordering::SeqCst);
     let test_key = world.key.replace("svc_live_", "svc_test_");
-    assert_eq!(chat(&world, &path, &[("x-api-key", &test_key)], "").await, problem(401, "INVALID_API_KEY"));
-    assert_eq!(chat(&world, &path, &[("x-api-key", &world.key)], "").await, problem(503, "UNAVAILABLE"));
+    assert_eq!(
+        chat(&world, &path, &[("x-api-key", &test_key)], "").await,
+        problem(401, "INVALID_API_KEY")
+    );
+    assert_eq!(
+        chat(&world, &path, &[("x-api-key", &world.key)], "").await,
+        problem(503, "UNAVAILABLE")
+    );
 }
 
 #[tokio::test]
@@ -50,15 +73,29 @@ async fn an_expired_key_is_told_before_a_missing_scope() {
     let world = World::new().await;
     let key = json!({ "name": "old", "scopes": ["config"], "expiresAt": "2020-01-01T00:00:00Z" });
     let key = world.new_key("acme", key).await;
-    let answer = chat(&world, &World::agent_path("/chat"), &[("x-api-key", &key)], "").await;
+    let answer = chat(
+        &world,
+        &World::agent_path("/chat"),
+        &[("x-api-key", &key)],
+        "",
+    )
+    .await;
     assert_eq!(answer, problem(401, "EXPIRED_API_KEY"));
 }
 
 #[tokio::test]
 async fn a_missing_scope_is_told_before_an_empty_id() {
     let world = World::new().await;
-    let key = world.new_key("acme", json!({ "name": "narrow", "scopes": ["config"] })).await;
-    let answer = chat(&world, "/api/public/agents//chat", &[("x-api-key", &key)], "").await;
+    let key = world
+        .new_key("acme", json!({ "name": "narrow", "scopes": ["config"] }))
+        .await;
+    let answer = chat(
+        &world,
+        "/api/public/agents//chat",
+        &[("x-api-key", &key)],
+        "",
+    )
+    .await;
     assert_eq!(answer, problem(403, "INSUFFICIENT_SCOPE"));
 }
 
@@ -74,18 +111,36 @@ async fn an_empty_id_is_told_before_a_missing_agent() {
         ("GET", "/api/public/agents//conversations/s"),
         ("GET", "/api/public/agents//conversations/"),
     ] {
-        assert_eq!(world.send(method, path, "").await.problem(), problem(400, "INVALID_AGENT_ID"), "{path}");
+        assert_eq!(
+            world.send(method, path, "").await.problem(),
+            problem(400, "INVALID_AGENT_ID"),
+            "{path}"
+        );
     }
-    for path in ["/api/public/agents/unknown/conversations/", "/api/public/agents/unknown/conversations/%20"] {
-        assert_eq!(world.send("GET", path, "").await.problem(), problem(400, "INVALID_SESSION_ID"), "{path}");
+    for path in [
+        "/api/public/agents/unknown/conversations/",
+        "/api/public/agents/unknown/conversations/%20",
+    ] {
+        assert_eq!(
+            world.send("GET", path, "").await.problem(),
+            problem(400, "INVALID_SESSION_ID"),
+            "{path}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_missing_agent_is_told_before_the_body() {
     let world = World::new().await;
-    for id in ["unknown", "agt_00000000000000000000000000", "..%2f..", "team_00000000000000000000000000"] {
-        let answer = world.send("POST", &format!("/api/public/agents/{id}/chat"), "no json").await;
+    for id in [
+        "unknown",
+        "agt_00000000000000000000000000",
+        "..%2f..",
+        "team_00000000000000000000000000",
+    ] {
+        let answer = world
+            .send("POST", &format!("/api/public/agents/{id}/chat"), "no json")
+            .await;
         assert_eq!(answer.problem(), problem(404, "AGENT_NOT_FOUND"), "{id}");
     }
 }
@@ -95,7 +150,13 @@ async fn another_organization_is_told_before_an_inactive_agent() {
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.status = Status::Inactive);
     let key = world.new_key("other", json!({ "name": "foreign" })).await;
-    let answer = chat(&world, &World::agent_path("/chat"), &[("x-api-key", &key)], GOOD_BODY).await;
+    let answer = chat(
+        &world,
+        &World::agent_path("/chat"),
+        &[("x-api-key", &key)],
+        GOOD_BODY,
+    )
+    .await;
     assert_eq!(answer, problem(403, "ORG_MISMATCH"));
 }
 
@@ -108,11 +169,18 @@ async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
         agent.settings.widget.offline_message = "gone fishing".into();
     });
     for (method, rest) in [("POST", "/chat"), ("GET", ""), ("GET", "/widget")] {
-        let answer = world.send(method, &World::agent_path(rest), GOOD_BODY).await;
+        let answer = world
+            .send(method, &World::agent_path(rest), GOOD_BODY)
+            .await;
         assert_eq!(answer.problem(), problem(403, "AGENT_INACTIVE"));
-        assert_eq!(answer.json()["details"], json!({ "offlineMessage": "gone fishing", "name": "Shop" }));
+        assert_eq!(
+            answer.json()["details"],
+            json!({ "offlineMessage": "gone fishing", "name": "Shop" })
+        );
     }
-    let answer = world.send("GET", &World::agent_path("/conversations/s"), "").await;
+    let answer = world
+        .send("GET", &World::agent_path("/conversations/s"), "")
+        .await;
     assert_eq!(answer.problem(), problem(403, "AGENT_NOT_PUBLIC"));
 }
 
@@ -123,33 +191,61 @@ async fn an_agent_that_is_not_public_is_told_before_the_origin() {
         agent.settings.public = false;
         agent.settings.allowed_domains = vec!["shop.example".into()];
     });
-    let headers = [("x-api-key", world.key.as_str()), ("origin", "https://evil.example")];
-    assert_eq!(chat(&world, &World::agent_path("/chat"), &headers, "").await, problem(403, "AGENT_NOT_PUBLIC"));
+    let headers = [
+        ("x-api-key", world.key.as_str()),
+        ("origin", "https://evil.example"),
+    ];
+    assert_eq!(
+        chat(&world, &World::agent_path("/chat"), &headers, "").await,
+        problem(403, "AGENT_NOT_PUBLIC")
+    );
 }
 
 #[tokio::test]
 async fn the_origin_is_told_before_the_json_and_counts_for_chat_alone() {
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
-    let headers = [("x-api-key", world.key.as_str()), ("origin", "https://evil.example")];
+    let headers = [
+        ("x-api-key", world.key.as_str()),
+        ("origin", "https://evil.example"),
+    ];
     assert_eq!(
         chat(&world, &World::agent_path("/chat"), &headers, "no json").await,
         problem(403, "DOMAIN_NOT_ALLOWED")
     );
-    assert_eq!(world.send_with("GET", &World::agent_path(""), &headers, "").await.status, 200);
-    assert_eq!(world.send_with("GET", &World::agent_path("/widget"), &headers, "").await.status, 200);
+    assert_eq!(
+        world
+            .send_with("GET", &World::agent_path(""), &headers, "")
+            .await
+            .status,
+        200
+    );
+    assert_eq!(
+        world
+            .send_with("GET", &World::agent_path("/widget"), &headers, "")
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn the_media_type_and_the_size_belong_to_the_json_step() {
     let world = World::new().await;
-    let headers = [("x-api-key", world.key.as_str()), ("content-type", "text/plain")];
+    let headers = [
+        ("x-api-key", world.key.as_str()),
+        ("content-type", "text/plain"),
+    ];
     let answer = chat(&world, &World::agent_path("/chat"), &headers, GOOD_BODY).await;
     assert_eq!(answer, problem(415, "UNSUPPORTED_MEDIA_TYPE"));
     let large = format!(r#"{{"message":"{}"}}"#, "x".repeat(256 << 10));
-    let answer = world.send("POST", &World::agent_path("/chat"), large.clone()).await;
+    let answer = world
+        .send("POST", &World::agent_path("/chat"), large.clone())
+        .await;
     assert_eq!(answer.problem(), problem(413, "PAYLOAD_TOO_LARGE"));
-    let answer = world.send("POST", "/api/public/agents/unknown/chat", large).await;
+    let answer = world
+        .send("POST", "/api/public/agents/unknown/chat", large)
+        .await;
     assert_eq!(answer.problem(), problem(404, "AGENT_NOT_FOUND"));
 }
 
@@ -157,8 +253,17 @@ async fn the_media_type_and_the_size_belong_to_the_json_step() {
 async fn the_json_is_told_before_its_fields() {
     let world = World::new().await;
     let path = World::agent_path("/chat");
-    assert_eq!(world.send("POST", &path, r#"{"message":1"#).await.problem(), problem(400, "INVALID_JSON"));
-    assert_eq!(world.send("POST", &path, r#"{"message":1}"#).await.problem(), problem(400, "INVALID_REQUEST_DATA"));
+    assert_eq!(
+        world.send("POST", &path, r#"{"message":1"#).await.problem(),
+        problem(400, "INVALID_JSON")
+    );
+    assert_eq!(
+        world
+            .send("POST", &path, r#"{"message":1}"#)
+            .await
+            .problem(),
+        problem(400, "INVALID_REQUEST_DATA")
+    );
 }
 
 #[tokio::test]
@@ -169,23 +274,44 @@ async fn the_fields_are_told_before_a_missing_conversation() {
     assert_eq!(answer.problem(), problem(400, "INVALID_RATING"));
     let answer = world.send("PATCH", &path, r#"{"rating":5}"#).await;
     assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
-    assert!(world.bus.records.lock().unwrap().is_empty(), "a refused change is not published");
+    assert!(
+        world.bus.records.lock().unwrap().is_empty(),
+        "a refused change is not published"
+    );
 }
 
 #[tokio::test]
 async fn each_scope_opens_its_own_routes_and_chat_opens_the_widget_too() {
     let world = World::new().await;
     world.put_conversation(org_id());
-    let routes = [("POST", "/chat"), ("GET", ""), ("GET", "/widget"), ("GET", "/conversations/s")];
+    let routes = [
+        ("POST", "/chat"),
+        ("GET", ""),
+        ("GET", "/widget"),
+        ("GET", "/conversations/s"),
+    ];
     for (scope, opened) in [
         ("chat", [true, false, true, false]),
         ("config", [false, true, true, false]),
         ("conversations", [false, false, false, true]),
     ] {
-        let key = world.new_key("acme", json!({ "name": scope, "scopes": [scope] })).await;
+        let key = world
+            .new_key("acme", json!({ "name": scope, "scopes": [scope] }))
+            .await;
         for ((method, rest), open) in routes.iter().zip(opened) {
-            let answer = world.send_with(method, &World::agent_path(rest), &[("x-api-key", &key)], "no json").await;
-            assert_eq!(answer.problem().1 != "INSUFFICIENT_SCOPE", open, "{scope} {method} {rest}");
+            let answer = world
+                .send_with(
+                    method,
+                    &World::agent_path(rest),
+                    &[("x-api-key", &key)],
+                    "no json",
+                )
+                .await;
+            assert_eq!(
+                answer.problem().1 != "INSUFFICIENT_SCOPE",
+                open,
+                "{scope} {method} {rest}"
+            );
         }
     }
 }
@@ -194,11 +320,26 @@ async fn each_scope_opens_its_own_routes_and_chat_opens_the_widget_too() {
 async fn every_answer_has_a_request_id_and_every_error_repeats_it() {
     let world = World::new().await;
     let fine = world.send("GET", &World::agent_path(""), "").await;
-    assert!(fine.headers["x-request-id"].to_str().unwrap().starts_with("req_"));
-    for path in ["/nothing", "/api/public/agents/%ff/chat", &World::agent_path("/conversations/s")] {
+    assert!(
+        fine.headers["x-request-id"]
+            .to_str()
+            .unwrap()
+            .starts_with("req_")
+    );
+    for path in [
+        "/nothing",
+        "/api/public/agents/%ff/chat",
+        &World::agent_path("/conversations/s"),
+    ] {
         let answer = world.send("GET", path, "").await;
-        assert_eq!(answer.headers["x-request-id"], answer.json()["requestId"].as_str().unwrap());
-        assert_eq!(answer.headers[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(
+            answer.headers["x-request-id"],
+            answer.json()["requestId"].as_str().unwrap()
+        );
+        assert_eq!(
+            answer.headers[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
     }
     assert_eq!(fine.json()["id"], agent_id().as_str());
 }

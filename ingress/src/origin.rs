@@ -48,12 +48,20 @@ struct Origin {
 pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     // Programs send no origin; it tells pages apart, it does not authenticate.
-    let Some(origin) = origins.next() else { return true };
+    let Some(origin) = origins.next() else {
+        return true;
+    };
     if allowed.is_empty() {
         return true;
     }
-    let parsed = origin.to_str().ok().and_then(Origin::parse).filter(|_| origins.next().is_none());
-    let patterns = allowed.iter().filter_map(|entry| entry.parse::<OriginPattern>().ok());
+    let parsed = origin
+        .to_str()
+        .ok()
+        .and_then(Origin::parse)
+        .filter(|_| origins.next().is_none());
+    let patterns = allowed
+        .iter()
+        .filter_map(|entry| entry.parse::<OriginPattern>().ok());
     parsed.is_some_and(|origin| patterns.into_iter().any(|pattern| pattern.matches(&origin)))
 }
 
@@ -66,8 +74,14 @@ pub(crate) fn is_present(headers: &HeaderMap) -> bool {
 /// What is no web origin, such as an extension's or `null`, is compared as it is written.
 pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginPrint> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    let text = origins.next().filter(|_| origins.next().is_none())?.to_str().ok().filter(|text| !text.is_empty())?;
-    let canonical = Origin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
+    let text = origins
+        .next()
+        .filter(|_| origins.next().is_none())?
+        .to_str()
+        .ok()
+        .filter(|text| !text.is_empty())?;
+    let canonical =
+        Origin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
     Some(OriginPrint::of(secret, &canonical))
 }
 
@@ -75,9 +89,10 @@ impl OriginPattern {
     fn matches(&self, origin: &Origin) -> bool {
         let same_host = match &self.host {
             HostPattern::Exactly(host) => *host == origin.host,
-            HostPattern::Below(domain) => {
-                origin.host.strip_suffix(domain.as_str()).is_some_and(|rest| rest.len() > 1 && rest.ends_with('.'))
-            }
+            HostPattern::Below(domain) => origin
+                .host
+                .strip_suffix(domain.as_str())
+                .is_some_and(|rest| rest.len() > 1 && rest.ends_with('.')),
         };
         same_host && self.scheme == origin.scheme && self.port == origin.port
     }
@@ -103,8 +118,16 @@ impl FromStr for OriginPattern {
             None if is_local(&host) => Scheme::Http,
             None => Scheme::Https,
         };
-        let host = if wildcard { HostPattern::Below(host) } else { HostPattern::Exactly(host) };
-        Ok(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
+        let host = if wildcard {
+            HostPattern::Below(host)
+        } else {
+            HostPattern::Exactly(host)
+        };
+        Ok(Self {
+            scheme,
+            host,
+            port: port.unwrap_or(scheme.default_port()),
+        })
     }
 }
 
@@ -114,7 +137,11 @@ impl Origin {
         let (scheme, authority) = split_scheme(text);
         let scheme = scheme??;
         let (host, port) = split_port(authority)?;
-        Some(Self { scheme, host, port: port.unwrap_or(scheme.default_port()) })
+        Some(Self {
+            scheme,
+            host,
+            port: port.unwrap_or(scheme.default_port()),
+        })
     }
 }
 
@@ -140,7 +167,9 @@ impl Scheme {
 
 /// The outer option: whether there is a scheme; the inner one: whether it is one of the web's.
 fn split_scheme(text: &str) -> (Option<Option<Scheme>>, &str) {
-    let Some((scheme, rest)) = text.split_once("://") else { return (None, text) };
+    let Some((scheme, rest)) = text.split_once("://") else {
+        return (None, text);
+    };
     let scheme = match scheme.to_ascii_lowercase().as_str() {
         "http" => Some(Scheme::Http),
         "https" => Some(Scheme::Https),
@@ -152,11 +181,16 @@ fn split_scheme(text: &str) -> (Option<Option<Scheme>>, &str) {
 fn split_port(authority: &str) -> Option<(String, Option<u16>)> {
     let host_end = authority.rfind(']').map_or(0, |end| end + 1);
     let (host, port) = match authority[host_end..].find(':') {
-        Some(colon) => (&authority[..host_end + colon], Some(&authority[host_end + colon + 1..])),
+        Some(colon) => (
+            &authority[..host_end + colon],
+            Some(&authority[host_end + colon + 1..]),
+        ),
         None => (authority, None),
     };
     let port = match port {
-        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => Some(digits.parse().ok()?),
+        Some(digits) if digits.bytes().all(|byte| byte.is_ascii_digit()) => {
+            Some(digits.parse().ok()?)
+        }
         Some(_) => return None,
         None => None,
     };
@@ -164,8 +198,14 @@ fn split_port(authority: &str) -> Option<(String, Option<u16>)> {
 }
 
 fn parse_host(host: &str) -> Option<String> {
-    if let Some(address) = host.strip_prefix('[').and_then(|rest| rest.strip_suffix(']')) {
-        return address.parse::<Ipv6Addr>().ok().map(|address| format!("[{address}]"));
+    if let Some(address) = host
+        .strip_prefix('[')
+        .and_then(|rest| rest.strip_suffix(']'))
+    {
+        return address
+            .parse::<Ipv6Addr>()
+            .ok()
+            .map(|address| format!("[{address}]"));
     }
     let well_formed = host.len() <= HOST_BYTES_MAX && host.split('.').all(is_label);
     well_formed.then(|| host.to_ascii_lowercase())
@@ -174,7 +214,9 @@ fn parse_host(host: &str) -> Option<String> {
 /// Names outside ASCII reach a server in their `xn--` form only.
 fn is_label(label: &str) -> bool {
     (1..=LABEL_BYTES_MAX).contains(&label.len())
-        && label.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
+        && label
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-' || byte == b'_')
         && !label.starts_with('-')
         && !label.ends_with('-')
 }
@@ -268,7 +310,11 @@ mod tests {
             "null/x",
         ] {
             // A colon without digits is an empty port, which parses to no number.
-            assert_eq!(entry.parse::<OriginPattern>(), Err(NotAnOriginPattern), "{entry}");
+            assert_eq!(
+                entry.parse::<OriginPattern>(),
+                Err(NotAnOriginPattern),
+                "{entry}"
+            );
         }
     }
 
@@ -284,10 +330,22 @@ mod tests {
         let shop = print(&["https://shop.example"]);
         assert!(shop.is_some());
         assert_eq!(print(&["HTTPS://Shop.Example:443"]), shop);
-        for other in ["http://shop.example", "https://shop.example:8443", "https://www.shop.example", "null"] {
-            assert!(print(&[other]).is_some() && print(&[other]) != shop, "{other}");
+        for other in [
+            "http://shop.example",
+            "https://shop.example:8443",
+            "https://www.shop.example",
+            "null",
+        ] {
+            assert!(
+                print(&[other]).is_some() && print(&[other]) != shop,
+                "{other}"
+            );
         }
-        for none in [&[][..], &[""], &["https://shop.example", "https://shop.example"]] {
+        for none in [
+            &[][..],
+            &[""],
+            &["https://shop.example", "https://shop.example"],
+        ] {
             assert_eq!(print(none), None, "{none:?}");
         }
     }

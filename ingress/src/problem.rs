@@ -28,17 +28,28 @@ struct Problem<'a> {
 
 /// Gives an error response its body; any other response stays as it is.
 pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) -> Response {
-    let Some(facts) = facts(&mut response) else { return response };
+    let Some(facts) = facts(&mut response) else {
+        return response;
+    };
     // Statuses can be set by the framework with a body of their own, whose length would no longer be true.
     response.headers_mut().remove(header::CONTENT_LENGTH);
-    response.headers_mut().insert(header::CONTENT_TYPE, PROBLEM_JSON);
-    response.headers_mut().insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
+    response
+        .headers_mut()
+        .insert(header::CONTENT_TYPE, PROBLEM_JSON);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store"));
     if facts.status == StatusCode::UNAUTHORIZED {
-        response.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
+        response
+            .headers_mut()
+            .insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
     }
     if let Some(after) = facts.retry_after {
         let seconds = after.as_millis().div_ceil(1000).max(1);
-        response.headers_mut().insert(header::RETRY_AFTER, HeaderValue::from(u64::try_from(seconds).unwrap_or(1)));
+        response.headers_mut().insert(
+            header::RETRY_AFTER,
+            HeaderValue::from(u64::try_from(seconds).unwrap_or(1)),
+        );
     }
     *response.body_mut() = Body::from(problem_json(&facts, request_id));
     response
@@ -57,7 +68,9 @@ fn facts(response: &mut Response) -> Option<ErrorFacts> {
 pub(crate) fn problem_json(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8> {
     let standard_title = facts.status.canonical_reason().unwrap_or("Error");
     let problem = Problem {
-        r#type: facts.code.map_or_else(|| "about:blank".to_owned(), problem_type),
+        r#type: facts
+            .code
+            .map_or_else(|| "about:blank".to_owned(), problem_type),
         title: facts.code.map_or(standard_title, ErrorCode::title),
         status: facts.status.as_u16(),
         detail: &facts.detail,
@@ -71,7 +84,10 @@ pub(crate) fn problem_json(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8
 
 /// A name and not an address: an installation has no domain that could be relied on.
 fn problem_type(code: ErrorCode) -> String {
-    format!("urn:switchboard:problem:{}", code.name().to_ascii_lowercase().replace('_', "-"))
+    format!(
+        "urn:switchboard:problem:{}",
+        code.name().to_ascii_lowercase().replace('_', "-")
+    )
 }
 
 #[cfg(test)]
@@ -88,7 +104,10 @@ mod tests {
 
     async fn render(error: ApiError) -> (http::response::Parts, Value) {
         let (parts, body) = with_problem_body(error.into_response(), &request_id()).into_parts();
-        (parts, serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap())
+        (
+            parts,
+            serde_json::from_slice(&body.collect().await.unwrap().to_bytes()).unwrap(),
+        )
     }
 
     #[tokio::test]
@@ -104,9 +123,15 @@ mod tests {
     #[tokio::test]
     async fn an_error_without_a_code_has_none_and_the_standard_title() {
         let (parts, body) = render(ApiError::uncoded(StatusCode::NOT_FOUND, "no such team")).await;
-        assert_eq!(parts.headers[header::CONTENT_TYPE], "application/problem+json");
+        assert_eq!(
+            parts.headers[header::CONTENT_TYPE],
+            "application/problem+json"
+        );
         assert!(body.get("code").is_none());
-        assert_eq!((body["type"].as_str(), body["title"].as_str()), (Some("about:blank"), Some("Not Found")));
+        assert_eq!(
+            (body["type"].as_str(), body["title"].as_str()),
+            (Some("about:blank"), Some("Not Found"))
+        );
     }
 
     #[tokio::test]
@@ -120,7 +145,12 @@ mod tests {
     #[tokio::test]
     async fn an_error_status_of_the_framework_gets_the_same_body() {
         let response = (StatusCode::BAD_REQUEST, "framework text").into_response();
-        let body = with_problem_body(response, &request_id()).into_body().collect().await.unwrap().to_bytes();
+        let body = with_problem_body(response, &request_id())
+            .into_body()
+            .collect()
+            .await
+            .unwrap()
+            .to_bytes();
         let body: Value = serde_json::from_slice(&body).unwrap();
         assert_eq!(body["status"], 400);
         assert!(!body.to_string().contains("framework text"));

@@ -17,12 +17,29 @@ use crate::{
 const CSV: &str = "title,price\nTea,5\nCup,7\n";
 
 fn path() -> String {
-    format!("/api/admin/organizations/{}/agents/{}/products", org_id(), agent_id())
+    format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        org_id(),
+        agent_id()
+    )
 }
 
-async fn send(world: &World, method: &str, path: &str, media_type: &str, body: impl Into<Body>) -> Answer {
+async fn send(
+    world: &World,
+    method: &str,
+    path: &str,
+    media_type: &str,
+    body: impl Into<Body>,
+) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
-    world.send_with(method, path, &[("authorization", &bearer), ("content-type", media_type)], body).await
+    world
+        .send_with(
+            method,
+            path,
+            &[("authorization", &bearer), ("content-type", media_type)],
+            body,
+        )
+        .await
 }
 
 async fn upload(world: &World, body: impl Into<Body>) -> Answer {
@@ -36,11 +53,17 @@ async fn kept(world: &World) -> Value {
 }
 
 fn pieces(pieces: Vec<io::Result<&'static str>>) -> Body {
-    Body::from_stream(stream::iter(pieces.into_iter().map(|piece| piece.map(Bytes::from))))
+    Body::from_stream(stream::iter(
+        pieces.into_iter().map(|piece| piece.map(Bytes::from)),
+    ))
 }
 
 async fn world_with(products: ProductsConfig) -> World {
-    World::with(IngressConfig { products, ..IngressConfig::default() }).await
+    World::with(IngressConfig {
+        products,
+        ..IngressConfig::default()
+    })
+    .await
 }
 
 #[tokio::test]
@@ -50,12 +73,23 @@ async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
     let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let told = answer.json();
-    assert_eq!((&told["count"], &told["rejected"]["count"]), (&json!(2), &json!(1)));
-    assert_eq!(told["rejected"]["first"], json!([{ "row": 3, "reason": "it has no title" }]));
+    assert_eq!(
+        (&told["count"], &told["rejected"]["count"]),
+        (&json!(2), &json!(1))
+    );
+    assert_eq!(
+        told["rejected"]["first"],
+        json!([{ "row": 3, "reason": "it has no title" }])
+    );
     assert_eq!(told["source"], json!({ "kind": "upload" }));
     assert_eq!(kept(&world).await, told);
     let json = r#"{"products":[{"title":"Pot"}]}"#;
-    assert_eq!(send(&world, "PUT", &path(), "application/json", json).await.json()["count"], 1);
+    assert_eq!(
+        send(&world, "PUT", &path(), "application/json", json)
+            .await
+            .json()["count"],
+        1
+    );
     assert_eq!(kept(&world).await["count"], 1);
     assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
     assert_eq!(kept(&world).await, Value::Null);
@@ -65,12 +99,27 @@ async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
 async fn the_audit_log_tells_of_uploads_removals_and_refreshes_as_changes_of_the_agent() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
-    assert_eq!(upload(&world, "title\n\"open").await.status, 400, "and what is refused changes nothing");
+    assert_eq!(
+        upload(&world, "title\n\"open").await.status,
+        400,
+        "and what is refused changes nothing"
+    );
     assert_eq!(send(&world, "DELETE", &path(), "", "").await.status, 204);
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
-    assert_eq!(send(&world, "POST", &format!("{}/refresh", path()), "", "").await.status, 202);
-    let log = format!("/api/admin/organizations/{}/audit?kind=agent&id={}&action=update", org_id(), agent_id());
+    world.edit_agent(|agent| {
+        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+    });
+    assert_eq!(
+        send(&world, "POST", &format!("{}/refresh", path()), "", "")
+            .await
+            .status,
+        202
+    );
+    let log = format!(
+        "/api/admin/organizations/{}/audit?kind=agent&id={}&action=update",
+        org_id(),
+        agent_id()
+    );
     let log = send(&world, "GET", &log, "", "").await.json();
     let told: Vec<Vec<(&str, bool, bool)>> = log["items"]
         .as_array()
@@ -79,13 +128,27 @@ async fn the_audit_log_tells_of_uploads_removals_and_refreshes_as_changes_of_the
         .map(|entry| {
             let fields = entry["fields"].as_array().unwrap().iter();
             let has = |field: &Value, side: &str| field.get(side).is_some();
-            fields.map(|field| (field["field"].as_str().unwrap(), has(field, "before"), has(field, "after"))).collect()
+            fields
+                .map(|field| {
+                    (
+                        field["field"].as_str().unwrap(),
+                        has(field, "before"),
+                        has(field, "after"),
+                    )
+                })
+                .collect()
         })
         .collect();
     let expected: [&[_]; 3] = [
         &[("products.refreshAskedAt", false, true)],
-        &[("products.count", true, true), ("products.version", true, false)],
-        &[("products.count", true, true), ("products.version", false, true)],
+        &[
+            ("products.count", true, true),
+            ("products.version", true, false),
+        ],
+        &[
+            ("products.count", true, true),
+            ("products.version", false, true),
+        ],
     ];
     assert_eq!(told, expected);
     let count = &log["items"][2]["fields"][0];
@@ -101,7 +164,11 @@ async fn where_a_piece_of_an_upload_ends_does_not_matter() {
 
 #[tokio::test]
 async fn a_refused_upload_leaves_the_products_as_they_were() {
-    let bounds = ProductsConfig { bytes_max: 60, products_max: 3, ..ProductsConfig::default() };
+    let bounds = ProductsConfig {
+        bytes_max: 60,
+        products_max: 3,
+        ..ProductsConfig::default()
+    };
     let world = world_with(bounds).await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     let before = kept(&world).await;
@@ -113,24 +180,39 @@ async fn a_refused_upload_leaves_the_products_as_they_were() {
         (Body::from("price\n5\n"), 400, "INVALID_REQUEST_DATA"),
         (Body::from("title\n\"A"), 400, "INVALID_REQUEST_DATA"),
         (Body::from("title,b\n,1\n"), 400, "INVALID_REQUEST_DATA"),
-        (pieces(vec![Ok("title\nA\n"), Err(io::Error::other("gone"))]), 400, "INVALID_REQUEST_DATA"),
+        (
+            pieces(vec![Ok("title\nA\n"), Err(io::Error::other("gone"))]),
+            400,
+            "INVALID_REQUEST_DATA",
+        ),
         (Body::from(too_many), 413, "PAYLOAD_TOO_LARGE"),
         (Body::from(too_long), 413, "PAYLOAD_TOO_LARGE"),
         (pieces(vec![Ok(too_long)]), 413, "PAYLOAD_TOO_LARGE"),
     ] {
-        assert_eq!(upload(&world, body).await.problem(), (status, code.to_owned()));
+        assert_eq!(
+            upload(&world, body).await.problem(),
+            (status, code.to_owned())
+        );
         assert_eq!(kept(&world).await, before);
     }
     for media_type in ["application/xml", "multipart/form-data", "text/html"] {
         let answer = send(&world, "PUT", &path(), media_type, CSV).await;
-        assert_eq!(answer.problem(), (415, "UNSUPPORTED_MEDIA_TYPE".to_owned()), "{media_type}");
+        assert_eq!(
+            answer.problem(),
+            (415, "UNSUPPORTED_MEDIA_TYPE".to_owned()),
+            "{media_type}"
+        );
     }
     assert_eq!(kept(&world).await, before);
 }
 
 #[tokio::test]
 async fn an_upload_that_does_not_end_is_given_up() {
-    let world = world_with(ProductsConfig { upload_timeout_ms: 50, ..ProductsConfig::default() }).await;
+    let world = world_with(ProductsConfig {
+        upload_timeout_ms: 50,
+        ..ProductsConfig::default()
+    })
+    .await;
     let endless = Body::from_stream(stream::pending::<io::Result<Bytes>>());
     assert_eq!(upload(&world, endless).await.status, 408);
     assert_eq!(kept(&world).await, Value::Null);
@@ -141,11 +223,21 @@ async fn products_of_an_agent_with_a_feed_are_changed_by_the_feed_alone() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     let refresh = format!("{}/refresh", path());
-    assert_eq!(send(&world, "POST", &refresh, "", "").await.problem().0, 409);
+    assert_eq!(
+        send(&world, "POST", &refresh, "", "").await.problem().0,
+        409
+    );
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
+    world.edit_agent(|agent| {
+        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+    });
     for method in ["PUT", "DELETE"] {
-        assert_eq!(send(&world, method, &path(), "text/csv", CSV).await.problem(), (409, "CONFLICT".to_owned()));
+        assert_eq!(
+            send(&world, method, &path(), "text/csv", CSV)
+                .await
+                .problem(),
+            (409, "CONFLICT".to_owned())
+        );
     }
     let asked = send(&world, "POST", &refresh, "", "").await;
     assert_eq!(asked.status, 202, "{}", asked.text);
@@ -159,8 +251,11 @@ async fn a_fetch_is_pending_until_it_was_made() {
     let world = World::new().await;
     let refresh = format!("{}/refresh", path());
     let feed = json!({ "url": "https://shop.example/feed.csv" });
-    world.edit_agent(|agent| agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap()));
-    let pending = async || send(&world, "GET", &path(), "", "").await.json()["feed"]["pending"].clone();
+    world.edit_agent(|agent| {
+        agent.settings.ecommerce.feed = Some(serde_json::from_value(feed).unwrap())
+    });
+    let pending =
+        async || send(&world, "GET", &path(), "", "").await.json()["feed"]["pending"].clone();
     let fetched = async |url: &str| {
         let moment = Timestamp::now();
         let (org_id, agent_id) = (org_id(), agent_id());
@@ -173,12 +268,19 @@ async fn a_fetch_is_pending_until_it_was_made() {
             etag: None,
             last_modified: None,
         };
-        world.products.note_refresh(&org_id, &agent_id, &refresh).await.unwrap();
+        world
+            .products
+            .note_refresh(&org_id, &agent_id, &refresh)
+            .await
+            .unwrap();
     };
     assert_eq!(pending().await, true, "the first one");
     fetched("https://shop.example/feed.csv").await;
     assert_eq!(pending().await, false);
-    assert_eq!(send(&world, "POST", &refresh, "", "").await.json()["feed"]["pending"], true);
+    assert_eq!(
+        send(&world, "POST", &refresh, "", "").await.json()["feed"]["pending"],
+        true
+    );
     assert_eq!(pending().await, true, "one that was asked for");
     fetched("https://shop.example/feed.csv").await;
     assert_eq!(pending().await, false);
@@ -193,7 +295,10 @@ async fn whether_visitors_are_shown_the_products_is_told_with_them() {
         world.edit_agent(|agent| agent.settings.ecommerce.enabled = enabled);
         assert_eq!(upload(&world, CSV).await.json()["shown"], enabled);
         let told = send(&world, "GET", &path(), "", "").await.json();
-        assert_eq!((&told["shown"], &told["kept"]["shown"]), (&json!(enabled), &json!(enabled)));
+        assert_eq!(
+            (&told["shown"], &told["kept"]["shown"]),
+            (&json!(enabled), &json!(enabled))
+        );
     }
 }
 
@@ -206,19 +311,40 @@ async fn what_is_kept_is_listed_page_by_page_in_the_order_of_its_file() {
         answer.json()
     };
     let nothing = list("").await;
-    assert_eq!((&nothing["items"], &nothing["total"], &nothing["version"]), (&json!([]), &json!(0), &Value::Null));
+    assert_eq!(
+        (&nothing["items"], &nothing["total"], &nothing["version"]),
+        (&json!([]), &json!(0), &Value::Null)
+    );
     // So many lie in several chunks.
     let count = 6_000;
-    let rows: String = (0..count).map(|number| format!("Tea {number},{number}.5,{}\n", "long ".repeat(20))).collect();
-    let kept = upload(&world, format!("title,price,description\n{rows}")).await.json();
+    let rows: String = (0..count)
+        .map(|number| format!("Tea {number},{number}.5,{}\n", "long ".repeat(20)))
+        .collect();
+    let kept = upload(&world, format!("title,price,description\n{rows}"))
+        .await
+        .json();
     let mut titles = Vec::new();
     while titles.len() < count {
         let page = list(&format!("?limit=200&offset={}", titles.len())).await;
-        assert_eq!((&page["total"], &page["version"]), (&json!(count), &kept["version"]));
-        titles.extend(page["items"].as_array().unwrap().iter().map(|item| item["title"].clone()));
+        assert_eq!(
+            (&page["total"], &page["version"]),
+            (&json!(count), &kept["version"])
+        );
+        titles.extend(
+            page["items"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .map(|item| item["title"].clone()),
+        );
         assert_eq!(page["hasMore"], json!(titles.len() < count));
     }
-    assert_eq!(titles, (0..count).map(|number| json!(format!("Tea {number}"))).collect::<Vec<_>>());
+    assert_eq!(
+        titles,
+        (0..count)
+            .map(|number| json!(format!("Tea {number}")))
+            .collect::<Vec<_>>()
+    );
 }
 
 #[tokio::test]
@@ -228,15 +354,34 @@ async fn what_is_kept_is_searched_whole_and_told_with_all_that_its_file_says() {
         Floor lamp,89,black,,\nMirror,20,brass,,\n";
     assert_eq!(upload(&world, csv).await.status, 200);
     let found = async |query: &str| {
-        let page = send(&world, "GET", &format!("{}/items?{query}", path()), "", "").await.json();
-        let titles: Vec<_> = page["items"].as_array().unwrap().iter().map(|item| item["title"].clone()).collect();
+        let page = send(&world, "GET", &format!("{}/items?{query}", path()), "", "")
+            .await
+            .json();
+        let titles: Vec<_> = page["items"]
+            .as_array()
+            .unwrap()
+            .iter()
+            .map(|item| item["title"].clone())
+            .collect();
         (titles, page["total"].clone())
     };
-    assert_eq!(found("search=LAMP").await, (vec![json!("Desk lamp"), json!("Floor lamp")], json!(2)));
-    assert_eq!(found("search=lamp&limit=1&offset=1").await, (vec![json!("Floor lamp")], json!(2)));
-    assert_eq!(found("search=brass%20lamp").await, (vec![json!("Desk lamp")], json!(1)));
+    assert_eq!(
+        found("search=LAMP").await,
+        (vec![json!("Desk lamp"), json!("Floor lamp")], json!(2))
+    );
+    assert_eq!(
+        found("search=lamp&limit=1&offset=1").await,
+        (vec![json!("Floor lamp")], json!(2))
+    );
+    assert_eq!(
+        found("search=brass%20lamp").await,
+        (vec![json!("Desk lamp")], json!(1))
+    );
     assert_eq!(found("search=sofa").await, (vec![], json!(0)));
-    let desk = send(&world, "GET", &format!("{}/items?limit=1", path()), "", "").await.json()["items"][0].clone();
+    let desk = send(&world, "GET", &format!("{}/items?limit=1", path()), "", "")
+        .await
+        .json()["items"][0]
+        .clone();
     let told = json!({
         "title": "Desk lamp", "price": "39", "image": "", "url": "https://shop.example/desk",
         "description": "Warm light", "amount": 39.0, "attributes": {"colour": "Brass"}
@@ -248,10 +393,24 @@ async fn what_is_kept_is_searched_whole_and_told_with_all_that_its_file_says() {
 async fn only_administrators_reach_products_and_only_of_agents_that_are_there() {
     let world = World::new().await;
     let items = format!("{}/items", path());
-    for (method, path) in [("GET", path()), ("PUT", path()), ("DELETE", path()), ("GET", items)] {
-        assert_eq!(world.send_with(method, &path, &[], CSV).await.problem(), (401, "MISSING_API_KEY".into()));
-        assert_eq!(world.send(method, &path, CSV).await.problem(), (401, "INVALID_API_KEY".into()));
-        for unknown in [path.replace(org_id().as_str(), "org_x"), path.replace(agent_id().as_str(), "agt_x")] {
+    for (method, path) in [
+        ("GET", path()),
+        ("PUT", path()),
+        ("DELETE", path()),
+        ("GET", items),
+    ] {
+        assert_eq!(
+            world.send_with(method, &path, &[], CSV).await.problem(),
+            (401, "MISSING_API_KEY".into())
+        );
+        assert_eq!(
+            world.send(method, &path, CSV).await.problem(),
+            (401, "INVALID_API_KEY".into())
+        );
+        for unknown in [
+            path.replace(org_id().as_str(), "org_x"),
+            path.replace(agent_id().as_str(), "agt_x"),
+        ] {
             let answer = send(&world, method, &unknown, "text/csv", CSV).await;
             assert_eq!(answer.problem(), (404, "NOT_FOUND".to_owned()), "{unknown}");
         }
@@ -262,10 +421,19 @@ async fn only_administrators_reach_products_and_only_of_agents_that_are_there() 
 async fn an_agent_that_is_made_again_does_not_find_the_products_of_the_one_before_it() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
-    let agent = format!("/api/admin/organizations/{}/agents/{}", org_id(), agent_id());
+    let agent = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        org_id(),
+        agent_id()
+    );
     assert_eq!(send(&world, "DELETE", &agent, "", "").await.status, 204);
     let agents = format!("/api/admin/organizations/{}/agents", org_id());
     let again = r#"{"slug":"shop","name":"Shop"}"#;
-    assert_eq!(send(&world, "POST", &agents, "application/json", again).await.status, 201);
+    assert_eq!(
+        send(&world, "POST", &agents, "application/json", again)
+            .await
+            .status,
+        201
+    );
     assert_eq!(kept(&world).await, Value::Null);
 }

@@ -83,17 +83,37 @@ impl TurnJob {
 pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     match job {
         TurnJob::Agent(answer) | TurnJob::Trial(answer) => {
-            publish(state, Topic::Jobs, &job.record(answer.clone()), &answer.turn.request_id).await
+            publish(
+                state,
+                Topic::Jobs,
+                &job.record(answer.clone()),
+                &answer.turn.request_id,
+            )
+            .await
         }
         TurnJob::Team(chat) => {
-            send(state, Topic::Route, chat.turn.conversation_id.as_str(), chat, &chat.turn.request_id).await
+            send(
+                state,
+                Topic::Route,
+                chat.turn.conversation_id.as_str(),
+                chat,
+                &chat.turn.request_id,
+            )
+            .await
         }
     }
 }
 
 /// Asks who of a team would answer.
 pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamTrialJob) -> ApiResult<()> {
-    send(state, Topic::Route, job.trial_id.conversation().as_str(), job, &job.request_id).await
+    send(
+        state,
+        Topic::Route,
+        job.trial_id.conversation().as_str(),
+        job,
+        &job.request_id,
+    )
+    .await
 }
 
 /// Publishes a record of a conversation.
@@ -103,17 +123,42 @@ pub(crate) async fn publish(
     job: &ConversationJob,
     request_id: &RequestId,
 ) -> ApiResult<()> {
-    send(state, topic, job.conversation_id().as_str(), job, request_id).await
+    send(
+        state,
+        topic,
+        job.conversation_id().as_str(),
+        job,
+        request_id,
+    )
+    .await
 }
 
-async fn send(state: &AppState, topic: Topic, key: &str, job: &impl Record, request_id: &RequestId) -> ApiResult<()> {
-    let payload = versioned::encode(job).map_err(|error| ApiError::internal(&error))?.into();
+async fn send(
+    state: &AppState,
+    topic: Topic,
+    key: &str,
+    job: &impl Record,
+    request_id: &RequestId,
+) -> ApiResult<()> {
+    let payload = versioned::encode(job)
+        .map_err(|error| ApiError::internal(&error))?
+        .into();
     let mut headers = vec![("request-id".to_owned(), request_id.as_str().to_owned())];
     inject_trace(&mut headers);
-    let record = OutgoingRecord { topic, key: key.to_owned(), payload, headers };
+    let record = OutgoingRecord {
+        topic,
+        key: key.to_owned(),
+        payload,
+        headers,
+    };
     let timeout = state.config.publish_timeout();
     // The bus keeps its own time; ours is for one that does not.
-    match tokio::time::timeout(timeout + PUBLISH_GRACE, state.backends.bus.publish(record, timeout)).await {
+    match tokio::time::timeout(
+        timeout + PUBLISH_GRACE,
+        state.backends.bus.publish(record, timeout),
+    )
+    .await
+    {
         Ok(Ok(())) => Ok(()),
         Ok(Err(error)) => Err(publish_failed(state, &error)),
         Err(error) => Err(publish_failed(state, &error)),

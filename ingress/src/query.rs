@@ -4,7 +4,9 @@ use std::borrow::Cow;
 
 /// The first value of a name, decoded.
 pub(crate) fn value<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
-    form_urlencoded::parse(query.as_bytes()).find(|(key, _)| key == name).map(|(_, value)| value)
+    form_urlencoded::parse(query.as_bytes())
+        .find(|(key, _)| key == name)
+        .map(|(_, value)| value)
 }
 
 /// A whole number, of digits only; more of them than fit are still a large number.

@@ -84,7 +84,10 @@ impl ReachableAgent<ConversationAccess> {
 
 /// No conversation for the session.
 pub(crate) fn conversation_not_found() -> ApiError {
-    ApiError::new(ErrorCode::ConversationNotFound, "no conversation of this session with this agent")
+    ApiError::new(
+        ErrorCode::ConversationNotFound,
+        "no conversation of this session with this agent",
+    )
 }
 
 impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
@@ -94,10 +97,16 @@ impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
         let caller = Caller::<P>::from_request_parts(parts, state).await?;
         let ids = PathIds::read(parts).await?;
         if ids.agent.trim().is_empty() {
-            return Err(ApiError::new(ErrorCode::InvalidAgentId, "the path has no agent id"));
+            return Err(ApiError::new(
+                ErrorCode::InvalidAgentId,
+                "the path has no agent id",
+            ));
         }
         if P::HAS_SESSION && ids.session.trim().is_empty() {
-            return Err(ApiError::new(ErrorCode::InvalidSessionId, "the path has no session id"));
+            return Err(ApiError::new(
+                ErrorCode::InvalidSessionId,
+                "the path has no session id",
+            ));
         }
         caller.check_agent(&ids.agent)?;
         let agent = existing_agent(&ids.agent, state).await?;
@@ -110,7 +119,11 @@ impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
             check_origin(&parts.headers, &agent)?;
         }
         caller.check_origin(&parts.headers, state)?;
-        Ok(Self { caller, agent, session: ids.session })
+        Ok(Self {
+            caller,
+            agent,
+            session: ids.session,
+        })
     }
 }
 
@@ -124,7 +137,9 @@ struct PathIds {
 impl PathIds {
     async fn read(parts: &mut Parts) -> ApiResult<Self> {
         let not_text = |_| ApiError::new(ErrorCode::NotFound, "the path is not UTF-8");
-        let params = RawPathParams::from_request_parts(parts, &()).await.map_err(not_text)?;
+        let params = RawPathParams::from_request_parts(parts, &())
+            .await
+            .map_err(not_text)?;
         let mut ids = Self::default();
         for (name, value) in &params {
             match name {
@@ -149,7 +164,10 @@ pub(crate) fn check_organization(agent: &Agent, org: &OrgId) -> ApiResult<()> {
     if agent.org_id == *org {
         return Ok(());
     }
-    Err(ApiError::new(ErrorCode::OrgMismatch, "the agent belongs to another organization"))
+    Err(ApiError::new(
+        ErrorCode::OrgMismatch,
+        "the agent belongs to another organization",
+    ))
 }
 
 /// Refuses what the agent does only while it is active, and says what a widget shows instead.
@@ -157,7 +175,8 @@ pub(crate) fn check_active(agent: &Agent) -> ApiResult<()> {
     if agent.settings.status == Status::Active {
         return Ok(());
     }
-    let details = json!({ "offlineMessage": agent.settings.widget.offline_message, "name": agent.name });
+    let details =
+        json!({ "offlineMessage": agent.settings.widget.offline_message, "name": agent.name });
     Err(ApiError::new(ErrorCode::AgentInactive, "the agent is not active").details(details))
 }
 
@@ -166,7 +185,10 @@ pub(crate) fn check_public(agent: &Agent) -> ApiResult<()> {
     if agent.settings.public {
         return Ok(());
     }
-    Err(ApiError::new(ErrorCode::AgentNotPublic, "the agent is not public"))
+    Err(ApiError::new(
+        ErrorCode::AgentNotPublic,
+        "the agent is not public",
+    ))
 }
 
 /// Refuses pages that are not on the agent's list.

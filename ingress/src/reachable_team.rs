@@ -49,7 +49,10 @@ impl FromRequestParts<AppState> for ReachableTeam {
 
 async fn team_id(parts: &mut Parts) -> Option<TeamId> {
     let params = RawPathParams::from_request_parts(parts, &()).await.ok()?;
-    params.iter().find(|(name, _)| *name == "teamId").and_then(|(_, id)| id.parse().ok())
+    params
+        .iter()
+        .find(|(name, _)| *name == "teamId")
+        .and_then(|(_, id)| id.parse().ok())
 }
 
 fn not_found() -> ApiError {

@@ -17,8 +17,8 @@ use crate::{
     limits::tell_limits,
     observe::observe,
     routes::{
-        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi, team_chat, visitor_token, widget,
-        widget_script,
+        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi, team_chat,
+        visitor_token, widget, widget_script,
     },
     security_headers::security_headers,
     state::AppState,
@@ -26,7 +26,12 @@ use crate::{
 
 /// Both APIs and the dashboard, for a port that serves them together.
 pub(crate) fn router(state: AppState) -> Router {
-    with_layers(public_part().merge(admin::routes()).merge(dashboard::routes(None)), state)
+    with_layers(
+        public_part()
+            .merge(admin::routes())
+            .merge(dashboard::routes(None)),
+        state,
+    )
 }
 
 /// The public API, for the public port of an installation that has a port for administrators.
@@ -52,7 +57,10 @@ fn public_part() -> Router<AppState> {
 fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
     routes
         .method_not_allowed_fallback(async || {
-            ApiError::new(ErrorCode::MethodNotAllowed, "this path does not take this method")
+            ApiError::new(
+                ErrorCode::MethodNotAllowed,
+                "this path does not take this method",
+            )
         })
         .fallback(async || ApiError::new(ErrorCode::NotFound, "nothing lives at this path"))
         .layer(CatchPanicLayer::custom(panicked))
@@ -86,7 +94,10 @@ fn routes_with_empty_ids() -> Router<AppState> {
         .route("/api/public/agents//chat", post(agent_chat::post))
         .route("/api/public/agents//widget", get(widget::get))
         .route("/api/public/agents//conversations/", conversation.clone())
-        .route("/api/public/agents//conversations/{sessionId}", conversation.clone())
+        .route(
+            "/api/public/agents//conversations/{sessionId}",
+            conversation.clone(),
+        )
         .route("/api/public/agents/{agentId}/conversations/", conversation)
         .route("/api/public/teams//chat", post(team_chat::post))
 }

@@ -7,15 +7,24 @@ use http::{HeaderName, HeaderValue, header};
 const API_PREFIX: &str = "/api/";
 
 const EVERYWHERE: [(HeaderName, HeaderValue); 2] = [
-    (header::X_CONTENT_TYPE_OPTIONS, HeaderValue::from_static("nosniff")),
+    (
+        header::X_CONTENT_TYPE_OPTIONS,
+        HeaderValue::from_static("nosniff"),
+    ),
     // Not `no-referrer`: under it a browser sends `Origin: null` for a page's own forms, and they could not be told
     // from another site's.
-    (header::REFERRER_POLICY, HeaderValue::from_static("same-origin")),
+    (
+        header::REFERRER_POLICY,
+        HeaderValue::from_static("same-origin"),
+    ),
 ];
 
 /// Answers of the API are data: never a page, never in a frame, never in a cache.
 const OF_THE_API: [(HeaderName, HeaderValue); 2] = [
-    (header::CONTENT_SECURITY_POLICY, HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'")),
+    (
+        header::CONTENT_SECURITY_POLICY,
+        HeaderValue::from_static("default-src 'none'; frame-ancestors 'none'"),
+    ),
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
@@ -25,7 +34,10 @@ pub(crate) async fn security_headers(request: Request, next: Next) -> Response {
     let mut response = next.run(request).await;
     let of_the_api = if is_api { &OF_THE_API[..] } else { &[] };
     for (name, value) in EVERYWHERE.iter().chain(of_the_api) {
-        response.headers_mut().entry(name).or_insert_with(|| value.clone());
+        response
+            .headers_mut()
+            .entry(name)
+            .or_insert_with(|| value.clone());
     }
     response
 }

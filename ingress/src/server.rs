@@ -83,7 +83,12 @@ impl Ingress {
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(&backends, secret.clone()),
-            limits: Limits::new(Arc::clone(&backends.limiter), secret.clone(), &config, metrics.clone()),
+            limits: Limits::new(
+                Arc::clone(&backends.limiter),
+                secret.clone(),
+                &config,
+                metrics.clone(),
+            ),
             key_uses: KeyUses::default(),
             registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
             ingress_id: IngressId::random(),
@@ -101,13 +106,21 @@ impl Ingress {
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
         write_key_uses(&state, &listening, stop.clone());
-        Ok(Self { state, admin_listener: None, listening, stop_listening: stop.drop_guard() })
+        Ok(Self {
+            state,
+            admin_listener: None,
+            listening,
+            stop_listening: stop.drop_guard(),
+        })
     }
 
     /// Serves the administrative API on `listener` alone: the public port does not know it any more.
     #[must_use]
     pub fn with_admin_listener(self, listener: TcpListener) -> Self {
-        Self { admin_listener: Some(listener), ..self }
+        Self {
+            admin_listener: Some(listener),
+            ..self
+        }
     }
 
     /// Shows the demo page, with this agent's widget on it.
@@ -132,12 +145,26 @@ impl Ingress {
     ///
     /// # Errors
     /// None while it serves; a client's failures stay its own.
-    pub async fn serve(self, listener: TcpListener, shutdown: CancellationToken) -> anyhow::Result<()> {
-        let Self { state, admin_listener, listening, stop_listening } = self;
+    pub async fn serve(
+        self,
+        listener: TcpListener,
+        shutdown: CancellationToken,
+    ) -> anyhow::Result<()> {
+        let Self {
+            state,
+            admin_listener,
+            listening,
+            stop_listening,
+        } = self;
         match admin_listener {
             Some(admin_listener) => {
                 let public = serve_port(&state, public_router(state.clone()), listener, &shutdown);
-                let admin = serve_port(&state, admin_router(state.clone()), admin_listener, &shutdown);
+                let admin = serve_port(
+                    &state,
+                    admin_router(state.clone()),
+                    admin_listener,
+                    &shutdown,
+                );
                 tokio::join!(public, admin);
             }
             None => serve_port(&state, router(state.clone()), listener, &shutdown).await,
@@ -150,7 +177,12 @@ impl Ingress {
 }
 
 /// Each port has its own places for connections, so that a crowd of visitors leaves the administrator's port open.
-async fn serve_port(state: &AppState, router: Router, listener: TcpListener, shutdown: &CancellationToken) {
+async fn serve_port(
+    state: &AppState,
+    router: Router,
+    listener: TcpListener,
+    shutdown: &CancellationToken,
+) {
     let server = Arc::new(Server {
         router,
         http: http_builder(&state.config),
@@ -158,7 +190,9 @@ async fn serve_port(state: &AppState, router: Router, listener: TcpListener, shu
         draining: shutdown.clone(),
     });
     let connections = TaskTracker::new();
-    shutdown.run_until_cancelled(accept(&server, &listener, &connections)).await;
+    shutdown
+        .run_until_cancelled(accept(&server, &listener, &connections))
+        .await;
     drop(listener);
     drain(&server, &connections).await;
 }
@@ -176,7 +210,8 @@ async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: Cancell
     let opened = relay.listen(&id).await.ok();
     let registry = Arc::clone(&state.registry);
     tasks.spawn(async move {
-        stop.run_until_cancelled(registry::listen(relay, id, registry, opened)).await;
+        stop.run_until_cancelled(registry::listen(relay, id, registry, opened))
+            .await;
     });
 }
 
@@ -190,7 +225,8 @@ fn watch_limiter(state: &AppState, tasks: &TaskTracker, stop: CancellationToken)
 fn write_key_uses(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
     let state = state.clone();
     tasks.spawn(async move {
-        stop.run_until_cancelled(key_uses::keep_writing(&state)).await;
+        stop.run_until_cancelled(key_uses::keep_writing(&state))
+            .await;
         key_uses::write_rest(&state).await;
     });
 }
@@ -217,7 +253,9 @@ fn http_builder(config: &IngressConfig) -> Builder<TokioExecutor> {
 async fn accept(server: &Arc<Server>, listener: &TcpListener, connections: &TaskTracker) {
     let places = Arc::new(Semaphore::new(server.state.config.connections_max));
     loop {
-        let Ok(place) = Arc::clone(&places).acquire_owned().await else { return };
+        let Ok(place) = Arc::clone(&places).acquire_owned().await else {
+            return;
+        };
         match listener.accept().await {
             Ok((stream, peer)) => {
                 let server = Arc::clone(server);
@@ -240,8 +278,14 @@ async fn accept(server: &Arc<Server>, listener: &TcpListener, connections: &Task
 async fn drain(server: &Server, connections: &TaskTracker) {
     connections.close();
     let budget = Duration::from_millis(server.state.config.drain_ms);
-    if tokio::time::timeout(budget, connections.wait()).await.is_err() {
-        tracing::warn!(connections = connections.len(), "drain over, open replies broken off");
+    if tokio::time::timeout(budget, connections.wait())
+        .await
+        .is_err()
+    {
+        tracing::warn!(
+            connections = connections.len(),
+            "drain over, open replies broken off"
+        );
         server.state.aborting.cancel();
         connections.wait().await;
     }
@@ -266,7 +310,10 @@ impl Server {
             }
             Arc::clone(self).serve_request(request, peer)
         });
-        let mut connection = pin!(self.http.serve_connection(TokioIo::new(socket.clone()), service));
+        let mut connection = pin!(
+            self.http
+                .serve_connection(TokioIo::new(socket.clone()), service)
+        );
         let mut timer = ConnectionTimer::start(&self.state.config);
         let mut draining = false;
         loop {

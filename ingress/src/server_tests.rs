@@ -30,11 +30,19 @@ impl Running {
     async fn start(config: IngressConfig) -> Self {
         let mut world = World::with(config).await;
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (address, shutdown, mut server) =
-            (listener.local_addr().unwrap(), CancellationToken::new(), JoinSet::new());
+        let (address, shutdown, mut server) = (
+            listener.local_addr().unwrap(),
+            CancellationToken::new(),
+            JoinSet::new(),
+        );
         let ingress = world.take_ingress();
         server.spawn(ingress.serve(listener, shutdown.clone()));
-        Self { world, address, shutdown, server }
+        Self {
+            world,
+            address,
+            shutdown,
+            server,
+        }
     }
 
     async fn connect(&self) -> TcpStream {
@@ -51,7 +59,10 @@ impl Running {
             self.world.key,
             body.len()
         );
-        stream.write_all(format!("{head}{body}").as_bytes()).await.unwrap();
+        stream
+            .write_all(format!("{head}{body}").as_bytes())
+            .await
+            .unwrap();
         self.world.published().await;
         self.append(frames);
         stream
@@ -65,7 +76,9 @@ impl Running {
     }
 
     async fn stopped(&mut self) {
-        let ended = tokio::time::timeout(DEADLINE, self.server.join_next()).await.expect("the server stops");
+        let ended = tokio::time::timeout(DEADLINE, self.server.join_next())
+            .await
+            .expect("the server stops");
         ended.unwrap().unwrap().unwrap();
     }
 }
@@ -78,7 +91,9 @@ async fn read_all(stream: &mut TcpStream) -> String {
             text.extend_from_slice(&buffer[..count]);
         }
     };
-    tokio::time::timeout(DEADLINE, reading).await.expect("the connection ends");
+    tokio::time::timeout(DEADLINE, reading)
+        .await
+        .expect("the connection ends");
     String::from_utf8(text).unwrap()
 }
 
@@ -91,22 +106,34 @@ async fn read_until(stream: &mut TcpStream, needle: &str) {
             text.push_str(str::from_utf8(&buffer[..count]).unwrap());
         }
     };
-    tokio::time::timeout(DEADLINE, reading).await.expect("the text arrives");
+    tokio::time::timeout(DEADLINE, reading)
+        .await
+        .expect("the text arrives");
 }
 
 #[tokio::test]
 async fn a_whole_reply_ends_with_its_final_chunk_and_a_broken_one_without() {
-    for (status, whole) in [(ReplyStatus::Completed, true), (ReplyStatus::Incomplete, false)] {
+    for (status, whole) in [
+        (ReplyStatus::Completed, true),
+        (ReplyStatus::Incomplete, false),
+    ] {
         let running = Running::start(IngressConfig::default()).await;
         let text = read_all(&mut running.chat(reply_frames(&["half"], status)).await).await;
-        assert!(text.starts_with("HTTP/1.1 200 OK") && text.contains("half"), "{text}");
+        assert!(
+            text.starts_with("HTTP/1.1 200 OK") && text.contains("half"),
+            "{text}"
+        );
         assert_eq!(text.ends_with(FINAL_CHUNK), whole, "{text}");
     }
 }
 
 #[tokio::test]
 async fn a_connection_that_says_nothing_or_never_finishes_its_head_is_closed() {
-    let running = Running::start(IngressConfig { header_timeout_ms: 200, ..IngressConfig::default() }).await;
+    let running = Running::start(IngressConfig {
+        header_timeout_ms: 200,
+        ..IngressConfig::default()
+    })
+    .await;
     for said in ["", "P", "GET / HTTP/1.1\r\nhost: x\r\n"] {
         let mut stream = running.connect().await;
         stream.write_all(said.as_bytes()).await.unwrap();
@@ -128,7 +155,9 @@ async fn a_drain_lets_an_open_reply_finish_and_takes_no_new_connection() {
             tokio::task::yield_now().await;
         }
     };
-    tokio::time::timeout(DEADLINE, refused).await.expect("new connections are refused");
+    tokio::time::timeout(DEADLINE, refused)
+        .await
+        .expect("new connections are refused");
     running.append(rest);
     assert!(read_all(&mut stream).await.ends_with(FINAL_CHUNK));
     running.stopped().await;
@@ -136,7 +165,11 @@ async fn a_drain_lets_an_open_reply_finish_and_takes_no_new_connection() {
 
 #[tokio::test]
 async fn a_reply_that_outlasts_the_drain_is_broken_off() {
-    let mut running = Running::start(IngressConfig { drain_ms: 100, ..IngressConfig::default() }).await;
+    let mut running = Running::start(IngressConfig {
+        drain_ms: 100,
+        ..IngressConfig::default()
+    })
+    .await;
     let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
     frames.truncate(2);
     let mut stream = running.chat(frames).await;
@@ -148,25 +181,38 @@ async fn a_reply_that_outlasts_the_drain_is_broken_off() {
 
 #[tokio::test]
 async fn a_connection_beyond_the_limit_waits_for_the_place_of_one_that_is_given_up() {
-    let config = IngressConfig { connections_max: 1, header_timeout_ms: 200, ..IngressConfig::default() };
+    let config = IngressConfig {
+        connections_max: 1,
+        header_timeout_ms: 200,
+        ..IngressConfig::default()
+    };
     let running = Running::start(config).await;
     let mut silent = running.connect().await;
     let mut waiting = running.connect().await;
-    waiting.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n").await.unwrap();
+    waiting
+        .write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\nconnection: close\r\n\r\n")
+        .await
+        .unwrap();
     assert!(read_all(&mut silent).await.is_empty());
     assert!(read_all(&mut waiting).await.starts_with("HTTP/1.1 404"));
 }
 
 #[tokio::test]
 async fn a_reply_that_outlasts_the_idle_time_of_its_connection_is_whole() {
-    let mut running = Running::start(IngressConfig { idle_timeout_ms: 100, ..IngressConfig::default() }).await;
+    let mut running = Running::start(IngressConfig {
+        idle_timeout_ms: 100,
+        ..IngressConfig::default()
+    })
+    .await;
     let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
     let rest = frames.split_off(2);
     let mut stream = running.chat(frames).await;
     read_until(&mut stream, "begin").await;
     // Later requests find the connection gone when its idle time is over; one that is open goes on.
     let mut idle = running.connect().await;
-    idle.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n").await.unwrap();
+    idle.write_all(b"GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n")
+        .await
+        .unwrap();
     assert!(read_all(&mut idle).await.starts_with("HTTP/1.1 404"));
     running.append(rest);
     assert!(read_all(&mut stream).await.ends_with(FINAL_CHUNK));

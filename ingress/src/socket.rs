@@ -74,7 +74,9 @@ impl Socket {
         let socket = SockRef::from(&*self.0);
         socket.set_tcp_keepalive(&TcpKeepalive::new().with_time(TCP_KEEPALIVE_IDLE))?;
         #[cfg(target_os = "linux")]
-        socket.set_tcp_user_timeout(Some(Duration::from_millis(config.stalled_client_timeout_ms)))?;
+        socket.set_tcp_user_timeout(Some(Duration::from_millis(
+            config.stalled_client_timeout_ms,
+        )))?;
         #[cfg(not(target_os = "linux"))]
         let _ = config;
         Ok(())
@@ -96,7 +98,11 @@ impl Socket {
 }
 
 impl AsyncRead for Socket {
-    fn poll_read(self: Pin<&mut Self>, context: &mut Context<'_>, buffer: &mut ReadBuf<'_>) -> Poll<io::Result<()>> {
+    fn poll_read(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        buffer: &mut ReadBuf<'_>,
+    ) -> Poll<io::Result<()>> {
         loop {
             ready!(self.0.poll_read_ready(context))?;
             match self.0.try_read_buf(buffer) {
@@ -108,7 +114,11 @@ impl AsyncRead for Socket {
 }
 
 impl AsyncWrite for Socket {
-    fn poll_write(self: Pin<&mut Self>, context: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
+    fn poll_write(
+        self: Pin<&mut Self>,
+        context: &mut Context<'_>,
+        bytes: &[u8],
+    ) -> Poll<io::Result<usize>> {
         self.poll_write_with(context, |stream| stream.try_write(bytes))
     }
 
@@ -148,8 +158,14 @@ mod tests {
 
     async fn pair() -> (TcpStream, Socket) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let (client, accepted) = tokio::join!(TcpStream::connect(listener.local_addr().unwrap()), listener.accept());
-        (client.unwrap(), Socket::prepare(accepted.unwrap().0, &IngressConfig::default()))
+        let (client, accepted) = tokio::join!(
+            TcpStream::connect(listener.local_addr().unwrap()),
+            listener.accept()
+        );
+        (
+            client.unwrap(),
+            Socket::prepare(accepted.unwrap().0, &IngressConfig::default()),
+        )
     }
 
     #[tokio::test]
@@ -157,7 +173,10 @@ mod tests {
         let (_client, socket) = pair().await;
         assert!(socket.0.nodelay().unwrap() && SockRef::from(&*socket.0).keepalive().unwrap());
         #[cfg(target_os = "linux")]
-        assert_eq!(SockRef::from(&*socket.0).tcp_user_timeout().unwrap(), Some(Duration::from_secs(20)));
+        assert_eq!(
+            SockRef::from(&*socket.0).tcp_user_timeout().unwrap(),
+            Some(Duration::from_secs(20))
+        );
     }
 
     #[tokio::test]
@@ -193,7 +212,11 @@ mod tests {
                 socket.part();
             }
             drop(socket);
-            assert_eq!(client.read(&mut answer).await.is_err(), breaks, "parted: {parts}");
+            assert_eq!(
+                client.read(&mut answer).await.is_err(),
+                breaks,
+                "parted: {parts}"
+            );
         }
     }
 }

@@ -14,8 +14,8 @@ use switchboard_schemas::{
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
 use crate::{
-    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, key_uses::KeyUses, limits::Limits,
-    metrics::Metrics, reply::registry::Registry,
+    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, key_uses::KeyUses,
+    limits::Limits, metrics::Metrics, reply::registry::Registry,
 };
 
 /// Shared by all requests of a process.

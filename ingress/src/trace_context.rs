@@ -12,16 +12,22 @@ use tracing_opentelemetry::OpenTelemetrySpanExt;
 
 /// Makes `span` a child of what the request's headers name, and writes the trace's id into it for the logs.
 pub(crate) fn continue_trace(span: &Span, headers: &HeaderMap) {
-    let parent = global::get_text_map_propagator(|propagator| propagator.extract(&Incoming(headers)));
+    let parent =
+        global::get_text_map_propagator(|propagator| propagator.extract(&Incoming(headers)));
     // Fails only where nobody collects traces.
     let _ = span.set_parent(parent);
-    span.record("trace.id", tracing::field::display(span.context().span().span_context().trace_id()));
+    span.record(
+        "trace.id",
+        tracing::field::display(span.context().span().span_context().trace_id()),
+    );
 }
 
 /// Adds the current span to a record's headers; adds nothing where nobody collects traces.
 pub(crate) fn inject_trace(headers: &mut Headers) {
     let context = Span::current().context();
-    global::get_text_map_propagator(|propagator| propagator.inject_context(&context, &mut Outgoing(headers)));
+    global::get_text_map_propagator(|propagator| {
+        propagator.inject_context(&context, &mut Outgoing(headers))
+    });
 }
 
 struct Incoming<'a>(&'a HeaderMap);

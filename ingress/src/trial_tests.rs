@@ -20,7 +20,14 @@ use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, reply_frames,
 async fn admin(world: &World, path: &str, body: &Value) -> Answer {
     let bearer = format!("Bearer {ADMIN_TOKEN}");
     let path = format!("/api/admin/organizations/{}{path}", org_id());
-    world.send_with("POST", &path, &[("authorization", &bearer)], body.to_string()).await
+    world
+        .send_with(
+            "POST",
+            &path,
+            &[("authorization", &bearer)],
+            body.to_string(),
+        )
+        .await
 }
 
 fn shop() -> String {
@@ -32,7 +39,9 @@ async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&AnswerJob)
     let work = async {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
-        let ConversationJob::Trial(job) = job else { panic!("{job:?}") };
+        let ConversationJob::Trial(job) = job else {
+            panic!("{job:?}")
+        };
         worker(&job).await;
     };
     let path = shop();
@@ -46,23 +55,47 @@ fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &AnswerJob) -> T {
 #[tokio::test]
 async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance_is_not_recorded() {
     let world = World::new().await;
-    let history = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
+    let history =
+        json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who?", "draft": {"instructions": "canary instructions"}, "history": history});
     let answer = tried(&world, &body, async |job| {
         let trial: AgentTrial = kept(&world, job);
         assert_eq!(trial.agent.settings.instructions, "canary instructions");
-        assert_eq!((&trial.agent.id, trial.agent.name.as_str()), (&agent_id(), "Shop"));
-        let said = Said::Assistant { agent_id: agent_id(), content: "Ahoy".into(), ui_spec: None };
-        assert_eq!(trial.past, [Said::User { content: "Hi".into() }, said]);
+        assert_eq!(
+            (&trial.agent.id, trial.agent.name.as_str()),
+            (&agent_id(), "Shop")
+        );
+        let said = Said::Assistant {
+            agent_id: agent_id(),
+            content: "Ahoy".into(),
+            ui_spec: None,
+        };
+        assert_eq!(
+            trial.past,
+            [
+                Said::User {
+                    content: "Hi".into()
+                },
+                said
+            ]
+        );
         for frame in reply_frames(&["A pirate."], ReplyStatus::Completed) {
             world.relay.append_frame(&job.turn.reply_id(), frame);
         }
     })
     .await;
     assert_eq!(answer.status, StatusCode::OK);
-    assert!(answer.text.contains("A pirate.") && answer.text.contains("event: done"), "{}", answer.text);
+    assert!(
+        answer.text.contains("A pirate.") && answer.text.contains("event: done"),
+        "{}",
+        answer.text
+    );
     let records = world.bus.records.lock().unwrap();
-    assert!(records.iter().all(|record| !String::from_utf8_lossy(&record.payload).contains("canary")));
+    assert!(
+        records
+            .iter()
+            .all(|record| !String::from_utf8_lossy(&record.payload).contains("canary"))
+    );
     assert!(world.store.accepted.lock().unwrap().is_empty());
 }
 
@@ -70,10 +103,20 @@ async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance
 async fn a_relay_that_keeps_nothing_or_a_bus_that_is_away_is_told_and_asks_no_worker() {
     let world = World::new().await;
     world.relay.away.store(true, Ordering::SeqCst);
-    assert_eq!(admin(&world, &shop(), &json!({"message": "m"})).await.problem(), (503, "UNAVAILABLE".into()));
+    assert_eq!(
+        admin(&world, &shop(), &json!({"message": "m"}))
+            .await
+            .problem(),
+        (503, "UNAVAILABLE".into())
+    );
     world.relay.away.store(false, Ordering::SeqCst);
     world.set_bus_away(true);
-    assert_eq!(admin(&world, &shop(), &json!({"message": "m"})).await.problem(), (503, "UNAVAILABLE".into()));
+    assert_eq!(
+        admin(&world, &shop(), &json!({"message": "m"}))
+            .await
+            .problem(),
+        (503, "UNAVAILABLE".into())
+    );
     assert!(world.jobs(Topic::Jobs).is_empty());
 }
 
@@ -83,7 +126,12 @@ async fn a_draft_that_is_too_large_is_refused() {
     let product = json!({"title": "t".repeat(3_000), "price": "", "image": "", "url": ""});
     let draft = json!({"ecommerce": {"enabled": true, "products": vec![product; 900]}});
     let refused = admin(&world, &shop(), &json!({"message": "m", "draft": draft})).await;
-    assert_eq!(refused.problem(), (413, "PAYLOAD_TOO_LARGE".into()), "{}", refused.text);
+    assert_eq!(
+        refused.problem(),
+        (413, "PAYLOAD_TOO_LARGE".into()),
+        "{}",
+        refused.text
+    );
 }
 
 #[tokio::test]
@@ -96,21 +144,52 @@ async fn a_teams_verdict_is_told_with_names_and_a_score_for_each_member() {
     let body = json!({"message": "tea?", "draft": draft});
     let work = async {
         world.published().await;
-        let payload = world.bus.records.lock().unwrap().last().unwrap().payload.clone();
-        let RoutingJob::Trial(TeamTrialJob { trial_id, org_id: org, .. }) = versioned::decode(&payload).unwrap() else {
+        let payload = world
+            .bus
+            .records
+            .lock()
+            .unwrap()
+            .last()
+            .unwrap()
+            .payload
+            .clone();
+        let RoutingJob::Trial(TeamTrialJob {
+            trial_id,
+            org_id: org,
+            ..
+        }) = versioned::decode(&payload).unwrap()
+        else {
             panic!("no trial")
         };
         let text = world.relay.trials.lock().unwrap()[&trial_id].clone();
         let trial: TeamTrial = serde_json::from_str(&text).unwrap();
-        assert_eq!((trial.message.as_str(), &trial.team.id), ("tea?", &TeamId::derive(&secret(), &org, "desk")));
-        let scores = vec![MemberScore { agent_id: agent_id(), permille: 731 }];
-        let facts = Some(RoutingFacts { stage: RoutingStage::Words, took_ms: 3, scores });
-        let chosen = Chosen { agent_id: agent_id(), reason: "asks about tea".into(), facts };
-        world.relay.push(Envelope::Trial(trial_id, TeamVerdict::Chosen(Box::new(chosen))));
+        assert_eq!(
+            (trial.message.as_str(), &trial.team.id),
+            ("tea?", &TeamId::derive(&secret(), &org, "desk"))
+        );
+        let scores = vec![MemberScore {
+            agent_id: agent_id(),
+            permille: 731,
+        }];
+        let facts = Some(RoutingFacts {
+            stage: RoutingStage::Words,
+            took_ms: 3,
+            scores,
+        });
+        let chosen = Chosen {
+            agent_id: agent_id(),
+            reason: "asks about tea".into(),
+            facts,
+        };
+        world.relay.push(Envelope::Trial(
+            trial_id,
+            TeamVerdict::Chosen(Box::new(chosen)),
+        ));
     };
     let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
     let shop = json!({"id": agent_id(), "slug": "shop", "name": "Shop"});
-    let member = json!({"agent": shop, "specialization": "tea", "canAnswer": true, "permille": 731});
+    let member =
+        json!({"agent": shop, "specialization": "tea", "canAnswer": true, "permille": 731});
     let expected = json!({
         "agent": shop, "reason": "asks about tea", "stage": "words", "tookMs": 3, "members": [member]
     });
@@ -122,18 +201,40 @@ async fn nobody_and_an_agent_that_has_gone_are_told_as_such() {
     let world = World::new().await;
     let body = json!({"message": "tea?", "draft": {"slug": "desk", "name": "Desk"}});
     let gone = AgentId::derive(&secret(), &org_id(), "gone");
-    let chosen = Chosen { agent_id: gone.clone(), reason: "was there".into(), facts: None };
+    let chosen = Chosen {
+        agent_id: gone.clone(),
+        reason: "was there".into(),
+        facts: None,
+    };
     for (verdict, agent) in [
         (TeamVerdict::Nobody, Value::Null),
-        (TeamVerdict::Chosen(Box::new(chosen)), json!({"id": gone, "slug": null, "name": null})),
+        (
+            TeamVerdict::Chosen(Box::new(chosen)),
+            json!({"id": gone, "slug": null, "name": null}),
+        ),
     ] {
         let work = async {
             world.published().await;
-            let payload = world.bus.records.lock().unwrap().last().unwrap().payload.clone();
-            let RoutingJob::Trial(job) = versioned::decode(&payload).unwrap() else { panic!("no trial") };
+            let payload = world
+                .bus
+                .records
+                .lock()
+                .unwrap()
+                .last()
+                .unwrap()
+                .payload
+                .clone();
+            let RoutingJob::Trial(job) = versioned::decode(&payload).unwrap() else {
+                panic!("no trial")
+            };
             world.relay.push(Envelope::Trial(job.trial_id, verdict));
         };
         let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
-        assert_eq!((answer.status, &answer.json()["agent"]), (StatusCode::OK, &agent), "{}", answer.text);
+        assert_eq!(
+            (answer.status, &answer.json()["agent"]),
+            (StatusCode::OK, &agent),
+            "{}",
+            answer.text
+        );
     }
 }

@@ -52,7 +52,8 @@ impl ChatBody {
     /// Checks the fields of a body for a route whose longest message has `message_chars_max` scalar values.
     pub(crate) fn parse(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
         let message = fields::required_text(body, "message")?;
-        let session_id = fields::client_text("sessionId", fields::required_text(body, "sessionId")?)?;
+        let session_id =
+            fields::client_text("sessionId", fields::required_text(body, "sessionId")?)?;
         check_length(message, message_chars_max)?;
         Ok(Self {
             message: message.to_owned(),
@@ -68,7 +69,10 @@ impl ChatBody {
         if let Some(own) = caller.visitor_id() {
             let claimed = self.visitor.id.replace(own.clone());
             if claimed.is_some_and(|claimed| claimed != *own) {
-                return Err(ApiError::field("visitorId", "is not the one of the visitor token"));
+                return Err(ApiError::field(
+                    "visitorId",
+                    "is not the one of the visitor token",
+                ));
             }
         }
         Ok(self)
@@ -77,30 +81,64 @@ impl ChatBody {
     /// Whose messages this one is counted with.
     pub(crate) fn sender(&self) -> Sender<'_> {
         let session = Sender::Session(self.session_id.as_str());
-        self.visitor.id.as_ref().map_or(session, |id| Sender::Visitor(id.as_str()))
+        self.visitor
+            .id
+            .as_ref()
+            .map_or(session, |id| Sender::Visitor(id.as_str()))
     }
 
     /// The same for a team's route, which knows one field more.
-    pub(crate) fn parse_for_team(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
+    pub(crate) fn parse_for_team(
+        body: &Map<String, Value>,
+        message_chars_max: u32,
+    ) -> ApiResult<Self> {
         let conversation = fields::optional_text(body, "conversationId")?.map(ToOwned::to_owned);
-        Ok(Self { conversation, ..Self::parse(body, message_chars_max)? })
+        Ok(Self {
+            conversation,
+            ..Self::parse(body, message_chars_max)?
+        })
     }
 
     /// The job that answers this message.
-    pub(crate) fn into_agent_job<P>(self, caller: &Caller<P>, agent: &Agent, context: TurnContext) -> AnswerJob {
+    pub(crate) fn into_agent_job<P>(
+        self,
+        caller: &Caller<P>,
+        agent: &Agent,
+        context: TurnContext,
+    ) -> AnswerJob {
         let conversation_id = caller.conversation(&agent.id, &self.session_id);
         let turn = self.into_turn(caller, conversation_id, context);
-        AnswerJob { agent_id: agent.id.clone(), routed: None, turn, attempt_min: 1 }
+        AnswerJob {
+            agent_id: agent.id.clone(),
+            routed: None,
+            turn,
+            attempt_min: 1,
+        }
     }
 
     /// The job that finds who answers this message. A conversation's id follows from its team and session, so that a
     /// named one belongs to both or is another.
-    pub(crate) fn into_team_job<P>(self, caller: &Caller<P>, team: &Team, context: TurnContext) -> ApiResult<ChatJob> {
+    pub(crate) fn into_team_job<P>(
+        self,
+        caller: &Caller<P>,
+        team: &Team,
+        context: TurnContext,
+    ) -> ApiResult<ChatJob> {
         let conversation_id = ConversationId::of_team(caller.org_id(), &team.id, &self.session_id);
-        if self.conversation.as_ref().is_some_and(|named| named != conversation_id.as_str()) {
-            return Err(ApiError::field("conversationId", "is not this team's conversation of this session"));
+        if self
+            .conversation
+            .as_ref()
+            .is_some_and(|named| named != conversation_id.as_str())
+        {
+            return Err(ApiError::field(
+                "conversationId",
+                "is not this team's conversation of this session",
+            ));
         }
-        Ok(ChatJob { team_id: team.id.clone(), turn: self.into_turn(caller, conversation_id, context) })
+        Ok(ChatJob {
+            team_id: team.id.clone(),
+            turn: self.into_turn(caller, conversation_id, context),
+        })
     }
 
     /// What makes a repeat of this request the same request.
@@ -118,7 +156,12 @@ impl ChatBody {
         hex(&Sha256::digest(said.to_string()))
     }
 
-    fn into_turn<P>(self, caller: &Caller<P>, conversation_id: ConversationId, context: TurnContext) -> Turn {
+    fn into_turn<P>(
+        self,
+        caller: &Caller<P>,
+        conversation_id: ConversationId,
+        context: TurnContext,
+    ) -> Turn {
         Turn {
             org_id: caller.org_id().clone(),
             message_id: MessageId::new_in(&conversation_id),
@@ -140,11 +183,21 @@ impl ChatBody {
 
 impl TurnContext {
     /// The circumstances of a request.
-    pub(crate) fn of(state: &AppState, request_id: RequestId, shape: ReplyShape, parts: &Parts) -> Self {
+    pub(crate) fn of(
+        state: &AppState,
+        request_id: RequestId,
+        shape: ReplyShape,
+        parts: &Parts,
+    ) -> Self {
         let peer = parts.extensions.get::<PeerAddress>();
-        let address = peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+        let address =
+            peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
         let reply_to = shape.waits().then(|| state.ingress_id.clone());
-        Self { request_id, reply_to, ip_address: address.map(kept) }
+        Self {
+            request_id,
+            reply_to,
+            ip_address: address.map(kept),
+        }
     }
 }
 
@@ -167,11 +220,16 @@ fn parse_visitor(body: &Map<String, Value>) -> ApiResult<Visitor> {
     let email = fields::optional_text(body, "visitorEmail")?;
     let name = fields::optional_text(body, "visitorName")?;
     if name.is_some_and(|name| name.len() > VISITOR_NAME_BYTES_MAX) {
-        return Err(ApiError::field("visitorName", "is too long").details(json!({ "max": VISITOR_NAME_BYTES_MAX })));
+        return Err(ApiError::field("visitorName", "is too long")
+            .details(json!({ "max": VISITOR_NAME_BYTES_MAX })));
     }
     Ok(Visitor {
-        id: id.map(|id| fields::client_text::<VisitorId>("visitorId", id)).transpose()?,
-        email: email.map(|email| fields::email("visitorEmail", email)).transpose()?,
+        id: id
+            .map(|id| fields::client_text::<VisitorId>("visitorId", id))
+            .transpose()?,
+        email: email
+            .map(|email| fields::email("visitorEmail", email))
+            .transpose()?,
         name: name.map(ToOwned::to_owned),
     })
 }
@@ -193,34 +251,65 @@ mod tests {
     #[test]
     fn a_missing_blank_or_mistyped_message_or_session_is_named() {
         for bad in [Value::Null, json!(1), json!(""), json!(" \t"), json!(["a"])] {
-            assert_eq!(refused_field(json!({"message": bad, "sessionId": "s"})).as_deref(), Some("message"));
-            assert_eq!(refused_field(json!({"message": "m", "sessionId": bad})).as_deref(), Some("sessionId"));
+            assert_eq!(
+                refused_field(json!({"message": bad, "sessionId": "s"})).as_deref(),
+                Some("message")
+            );
+            assert_eq!(
+                refused_field(json!({"message": "m", "sessionId": bad})).as_deref(),
+                Some("sessionId")
+            );
         }
-        assert_eq!(refused_field(json!({"sessionId": "s"})).as_deref(), Some("message"));
-        assert_eq!(refused_field(json!({"message": "m", "sessionId": "a\nb"})).as_deref(), Some("sessionId"));
+        assert_eq!(
+            refused_field(json!({"sessionId": "s"})).as_deref(),
+            Some("message")
+        );
+        assert_eq!(
+            refused_field(json!({"message": "m", "sessionId": "a\nb"})).as_deref(),
+            Some("sessionId")
+        );
     }
 
     #[test]
     fn a_message_is_measured_in_scalar_values() {
         assert!(parse(&json!({"message": "🦀🦀🦀🦀🦀", "sessionId": "s"})).is_ok());
-        let error = ChatBody::parse(json!({"message": "aaaaaa", "sessionId": "s"}).as_object().unwrap(), 5);
-        assert_eq!(error.unwrap_err().into_facts().details, Some(json!({"max": 5, "actual": 6})));
+        let error = ChatBody::parse(
+            json!({"message": "aaaaaa", "sessionId": "s"})
+                .as_object()
+                .unwrap(),
+            5,
+        );
+        assert_eq!(
+            error.unwrap_err().into_facts().details,
+            Some(json!({"max": 5, "actual": 6}))
+        );
     }
 
     #[test]
     fn a_visitor_is_optional_and_checked() {
-        for (field, bad) in [("visitorEmail", "a@b"), ("visitorId", ""), ("visitorEmail", "")] {
+        for (field, bad) in [
+            ("visitorEmail", "a@b"),
+            ("visitorId", ""),
+            ("visitorEmail", ""),
+        ] {
             let body = json!({"message": "m", "sessionId": "s", field: bad});
             assert_eq!(refused_field(body).as_deref(), Some(field));
         }
-        let body = parse(&json!({"message": "m", "sessionId": "s", "visitorId": "v", "visitorEmail": null})).unwrap();
+        let body = parse(
+            &json!({"message": "m", "sessionId": "s", "visitorId": "v", "visitorEmail": null}),
+        )
+        .unwrap();
         assert_eq!(body.visitor.id.unwrap().as_str(), "v");
         assert_eq!(body.visitor.email, None);
     }
 
     #[test]
     fn a_request_is_recognized_by_what_it_says_and_not_by_how() {
-        let print = |body: Value| ChatBody::parse_for_team(body.as_object().unwrap(), 5).unwrap().fingerprint();
+        let print = |body: Value| {
+            ChatBody::parse_for_team(body.as_object().unwrap(), 5)
+                .unwrap()
+                .fingerprint()
+        };
         let said = json!({"message": "m", "sessionId": "s", "metadata": {"a": 1, "b": 2}});
         let again = json!({"stream": false, "metadata": {"b": 2, "a": 1}, "sessionId": "s", "message": "m"});
         assert_eq!(print(said.clone()), print(again));

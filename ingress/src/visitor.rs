@@ -56,7 +56,9 @@ impl FromRequestParts<AppState> for Applicant {
         let credential = Credential::supplied(parts, state).await?;
         let (told, pages) = (LimitsTold::of(&parts.extensions), &state.limits.pages);
         match &credential {
-            Some(credential) => credential.check_expiry().inspect_err(|_| pages.tell_token_policy(&told))?,
+            Some(credential) => credential
+                .check_expiry()
+                .inspect_err(|_| pages.tell_token_policy(&told))?,
             None if origin::is_present(&parts.headers) => {}
             None => {
                 let hint = "send an API key with the scope chat, or ask from a page, whose browser sends its Origin";
@@ -66,11 +68,23 @@ impl FromRequestParts<AppState> for Applicant {
         let Ok(address) = CountedAddress::from_request_parts(parts, state).await;
         pages.admit_token(&address, &told).await?;
         match credential {
-            None => Ok(Self { key: None, told, address }),
-            Some(Credential::Key(key)) if key.allows(Scope::Chat) => Ok(Self { key: Some(key), told, address }),
-            Some(Credential::Key(_)) => Err(insufficient("the API key lacks the scope of this endpoint")),
+            None => Ok(Self {
+                key: None,
+                told,
+                address,
+            }),
+            Some(Credential::Key(key)) if key.allows(Scope::Chat) => Ok(Self {
+                key: Some(key),
+                told,
+                address,
+            }),
+            Some(Credential::Key(_)) => {
+                Err(insufficient("the API key lacks the scope of this endpoint"))
+            }
             // Or a token that leaked would live for ever.
-            Some(Credential::Visitor(_)) => Err(insufficient("a visitor token makes no further token")),
+            Some(Credential::Visitor(_)) => {
+                Err(insufficient("a visitor token makes no further token"))
+            }
         }
     }
 }
@@ -84,13 +98,25 @@ impl Applicant {
         body: &Map<String, Value>,
         state: &AppState,
     ) -> ApiResult<Admission> {
-        let origin = match (origin::is_present(headers), origin::print(headers, &state.secret)) {
-            (true, None) => return Err(ApiError::new(ErrorCode::DomainNotAllowed, "the request names no one origin")),
+        let origin = match (
+            origin::is_present(headers),
+            origin::print(headers, &state.secret),
+        ) {
+            (true, None) => {
+                return Err(ApiError::new(
+                    ErrorCode::DomainNotAllowed,
+                    "the request names no one origin",
+                ));
+            }
             (_, origin) => origin,
         };
         let known = self.known_visitor(agent, origin, body, state).await?;
         if known.is_none() {
-            state.limits.pages.admit_new_visitor(&agent.id, &self.told).await?;
+            state
+                .limits
+                .pages
+                .admit_new_visitor(&agent.id, &self.told)
+                .await?;
         }
         let after = |milliseconds| Timestamp::now().after(Duration::from_millis(milliseconds));
         let claims = VisitorClaims {
@@ -122,22 +148,46 @@ impl Applicant {
     ) -> ApiResult<Option<VisitorId>> {
         let claimed = fields::optional_text(body, VISITOR_ID)?;
         let Some(proof) = fields::optional_text(body, VISITOR_SECRET)? else {
-            let unproven = || ApiError::field(VISITOR_ID, "is believed only together with its visitorSecret");
+            let unproven = || {
+                ApiError::field(
+                    VISITOR_ID,
+                    "is believed only together with its visitorSecret",
+                )
+            };
             return claimed.map_or(Ok(None), |_| Err(unproven()));
         };
-        let opened = proof.parse::<Statement>().ok().filter(|proof| proof.kind() == StatementKind::Secret);
+        let opened = proof
+            .parse::<Statement>()
+            .ok()
+            .filter(|proof| proof.kind() == StatementKind::Secret);
         let Some(proven) = opened.and_then(|proof| proof.open(&state.secret).ok()) else {
-            state.limits.failed_authentications.miss(self.address.0.as_deref()).await?;
-            return Err(ApiError::field(VISITOR_SECRET, "is not one that was given out here"));
+            state
+                .limits
+                .failed_authentications
+                .miss(self.address.0.as_deref())
+                .await?;
+            return Err(ApiError::field(
+                VISITOR_SECRET,
+                "is not one that was given out here",
+            ));
         };
         if proven.is_expired(Timestamp::now()) {
-            return Err(ApiError::field(VISITOR_SECRET, "has expired; ask without it to come as a new visitor"));
+            return Err(ApiError::field(
+                VISITOR_SECRET,
+                "has expired; ask without it to come as a new visitor",
+            ));
         }
         if proven.agent_id != agent.id || proven.origin != origin {
-            return Err(ApiError::field(VISITOR_SECRET, "was given out for another agent or another page"));
+            return Err(ApiError::field(
+                VISITOR_SECRET,
+                "was given out for another agent or another page",
+            ));
         }
         if claimed.is_some_and(|claimed| claimed != proven.visitor_id.as_str()) {
-            return Err(ApiError::field(VISITOR_ID, "is not the one of the visitorSecret"));
+            return Err(ApiError::field(
+                VISITOR_ID,
+                "is not the one of the visitorSecret",
+            ));
         }
         Ok(Some(proven.visitor_id))
     }

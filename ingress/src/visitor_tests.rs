@@ -21,8 +21,11 @@ impl World {
     /// Asks for a token as a page does, with these fields beside the agent's id.
     async fn ask_for_token(&self, headers: &[(&str, &str)], fields: Value) -> Answer {
         let mut body = json!({ "agentId": agent_id() });
-        body.as_object_mut().unwrap().extend(fields.as_object().unwrap().clone());
-        self.send_with("POST", TOKEN_ROUTE, headers, body.to_string()).await
+        body.as_object_mut()
+            .unwrap()
+            .extend(fields.as_object().unwrap().clone());
+        self.send_with("POST", TOKEN_ROUTE, headers, body.to_string())
+            .await
     }
 
     /// The answer to a page's new visitor.
@@ -35,8 +38,12 @@ impl World {
     /// A request of a page with a token.
     async fn send_as(&self, token: &str, method: &str, path: &str, body: &str) -> Answer {
         let authorization = format!("Bearer {token}");
-        let headers = [("authorization", authorization.as_str()), ("origin", ORIGIN)];
-        self.send_with(method, path, &headers, body.to_owned()).await
+        let headers = [
+            ("authorization", authorization.as_str()),
+            ("origin", ORIGIN),
+        ];
+        self.send_with(method, path, &headers, body.to_owned())
+            .await
     }
 }
 
@@ -53,11 +60,16 @@ fn claims() -> VisitorClaims {
 }
 
 fn token_of(claims: &VisitorClaims) -> String {
-    claims.sign(StatementKind::Token, &secret()).expose().to_owned()
+    claims
+        .sign(StatementKind::Token, &secret())
+        .expose()
+        .to_owned()
 }
 
 fn text<'a>(answer: &'a Value, field: &str) -> &'a str {
-    answer[field].as_str().unwrap_or_else(|| panic!("no {field} in {answer}"))
+    answer[field]
+        .as_str()
+        .unwrap_or_else(|| panic!("no {field} in {answer}"))
 }
 
 fn problem(status: u16, code: &str) -> (u16, String) {

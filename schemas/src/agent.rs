@@ -186,7 +186,10 @@ pub struct AgentLimits {
 
 impl Default for AgentLimits {
     fn default() -> Self {
-        Self { max_message_length: 4000, rate_limit_per_minute: 30 }
+        Self {
+            max_message_length: 4000,
+            rate_limit_per_minute: 30,
+        }
     }
 }
 

@@ -94,7 +94,11 @@ impl ApiKey {
 impl ApiKeyText {
     /// Draws a new key.
     pub fn generate() -> Self {
-        let random: String = rand::rng().sample_iter(Alphanumeric).take(RANDOM_CHARS).map(char::from).collect();
+        let random: String = rand::rng()
+            .sample_iter(Alphanumeric)
+            .take(RANDOM_CHARS)
+            .map(char::from)
+            .collect();
         let checksum = checksum(&random);
         Self(format!("{KEY_PREFIX}{random}{checksum}"))
     }
@@ -123,7 +127,11 @@ impl FromStr for ApiKeyText {
         let well_formed = payload.len() == RANDOM_CHARS + CHECKSUM_CHARS
             && payload.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && checksum(&payload[..RANDOM_CHARS]) == payload[RANDOM_CHARS..];
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAnApiKey) }
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAnApiKey)
+        }
     }
 }
 
@@ -133,7 +141,11 @@ fn checksum(random: &str) -> String {
     for byte in random.bytes() {
         crc ^= u32::from(byte);
         for _ in 0..8 {
-            crc = if crc & 1 == 1 { crc >> 1 ^ 0xEDB8_8320 } else { crc >> 1 };
+            crc = if crc & 1 == 1 {
+                crc >> 1 ^ 0xEDB8_8320
+            } else {
+                crc >> 1
+            };
         }
     }
     let mut rest = !crc;
@@ -164,7 +176,12 @@ mod tests {
         for position in KEY_PREFIX.len()..key.expose().len() {
             let mut text = key.expose().as_bytes().to_vec();
             text[position] = if text[position] == b'a' { b'b' } else { b'a' };
-            assert!(String::from_utf8(text).unwrap().parse::<ApiKeyText>().is_err());
+            assert!(
+                String::from_utf8(text)
+                    .unwrap()
+                    .parse::<ApiKeyText>()
+                    .is_err()
+            );
         }
     }
 
@@ -172,7 +189,13 @@ mod tests {
     fn test_keys_and_other_text_are_refused() {
         let live = ApiKeyText::generate();
         let test = live.expose().replace("svc_live_", "svc_test_");
-        for text in ["", "svc_live_", "Bearer", &test, "svc_live_éééééééééééééééé"] {
+        for text in [
+            "",
+            "svc_live_",
+            "Bearer",
+            &test,
+            "svc_live_éééééééééééééééé",
+        ] {
             assert!(text.parse::<ApiKeyText>().is_err());
         }
     }

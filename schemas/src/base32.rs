@@ -8,18 +8,32 @@ const ALPHABET: &[u8; 32] = b"0123456789abcdefghjkmnpqrstvwxyz";
 
 /// Encodes 128 bits, most significant first; equal order as bytes and as text.
 pub fn encode(value: u128) -> String {
-    (0..ENCODED_CHARS).rev().map(|digit| char::from(ALPHABET[(value >> (digit * 5)) as usize & 31])).collect()
+    (0..ENCODED_CHARS)
+        .rev()
+        .map(|digit| char::from(ALPHABET[(value >> (digit * 5)) as usize & 31]))
+        .collect()
 }
 
 /// The value that [`encode`] made `text` of.
 pub fn decode(text: &str) -> Option<u128> {
-    let digit = |byte: u8| ALPHABET.iter().position(|letter| *letter == byte).map(|place| place as u128);
-    is_encoded(text).then(|| text.bytes().filter_map(digit).fold(0, |value, digit| value << 5 | digit))
+    let digit = |byte: u8| {
+        ALPHABET
+            .iter()
+            .position(|letter| *letter == byte)
+            .map(|place| place as u128)
+    };
+    is_encoded(text).then(|| {
+        text.bytes()
+            .filter_map(digit)
+            .fold(0, |value, digit| value << 5 | digit)
+    })
 }
 
 /// Whether `text` is what [`encode`] can produce.
 pub fn is_encoded(text: &str) -> bool {
-    text.len() == ENCODED_CHARS && text.bytes().all(|byte| ALPHABET.contains(&byte)) && text.as_bytes()[0] <= b'7'
+    text.len() == ENCODED_CHARS
+        && text.bytes().all(|byte| ALPHABET.contains(&byte))
+        && text.as_bytes()[0] <= b'7'
 }
 
 #[cfg(test)]

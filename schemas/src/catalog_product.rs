@@ -26,6 +26,11 @@ pub struct CatalogProduct {
 
 impl From<Product> for CatalogProduct {
     fn from(product: Product) -> Self {
-        Self { amount: price::amount(&product.price), product, description: String::new(), attributes: BTreeMap::new() }
+        Self {
+            amount: price::amount(&product.price),
+            product,
+            description: String::new(),
+            attributes: BTreeMap::new(),
+        }
     }
 }

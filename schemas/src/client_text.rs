@@ -13,8 +13,7 @@ use utoipa::{
 pub const CLIENT_TEXT_BYTES_MAX: usize = 256;
 
 /// The same rule for readers of the public document: no control character, and one that is no white space.
-const PRINTABLE: &str =
-    r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
+const PRINTABLE: &str = r"^[^\u0000-\u001f\u007f-\u009f]*[^\s\u0000-\u001f\u007f-\u009f][^\u0000-\u001f\u007f-\u009f]*$";
 
 /// Why a text cannot be a client-chosen identifier.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
@@ -134,8 +133,14 @@ mod tests {
     fn blank_long_and_control_text_is_refused_with_its_reason() {
         assert_eq!("".parse::<SessionId>(), Err(ClientTextError::Blank));
         assert_eq!(" \u{a0}".parse::<SessionId>(), Err(ClientTextError::Blank));
-        assert_eq!("x".repeat(257).parse::<SessionId>(), Err(ClientTextError::TooLong));
-        assert_eq!("a\nb".parse::<VisitorId>(), Err(ClientTextError::ControlCharacter));
+        assert_eq!(
+            "x".repeat(257).parse::<SessionId>(),
+            Err(ClientTextError::TooLong)
+        );
+        assert_eq!(
+            "a\nb".parse::<VisitorId>(),
+            Err(ClientTextError::ControlCharacter)
+        );
     }
 
     proptest! {

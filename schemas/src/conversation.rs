@@ -13,7 +13,13 @@ use crate::{
 };
 
 /// Metadata keys that the service sets itself; clients' `metadata` objects cannot set them.
-pub const RESERVED_KEYS: [&str; 5] = ["visitorId", "visitorEmail", "visitorName", "source", "ipAddress"];
+pub const RESERVED_KEYS: [&str; 5] = [
+    "visitorId",
+    "visitorEmail",
+    "visitorName",
+    "source",
+    "ipAddress",
+];
 
 /// A conversation without its messages.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -176,7 +182,10 @@ pub enum ReplyStatus {
 impl ReplyStatus {
     /// Whether the state can still change.
     pub const fn is_final(self) -> bool {
-        matches!(self, Self::Completed | Self::Incomplete | Self::Failed | Self::Cancelled)
+        matches!(
+            self,
+            Self::Completed | Self::Incomplete | Self::Failed | Self::Cancelled
+        )
     }
 }
 
@@ -195,7 +204,9 @@ pub enum FinishReason {
 }
 
 /// Tokens of one reply.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema,
+)]
 #[serde(rename_all = "camelCase")]
 pub struct Usage {
     /// Tokens read.

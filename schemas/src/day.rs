@@ -57,7 +57,11 @@ impl Day {
     fn date(self) -> Option<NaiveDate> {
         let epoch = DateTime::UNIX_EPOCH.date_naive();
         let days = Days::new(self.0.unsigned_abs());
-        if self.0 < 0 { epoch.checked_sub_days(days) } else { epoch.checked_add_days(days) }
+        if self.0 < 0 {
+            epoch.checked_sub_days(days)
+        } else {
+            epoch.checked_add_days(days)
+        }
     }
 }
 
@@ -80,7 +84,10 @@ impl FromStr for Day {
             return Err(DayError);
         }
         let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| DayError)?;
-        Ok(Self(date.signed_duration_since(DateTime::UNIX_EPOCH.date_naive()).num_days()))
+        Ok(Self(
+            date.signed_duration_since(DateTime::UNIX_EPOCH.date_naive())
+                .num_days(),
+        ))
     }
 }
 
@@ -106,15 +113,30 @@ mod tests {
     #[test]
     fn a_day_begins_at_midnight_in_utc_also_before_the_epoch() {
         let day: Day = "2026-01-31".parse().unwrap();
-        let at = |hour: i64, micros: i64| Timestamp::from_micros((day.first_hour() + hour) * HOUR_MICROS + micros);
-        assert_eq!([Day::of(at(0, 0)), Day::of(at(24, -1)), Day::of(at(24, 0))], [day, day, day.plus(1)]);
-        assert_eq!(Day::of(Timestamp::from_micros(-1)).to_string(), "1969-12-31");
+        let at = |hour: i64, micros: i64| {
+            Timestamp::from_micros((day.first_hour() + hour) * HOUR_MICROS + micros)
+        };
+        assert_eq!(
+            [Day::of(at(0, 0)), Day::of(at(24, -1)), Day::of(at(24, 0))],
+            [day, day, day.plus(1)]
+        );
+        assert_eq!(
+            Day::of(Timestamp::from_micros(-1)).to_string(),
+            "1969-12-31"
+        );
         assert_eq!(Day::of_hour(hour_of(at(23, 0))), day);
     }
 
     #[test]
     fn what_is_on_no_calendar_is_no_day() {
-        for text in ["", "2026-02-30", "2026-1-31", "31-01-2026", "2026-01-31T00:00:00Z", "20260-01-1"] {
+        for text in [
+            "",
+            "2026-02-30",
+            "2026-1-31",
+            "31-01-2026",
+            "2026-01-31T00:00:00Z",
+            "20260-01-1",
+        ] {
             assert_eq!(text.parse::<Day>(), Err(DayError), "{text}");
         }
     }

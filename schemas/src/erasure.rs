@@ -72,9 +72,18 @@ pub struct ErasurePlace {
 
 impl VisitorDigest {
     /// The digests of what is known of a visitor.
-    pub fn of(secret: &InstallationSecret, org: &OrgId, visitor_id: Option<&str>, visitor_email: Option<&str>) -> Self {
-        let digest =
-            |field, value: &str| format!("{:032x}", keyed_bits(secret, "erasure", &[org.as_str(), field, value]));
+    pub fn of(
+        secret: &InstallationSecret,
+        org: &OrgId,
+        visitor_id: Option<&str>,
+        visitor_email: Option<&str>,
+    ) -> Self {
+        let digest = |field, value: &str| {
+            format!(
+                "{:032x}",
+                keyed_bits(secret, "erasure", &[org.as_str(), field, value])
+            )
+        };
         Self {
             visitor_id: visitor_id.map(|value| digest("visitorId", value)),
             // One address is one visitor in any spelling.
@@ -90,15 +99,23 @@ mod tests {
     #[test]
     fn a_visitor_is_told_by_a_digest_of_this_installation_organization_and_field() {
         let secret = InstallationSecret::from_bytes([7; 32]);
-        let (org, other) = (OrgId::derive(&secret, "acme"), OrgId::derive(&secret, "other"));
-        let of = |secret: &InstallationSecret, org: &OrgId| VisitorDigest::of(secret, org, Some("ada"), Some("ada"));
+        let (org, other) = (
+            OrgId::derive(&secret, "acme"),
+            OrgId::derive(&secret, "other"),
+        );
+        let of = |secret: &InstallationSecret, org: &OrgId| {
+            VisitorDigest::of(secret, org, Some("ada"), Some("ada"))
+        };
         let digest = of(&secret, &org);
         assert_eq!(digest, of(&secret, &org));
         assert_ne!(digest.visitor_id, digest.visitor_email);
         assert_ne!(digest, of(&secret, &other));
         assert_ne!(digest, of(&InstallationSecret::from_bytes([8; 32]), &org));
         assert!(!format!("{digest:?}").contains("ada"));
-        assert_eq!(VisitorDigest::of(&secret, &org, None, Some("ADA")).visitor_email, digest.visitor_email);
+        assert_eq!(
+            VisitorDigest::of(&secret, &org, None, Some("ADA")).visitor_email,
+            digest.visitor_email
+        );
         assert_eq!(digest.visitor_id.unwrap().len(), 32);
     }
 }

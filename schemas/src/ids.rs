@@ -152,35 +152,59 @@ ids! {
 impl OrgId {
     /// The organization that this installation knows by `slug`.
     pub fn derive(secret: &InstallationSecret, slug: &str) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "organization", &[slug])))
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(secret, "organization", &[slug]),
+        ))
     }
 }
 
 impl AgentId {
     /// The agent that `org` knows by `slug`: two simultaneous applies make one agent.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "agent", &[org.as_str(), slug])))
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(secret, "agent", &[org.as_str(), slug]),
+        ))
     }
 }
 
 impl TeamId {
     /// The team that `org` knows by `slug`.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "team", &[org.as_str(), slug])))
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(secret, "team", &[org.as_str(), slug]),
+        ))
     }
 }
 
 impl ProviderId {
     /// The provider that `org` knows by `slug`.
     pub fn derive(secret: &InstallationSecret, org: &OrgId, slug: &str) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "provider", &[org.as_str(), slug])))
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(secret, "provider", &[org.as_str(), slug]),
+        ))
     }
 }
 
 impl KeyId {
     /// The key that `org` knows by `name`, so that two simultaneous applies make one key.
-    pub fn derive(secret: &InstallationSecret, org: &OrgId, name: &str, created_at_micros: i64) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "key", &[org.as_str(), name, &created_at_micros.to_string()])))
+    pub fn derive(
+        secret: &InstallationSecret,
+        org: &OrgId,
+        name: &str,
+        created_at_micros: i64,
+    ) -> Self {
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(
+                secret,
+                "key",
+                &[org.as_str(), name, &created_at_micros.to_string()],
+            ),
+        ))
     }
 }
 
@@ -188,7 +212,10 @@ impl UserId {
     /// The account that this installation knows by `email`: looking an address up is reading an id, and two
     /// simultaneous invitations of one address are one account.
     pub fn derive(secret: &InstallationSecret, email: &EmailAddress) -> Self {
-        Self(encoded(Self::PREFIX, keyed_bits(secret, "user", &[email.as_str()])))
+        Self(encoded(
+            Self::PREFIX,
+            keyed_bits(secret, "user", &[email.as_str()]),
+        ))
     }
 }
 
@@ -208,27 +235,56 @@ impl AuditId {
     /// When the entry was made, to the millisecond: what UUIDs of version 7 begin with.
     pub fn made_at(&self) -> Timestamp {
         let millis = base32::decode(&self.0[Self::PREFIX.len()..]).unwrap_or_default() >> 80;
-        Timestamp::from_micros(i64::try_from(millis).unwrap_or_default().saturating_mul(1000))
+        Timestamp::from_micros(
+            i64::try_from(millis)
+                .unwrap_or_default()
+                .saturating_mul(1000),
+        )
     }
 }
 
 impl ConversationId {
     /// The conversation of `session` with an agent.
     pub fn of_agent(org: &OrgId, agent: &AgentId, session: &SessionId) -> Self {
-        Self(encoded(Self::PREFIX, digest_bits("conversation", &[org.as_str(), agent.as_str(), session.as_str()])))
+        Self(encoded(
+            Self::PREFIX,
+            digest_bits(
+                "conversation",
+                &[org.as_str(), agent.as_str(), session.as_str()],
+            ),
+        ))
     }
 
     /// The conversation of `session` with a team.
     pub fn of_team(org: &OrgId, team: &TeamId, session: &SessionId) -> Self {
-        Self(encoded(Self::PREFIX, digest_bits("conversation", &[org.as_str(), team.as_str(), session.as_str()])))
+        Self(encoded(
+            Self::PREFIX,
+            digest_bits(
+                "conversation",
+                &[org.as_str(), team.as_str(), session.as_str()],
+            ),
+        ))
     }
 
     /// The conversation of `session` with an agent that the holder of a visitor token began. A visitor's sessions are
     /// apart from everybody else's: the same session id means another conversation, and no one learns of the other.
-    pub fn of_visitor(org: &OrgId, agent: &AgentId, visitor: &VisitorId, session: &SessionId) -> Self {
-        let parts = [org.as_str(), agent.as_str(), visitor.as_str(), session.as_str()];
+    pub fn of_visitor(
+        org: &OrgId,
+        agent: &AgentId,
+        visitor: &VisitorId,
+        session: &SessionId,
+    ) -> Self {
+        let parts = [
+            org.as_str(),
+            agent.as_str(),
+            visitor.as_str(),
+            session.as_str(),
+        ];
         let rest = digest_bits("visitor-conversation", &parts) & u128::from(u64::MAX);
-        Self(encoded(Self::PREFIX, u128::from(visitor_mark(org, agent, visitor)) << 64 | rest))
+        Self(encoded(
+            Self::PREFIX,
+            u128::from(visitor_mark(org, agent, visitor)) << 64 | rest,
+        ))
     }
 
     /// Whether this visitor began it, told by the id alone: also of a conversation that no store knows yet, and of one
@@ -290,7 +346,10 @@ impl MessageId {
 impl EventId {
     /// The event that `fact` happened to `subject`: a repeat of the work makes the same id.
     pub fn of(subject: &str, fact: &str) -> Self {
-        Self(encoded(Self::PREFIX, digest_bits("event", &[subject, fact])))
+        Self(encoded(
+            Self::PREFIX,
+            digest_bits("event", &[subject, fact]),
+        ))
     }
 }
 
@@ -335,7 +394,10 @@ fn digest_bits(domain: &str, parts: &[&str]) -> u128 {
 }
 
 fn leading_bits(digest: &[u8]) -> u128 {
-    digest.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte))
+    digest
+        .iter()
+        .take(16)
+        .fold(0, |bits, byte| bits << 8 | u128::from(*byte))
 }
 
 #[cfg(test)]
@@ -351,7 +413,8 @@ mod tests {
 
     #[test]
     fn a_key_that_is_used_again_for_something_else_means_another_message() {
-        let named = |payload| MessageId::idempotent(&conversation(), "sender", "chat", "order-1", payload);
+        let named =
+            |payload| MessageId::idempotent(&conversation(), "sender", "chat", "order-1", payload);
         assert_eq!(named("first"), named("first"));
         assert_ne!(named("first"), named("second"));
     }
@@ -370,7 +433,13 @@ mod tests {
         let secret = InstallationSecret::from_bytes([7; 32]);
         let key = KeyId::derive(&secret, &OrgId::derive(&secret, "acme"), "site", 0);
         for number in 0..200 {
-            let id = MessageId::idempotent(&conversation(), key.as_str(), "chat", &number.to_string(), "says");
+            let id = MessageId::idempotent(
+                &conversation(),
+                key.as_str(),
+                "chat",
+                &number.to_string(),
+                "says",
+            );
             assert!(!id.is_time_ordered());
         }
     }
@@ -386,15 +455,28 @@ mod tests {
     fn a_visitors_conversation_is_its_own_and_nobody_elses() {
         let secret = InstallationSecret::from_bytes([7; 32]);
         let org = OrgId::derive(&secret, "acme");
-        let (agent, other_agent) = (AgentId::derive(&secret, &org, "shop"), AgentId::derive(&secret, &org, "help"));
+        let (agent, other_agent) = (
+            AgentId::derive(&secret, &org, "shop"),
+            AgentId::derive(&secret, &org, "help"),
+        );
         let (ada, bob): (VisitorId, VisitorId) = ("ada".parse().unwrap(), "bob".parse().unwrap());
-        let of = |visitor, session: &str| ConversationId::of_visitor(&org, &agent, visitor, &session.parse().unwrap());
+        let of = |visitor, session: &str| {
+            ConversationId::of_visitor(&org, &agent, visitor, &session.parse().unwrap())
+        };
         assert!(of(&ada, "session").is_of_visitor(&org, &agent, &ada));
         assert!(!of(&ada, "session").is_of_visitor(&org, &agent, &bob));
         assert!(!of(&ada, "session").is_of_visitor(&org, &other_agent, &ada));
         assert!(!conversation().is_of_visitor(&org, &agent, &ada));
-        let ids = [of(&ada, "session"), of(&ada, "other"), of(&bob, "session"), conversation()];
-        assert_eq!(ids.iter().collect::<std::collections::HashSet<_>>().len(), ids.len());
+        let ids = [
+            of(&ada, "session"),
+            of(&ada, "other"),
+            of(&bob, "session"),
+            conversation(),
+        ];
+        assert_eq!(
+            ids.iter().collect::<std::collections::HashSet<_>>().len(),
+            ids.len()
+        );
         assert_eq!(MessageId::new_in(&ids[0]).reply().conversation(), ids[0]);
     }
 
@@ -422,6 +504,9 @@ mod tests {
 
     #[test]
     fn parts_that_join_to_the_same_text_make_different_ids() {
-        assert_ne!(digest_bits("x", &["ab", "c"]), digest_bits("x", &["a", "bc"]));
+        assert_ne!(
+            digest_bits("x", &["ab", "c"]),
+            digest_bits("x", &["a", "bc"])
+        );
     }
 }

@@ -46,8 +46,17 @@ impl FromStr for Network {
         };
         let address: IpAddr = address.trim().parse().map_err(|_| NotANetwork)?;
         let bits_max = if address.is_ipv4() { 32 } else { 128 };
-        let prefix_bits = prefix.map_or(Ok(bits_max), |bits| bits.trim().parse().map_err(|_| NotANetwork))?;
-        if prefix_bits > bits_max { Err(NotANetwork) } else { Ok(Self { address, prefix_bits }) }
+        let prefix_bits = prefix.map_or(Ok(bits_max), |bits| {
+            bits.trim().parse().map_err(|_| NotANetwork)
+        })?;
+        if prefix_bits > bits_max {
+            Err(NotANetwork)
+        } else {
+            Ok(Self {
+                address,
+                prefix_bits,
+            })
+        }
     }
 }
 
@@ -87,9 +96,21 @@ mod tests {
 
     #[test]
     fn malformed_networks_are_refused() {
-        for text in ["", "10.0.0.0/33", "::/129", "10.0.0/8", "example.org", "10.0.0.0/-1"] {
+        for text in [
+            "",
+            "10.0.0.0/33",
+            "::/129",
+            "10.0.0/8",
+            "example.org",
+            "10.0.0.0/-1",
+        ] {
             assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
         }
-        assert!("0.0.0.0/0".parse::<Network>().unwrap().contains("9.9.9.9".parse().unwrap()));
+        assert!(
+            "0.0.0.0/0"
+                .parse::<Network>()
+                .unwrap()
+                .contains("9.9.9.9".parse().unwrap())
+        );
     }
 }

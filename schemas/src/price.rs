@@ -68,7 +68,10 @@ fn number_at(text: &str) -> (String, usize) {
     let (mut number, mut bytes) = (String::new(), 0);
     for (index, character) in characters.iter().enumerate() {
         let digits_follow = |count: usize| {
-            let following = characters[index + 1..].iter().take_while(|character| character.is_ascii_digit()).count();
+            let following = characters[index + 1..]
+                .iter()
+                .take_while(|character| character.is_ascii_digit())
+                .count();
             following >= 1 && (count == 0 || following == count)
         };
         match character {
@@ -88,14 +91,20 @@ fn canonical(number: &str) -> String {
     let commas = number.matches(',').count();
     let decimal = match (number.rfind('.'), number.rfind(',')) {
         (Some(point), Some(comma)) => Some(point.max(comma)),
-        (Some(only), None) | (None, Some(only)) if points + commas == 1 && !is_group(number, only) => Some(only),
+        (Some(only), None) | (None, Some(only))
+            if points + commas == 1 && !is_group(number, only) =>
+        {
+            Some(only)
+        }
         _ => None,
     };
-    let kept = number.char_indices().filter_map(|(index, character)| match character {
-        '.' | ',' if Some(index) == decimal => Some('.'),
-        '.' | ',' => None,
-        digit => Some(digit),
-    });
+    let kept = number
+        .char_indices()
+        .filter_map(|(index, character)| match character {
+            '.' | ',' if Some(index) == decimal => Some('.'),
+            '.' | ',' => None,
+            digit => Some(digit),
+        });
     kept.collect()
 }
 
@@ -138,12 +147,22 @@ mod tests {
     fn a_price_of_a_document_is_a_text_or_a_number() {
         let price = |value: serde_json::Value| {
             let product = serde_json::json!({ "title": "Tea", "price": value });
-            serde_json::from_value::<crate::agent::Product>(product).map(|product| product.price).ok()
+            serde_json::from_value::<crate::agent::Product>(product)
+                .map(|product| product.price)
+                .ok()
         };
-        for (value, expected) in
-            [("\"5 EUR\"", Some("5 EUR")), ("5", Some("5")), ("19.9", Some("19.9")), ("true", None), ("[5]", None)]
-        {
-            assert_eq!(price(value.parse().unwrap()).as_deref(), expected, "{value}");
+        for (value, expected) in [
+            ("\"5 EUR\"", Some("5 EUR")),
+            ("5", Some("5")),
+            ("19.9", Some("19.9")),
+            ("true", None),
+            ("[5]", None),
+        ] {
+            assert_eq!(
+                price(value.parse().unwrap()).as_deref(),
+                expected,
+                "{value}"
+            );
         }
     }
 

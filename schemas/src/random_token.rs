@@ -48,7 +48,12 @@ impl RandomToken {
     }
 
     /// Whether `hash` is this token's, in a time that does not tell how much of it is right.
-    pub fn has_hash(&self, secret: &InstallationSecret, purpose: TokenPurpose, hash: &TokenHash) -> bool {
+    pub fn has_hash(
+        &self,
+        secret: &InstallationSecret,
+        purpose: TokenPurpose,
+        hash: &TokenHash,
+    ) -> bool {
         secret.verify_mac(purpose.name(), self.0.as_bytes(), &hash.0)
     }
 }
@@ -68,9 +73,14 @@ impl FromStr for RandomToken {
     fn from_str(text: &str) -> Result<Self, NotAToken> {
         let well_formed = text.is_ascii()
             && text.len() == TOKEN_CHARS
-            && (0..PARTS)
-                .all(|part| base32::is_encoded(&text[part * base32::ENCODED_CHARS..][..base32::ENCODED_CHARS]));
-        if well_formed { Ok(Self(text.to_owned())) } else { Err(NotAToken) }
+            && (0..PARTS).all(|part| {
+                base32::is_encoded(&text[part * base32::ENCODED_CHARS..][..base32::ENCODED_CHARS])
+            });
+        if well_formed {
+            Ok(Self(text.to_owned()))
+        } else {
+            Err(NotAToken)
+        }
     }
 }
 
@@ -91,7 +101,10 @@ mod tests {
     #[test]
     fn a_hash_belongs_to_one_purpose_and_one_installation() {
         let token = RandomToken::generate();
-        let (ours, other) = (InstallationSecret::from_bytes([1; 32]), InstallationSecret::from_bytes([2; 32]));
+        let (ours, other) = (
+            InstallationSecret::from_bytes([1; 32]),
+            InstallationSecret::from_bytes([2; 32]),
+        );
         let hash = token.hash(&ours, TokenPurpose::Session);
         assert!(token.has_hash(&ours, TokenPurpose::Session, &hash));
         assert!(!token.has_hash(&ours, TokenPurpose::Link, &hash));

@@ -26,7 +26,10 @@ fn any_json() -> impl Strategy<Value = Value> {
         any::<String>().prop_map(Value::from),
     ];
     leaf.prop_recursive(3, 16, 4, |inner| {
-        prop_oneof![vec(inner.clone(), 0..4).prop_map(Value::from), any_object(inner).prop_map(Value::from)]
+        prop_oneof![
+            vec(inner.clone(), 0..4).prop_map(Value::from),
+            any_object(inner).prop_map(Value::from)
+        ]
     })
 }
 
@@ -53,8 +56,10 @@ fn event(content: &str, metadata: &Map<String, Value>) -> Value {
 
 /// Reads a record, writes it, and reads what was written.
 fn survives<T: Record + PartialEq + std::fmt::Debug>(value: &Value) -> Result<(), TestCaseError> {
-    let read: T = decode(value.to_string().as_bytes()).map_err(|error| TestCaseError::fail(error.to_string()))?;
-    let again: T = decode(&encode(&read).unwrap()).map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let read: T = decode(value.to_string().as_bytes())
+        .map_err(|error| TestCaseError::fail(error.to_string()))?;
+    let again: T =
+        decode(&encode(&read).unwrap()).map_err(|error| TestCaseError::fail(error.to_string()))?;
     prop_assert_eq!(read, again);
     Ok(())
 }

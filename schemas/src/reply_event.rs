@@ -196,7 +196,10 @@ impl Frame {
 
     /// Reads a frame; text that is not UTF-8 is none.
     pub fn decode(mut bytes: Bytes) -> Result<Self, MalformedFrame> {
-        if bytes.len() < FRAME_HEADER_BYTES || bytes.len() > FRAME_BYTES_MAX || bytes.get_u8() != LAYOUT_VERSION {
+        if bytes.len() < FRAME_HEADER_BYTES
+            || bytes.len() > FRAME_BYTES_MAX
+            || bytes.get_u8() != LAYOUT_VERSION
+        {
             return Err(MalformedFrame);
         }
         let kind = bytes.get_u8();
@@ -205,13 +208,21 @@ impl Frame {
         let body = match kind {
             BEAT => FrameBody::Beat,
             HEAD => FrameBody::Head(parse(&bytes)?),
-            TEXT if std::str::from_utf8(&bytes).is_ok() => FrameBody::Text { offset, text: bytes },
+            TEXT if std::str::from_utf8(&bytes).is_ok() => FrameBody::Text {
+                offset,
+                text: bytes,
+            },
             UI => FrameBody::Ui(parse(&bytes)?),
             TOOL => FrameBody::Tool(parse(&bytes)?),
             END => FrameBody::End(parse(&bytes)?),
             _ => return Err(MalformedFrame),
         };
-        Ok(Self { attempt, generation, seq, body })
+        Ok(Self {
+            attempt,
+            generation,
+            seq,
+            body,
+        })
     }
 }
 
@@ -244,9 +255,18 @@ impl Envelope {
         let address = bytes.split_to(length);
         let address = std::str::from_utf8(&address).map_err(|_| MalformedFrame)?;
         match kind {
-            REPLY => Ok(Self::Reply(address.parse().map_err(|_| MalformedFrame)?, Frame::decode(bytes)?)),
-            PATCH => Ok(Self::Patch(address.parse().map_err(|_| MalformedFrame)?, parse(&bytes)?)),
-            TRIAL => Ok(Self::Trial(address.parse().map_err(|_| MalformedFrame)?, parse(&bytes)?)),
+            REPLY => Ok(Self::Reply(
+                address.parse().map_err(|_| MalformedFrame)?,
+                Frame::decode(bytes)?,
+            )),
+            PATCH => Ok(Self::Patch(
+                address.parse().map_err(|_| MalformedFrame)?,
+                parse(&bytes)?,
+            )),
+            TRIAL => Ok(Self::Trial(
+                address.parse().map_err(|_| MalformedFrame)?,
+                parse(&bytes)?,
+            )),
             _ => Err(MalformedFrame),
         }
     }
@@ -279,7 +299,11 @@ mod tests {
         ReplyEnd {
             status: ReplyStatus::Completed,
             finish_reason: Some(FinishReason::Stop),
-            usage: Usage { prompt_tokens: 3, completion_tokens: 4, estimated: false },
+            usage: Usage {
+                prompt_tokens: 3,
+                completion_tokens: 4,
+                estimated: false,
+            },
             length: 5,
             sha256: "00".into(),
             response_time_ms: 6,
@@ -288,20 +312,33 @@ mod tests {
     }
 
     fn message() -> MessageId {
-        format!("msg_{}{}", "0".repeat(26), "1".repeat(26)).parse().unwrap()
+        format!("msg_{}{}", "0".repeat(26), "1".repeat(26))
+            .parse()
+            .unwrap()
     }
 
     #[test]
     fn each_kind_of_frame_survives_its_bytes() {
         let bodies = [
             FrameBody::Beat,
-            FrameBody::Text { offset: 7, text: "héllo".into() },
+            FrameBody::Text {
+                offset: 7,
+                text: "héllo".into(),
+            },
             FrameBody::Ui(serde_json::json!({"type": "product-grid"})),
-            FrameBody::Tool(ToolProgress { name: "search".into(), status: ToolStatus::Finished }),
+            FrameBody::Tool(ToolProgress {
+                name: "search".into(),
+                status: ToolStatus::Finished,
+            }),
             FrameBody::End(Box::new(end())),
         ];
         for body in bodies {
-            let frame = Frame { attempt: 2, generation: 9, seq: 3, body };
+            let frame = Frame {
+                attempt: 2,
+                generation: 9,
+                seq: 3,
+                body,
+            };
             assert_eq!(Frame::decode(frame.encode()).unwrap(), frame);
             let envelope = Envelope::Reply(message(), frame);
             assert_eq!(Envelope::decode(envelope.encode()).unwrap(), envelope);
@@ -310,9 +347,20 @@ mod tests {
 
     #[test]
     fn an_address_and_a_frame_make_an_envelope() {
-        let frame = Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::Text { offset: 0, text: "a".into() } };
+        let frame = Frame {
+            attempt: 1,
+            generation: 1,
+            seq: 1,
+            body: FrameBody::Text {
+                offset: 0,
+                text: "a".into(),
+            },
+        };
         let joined = [Envelope::encode_address(&message()), frame.encode()].concat();
-        assert_eq!(Envelope::decode(joined.into()).unwrap(), Envelope::Reply(message(), frame));
+        assert_eq!(
+            Envelope::decode(joined.into()).unwrap(),
+            Envelope::Reply(message(), frame)
+        );
     }
 
     proptest! {

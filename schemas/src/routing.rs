@@ -45,7 +45,13 @@ pub enum RoutingStage {
 
 impl RoutingStage {
     /// All of them.
-    pub const ALL: [Self; 5] = [Self::Continuity, Self::Words, Self::Meaning, Self::Model, Self::Strategy];
+    pub const ALL: [Self; 5] = [
+        Self::Continuity,
+        Self::Words,
+        Self::Meaning,
+        Self::Model,
+        Self::Strategy,
+    ];
 
     /// Its name, in records and metrics.
     pub const fn name(self) -> &'static str {

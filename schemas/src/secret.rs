@@ -26,7 +26,11 @@ impl InstallationSecret {
     /// A secret as an operator writes it.
     pub fn parse(text: &str) -> Result<Self, SecretTooShort> {
         let text = text.trim();
-        if text.len() < SECRET_BYTES_MIN { Err(SecretTooShort) } else { Ok(Self(text.as_bytes().to_vec())) }
+        if text.len() < SECRET_BYTES_MIN {
+            Err(SecretTooShort)
+        } else {
+            Ok(Self(text.as_bytes().to_vec()))
+        }
     }
 
     /// A key for one purpose; knowing it tells nothing about another purpose's.
@@ -36,7 +40,10 @@ impl InstallationSecret {
 
     /// HMAC-SHA-256 of `message` for one purpose.
     pub fn mac(&self, purpose: &str, message: &[u8]) -> [u8; 32] {
-        self.running_mac(purpose, message).finalize().into_bytes().into()
+        self.running_mac(purpose, message)
+            .finalize()
+            .into_bytes()
+            .into()
     }
 
     /// Whether `tag` is [`Self::mac`] of `message`, in a time that does not tell how much of it is right.

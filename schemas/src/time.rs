@@ -32,7 +32,10 @@ impl Timestamp {
 
     /// This much later; the end of time where there is no such moment.
     pub fn after(self, wait: Duration) -> Self {
-        Self(self.0.saturating_add(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)))
+        Self(
+            self.0
+                .saturating_add(i64::try_from(wait.as_micros()).unwrap_or(i64::MAX)),
+        )
     }
 
     /// Milliseconds from `earlier` to this; zero when the clock went back.
@@ -100,6 +103,9 @@ mod tests {
 
     #[test]
     fn a_clock_that_went_back_gives_no_negative_duration() {
-        assert_eq!(Timestamp::from_micros(0).millis_since(Timestamp::from_micros(5000)), 0);
+        assert_eq!(
+            Timestamp::from_micros(0).millis_since(Timestamp::from_micros(5000)),
+            0
+        );
     }
 }

@@ -21,8 +21,14 @@ pub enum Topic {
 
 impl Topic {
     /// All topics.
-    pub const ALL: [Self; 6] =
-        [Self::Route, Self::Jobs, Self::JobsRetry, Self::DeadLetters, Self::Messages, Self::Control];
+    pub const ALL: [Self; 6] = [
+        Self::Route,
+        Self::Jobs,
+        Self::JobsRetry,
+        Self::DeadLetters,
+        Self::Messages,
+        Self::Control,
+    ];
 
     /// Name without the installation's prefix.
     pub const fn name(self) -> &'static str {

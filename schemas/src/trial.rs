@@ -73,7 +73,11 @@ pub struct TeamTrial {
 
 /// One message of a trial's past.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(tag = "role", rename_all = "lowercase", rename_all_fields = "camelCase")]
+#[serde(
+    tag = "role",
+    rename_all = "lowercase",
+    rename_all_fields = "camelCase"
+)]
 pub enum Said {
     /// By whoever tries.
     User {
@@ -131,7 +135,10 @@ mod tests {
             "requestId": format!("req_{id}"), "replyTo": format!("ing_{id}"),
         });
         assert!(decode::<ChatJob>(trial.to_string().as_bytes()).is_err());
-        assert!(matches!(decode::<RoutingJob>(trial.to_string().as_bytes()), Ok(RoutingJob::Trial(_))));
+        assert!(matches!(
+            decode::<RoutingJob>(trial.to_string().as_bytes()),
+            Ok(RoutingJob::Trial(_))
+        ));
         let other = json!({ "version": 1, "kind": "another", "agentId": format!("agt_{id}") });
         assert!(decode::<ConversationJob>(other.to_string().as_bytes()).is_err());
     }

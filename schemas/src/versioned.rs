@@ -40,12 +40,16 @@ struct VersionOnly {
 
 /// The record as JSON, with its version.
 pub fn encode<T: Record>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
-    serde_json::to_vec(&Outgoing { version: record.version(), record })
+    serde_json::to_vec(&Outgoing {
+        version: record.version(),
+        record,
+    })
 }
 
 /// Reads a record of any version up to the newest; unknown fields are ignored.
 pub fn decode<T: Record>(bytes: &[u8]) -> Result<T, DecodeError> {
-    let VersionOnly { version } = serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
+    let VersionOnly { version } =
+        serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
     // No program ever wrote it, so that waiting for one that reads it would be for ever.
     if version == 0 {
         return Err(DecodeError::Malformed("version 0".to_owned()));
@@ -58,5 +62,10 @@ pub fn decode<T: Record>(bytes: &[u8]) -> Result<T, DecodeError> {
 
 /// The kind and place of the mistake only: serde's own text can quote what a visitor wrote.
 fn malformed(error: &serde_json::Error) -> DecodeError {
-    DecodeError::Malformed(format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column()))
+    DecodeError::Malformed(format!(
+        "{:?} error at line {} column {}",
+        error.classify(),
+        error.line(),
+        error.column()
+    ))
 }

@@ -99,7 +99,11 @@ impl OriginPrint {
     /// The print of an origin in its canonical form.
     pub fn of(secret: &InstallationSecret, origin: &str) -> Self {
         let mac = secret.mac("visitor-origin", origin.as_bytes());
-        Self(mac.iter().take(16).fold(0, |bits, byte| bits << 8 | u128::from(*byte)))
+        Self(
+            mac.iter()
+                .take(16)
+                .fold(0, |bits, byte| bits << 8 | u128::from(*byte)),
+        )
     }
 }
 
@@ -129,15 +133,33 @@ impl VisitorClaims {
     /// Signs what is said. Each id's payload is one block, so that a statement has one spelling.
     pub fn sign(&self, kind: StatementKind, secret: &InstallationSecret) -> Statement {
         let none = base32::encode(NONE);
-        let key = self.key_id.as_ref().map_or(none.as_str(), |key| payload(key.as_str()));
+        let key = self
+            .key_id
+            .as_ref()
+            .map_or(none.as_str(), |key| payload(key.as_str()));
         let origin = base32::encode(self.origin.map_or(NONE, |origin| origin.0));
         let expires_at = base32::encode(u128::try_from(self.expires_at.micros()).unwrap_or(0));
-        let (org, agent) = (payload(self.org_id.as_str()), payload(self.agent_id.as_str()));
+        let (org, agent) = (
+            payload(self.org_id.as_str()),
+            payload(self.agent_id.as_str()),
+        );
         let visitor = payload(self.visitor_id.as_str());
-        let mut text = [kind.prefix(), org, agent, visitor, key, &origin, &expires_at].concat();
+        let mut text = [
+            kind.prefix(),
+            org,
+            agent,
+            visitor,
+            key,
+            &origin,
+            &expires_at,
+        ]
+        .concat();
         let mac = secret.mac(kind.purpose(), text.as_bytes());
         for half in mac.chunks(16) {
-            text.push_str(&base32::encode(half.iter().fold(0, |bits, byte| bits << 8 | u128::from(*byte))));
+            text.push_str(&base32::encode(
+                half.iter()
+                    .fold(0, |bits, byte| bits << 8 | u128::from(*byte)),
+            ));
         }
         Statement { kind, text }
     }
@@ -159,8 +181,14 @@ impl Statement {
     /// # Errors
     /// Another installation signed it, or nobody did.
     pub fn open(&self, secret: &InstallationSecret) -> Result<VisitorClaims, NotAVisitorToken> {
-        let (signed, signature) = self.text.split_at_checked(SIGNED_CHARS).ok_or(NotAVisitorToken)?;
-        let tag: Vec<u8> = blocks(signature).filter_map(base32::decode).flat_map(u128::to_be_bytes).collect();
+        let (signed, signature) = self
+            .text
+            .split_at_checked(SIGNED_CHARS)
+            .ok_or(NotAVisitorToken)?;
+        let tag: Vec<u8> = blocks(signature)
+            .filter_map(base32::decode)
+            .flat_map(u128::to_be_bytes)
+            .collect();
         if !secret.verify_mac(self.kind.purpose(), signed.as_bytes(), &tag) {
             return Err(NotAVisitorToken);
         }
@@ -170,9 +198,16 @@ impl Statement {
             org_id: id(OrgId::PREFIX, next()?)?,
             agent_id: id(AgentId::PREFIX, next()?)?,
             visitor_id: id(VISITOR_PREFIX, next()?)?,
-            key_id: Some(next()?).filter(|block| bits(block) != NONE).map(|key| id(KeyId::PREFIX, key)).transpose()?,
-            origin: Some(bits(next()?)).filter(|bits| *bits != NONE).map(OriginPrint),
-            expires_at: Timestamp::from_micros(i64::try_from(bits(next()?)).map_err(|_| NotAVisitorToken)?),
+            key_id: Some(next()?)
+                .filter(|block| bits(block) != NONE)
+                .map(|key| id(KeyId::PREFIX, key))
+                .transpose()?,
+            origin: Some(bits(next()?))
+                .filter(|bits| *bits != NONE)
+                .map(OriginPrint),
+            expires_at: Timestamp::from_micros(
+                i64::try_from(bits(next()?)).map_err(|_| NotAVisitorToken)?,
+            ),
         })
     }
 }
@@ -183,10 +218,21 @@ impl FromStr for Statement {
 
     fn from_str(text: &str) -> Result<Self, NotAVisitorToken> {
         let kinds = [StatementKind::Token, StatementKind::Secret];
-        let kind = kinds.into_iter().find(|kind| text.starts_with(kind.prefix())).ok_or(NotAVisitorToken)?;
-        let well_formed =
-            text.len() == STATEMENT_CHARS && text.is_ascii() && blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
-        if well_formed { Ok(Self { kind, text: text.to_owned() }) } else { Err(NotAVisitorToken) }
+        let kind = kinds
+            .into_iter()
+            .find(|kind| text.starts_with(kind.prefix()))
+            .ok_or(NotAVisitorToken)?;
+        let well_formed = text.len() == STATEMENT_CHARS
+            && text.is_ascii()
+            && blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
+        if well_formed {
+            Ok(Self {
+                kind,
+                text: text.to_owned(),
+            })
+        } else {
+            Err(NotAVisitorToken)
+        }
     }
 }
 
@@ -210,7 +256,9 @@ fn bits(block: &str) -> u128 {
 }
 
 fn id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, NotAVisitorToken> {
-    format!("{prefix}{payload}").parse().map_err(|_| NotAVisitorToken)
+    format!("{prefix}{payload}")
+        .parse()
+        .map_err(|_| NotAVisitorToken)
 }
 
 #[cfg(test)]
@@ -241,20 +289,34 @@ mod tests {
     fn another_installation_and_the_other_kind_do_not_open_it() {
         let claims = claims(true, Some("https://shop.example:443"), 5);
         let token = claims.sign(StatementKind::Token, &secret());
-        assert!(token.open(&InstallationSecret::from_bytes([8; 32])).is_err());
+        assert!(
+            token
+                .open(&InstallationSecret::from_bytes([8; 32]))
+                .is_err()
+        );
         let renamed = token.expose().replacen(TOKEN_PREFIX, SECRET_PREFIX, 1);
-        assert!(renamed.parse::<Statement>().unwrap().open(&secret()).is_err());
+        assert!(
+            renamed
+                .parse::<Statement>()
+                .unwrap()
+                .open(&secret())
+                .is_err()
+        );
     }
 
     #[test]
     fn a_changed_character_cut_or_tail_anywhere_is_refused() {
         let token = claims(true, None, 5).sign(StatementKind::Token, &secret());
-        let opens = |text: &str| text.parse::<Statement>().is_ok_and(|token| token.open(&secret()).is_ok());
+        let opens = |text: &str| {
+            text.parse::<Statement>()
+                .is_ok_and(|token| token.open(&secret()).is_ok())
+        };
         assert!(opens(token.expose()) && token.expose().len() == STATEMENT_CHARS);
         for position in 0..STATEMENT_CHARS {
             let mut text = token.expose().as_bytes().to_vec();
-            for other in
-                [b'0', b'1', b'A', b'_', b'z'].into_iter().filter(|other| *other != token.expose().as_bytes()[position])
+            for other in [b'0', b'1', b'A', b'_', b'z']
+                .into_iter()
+                .filter(|other| *other != token.expose().as_bytes()[position])
             {
                 text[position] = other;
                 assert!(!opens(std::str::from_utf8(&text).unwrap()), "{position}");
@@ -267,7 +329,10 @@ mod tests {
     #[test]
     fn it_expires_at_its_moment_and_is_never_printed() {
         let claims = claims(false, None, 5);
-        assert!(!claims.is_expired(Timestamp::from_micros(4)) && claims.is_expired(Timestamp::from_micros(5)));
+        assert!(
+            !claims.is_expired(Timestamp::from_micros(4))
+                && claims.is_expired(Timestamp::from_micros(5))
+        );
         let token = claims.sign(StatementKind::Token, &secret());
         assert_eq!(format!("{token:?}"), "Token(…)");
     }

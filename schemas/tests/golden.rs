@@ -36,7 +36,9 @@ fn contract(topic: Topic) -> Contract {
     match topic {
         Topic::Route => contract_of::<RoutingJob>("chat.route"),
         // A dead letter may be any bytes; those that are records at all are jobs as they were.
-        Topic::Jobs | Topic::JobsRetry | Topic::DeadLetters => contract_of::<ConversationJob>("chat.jobs"),
+        Topic::Jobs | Topic::JobsRetry | Topic::DeadLetters => {
+            contract_of::<ConversationJob>("chat.jobs")
+        }
         Topic::Messages => contract_of::<MessageEvent>("chat.messages"),
         Topic::Control => contract_of::<ControlEvent>("chat.control"),
     }
@@ -47,21 +49,42 @@ fn contract_of<T: Record + JsonSchema>(schema_name: &'static str) -> Contract {
         let record: T = decode(value.to_string().as_bytes())?;
         Ok(serde_json::from_slice(&encode(&record).unwrap()).unwrap())
     };
-    Contract { schema_name, version: T::VERSION, schema: schema_of::<T>(), rewrite }
+    Contract {
+        schema_name,
+        version: T::VERSION,
+        schema: schema_of::<T>(),
+        rewrite,
+    }
 }
 
 /// The schema of what readers must accept, with the version that [`encode`] adds.
 fn schema_of<T: Record + JsonSchema>() -> Value {
-    let mut schema = SchemaSettings::draft2020_12().for_deserialize().into_generator().into_root_schema_for::<T>();
-    let version = json!({ "description": "Version of this schema.", "type": "integer", "const": T::VERSION });
-    let properties = schema.ensure_object().entry("properties").or_insert_with(|| json!({}));
-    properties.as_object_mut().unwrap().insert("version".into(), version);
-    let required = schema.ensure_object().entry("required").or_insert_with(|| json!([]));
+    let mut schema = SchemaSettings::draft2020_12()
+        .for_deserialize()
+        .into_generator()
+        .into_root_schema_for::<T>();
+    let version =
+        json!({ "description": "Version of this schema.", "type": "integer", "const": T::VERSION });
+    let properties = schema
+        .ensure_object()
+        .entry("properties")
+        .or_insert_with(|| json!({}));
+    properties
+        .as_object_mut()
+        .unwrap()
+        .insert("version".into(), version);
+    let required = schema
+        .ensure_object()
+        .entry("required")
+        .or_insert_with(|| json!([]));
     required.as_array_mut().unwrap().insert(0, "version".into());
     // The doc comments link to Rust items, which mean nothing to other readers.
     let mut text = schema.as_value().to_string();
     for topic in Topic::ALL {
-        text = text.replace(&format!("[`crate::topics::Topic::{topic:?}`]"), topic.name());
+        text = text.replace(
+            &format!("[`crate::topics::Topic::{topic:?}`]"),
+            topic.name(),
+        );
     }
     serde_json::from_str(&text).unwrap()
 }
@@ -94,15 +117,28 @@ fn examples() -> Vec<Example> {
 
 fn examples_of(topic: Topic) -> Vec<Example> {
     let versions = 1..=contract(topic).version;
-    versions.flat_map(|version| examples_in(topic, version)).collect()
+    versions
+        .flat_map(|version| examples_in(topic, version))
+        .collect()
 }
 
 fn examples_in(topic: Topic, version: u32) -> Vec<Example> {
-    let folder = folder("examples").join(topic.name()).join(format!("v{version}"));
-    let entries = fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
+    let folder = folder("examples")
+        .join(topic.name())
+        .join(format!("v{version}"));
+    let entries =
+        fs::read_dir(&folder).unwrap_or_else(|error| panic!("{}: {error}", folder.display()));
     let mut paths: Vec<PathBuf> = entries.map(|entry| entry.unwrap().path()).collect();
     paths.sort();
-    paths.into_iter().map(|path| Example { topic, version, value: read_json(&path), path }).collect()
+    paths
+        .into_iter()
+        .map(|path| Example {
+            topic,
+            version,
+            value: read_json(&path),
+            path,
+        })
+        .collect()
 }
 
 #[test]
@@ -114,7 +150,12 @@ fn every_committed_schema_is_that_of_its_rust_type() {
             fs::create_dir_all(folder("json")).unwrap();
             fs::write(&path, format!("{:#}\n", contract.schema)).unwrap();
         }
-        assert_eq!(read_json(&path), contract.schema, "{} is stale, see the head of this file", path.display());
+        assert_eq!(
+            read_json(&path),
+            contract.schema,
+            "{} is stale, see the head of this file",
+            path.display()
+        );
     }
 }
 
@@ -124,7 +165,10 @@ fn every_field_is_named_in_camel_case() {
         let mut names = Vec::new();
         collect_field_names(&contract(topic).schema, &mut names);
         assert!(names.len() >= 4, "{topic}: {names:?}");
-        let foreign: Vec<&String> = names.iter().filter(|name| !name.chars().all(char::is_alphanumeric)).collect();
+        let foreign: Vec<&String> = names
+            .iter()
+            .filter(|name| !name.chars().all(char::is_alphanumeric))
+            .collect();
         assert!(foreign.is_empty(), "{topic}: {foreign:?}");
     }
 }
@@ -132,7 +176,13 @@ fn every_field_is_named_in_camel_case() {
 fn collect_field_names(schema: &Value, names: &mut Vec<String>) {
     for (key, value) in schema.as_object().into_iter().flatten() {
         if key == "properties" {
-            names.extend(value.as_object().into_iter().flatten().map(|(name, _)| name.clone()));
+            names.extend(
+                value
+                    .as_object()
+                    .into_iter()
+                    .flatten()
+                    .map(|(name, _)| name.clone()),
+            );
         }
         collect_field_names(value, names);
     }
@@ -146,9 +196,14 @@ fn there_is_one_schema_file_for_each_version_and_no_other() {
     let expected: BTreeSet<PathBuf> = Topic::ALL
         .into_iter()
         .map(contract)
-        .flat_map(|contract| (1..=contract.version).map(move |version| schema_path(&contract, version)))
+        .flat_map(|contract| {
+            (1..=contract.version).map(move |version| schema_path(&contract, version))
+        })
         .collect();
-    let found: BTreeSet<PathBuf> = fs::read_dir(folder("json")).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let found: BTreeSet<PathBuf> = fs::read_dir(folder("json"))
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     assert_eq!(found, expected);
 }
 
@@ -156,7 +211,10 @@ fn there_is_one_schema_file_for_each_version_and_no_other() {
 fn every_topic_has_an_example_of_each_version_that_was_ever_written() {
     for topic in Topic::ALL {
         for version in 1..=contract(topic).version {
-            assert!(!examples_in(topic, version).is_empty(), "{topic} v{version}");
+            assert!(
+                !examples_in(topic, version).is_empty(),
+                "{topic} v{version}"
+            );
         }
     }
 }
@@ -165,8 +223,14 @@ fn every_topic_has_an_example_of_each_version_that_was_ever_written() {
 fn every_example_is_valid_by_the_schema_of_its_version() {
     for example in examples() {
         let schema = read_json(&schema_path(&contract(example.topic), example.version));
-        let validator = jsonschema::options().should_validate_formats(true).build(&schema).unwrap();
-        let errors: Vec<String> = validator.iter_errors(&example.value).map(|error| error.to_string()).collect();
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&schema)
+            .unwrap();
+        let errors: Vec<String> = validator
+            .iter_errors(&example.value)
+            .map(|error| error.to_string())
+            .collect();
         assert!(errors.is_empty(), "{}: {errors:?}", example.path.display());
     }
 }
@@ -179,7 +243,11 @@ fn a_record_without_a_required_field_is_not_valid() {
         for missing in ["version", "eventId", "type", "turn", "kind", "id"] {
             let mut value = example.value.clone();
             if value.as_object_mut().unwrap().remove(missing).is_some() {
-                assert!(!validator.is_valid(&value), "{} without {missing}", example.path.display());
+                assert!(
+                    !validator.is_valid(&value),
+                    "{} without {missing}",
+                    example.path.display()
+                );
             }
         }
     }
@@ -189,8 +257,14 @@ fn a_record_without_a_required_field_is_not_valid() {
 fn every_example_of_every_version_is_read_and_written_as_it_was() {
     for example in examples() {
         let contract = contract(example.topic);
-        assert_eq!(example.value["version"], example.version, "{}", example.path.display());
-        let rewritten = (contract.rewrite)(&example.value).unwrap_or_else(|error| panic!("{error}"));
+        assert_eq!(
+            example.value["version"],
+            example.version,
+            "{}",
+            example.path.display()
+        );
+        let rewritten =
+            (contract.rewrite)(&example.value).unwrap_or_else(|error| panic!("{error}"));
         assert_eq!(rewritten, example.value, "{}", example.path.display());
     }
 }
@@ -206,7 +280,12 @@ fn fields_that_were_added_later_are_ignored_at_any_depth() {
                 extended[nested]["addedLater"] = json!([1, 2]);
             }
         }
-        assert_eq!(rewrite(&extended).unwrap(), rewrite(&example.value).unwrap(), "{}", example.path.display());
+        assert_eq!(
+            rewrite(&extended).unwrap(),
+            rewrite(&example.value).unwrap(),
+            "{}",
+            example.path.display()
+        );
     }
 }
 
@@ -217,7 +296,10 @@ fn a_newer_version_is_named_and_one_that_never_was_is_malformed() {
         let (mut value, newer) = (example.value.clone(), contract.version + 1);
         value["version"] = newer.into();
         let error = (contract.rewrite)(&value).unwrap_err();
-        assert!(matches!(error, DecodeError::UnknownVersion(version) if version == newer), "{error}");
+        assert!(
+            matches!(error, DecodeError::UnknownVersion(version) if version == newer),
+            "{error}"
+        );
         value["version"] = 0.into();
         let error = (contract.rewrite)(&value).unwrap_err();
         assert!(matches!(error, DecodeError::Malformed(_)), "{error}");
@@ -227,23 +309,54 @@ fn a_newer_version_is_named_and_one_that_never_was_is_malformed() {
 #[test]
 fn the_examples_show_every_variant() {
     let texts = |topic: Topic, field: &str| -> BTreeSet<String> {
-        examples_of(topic).iter().map(|example| example.value[field].as_str().unwrap_or("null").to_owned()).collect()
+        examples_of(topic)
+            .iter()
+            .map(|example| example.value[field].as_str().unwrap_or("null").to_owned())
+            .collect()
     };
-    let set = |names: &[&str]| names.iter().map(|name| (*name).to_owned()).collect::<BTreeSet<_>>();
+    let set = |names: &[&str]| {
+        names
+            .iter()
+            .map(|name| (*name).to_owned())
+            .collect::<BTreeSet<_>>()
+    };
     let messages = Topic::Messages;
-    assert_eq!(texts(messages, "type"), set(&["message.user", "message.assistant", "conversation.updated"]));
+    assert_eq!(
+        texts(messages, "type"),
+        set(&["message.user", "message.assistant", "conversation.updated"])
+    );
     assert_eq!(texts(messages, "actor"), set(&["visitor", "agent", "api"]));
     assert_eq!(texts(messages, "source"), set(&["api", "widget", "null"]));
-    assert_eq!(texts(messages, "status"), set(&["completed", "incomplete", "failed", "cancelled", "null"]));
-    assert_eq!(texts(messages, "finishReason"), set(&["stop", "length", "content_filter", "cancelled", "null"]));
-    assert_eq!(texts(Topic::Jobs, "kind"), set(&["answer", "patch", "trial", "delete"]));
-    assert_eq!(texts(Topic::Control, "kind"), set(&["organization", "provider", "agent", "team", "key"]));
+    assert_eq!(
+        texts(messages, "status"),
+        set(&["completed", "incomplete", "failed", "cancelled", "null"])
+    );
+    assert_eq!(
+        texts(messages, "finishReason"),
+        set(&["stop", "length", "content_filter", "cancelled", "null"])
+    );
+    assert_eq!(
+        texts(Topic::Jobs, "kind"),
+        set(&["answer", "patch", "trial", "delete"])
+    );
+    assert_eq!(
+        texts(Topic::Control, "kind"),
+        set(&["organization", "provider", "agent", "team", "key"])
+    );
 
-    let shown = |wanted: fn(&Value) -> bool| examples_of(messages).iter().any(|example| wanted(&example.value));
+    let shown = |wanted: fn(&Value) -> bool| {
+        examples_of(messages)
+            .iter()
+            .any(|example| wanted(&example.value))
+    };
     assert!(shown(|value| value["uiSpec"].is_object()));
-    assert!(shown(|value| value["routingReason"].is_string() && value["teamId"].is_string()));
+    assert!(shown(
+        |value| value["routingReason"].is_string() && value["teamId"].is_string()
+    ));
     assert!(shown(|value| value["deleted"] == true));
-    assert!(shown(|value| value["changes"].as_object().is_some_and(|keys| keys.values().any(Value::is_null))));
+    assert!(shown(|value| value["changes"]
+        .as_object()
+        .is_some_and(|keys| keys.values().any(Value::is_null))));
 }
 
 #[test]
@@ -251,16 +364,29 @@ fn the_examples_tell_a_consistent_story() {
     let mut event_ids = BTreeSet::new();
     for example in examples_of(Topic::Messages) {
         let event: MessageEvent = decode(example.value.to_string().as_bytes()).unwrap();
-        assert!(event_ids.insert(event.event_id.clone()), "two facts with one event id: {}", event.event_id);
+        assert!(
+            event_ids.insert(event.event_id.clone()),
+            "two facts with one event id: {}",
+            event.event_id
+        );
         let message: Option<&MessageId> = match &event.fact {
             Fact::UserMessage(fact) => Some(&fact.message_id),
             Fact::AssistantMessage(fact) => {
-                assert_eq!(fact.message_id, fact.in_reply_to.reply(), "{}", example.path.display());
+                assert_eq!(
+                    fact.message_id,
+                    fact.in_reply_to.reply(),
+                    "{}",
+                    example.path.display()
+                );
                 Some(&fact.message_id)
             }
             Fact::ConversationUpdated(_) => None,
         };
-        assert!(message.is_none_or(|id| id.conversation() == event.conversation_id), "{}", example.path.display());
+        assert!(
+            message.is_none_or(|id| id.conversation() == event.conversation_id),
+            "{}",
+            example.path.display()
+        );
     }
 }
 
@@ -271,10 +397,18 @@ fn the_readme_explains_every_topic_and_names_every_field_with_personal_data() {
         assert!(readme.contains(&format!("## `{topic}`")), "{topic}");
     }
     let schema = contract(Topic::Messages).schema;
-    let facts = schema["$defs"].as_object().unwrap().values().filter_map(|fact| fact["properties"].as_object());
+    let facts = schema["$defs"]
+        .as_object()
+        .unwrap()
+        .values()
+        .filter_map(|fact| fact["properties"].as_object());
     let personal: Vec<&String> = facts
         .flatten()
-        .filter(|(_, field)| field["description"].as_str().is_some_and(|text| text.contains("ersonal data")))
+        .filter(|(_, field)| {
+            field["description"]
+                .as_str()
+                .is_some_and(|text| text.contains("ersonal data"))
+        })
         .map(|(name, _)| name)
         .collect();
     assert!(personal.len() >= 4, "{personal:?}");

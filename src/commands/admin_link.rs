@@ -40,12 +40,18 @@ pub(crate) struct LinkArguments {
 
 /// Prints the link and nothing else.
 pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::Result<()> {
-    let Registers { catalog, accounts, secret } = open::registers(config)?;
+    let Registers {
+        catalog,
+        accounts,
+        secret,
+    } = open::registers(config)?;
     let org = match arguments.organization.parse::<OrgId>() {
         Ok(id) => id,
         Err(_) => OrgId::derive(&secret, &arguments.organization),
     };
-    let Some(Entry::Organization(organization)) = catalog.get(EntryKind::Organization, org.as_str()).await? else {
+    let Some(Entry::Organization(organization)) =
+        catalog.get(EntryKind::Organization, org.as_str()).await?
+    else {
         bail!("there is no organization {}", arguments.organization);
     };
     let maker = LinkMaker {
@@ -64,10 +70,14 @@ pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::R
 }
 
 fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
-    let mut owners = owners.into_iter().filter(|owner| owner.state != UserState::Disabled);
+    let mut owners = owners
+        .into_iter()
+        .filter(|owner| owner.state != UserState::Disabled);
     match (owners.next(), owners.next()) {
         (Some(owner), None) => Ok(owner.email),
         (None, _) => bail!("the organization has no owner yet: name the account with --email"),
-        (Some(_), Some(_)) => bail!("the organization has several owners: name the account with --email"),
+        (Some(_), Some(_)) => {
+            bail!("the organization has several owners: name the account with --email")
+        }
     }
 }

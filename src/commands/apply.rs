@@ -21,7 +21,11 @@ pub(crate) struct ApplyArguments {
 
 /// Prints the answer, which mirrors the document with ids and holds the value of each new key.
 pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
-    let token = config.admin.token.as_ref().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
+    let token = config
+        .admin
+        .token
+        .as_ref()
+        .context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
     let document = read_document(&arguments.file)?;
     let base = arguments.url.clone().unwrap_or_else(|| config.admin_url());
     let response = reqwest::Client::new()
@@ -44,7 +48,9 @@ pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::
 pub(crate) fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value> {
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();
-        std::io::stdin().read_to_string(&mut text).context("cannot read the standard input")?;
+        std::io::stdin()
+            .read_to_string(&mut text)
+            .context("cannot read the standard input")?;
         text
     } else {
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?

@@ -17,7 +17,13 @@ const QUIET: Duration = Duration::from_secs(6);
 /// How long a replayed record may take to be acknowledged.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Headers that say why a record is here.
-const SHOWN_HEADERS: [&str; 5] = ["dlq-reason", "dlq-class", "dlq-attempts", SOURCE_TOPIC, "dlq-first-seen"];
+const SHOWN_HEADERS: [&str; 5] = [
+    "dlq-reason",
+    "dlq-class",
+    "dlq-attempts",
+    SOURCE_TOPIC,
+    "dlq-first-seen",
+];
 /// The header that says where a record came from.
 const SOURCE_TOPIC: &str = "dlq-topic";
 
@@ -58,7 +64,12 @@ pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::
         }
         DeadLetterCommand::Show(place) => {
             let record = find(&records, place)?;
-            writeln!(out, "{}\n{}", line(record), String::from_utf8_lossy(&record.payload))?;
+            writeln!(
+                out,
+                "{}\n{}",
+                line(record),
+                String::from_utf8_lossy(&record.payload)
+            )?;
             Ok(())
         }
         DeadLetterCommand::Replay(place) => {
@@ -91,7 +102,12 @@ fn line(record: &IncomingRecord) -> String {
         .map(|(name, value)| format!("{name}={value:?}"))
         .collect();
     let (place, offset) = (record.partition.number, record.offset);
-    format!("{place} {offset} {} key={} {}", record.published_at, record.key, reasons.join(" "))
+    format!(
+        "{place} {offset} {} key={} {}",
+        record.published_at,
+        record.key,
+        reasons.join(" ")
+    )
 }
 
 fn find(records: &[IncomingRecord], place: Place) -> anyhow::Result<&IncomingRecord> {
@@ -102,11 +118,24 @@ fn find(records: &[IncomingRecord], place: Place) -> anyhow::Result<&IncomingRec
 }
 
 async fn replay(bus: &dyn Bus, record: &IncomingRecord) -> anyhow::Result<Topic> {
-    let source = record.headers.iter().find(|(name, _)| name == SOURCE_TOPIC).map(|(_, value)| value.as_str());
+    let source = record
+        .headers
+        .iter()
+        .find(|(name, _)| name == SOURCE_TOPIC)
+        .map(|(_, value)| value.as_str());
     let Some(topic) = source.and_then(Topic::from_name) else {
         bail!("the record does not say which topic it came from");
     };
     let (key, payload) = (record.key.clone(), record.payload.clone());
-    bus.publish(OutgoingRecord { topic, key, payload, headers: Vec::new() }, PUBLISH_TIMEOUT).await?;
+    bus.publish(
+        OutgoingRecord {
+            topic,
+            key,
+            payload,
+            headers: Vec::new(),
+        },
+        PUBLISH_TIMEOUT,
+    )
+    .await?;
     Ok(topic)
 }

@@ -15,7 +15,10 @@ const NAMESPACE_CHARACTERS_MAX: usize = 32;
 pub(super) fn top_level(top: &TopLevel, mistakes: &mut Vec<String>) {
     match &top.secret {
         None if top.profile == Profile::Cluster => {
-            mistakes.push("secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes".into());
+            mistakes.push(
+                "secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes"
+                    .into(),
+            );
         }
         Some(secret) => {
             if let Err(error) = InstallationSecret::parse(secret.expose_secret()) {
@@ -24,14 +27,21 @@ pub(super) fn top_level(top: &TopLevel, mistakes: &mut Vec<String>) {
         }
         None => {}
     }
-    let is_plain = top.namespace.bytes().all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
+    let is_plain = top
+        .namespace
+        .bytes()
+        .all(|byte| byte.is_ascii_alphanumeric() || byte == b'-');
     if !is_plain || top.namespace.len() > NAMESPACE_CHARACTERS_MAX {
-        mistakes.push(format!("namespace: at most {NAMESPACE_CHARACTERS_MAX} letters, digits and hyphens"));
+        mistakes.push(format!(
+            "namespace: at most {NAMESPACE_CHARACTERS_MAX} letters, digits and hyphens"
+        ));
     }
 }
 
 pub(super) fn model(model: Option<&ModelConfig>, mistakes: &mut Vec<String>) {
-    let Some(model) = model.filter(|model| !model.base_url.is_empty()) else { return };
+    let Some(model) = model.filter(|model| !model.base_url.is_empty()) else {
+        return;
+    };
     if !reqwest::Url::parse(&model.base_url).is_ok_and(|url| url.has_host()) {
         mistakes.push("model.base_url: not a URL such as https://api.example/v1".into());
     }
@@ -55,7 +65,8 @@ pub(super) fn admin(
     }
     let Some(address) = admin.listen else { return };
     if ingress.is_some_and(|ingress| ingress.listen == address) {
-        mistakes.push("admin.listen: the same as ingress.listen; empty means the public port".into());
+        mistakes
+            .push("admin.listen: the same as ingress.listen; empty means the public port".into());
     }
     if ops.is_some_and(|ops| ops.listen == address) {
         mistakes.push("admin.listen: the same as ops.listen, which is another port".into());
@@ -85,22 +96,37 @@ pub(super) fn addresses(
     if scylla.is_some_and(|scylla| !are_hosts_with_ports(&scylla.nodes)) {
         mistakes.push("scylla.nodes: host:port, more of them with commas between".into());
     }
-    let is_redis = |url: &reqwest::Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host();
-    if redis.is_some_and(|redis| !reqwest::Url::parse(redis.url.expose_secret()).is_ok_and(|url| is_redis(&url))) {
+    let is_redis =
+        |url: &reqwest::Url| matches!(url.scheme(), "redis" | "rediss") && url.has_host();
+    if redis.is_some_and(|redis| {
+        !reqwest::Url::parse(redis.url.expose_secret()).is_ok_and(|url| is_redis(&url))
+    }) {
         // The URL itself may hold a password.
-        mistakes.push("redis.url: not a URL such as redis://127.0.0.1:6379 (rediss:// speaks TLS)".into());
+        mistakes.push(
+            "redis.url: not a URL such as redis://127.0.0.1:6379 (rediss:// speaks TLS)".into(),
+        );
     }
 }
 
 fn are_hosts_with_ports(list: &str) -> bool {
     list.split(',').map(str::trim).all(|address| {
         // An IPv6 address has colons of its own, in brackets.
-        address.rsplit_once(':').is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
+        address
+            .rsplit_once(':')
+            .is_some_and(|(host, port)| !host.is_empty() && port.parse::<u16>().is_ok())
     })
 }
 
-pub(super) fn figures(ingress: Option<&IngressConfig>, workers: Option<&WorkersConfig>, mistakes: &mut Vec<String>) {
+pub(super) fn figures(
+    ingress: Option<&IngressConfig>,
+    workers: Option<&WorkersConfig>,
+    mistakes: &mut Vec<String>,
+) {
     mistakes.extend(ingress.map(IngressConfig::mistakes).unwrap_or_default());
     let problems = workers.map(WorkersConfig::problems).unwrap_or_default();
-    mistakes.extend(problems.into_iter().map(|(key, reason)| format!("workers.{key} {reason}")));
+    mistakes.extend(
+        problems
+            .into_iter()
+            .map(|(key, reason)| format!("workers.{key} {reason}")),
+    );
 }

@@ -32,12 +32,20 @@ pub(super) fn merge(
 
 fn lay_over(base: &mut Table, over: Table, prefix: &str, mistakes: &mut Vec<String>) {
     for (key, value) in over {
-        let path = if prefix.is_empty() { key.clone() } else { format!("{prefix}.{key}") };
+        let path = if prefix.is_empty() {
+            key.clone()
+        } else {
+            format!("{prefix}.{key}")
+        };
         match (base.get_mut(&key), value) {
             (Some(Value::Table(base)), Value::Table(over)) => lay_over(base, over, &path, mistakes),
             (Some(slot), value) if same_type(slot, &value) => *slot = value,
             (Some(slot), value) => {
-                mistakes.push(format!("{path}: expected {}, found {}", slot.type_str(), value.type_str()));
+                mistakes.push(format!(
+                    "{path}: expected {}, found {}",
+                    slot.type_str(),
+                    value.type_str()
+                ));
             }
             (None, value) if FREE_TABLES.contains(&prefix) => {
                 base.insert(key, value);
@@ -57,7 +65,12 @@ fn lay_variable(base: &mut Table, name: &str, path: &str, text: &str, mistakes: 
         set(slot, name, text, mistakes);
     } else if let Some(slot) = path
         .strip_suffix(FILE_SUFFIX)
-        .map(|path| path.to_lowercase().split("__").map(str::to_owned).collect::<Vec<_>>())
+        .map(|path| {
+            path.to_lowercase()
+                .split("__")
+                .map(str::to_owned)
+                .collect::<Vec<_>>()
+        })
         .and_then(|keys| slot_of(base, keys))
     {
         match std::fs::read_to_string(Path::new(text)) {
@@ -89,7 +102,11 @@ fn set(slot: &mut Value, name: &str, text: &str, mistakes: &mut Vec<String>) {
         Value::Float(_) => text.trim().parse().ok().map(Value::Float),
         Value::Boolean(_) => text.trim().to_lowercase().parse().ok().map(Value::Boolean),
         Value::Array(_) => Some(Value::Array(
-            text.split(',').map(str::trim).filter(|item| !item.is_empty()).map(|item| item.to_owned().into()).collect(),
+            text.split(',')
+                .map(str::trim)
+                .filter(|item| !item.is_empty())
+                .map(|item| item.to_owned().into())
+                .collect(),
         )),
         Value::Datetime(_) | Value::Table(_) => None,
     };
@@ -108,9 +125,13 @@ mod tests {
     }
 
     fn merged(file: &str, environment: &[(&str, &str)]) -> (Table, Vec<String>) {
-        let defaults =
-            table("demo = true\n[bus]\nbrokers = \"a\"\npartitions = 8\n[bus.properties]\n[ingress]\nproxies = []");
-        let environment = environment.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        let defaults = table(
+            "demo = true\n[bus]\nbrokers = \"a\"\npartitions = 8\n[bus.properties]\n[ingress]\nproxies = []",
+        );
+        let environment = environment
+            .iter()
+            .map(|(name, text)| ((*name).into(), (*text).into()))
+            .collect();
         let mut mistakes = Vec::new();
         let merged = merge(defaults, table(file), &environment, &mut mistakes);
         (merged, mistakes)
@@ -118,7 +139,10 @@ mod tests {
 
     #[test]
     fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
-        let (table, mistakes) = merged("[bus]\nbrokers = \"b\"\npartitions = 9", &[("SWITCHBOARD__BUS__BROKERS", "c")]);
+        let (table, mistakes) = merged(
+            "[bus]\nbrokers = \"b\"\npartitions = 9",
+            &[("SWITCHBOARD__BUS__BROKERS", "c")],
+        );
         assert_eq!(table["bus"]["brokers"].as_str(), Some("c"));
         assert_eq!(table["bus"]["partitions"].as_integer(), Some(9));
         assert!(mistakes.is_empty());
@@ -128,7 +152,10 @@ mod tests {
     fn all_mistakes_are_told_together_each_with_its_key() {
         let (_, mistakes) = merged(
             "demmo = true\n[bus]\npartitions = \"many\"\n[ingres]\nx = 1",
-            &[("SWITCHBOARD__BUS__PARTITIONS", "few"), ("SWITCHBOARD__NO__SUCH", "x")],
+            &[
+                ("SWITCHBOARD__BUS__PARTITIONS", "few"),
+                ("SWITCHBOARD__NO__SUCH", "x"),
+            ],
         );
         assert_eq!(
             mistakes,
@@ -144,9 +171,17 @@ mod tests {
 
     #[test]
     fn a_list_is_written_with_commas_and_a_flag_in_any_case() {
-        let (table, _) =
-            merged("", &[("SWITCHBOARD__INGRESS__PROXIES", "10.0.0.0/8, ::1"), ("SWITCHBOARD__DEMO", "FALSE")]);
-        assert_eq!(table["ingress"]["proxies"].as_array().map(Vec::len), Some(2));
+        let (table, _) = merged(
+            "",
+            &[
+                ("SWITCHBOARD__INGRESS__PROXIES", "10.0.0.0/8, ::1"),
+                ("SWITCHBOARD__DEMO", "FALSE"),
+            ],
+        );
+        assert_eq!(
+            table["ingress"]["proxies"].as_array().map(Vec::len),
+            Some(2)
+        );
         assert_eq!(table["demo"].as_bool(), Some(false));
     }
 
@@ -154,7 +189,13 @@ mod tests {
     fn a_value_can_come_from_a_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "from-file\n").unwrap();
-        let (table, mistakes) = merged("", &[("SWITCHBOARD__BUS__BROKERS_FILE", file.path().to_str().unwrap())]);
+        let (table, mistakes) = merged(
+            "",
+            &[(
+                "SWITCHBOARD__BUS__BROKERS_FILE",
+                file.path().to_str().unwrap(),
+            )],
+        );
         assert_eq!(table["bus"]["brokers"].as_str(), Some("from-file"));
         assert!(mistakes.is_empty());
     }
@@ -162,7 +203,10 @@ mod tests {
     #[test]
     fn properties_of_the_kafka_client_are_the_operators_own() {
         let (table, mistakes) = merged("[bus.properties]\n\"sasl.mechanism\" = \"PLAIN\"", &[]);
-        assert_eq!(table["bus"]["properties"]["sasl.mechanism"].as_str(), Some("PLAIN"));
+        assert_eq!(
+            table["bus"]["properties"]["sasl.mechanism"].as_str(),
+            Some("PLAIN")
+        );
         assert!(mistakes.is_empty());
     }
 }

@@ -22,7 +22,13 @@ use toml::{Table, Value};
 /// Every key with its meaning and default; compiled in, so that the documentation cannot drift from the behaviour.
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
-const SECRET_KEYS: [&str; 5] = ["secret", "admin.token", "redis.url", "scylla.password", "model.api_key"];
+const SECRET_KEYS: [&str; 5] = [
+    "secret",
+    "admin.token",
+    "redis.url",
+    "scylla.password",
+    "model.api_key",
+];
 /// Words in the names of librdkafka properties whose values are never printed.
 const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
 const HIDDEN: &str = "(hidden)";
@@ -131,10 +137,17 @@ impl Config {
         Self::from_layers(file, &std::env::vars().collect())
     }
 
-    fn from_layers(file: Option<&Path>, environment: &BTreeMap<String, String>) -> Result<Self, ConfigMistakes> {
+    fn from_layers(
+        file: Option<&Path>,
+        environment: &BTreeMap<String, String>,
+    ) -> Result<Self, ConfigMistakes> {
         let mut mistakes = Vec::new();
-        let file = file.map(|path| read_file(path, &mut mistakes)).unwrap_or_default();
-        let defaults = DEFAULTS.parse().map_err(|error| ConfigMistakes(vec![format!("shipped defaults: {error}")]))?;
+        let file = file
+            .map(|path| read_file(path, &mut mistakes))
+            .unwrap_or_default();
+        let defaults = DEFAULTS
+            .parse()
+            .map_err(|error| ConfigMistakes(vec![format!("shipped defaults: {error}")]))?;
         let mut table = layers::merge(defaults, file, environment, &mut mistakes);
         adopt_openai_variables(&mut table, environment);
         let config = Self::from_table(table, &mut mistakes);
@@ -160,7 +173,12 @@ impl Config {
         checks::bus(bus.as_ref(), mistakes);
         checks::admin(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
         checks::figures(ingress.as_ref(), workers.as_ref(), mistakes);
-        mistakes.extend(products.as_ref().map(ProductsConfig::mistakes).unwrap_or_default());
+        mistakes.extend(
+            products
+                .as_ref()
+                .map(ProductsConfig::mistakes)
+                .unwrap_or_default(),
+        );
         let (top, products) = (top?, products?);
         checks::top_level(&top, mistakes);
         checks::model(model.as_ref(), mistakes);
@@ -179,11 +197,17 @@ impl Config {
             public_url: top.public_url,
             demo: top.demo,
             secret: top.secret,
-            ingress: IngressConfig { products: products.clone(), ..ingress? },
+            ingress: IngressConfig {
+                products: products.clone(),
+                ..ingress?
+            },
             ops: ops?,
             admin: admin?,
             model: model?,
-            workers: WorkersConfig { products, ..workers? },
+            workers: WorkersConfig {
+                products,
+                ..workers?
+            },
             telemetry: telemetry?,
             table,
         })
@@ -205,7 +229,11 @@ impl Config {
 
     /// Where a browser reaches the dashboard.
     pub(crate) fn dashboard_url(&self) -> String {
-        if self.admin.listen.is_some() { self.admin_url() } else { self.public_url() }
+        if self.admin.listen.is_some() {
+            self.admin_url()
+        } else {
+            self.public_url()
+        }
     }
 
     /// What is in force, as a file; secrets hidden.
@@ -253,25 +281,50 @@ fn read_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
 
 /// The names that every OpenAI client reads; our own keys win.
 fn adopt_openai_variables(table: &mut Table, environment: &BTreeMap<String, String>) {
-    let Some(model) = table.get_mut("model").and_then(Value::as_table_mut) else { return };
-    for (variable, key) in [("OPENAI_BASE_URL", "base_url"), ("OPENAI_API_KEY", "api_key"), ("OPENAI_MODEL", "name")] {
-        let unset = model.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
-        if let Some(text) = environment.get(variable).filter(|text| unset && !text.is_empty()) {
+    let Some(model) = table.get_mut("model").and_then(Value::as_table_mut) else {
+        return;
+    };
+    for (variable, key) in [
+        ("OPENAI_BASE_URL", "base_url"),
+        ("OPENAI_API_KEY", "api_key"),
+        ("OPENAI_MODEL", "name"),
+    ] {
+        let unset = model
+            .get(key)
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty);
+        if let Some(text) = environment
+            .get(variable)
+            .filter(|text| unset && !text.is_empty())
+        {
             model.insert(key.into(), text.clone().into());
         }
     }
     // As with every OpenAI client. A key alone asks for nothing: many shells have one, and a model costs money.
-    let is_empty = |key: &str| model.get(key).and_then(Value::as_str).is_none_or(str::is_empty);
+    let is_empty = |key: &str| {
+        model
+            .get(key)
+            .and_then(Value::as_str)
+            .is_none_or(str::is_empty)
+    };
     if is_empty("base_url") && !is_empty("name") {
         model.insert("base_url".into(), OPENAI_BASE_URL.into());
     }
 }
 
 fn without_sections(table: &Table) -> Table {
-    table.iter().filter(|(_, value)| !value.is_table()).map(|(key, value)| (key.clone(), value.clone())).collect()
+    table
+        .iter()
+        .filter(|(_, value)| !value.is_table())
+        .map(|(key, value)| (key.clone(), value.clone()))
+        .collect()
 }
 
-fn named_section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &mut Vec<String>) -> Option<T> {
+fn named_section<T: for<'de> Deserialize<'de>>(
+    table: &Table,
+    name: &str,
+    mistakes: &mut Vec<String>,
+) -> Option<T> {
     match table.get(name) {
         Some(Value::Table(table)) => section(table, name, mistakes),
         _ => {
@@ -281,39 +334,61 @@ fn named_section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistak
     }
 }
 
-fn section<T: for<'de> Deserialize<'de>>(table: &Table, name: &str, mistakes: &mut Vec<String>) -> Option<T> {
+fn section<T: for<'de> Deserialize<'de>>(
+    table: &Table,
+    name: &str,
+    mistakes: &mut Vec<String>,
+) -> Option<T> {
     match T::deserialize(table.clone()) {
         Ok(section) => Some(section),
         Err(error) => {
             // The standard library's words for it show nobody how to write one.
-            let error =
-                error.to_string().replace("invalid socket address syntax", "not an address such as 127.0.0.1:8080");
+            let error = error.to_string().replace(
+                "invalid socket address syntax",
+                "not an address such as 127.0.0.1:8080",
+            );
             let reason: Vec<String> = error.lines().map(|line| line.trim().to_owned()).collect();
             // Keys outside all sections have no name before them.
-            let at = if name.is_empty() { String::new() } else { format!("{name}: ") };
+            let at = if name.is_empty() {
+                String::new()
+            } else {
+                format!("{name}: ")
+            };
             mistakes.push(format!("{at}{}", reason.join(" ").trim()));
             None
         }
     }
 }
 
-fn optional_secret<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<SecretString>, D::Error> {
+fn optional_secret<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SecretString>, D::Error> {
     let text = String::deserialize(deserializer)?;
-    Ok(if text.is_empty() { None } else { Some(text.into()) })
+    Ok(if text.is_empty() {
+        None
+    } else {
+        Some(text.into())
+    })
 }
 
-fn optional_address<'de, D: serde::Deserializer<'de>>(deserializer: D) -> Result<Option<SocketAddr>, D::Error> {
+fn optional_address<'de, D: serde::Deserializer<'de>>(
+    deserializer: D,
+) -> Result<Option<SocketAddr>, D::Error> {
     let text = String::deserialize(deserializer)?;
     if text.is_empty() {
         return Ok(None);
     }
-    text.parse().map(Some).map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
+    text.parse()
+        .map(Some)
+        .map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
 }
 
 /// Properties of the Kafka client are the operator's own, so that only their names tell which are secret.
 fn hide_properties(table: &mut Table) {
     let bus = table.get_mut("bus").and_then(Value::as_table_mut);
-    let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else { return };
+    let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else {
+        return;
+    };
     for (name, value) in properties.iter_mut() {
         if SECRET_PROPERTY_WORDS.iter().any(|word| name.contains(word)) {
             *value = HIDDEN.into();
@@ -323,7 +398,9 @@ fn hide_properties(table: &mut Table) {
 
 fn hide(table: &mut Table, path: &str) {
     let mut keys = path.split('.');
-    let (Some(first), second) = (keys.next(), keys.next()) else { return };
+    let (Some(first), second) = (keys.next(), keys.next()) else {
+        return;
+    };
     let slot = match (table.get_mut(first), second) {
         (Some(Value::Table(table)), Some(second)) => table.get_mut(second),
         (slot, _) => slot,
@@ -342,7 +419,10 @@ mod tests {
     use super::*;
 
     fn loaded(environment: &[(&str, &str)]) -> Result<Config, ConfigMistakes> {
-        let environment = environment.iter().map(|(name, text)| ((*name).into(), (*text).into())).collect();
+        let environment = environment
+            .iter()
+            .map(|(name, text)| ((*name).into(), (*text).into()))
+            .collect();
         Config::from_layers(None, &environment)
     }
 
@@ -365,7 +445,9 @@ mod tests {
 
     #[test]
     fn the_cluster_profile_refuses_to_start_without_the_installation_secret() {
-        let mistakes = loaded(&[("SWITCHBOARD__PROFILE", "cluster")]).unwrap_err().to_string();
+        let mistakes = loaded(&[("SWITCHBOARD__PROFILE", "cluster")])
+            .unwrap_err()
+            .to_string();
         assert!(mistakes.contains("SWITCHBOARD__SECRET"), "{mistakes}");
     }
 
@@ -394,7 +476,12 @@ mod tests {
             ("OPENAI_MODEL", "m"),
         ]);
         let mistakes = mistakes.unwrap_err().to_string();
-        for key in ["ingress.log_poll_ms", "workers.in_flight_max", "bus.partitions", "model.base_url"] {
+        for key in [
+            "ingress.log_poll_ms",
+            "workers.in_flight_max",
+            "bus.partitions",
+            "model.base_url",
+        ] {
             assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
         }
     }
@@ -410,11 +497,20 @@ mod tests {
             ("SWITCHBOARD__REDIS__URL", "http://:canary@127.0.0.1:6379"),
         ]);
         let mistakes = mistakes.unwrap_err().to_string();
-        for key in ["secret:", "admin.token:", "bus.brokers:", "scylla.nodes:", "redis.url:"] {
+        for key in [
+            "secret:",
+            "admin.token:",
+            "bus.brokers:",
+            "scylla.nodes:",
+            "redis.url:",
+        ] {
             assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
         }
         assert!(!mistakes.contains("canary"), "{mistakes}");
-        let usual = [("SWITCHBOARD__PROFILE", "cluster"), ("SWITCHBOARD__SECRET", "an-installation-secret")];
+        let usual = [
+            ("SWITCHBOARD__PROFILE", "cluster"),
+            ("SWITCHBOARD__SECRET", "an-installation-secret"),
+        ];
         assert!(loaded(&usual).is_ok());
     }
 
@@ -427,8 +523,13 @@ mod tests {
             ("http://127.0.0.1:8081", "http://127.0.0.1:8080")
         );
         for address in ["127.0.0.1:8080", "127.0.0.1:9090", "8081"] {
-            let mistakes = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)]).unwrap_err().to_string();
-            assert!(mistakes.contains("admin") && mistakes.contains("listen"), "{mistakes}");
+            let mistakes = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)])
+                .unwrap_err()
+                .to_string();
+            assert!(
+                mistakes.contains("admin") && mistakes.contains("listen"),
+                "{mistakes}"
+            );
         }
     }
 
@@ -436,7 +537,10 @@ mod tests {
     fn the_usual_openai_variables_set_the_model_and_our_own_win() {
         let usual = [("OPENAI_BASE_URL", "http://a/v1"), ("OPENAI_MODEL", "m")];
         let config = loaded(&usual).unwrap();
-        assert_eq!((config.model.base_url.as_str(), config.model.name.as_str()), ("http://a/v1", "m"));
+        assert_eq!(
+            (config.model.base_url.as_str(), config.model.name.as_str()),
+            ("http://a/v1", "m")
+        );
         let ours = loaded(&[usual[0], usual[1], ("SWITCHBOARD__MODEL__NAME", "n")]).unwrap();
         assert_eq!(ours.model.name, "n");
     }
@@ -462,6 +566,9 @@ mod tests {
         let properties = config.table["bus"]["properties"].as_table_mut().unwrap();
         properties.insert("sasl.password".into(), "canary-kafka".into());
         let printed = config.to_toml();
-        assert!(printed.contains(HIDDEN) && !printed.contains("canary"), "{printed}");
+        assert!(
+            printed.contains(HIDDEN) && !printed.contains("canary"),
+            "{printed}"
+        );
     }
 }

@@ -28,7 +28,10 @@ pub(crate) struct Target {
 impl Target {
     /// The model without us.
     pub(crate) fn direct(organization: &Organization) -> Self {
-        let urls = vec![format!("{}/chat/completions", ScriptedModel::get().base_url())];
+        let urls = vec![format!(
+            "{}/chat/completions",
+            ScriptedModel::get().base_url()
+        )];
         let body = |_: &str, model: &str| {
             let messages = json!([{"role": "system", "content": "Answer."}, {"role": "user", "content": "hello"}]);
             json!({"model": model, "stream": true, "messages": messages})
@@ -39,22 +42,41 @@ impl Target {
     /// The model behind us.
     pub(crate) fn through(service: &TestService, organization: &Organization) -> Self {
         let agent = organization.shop();
-        let urls = service.public_urls().iter().map(|url| format!("{url}/api/public/agents/{agent}/chat")).collect();
+        let urls = service
+            .public_urls()
+            .iter()
+            .map(|url| format!("{url}/api/public/agents/{agent}/chat"))
+            .collect();
         let body = |session: &str, _: &str| json!({"message": "hello", "sessionId": session});
-        Self::new(urls, organization.key_text("load").to_owned(), body, organization.model.clone())
+        Self::new(
+            urls,
+            organization.key_text("load").to_owned(),
+            body,
+            organization.model.clone(),
+        )
     }
 
     /// A chat in a new session.
     pub(crate) fn chat(&self) -> RequestBuilder {
         let turn = self.next.fetch_add(1, Ordering::Relaxed);
         let body = (self.body)(&unique("load-"), &self.model);
-        self.http.post(&self.urls[turn % self.urls.len()]).bearer_auth(&self.key).json(&body)
+        self.http
+            .post(&self.urls[turn % self.urls.len()])
+            .bearer_auth(&self.key)
+            .json(&body)
     }
 
     fn new(urls: Vec<String>, key: String, body: fn(&str, &str) -> Value, model: String) -> Self {
         // Connections are kept, as real clients keep them.
         let http = Client::builder().no_proxy().build().unwrap_or_default();
-        Self { http, urls, key, body, model, next: AtomicUsize::new(0) }
+        Self {
+            http,
+            urls,
+            key,
+            body,
+            model,
+            next: AtomicUsize::new(0),
+        }
     }
 }
 

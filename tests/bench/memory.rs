@@ -5,7 +5,11 @@ use futures::future::join_all;
 use crate::{load::Target, support::TestService};
 
 /// Resident KiB of all processes, idle and with `streams` open replies.
-pub(crate) async fn of_open_streams(service: &TestService, target: &Target, streams: usize) -> (u64, u64) {
+pub(crate) async fn of_open_streams(
+    service: &TestService,
+    target: &Target,
+    streams: usize,
+) -> (u64, u64) {
     let idle = resident_kib(service);
     let open = join_all((0..streams).map(|_| async {
         let mut response = target.chat().send().await.ok()?.error_for_status().ok()?;
@@ -20,11 +24,14 @@ pub(crate) async fn of_open_streams(service: &TestService, target: &Target, stre
 
 fn resident_kib(service: &TestService) -> u64 {
     let names = service.ops_urls().into_iter().map(|(name, _)| name);
-    names.map(|name| of_process(service.with_process(&name, |process| process.id()))).sum()
+    names
+        .map(|name| of_process(service.with_process(&name, |process| process.id())))
+        .sum()
 }
 
 fn of_process(id: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{id}/status")).unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"));
-    line.and_then(|line| line.split_whitespace().next()?.parse().ok()).unwrap_or(0)
+    line.and_then(|line| line.split_whitespace().next()?.parse().ok())
+        .unwrap_or(0)
 }

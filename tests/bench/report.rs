@@ -9,7 +9,9 @@ impl Report {
     /// With its heading.
     pub(crate) fn new() -> Self {
         let cores = std::thread::available_parallelism().map_or(0, usize::from);
-        Self(vec![format!("measured on {cores} cores, model and load in one further process on the same machine")])
+        Self(vec![format!(
+            "measured on {cores} cores, model and load in one further process on the same machine"
+        )])
     }
 
     /// A remark.
@@ -18,9 +20,16 @@ impl Report {
     }
 
     /// Time to the first byte.
-    pub(crate) fn first_bytes(&mut self, name: &str, chats: usize, base: &Histogram<u64>, measured: &Histogram<u64>) {
-        let milliseconds =
-            |histogram: &Histogram<u64>, quantile: f64| as_f64(histogram.value_at_quantile(quantile)) / 1e3;
+    pub(crate) fn first_bytes(
+        &mut self,
+        name: &str,
+        chats: usize,
+        base: &Histogram<u64>,
+        measured: &Histogram<u64>,
+    ) {
+        let milliseconds = |histogram: &Histogram<u64>, quantile: f64| {
+            as_f64(histogram.value_at_quantile(quantile)) / 1e3
+        };
         let added = |quantile: f64| milliseconds(measured, quantile) - milliseconds(base, quantile);
         self.0.push(format!(
             "{name:<9} first byte, {chats:>3} chats: added p50 {:.2} ms, p99 {:.2} ms (direct p50 {:.2}, p99 {:.2}; {} of {} arrived)",
@@ -36,7 +45,9 @@ impl Report {
     /// Replies at full speed.
     pub(crate) fn throughput(&mut self, name: &str, base: f64, measured: f64) {
         let ratio = measured / base;
-        self.0.push(format!("{name:<9} full speed: {measured:.0} replies/s, {ratio:.3} of direct ({base:.0})"));
+        self.0.push(format!(
+            "{name:<9} full speed: {measured:.0} replies/s, {ratio:.3} of direct ({base:.0})"
+        ));
     }
 
     /// Memory of open streams.

@@ -6,7 +6,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, TestService, send,
+    Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, TestService,
+    send,
 };
 
 #[tokio::test]
@@ -28,7 +29,10 @@ async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
         assert_eq!(reply.complete(), text);
         let history = client.history(organization.shop(), &session).await;
         assert_eq!(history["messages"][1]["content"], text);
-        assert_eq!(client.message(&reply.required_header("x-message-id")).await["content"], text);
+        assert_eq!(
+            client.message(&reply.required_header("x-message-id")).await["content"],
+            text
+        );
     }
 }
 
@@ -36,13 +40,27 @@ async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
 async fn the_instructions_of_the_agent_come_first_in_the_prompt() {
     let service = SharedService::get().await;
     let settings = json!({"instructions": "You only speak of teapots.", "temperature": 0.5, "maxOutputTokens": 77});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     let request = ScriptedModel::get().requests(&organization.model).remove(0);
     assert_eq!(request.messages[0].0, "system");
-    assert!(request.messages[0].1.contains("You only speak of teapots."), "{:?}", request.messages[0]);
+    assert!(
+        request.messages[0].1.contains("You only speak of teapots."),
+        "{:?}",
+        request.messages[0]
+    );
     assert_eq!(request.body["temperature"], 0.5);
-    let limit = [&request.body["max_tokens"], &request.body["max_completion_tokens"]];
+    let limit = [
+        &request.body["max_tokens"],
+        &request.body["max_completion_tokens"],
+    ];
     assert!(limit.iter().any(|value| **value == 77), "{}", request.body);
 }
 
@@ -51,11 +69,25 @@ async fn sessions_of_one_agent_do_not_see_each_other() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("noted")).await;
     let client = organization.client();
-    let first = client.chat(organization.shop(), "alice", "my secret is 42").await;
-    let second = client.chat(organization.shop(), "bob", "what is the secret?").await;
-    assert_ne!(first.required_header("x-conversation-id"), second.required_header("x-conversation-id"));
+    let first = client
+        .chat(organization.shop(), "alice", "my secret is 42")
+        .await;
+    let second = client
+        .chat(organization.shop(), "bob", "what is the secret?")
+        .await;
+    assert_ne!(
+        first.required_header("x-conversation-id"),
+        second.required_header("x-conversation-id")
+    );
     let requests = ScriptedModel::get().requests(&organization.model);
-    assert!(requests[1].messages.iter().all(|(_, text)| !text.contains("42")), "{:?}", requests[1].messages);
+    assert!(
+        requests[1]
+            .messages
+            .iter()
+            .all(|(_, text)| !text.contains("42")),
+        "{:?}",
+        requests[1].messages
+    );
 }
 
 #[tokio::test]
@@ -64,7 +96,16 @@ async fn a_session_id_is_compared_byte_for_byte() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     let mut conversations = vec![];
-    for session in ["Sess", "sess", "sess ", "sés", "se\u{301}s", "a/b", "a%2Fb", "日本"] {
+    for session in [
+        "Sess",
+        "sess",
+        "sess ",
+        "sés",
+        "se\u{301}s",
+        "a/b",
+        "a%2Fb",
+        "日本",
+    ] {
         let reply = client.chat(organization.shop(), session, "hi").await;
         reply.complete();
         conversations.push(reply.required_header("x-conversation-id"));
@@ -81,15 +122,24 @@ async fn a_client_that_hangs_up_does_not_stop_the_reply() {
     let script = Script::counts(20, Duration::from_millis(60));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let message = reply.required_header("x-message-id");
     drop(response);
-    let stored = crate::support::eventually("the reply is finished", crate::support::PATIENCE, async || {
-        let message = client.message(&message).await;
-        (message["status"] == "completed").then_some(message)
-    })
+    let stored = crate::support::eventually(
+        "the reply is finished",
+        crate::support::PATIENCE,
+        async || {
+            let message = client.message(&message).await;
+            (message["status"] == "completed").then_some(message)
+        },
+    )
     .await;
     assert_eq!(stored["content"], script.text);
 }
@@ -97,10 +147,18 @@ async fn a_client_that_hangs_up_does_not_stop_the_reply() {
 #[tokio::test]
 async fn no_chunk_waits_for_a_delayed_acknowledgement() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(40, Duration::from_millis(10))).await;
-    let reply = organization.client().chat(organization.shop(), "s", "count").await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(40, Duration::from_millis(10))).await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "count")
+        .await;
     reply.complete();
-    let mut gaps: Vec<_> = reply.chunks.windows(2).map(|pair| pair[1].0 - pair[0].0).collect();
+    let mut gaps: Vec<_> = reply
+        .chunks
+        .windows(2)
+        .map(|pair| pair[1].0 - pair[0].0)
+        .collect();
     gaps.sort();
     // Nagle's algorithm against delayed acknowledgements makes every gap 40 ms; a busy machine only makes some so.
     let median = gaps[gaps.len() / 2];
@@ -109,17 +167,28 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
 
 #[tokio::test]
 async fn the_service_tells_the_source_and_an_address_that_names_nobody() {
-    let service = TestService::start_with(&[("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1")]).await;
+    let service =
+        TestService::start_with(&[("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
-    for (session, address, kept) in
-        [("v4", "203.0.113.77", "203.0.113.0"), ("v6", "2001:db8:1234:5678:9abc::1", "2001:db8:1234::")]
-    {
-        let request = organization.client().request(Method::POST, &path).header("x-forwarded-for", address);
+    for (session, address, kept) in [
+        ("v4", "203.0.113.77", "203.0.113.0"),
+        ("v6", "2001:db8:1234:5678:9abc::1", "2001:db8:1234::"),
+    ] {
+        let request = organization
+            .client()
+            .request(Method::POST, &path)
+            .header("x-forwarded-for", address);
         let answer = send(request.json(&json!({"message": "hi", "sessionId": session}))).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        let metadata = &organization.client().history(organization.shop(), session).await["metadata"];
-        assert_eq!((&metadata["source"], &metadata["ipAddress"]), (&json!("api"), &json!(kept)));
+        let metadata = &organization
+            .client()
+            .history(organization.shop(), session)
+            .await["metadata"];
+        assert_eq!(
+            (&metadata["source"], &metadata["ipAddress"]),
+            (&json!("api"), &json!(kept))
+        );
     }
 }
 
@@ -132,9 +201,25 @@ async fn metadata_of_a_chat_cannot_set_what_the_service_sets() {
         "ipAddress": "forged", "page": "/cart"
     });
     let body = json!({"message": "hi", "sessionId": "s", "visitorName": "Ada", "metadata": forged});
-    Reply::read(organization.client().open_chat(organization.shop(), &body).await).await.complete();
-    let metadata = &organization.client().history(organization.shop(), "s").await["metadata"];
+    Reply::read(
+        organization
+            .client()
+            .open_chat(organization.shop(), &body)
+            .await,
+    )
+    .await
+    .complete();
+    let metadata = &organization
+        .client()
+        .history(organization.shop(), "s")
+        .await["metadata"];
     assert!(!metadata.to_string().contains("forged"), "{metadata}");
-    assert_eq!((&metadata["visitorName"], &metadata["page"]), (&json!("Ada"), &json!("/cart")));
-    assert!(metadata.get("visitorId").is_none(), "absent keys are omitted: {metadata}");
+    assert_eq!(
+        (&metadata["visitorName"], &metadata["page"]),
+        (&json!("Ada"), &json!("/cart"))
+    );
+    assert!(
+        metadata.get("visitorId").is_none(),
+        "absent keys are omitted: {metadata}"
+    );
 }

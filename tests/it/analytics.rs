@@ -11,8 +11,8 @@ use serde_json::{Value, json};
 use crate::{
     admin::of,
     support::{
-        Client, End, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, TestService,
-        eventually,
+        Client, End, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
+        TestService, eventually,
     },
 };
 
@@ -41,14 +41,25 @@ impl Recount {
     async fn of(admin: &Client, organization: &Organization) -> Self {
         let (mut recount, mut query) = (Self::default(), "?limit=200".to_owned());
         loop {
-            let page = admin.get(&of(organization, &format!("/conversations{query}"))).await.json();
+            let page = admin
+                .get(&of(organization, &format!("/conversations{query}")))
+                .await
+                .json();
             for item in page["items"].as_array().unwrap() {
-                let path = of(organization, &format!("/conversations/{}?limit=200", item["id"].as_str().unwrap()));
+                let path = of(
+                    organization,
+                    &format!("/conversations/{}?limit=200", item["id"].as_str().unwrap()),
+                );
                 let conversation = admin.get(&path).await.json();
-                assert_eq!(conversation["messages"]["hasMore"], false, "tests talk less than a page");
+                assert_eq!(
+                    conversation["messages"]["hasMore"], false,
+                    "tests talk less than a page"
+                );
                 recount.add_conversation(&conversation);
             }
-            let Some(cursor) = page["nextCursor"].as_str() else { return recount };
+            let Some(cursor) = page["nextCursor"].as_str() else {
+                return recount;
+            };
             query = format!("?limit=200&cursor={cursor}");
         }
     }
@@ -61,15 +72,21 @@ impl Recount {
             if message["role"] != "user" {
                 continue;
             }
-            let reply = messages.get(number + 1).filter(|next| next["role"] == "assistant");
-            let agent = reply.and_then(|reply| reply["agentId"].as_str()).or(own_agent);
+            let reply = messages
+                .get(number + 1)
+                .filter(|next| next["role"] == "assistant");
+            let agent = reply
+                .and_then(|reply| reply["agentId"].as_str())
+                .or(own_agent);
             self.change(agent, team, |counted| {
                 counted.messages += 1;
                 counted.add_reply(reply);
                 if number == 0 {
                     counted.conversations += 1;
                     let rating = conversation["metadata"]["rating"].as_f64();
-                    counted.ratings.extend(rating.map(|rating| (rating * 100.0).round() as u64));
+                    counted
+                        .ratings
+                        .extend(rating.map(|rating| (rating * 100.0).round() as u64));
                 }
             });
         }
@@ -77,8 +94,11 @@ impl Recount {
 
     fn change(&mut self, agent: Option<&str>, team: Option<&str>, change: impl Fn(&mut Counted)) {
         change(&mut self.all);
-        agent.into_iter().for_each(|agent| change(self.by_agent.entry(agent.to_owned()).or_default()));
-        team.into_iter().for_each(|team| change(self.by_team.entry(team.to_owned()).or_default()));
+        agent
+            .into_iter()
+            .for_each(|agent| change(self.by_agent.entry(agent.to_owned()).or_default()));
+        team.into_iter()
+            .for_each(|team| change(self.by_team.entry(team.to_owned()).or_default()));
     }
 }
 
@@ -89,7 +109,8 @@ impl Counted {
         if let Some(reply) = reply {
             self.prompt_tokens += reply["usage"]["promptTokens"].as_u64().unwrap();
             self.completion_tokens += reply["usage"]["completionTokens"].as_u64().unwrap();
-            self.response_times_ms.push(reply["responseTime"].as_u64().unwrap());
+            self.response_times_ms
+                .push(reply["responseTime"].as_u64().unwrap());
         }
     }
 
@@ -100,20 +121,40 @@ impl Counted {
         assert_eq!(figures["messages"], self.messages, "{figures:#}");
         for status in ["completed", "incomplete", "failed", "cancelled"] {
             let counted = self.by_status.get(status).copied().unwrap_or_default();
-            assert_eq!(figures["replies"][status], counted, "{status} of {figures:#}");
+            assert_eq!(
+                figures["replies"][status], counted,
+                "{status} of {figures:#}"
+            );
         }
-        assert_eq!(figures["tokens"]["prompt"], self.prompt_tokens, "{figures:#}");
-        assert_eq!(figures["tokens"]["completion"], self.completion_tokens, "{figures:#}");
+        assert_eq!(
+            figures["tokens"]["prompt"], self.prompt_tokens,
+            "{figures:#}"
+        );
+        assert_eq!(
+            figures["tokens"]["completion"], self.completion_tokens,
+            "{figures:#}"
+        );
         self.response_times_ms.sort_unstable();
         assert_times(&figures["responseTime"], &self.response_times_ms);
         // When a text began is not in a transcript; it began, and before its end.
         let (first, whole) = (&figures["firstTextTime"], &figures["responseTime"]);
-        assert!(first["count"].as_u64() <= whole["count"].as_u64(), "{figures:#}");
-        assert!(first["averageMs"].as_u64() <= whole["p95Ms"].as_u64().map(|ms| ms + ms / 128), "{figures:#}");
+        assert!(
+            first["count"].as_u64() <= whole["count"].as_u64(),
+            "{figures:#}"
+        );
+        assert!(
+            first["averageMs"].as_u64() <= whole["p95Ms"].as_u64().map(|ms| ms + ms / 128),
+            "{figures:#}"
+        );
         let sum: u64 = self.ratings.iter().sum();
         let count = self.ratings.len() as u64;
-        let average = (sum + count / 2).checked_div(count).map(|hundredths| hundredths as f64 / 100.0);
-        assert_eq!((&figures["ratings"]["count"], &figures["ratings"]["average"]), (&json!(count), &json!(average)));
+        let average = (sum + count / 2)
+            .checked_div(count)
+            .map(|hundredths| hundredths as f64 / 100.0);
+        assert_eq!(
+            (&figures["ratings"]["count"], &figures["ratings"]["average"]),
+            (&json!(count), &json!(average))
+        );
     }
 }
 
@@ -124,18 +165,32 @@ fn assert_times(told: &Value, sorted: &[u64]) {
     let average = (sorted.iter().sum::<u64>() + count / 2).checked_div(count);
     assert_eq!(told["averageMs"], json!(average), "{told}");
     for (name, percent) in [("p50Ms", 50), ("p95Ms", 95)] {
-        let Some(last) = sorted.len().checked_sub(1) else { continue };
-        let exact = sorted[(sorted.len() * percent).div_ceil(100).saturating_sub(1).min(last)];
+        let Some(last) = sorted.len().checked_sub(1) else {
+            continue;
+        };
+        let exact = sorted[(sorted.len() * percent)
+            .div_ceil(100)
+            .saturating_sub(1)
+            .min(last)];
         let told = told[name].as_u64().unwrap();
-        assert!(told.abs_diff(exact) * 128 <= exact, "{name}: {told} for {exact}");
+        assert!(
+            told.abs_diff(exact) * 128 <= exact,
+            "{name}: {told} for {exact}"
+        );
     }
 }
 
 /// Figures of yesterday to tomorrow, so that no midnight is between them and the recount.
 async fn figures(admin: &Client, organization: &Organization, query: &str) -> Value {
     let (from, to) = (Utc::now() - Days::new(1), Utc::now() + Days::new(1));
-    let range = format!("?from={}&to={}", from.format("%Y-%m-%d"), to.format("%Y-%m-%d"));
-    let answer = admin.get(&of(organization, &format!("/analytics{range}{query}"))).await;
+    let range = format!(
+        "?from={}&to={}",
+        from.format("%Y-%m-%d"),
+        to.format("%Y-%m-%d")
+    );
+    let answer = admin
+        .get(&of(organization, &format!("/analytics{range}{query}")))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()
 }
@@ -144,19 +199,35 @@ async fn assert_figures_equal_a_recount(admin: &Client, organization: &Organizat
     let recount = Recount::of(admin, organization).await;
     let told = figures(admin, organization, "").await;
     recount.all.assert_told(&told["totals"]);
-    for (list, id, counted) in [("agents", "agentId", recount.by_agent), ("teams", "teamId", recount.by_team)] {
+    for (list, id, counted) in [
+        ("agents", "agentId", recount.by_agent),
+        ("teams", "teamId", recount.by_team),
+    ] {
         let told = told[list].as_array().unwrap();
-        let ids: BTreeSet<_> = told.iter().map(|figures| figures[id].as_str().unwrap()).collect();
+        let ids: BTreeSet<_> = told
+            .iter()
+            .map(|figures| figures[id].as_str().unwrap())
+            .collect();
         assert_eq!(ids, counted.keys().map(String::as_str).collect(), "{list}");
         for (owner, counted) in counted {
-            counted.assert_told(told.iter().find(|figures| figures[id] == owner.as_str()).unwrap());
+            counted.assert_told(
+                told.iter()
+                    .find(|figures| figures[id] == owner.as_str())
+                    .unwrap(),
+            );
         }
     }
 }
 
 async fn rate(client: &Client, agent: &str, session: &str, rating: Value) {
     let path = format!("/api/public/agents/{agent}/conversations/{session}");
-    assert_eq!(client.patch(&path, &json!({ "rating": rating })).await.status, 200);
+    assert_eq!(
+        client
+            .patch(&path, &json!({ "rating": rating }))
+            .await
+            .status,
+        200
+    );
 }
 
 /// Two agents and a team, with something of everything that can become of a message.
@@ -165,7 +236,10 @@ async fn busy_shop(service: &TestService) -> Organization {
     let organization = OrganizationDocument::new()
         .agent("tea", json!({}))
         .agent("coffee", json!({}))
-        .team("front", json!({"routing": "round-robin", "members": members}))
+        .team(
+            "front",
+            json!({"routing": "round-robin", "members": members}),
+        )
         .apply(service)
         .await;
     organization.script(Script::says("We have some."));
@@ -184,7 +258,10 @@ async fn busy_shop(service: &TestService) -> Organization {
         client.chat(agent, session, message).await;
     }
     for (session, message) in [("four", "hi"), ("five", "hello"), ("four", "thanks")] {
-        client.team_chat(organization.team("front"), session, message).await.complete();
+        client
+            .team_chat(organization.team("front"), session, message)
+            .await
+            .complete();
     }
     organization
 }
@@ -192,7 +269,9 @@ async fn busy_shop(service: &TestService) -> Organization {
 async fn repeat_a_message(client: &Client, agent: &str) {
     for _ in 0..3 {
         let path = format!("/api/public/agents/{agent}/chat");
-        let request = client.request(reqwest::Method::POST, &path).header("idempotency-key", "once");
+        let request = client
+            .request(reqwest::Method::POST, &path)
+            .header("idempotency-key", "once");
         let request = request.json(&json!({"message": "hi", "sessionId": "six"}));
         Reply::read(request.send().await.unwrap()).await.complete();
     }
@@ -201,11 +280,22 @@ async fn repeat_a_message(client: &Client, agent: &str) {
 async fn stop_a_reply(organization: &Organization, agent: &str) {
     organization.script_for("long", Script::counts(200, Duration::from_millis(50)));
     let client = organization.client();
-    let mut response = client.open_chat(agent, &json!({"message": "[[long]]", "sessionId": "seven"})).await;
+    let mut response = client
+        .open_chat(agent, &json!({"message": "[[long]]", "sessionId": "seven"}))
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let message = reply.required_header("x-message-id");
-    assert_eq!(client.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await.status, 200);
+    assert_eq!(
+        client
+            .post(
+                &format!("/api/public/messages/{message}/cancel"),
+                &json!({})
+            )
+            .await
+            .status,
+        200
+    );
     eventually("the reply is cancelled", PATIENCE, async || {
         (client.message(&message).await["status"] == "cancelled").then_some(())
     })
@@ -230,8 +320,14 @@ async fn figures_equal_a_recount_of_every_conversation() {
     assert_figures_equal_a_recount(&admin, &organization).await;
     let told = figures(&admin, &organization, "").await["totals"].clone();
     let replies = json!({"completed": 8, "incomplete": 1, "failed": 1, "cancelled": 1});
-    assert_eq!((&told["conversations"], &told["messages"], &told["replies"]), (&json!(7), &json!(11), &replies));
-    assert_eq!(told["ratings"], json!({"count": 3, "average": 2.83, "stars": [1, 0, 1, 0, 1]}));
+    assert_eq!(
+        (&told["conversations"], &told["messages"], &told["replies"]),
+        (&json!(7), &json!(11), &replies)
+    );
+    assert_eq!(
+        told["ratings"],
+        json!({"count": 3, "average": 2.83, "stars": [1, 0, 1, 0, 1]})
+    );
 }
 
 #[tokio::test]
@@ -240,19 +336,35 @@ async fn figures_of_an_agent_a_team_and_a_table_are_parts_of_the_whole() {
     let organization = busy_shop(&service).await;
     let admin = service.admin();
     let whole = figures(&admin, &organization, "").await;
-    for (parameter, list, id) in
-        [("agent", "agents", organization.agent("coffee")), ("team", "teams", organization.team("front"))]
-    {
+    for (parameter, list, id) in [
+        ("agent", "agents", organization.agent("coffee")),
+        ("team", "teams", organization.team("front")),
+    ] {
         let part = figures(&admin, &organization, &format!("&{parameter}={id}")).await;
         let told = whole[list].as_array().unwrap().iter();
-        let mut told = told.clone().find(|figures| figures[format!("{parameter}Id")] == id).unwrap().clone();
+        let mut told = told
+            .clone()
+            .find(|figures| figures[format!("{parameter}Id")] == id)
+            .unwrap()
+            .clone();
         let fields = told.as_object_mut().unwrap();
-        fields.retain(|name, _| *name != format!("{parameter}Id") && *name != format!("{parameter}Name"));
+        fields.retain(|name, _| {
+            *name != format!("{parameter}Id") && *name != format!("{parameter}Name")
+        });
         assert_eq!(part["totals"], told, "{parameter}");
     }
-    let range = format!("?from={}&to={}", whole["from"].as_str().unwrap(), whole["to"].as_str().unwrap());
-    let table = admin.get(&of(&organization, &format!("/analytics{range}&format=csv"))).await;
-    assert_eq!(table.header("content-type"), Some("text/csv; charset=utf-8"));
+    let range = format!(
+        "?from={}&to={}",
+        whole["from"].as_str().unwrap(),
+        whole["to"].as_str().unwrap()
+    );
+    let table = admin
+        .get(&of(&organization, &format!("/analytics{range}&format=csv")))
+        .await;
+    assert_eq!(
+        table.header("content-type"),
+        Some("text/csv; charset=utf-8")
+    );
     let mut lines = table.text.lines();
     let head: Vec<&str> = lines.next().unwrap().split(',').collect();
     let column = |name: &str| head.iter().position(|column| *column == name).unwrap();
@@ -263,7 +375,10 @@ async fn figures_of_an_agent_a_team_and_a_table_are_parts_of_the_whole() {
         ("completionTokens", &whole["totals"]["tokens"]["completion"]),
         ("conversations", &whole["totals"]["conversations"]),
     ] {
-        let sum: u64 = rows.iter().map(|row| row[column(name)].parse::<u64>().unwrap()).sum();
+        let sum: u64 = rows
+            .iter()
+            .map(|row| row[column(name)].parse::<u64>().unwrap())
+            .sum();
         assert_eq!(*told, sum, "{name}");
     }
 }
@@ -272,11 +387,17 @@ async fn figures_of_an_agent_a_team_and_a_table_are_parts_of_the_whole() {
 async fn another_organization_sees_nothing_of_it() {
     let service = SharedService::get().await;
     let organization = busy_shop(&service).await;
-    let other = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let other = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let agent = format!("&agent={}", organization.agent("tea"));
     for query in ["", &agent] {
         let told = figures(&service.admin(), &other, query).await;
-        assert_eq!((&told["totals"]["messages"], &told["agents"]), (&json!(0), &json!([])));
+        assert_eq!(
+            (&told["totals"]["messages"], &told["agents"]),
+            (&json!(0), &json!([]))
+        );
     }
 }
 
@@ -284,7 +405,11 @@ async fn another_organization_sees_nothing_of_it() {
 async fn figures_equal_a_recount_after_workers_were_killed_in_mid_reply() {
     const TALKS: usize = 6;
     let service = TestService::start().await;
-    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::counts(40, Duration::from_millis(50)).continues_prefix());
     let (client, agent) = (organization.client(), organization.shop().to_owned());
     client.chat(&agent, "before", "hi").await.complete();
@@ -294,7 +419,9 @@ async fn figures_equal_a_recount_after_workers_were_killed_in_mid_reply() {
         async move {
             let body = json!({"message": "go", "sessionId": format!("s{number}")});
             let mut response = client.open_chat(&agent, &body).await;
-            Reply::begin(&response).read_at_least(&mut response, 8).await;
+            Reply::begin(&response)
+                .read_at_least(&mut response, 8)
+                .await;
             response
         }
     });
@@ -308,7 +435,9 @@ async fn figures_equal_a_recount_after_workers_were_killed_in_mid_reply() {
     drop(open);
     let client = organization.client_at(&service.public_urls()[0]);
     for number in 0..TALKS {
-        client.settled_history(&agent, &format!("s{number}"), 2).await;
+        client
+            .settled_history(&agent, &format!("s{number}"), 2)
+            .await;
     }
     let admin = service.admin();
     // The cluster stores a message and its fact side by side.

@@ -4,12 +4,17 @@ use std::time::Duration;
 
 use serde_json::json;
 
-use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
+};
 
 async fn everything(service: &SharedService) -> Organization {
     OrganizationDocument::new()
         .agent("shop", json!({"welcomeMessage": "first"}))
-        .team("front", json!({"members": [{"agent": "shop", "specialization": "all"}]}))
+        .team(
+            "front",
+            json!({"members": [{"agent": "shop", "specialization": "all"}]}),
+        )
         .key("site", &["chat"])
         .apply(service)
         .await
@@ -22,16 +27,24 @@ async fn the_answer_mirrors_the_document_with_ids() {
     assert!(organization.id.starts_with("org_"));
     assert!(organization.shop().starts_with("agt_"));
     assert!(organization.team("front").starts_with("team_"));
-    let keys = organization.answer["organizations"][0]["keys"].as_array().unwrap();
+    let keys = organization.answer["organizations"][0]["keys"]
+        .as_array()
+        .unwrap();
     assert_eq!(keys.len(), 2);
-    assert!(keys.iter().all(|key| key["id"].as_str().unwrap().starts_with("key_")));
+    assert!(
+        keys.iter()
+            .all(|key| key["id"].as_str().unwrap().starts_with("key_"))
+    );
 }
 
 #[tokio::test]
 async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
-    let again = service.admin().post("/api/admin/apply", &organization.document).await;
+    let again = service
+        .admin()
+        .post("/api/admin/apply", &organization.document)
+        .await;
     assert_eq!(again.status, 200, "{}", again.text);
     let mut expected = organization.answer.clone();
     for key in expected["organizations"][0]["keys"].as_array_mut().unwrap() {
@@ -39,7 +52,11 @@ async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
     }
     assert_eq!(again.json(), expected);
     assert!(!again.text.contains("svc_live_"));
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
 }
 
 /// Documents that are applied twice at once; a lock that is missing shows in one of a few.
@@ -57,9 +74,15 @@ async fn two_at_the_same_time_make_one_of_each_thing() {
         let (one, two) = tokio::join!(one.post(path, &document), two.post(path, &document));
         let (one, two) = (one.json(), two.json());
         let (one, two) = (&one["organizations"][0], &two["organizations"][0]);
-        assert_eq!((&one["id"], &one["agents"], &one["teams"]), (&two["id"], &two["agents"], &two["teams"]));
+        assert_eq!(
+            (&one["id"], &one["agents"], &one["teams"]),
+            (&two["id"], &two["agents"], &two["teams"])
+        );
         for number in 0..2 {
-            let shown = [one, two].iter().filter(|answer| answer["keys"][number].get("value").is_some()).count();
+            let shown = [one, two]
+                .iter()
+                .filter(|answer| answer["keys"][number].get("value").is_some())
+                .count();
             assert_eq!(shown, 1, "one key is made and shown once: {one} {two}");
         }
     }
@@ -71,9 +94,24 @@ async fn what_is_not_named_stays() {
     let organization = everything(&service).await;
     let slug = &organization.document["organizations"][0]["slug"];
     let partial = json!({"organizations": [{"slug": slug, "name": "Renamed"}]});
-    assert_eq!(service.admin().post("/api/admin/apply", &partial).await.status, 200);
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
-    organization.client_with("site").team_chat(organization.team("front"), "s", "hi").await.complete();
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &partial)
+            .await
+            .status,
+        200
+    );
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
+    organization
+        .client_with("site")
+        .team_chat(organization.team("front"), "s", "hi")
+        .await
+        .complete();
 }
 
 #[tokio::test]
@@ -82,20 +120,38 @@ async fn a_document_with_mistakes_changes_nothing() {
     let organization = everything(&service).await;
     let good = organization.changed_agent("shop", json!({"welcomeMessage": "second"}));
     let mistakes = [
-        ("agents", json!({"slug": "b", "name": "B", "provider": "unknown"})),
-        ("teams", json!({"slug": "t", "name": "T", "members": [{"agent": "unknown", "specialization": ""}]})),
-        ("agents", json!({"slug": "b", "name": "B", "status": "asleep"})),
+        (
+            "agents",
+            json!({"slug": "b", "name": "B", "provider": "unknown"}),
+        ),
+        (
+            "teams",
+            json!({"slug": "t", "name": "T", "members": [{"agent": "unknown", "specialization": ""}]}),
+        ),
+        (
+            "agents",
+            json!({"slug": "b", "name": "B", "status": "asleep"}),
+        ),
         ("keys", json!({"name": "k", "scopes": ["everything"]})),
     ];
     for (list, mistake) in mistakes {
         let mut document = good.clone();
-        document["organizations"][0][list].as_array_mut().unwrap().push(mistake);
+        document["organizations"][0][list]
+            .as_array_mut()
+            .unwrap()
+            .push(mistake);
         let answer = service.admin().post("/api/admin/apply", &document).await;
         assert_eq!(answer.status, 400, "{}", answer.text);
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
     }
     let path = format!("/api/public/agents/{}", organization.shop());
-    assert_eq!(organization.client().get(&path).await.json()["welcomeMessage"], "first");
+    assert_eq!(
+        organization.client().get(&path).await.json()["welcomeMessage"],
+        "first"
+    );
 }
 
 #[tokio::test]
@@ -105,7 +161,14 @@ async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
     let client = organization.client();
     client.chat(organization.shop(), "s", "hi").await.complete();
     let document = organization.changed_agent("shop", json!({"status": "inactive"}));
-    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status,
+        200
+    );
     // Half a second more than promised, for a machine that is busy with other tests.
     let promised = Duration::from_millis(2_500);
     for url in service.public_urls() {
@@ -115,8 +178,16 @@ async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
         })
         .await;
     }
-    let document = organization.changed_agent("shop", json!({"instructions": "Speak like a pirate."}));
-    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    let document =
+        organization.changed_agent("shop", json!({"instructions": "Speak like a pirate."}));
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status,
+        200
+    );
     eventually("the agent is active again", PATIENCE, async || {
         (client.chat(organization.shop(), "s", "hi").await.status == 200).then_some(())
     })
@@ -124,22 +195,51 @@ async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
     tokio::time::sleep(promised).await;
     client.chat(organization.shop(), "s", "hi").await.complete();
     let requests = crate::support::ScriptedModel::get().requests(&organization.model);
-    assert!(requests.last().unwrap().messages[0].1.contains("pirate"), "{:?}", requests.last());
+    assert!(
+        requests.last().unwrap().messages[0].1.contains("pirate"),
+        "{:?}",
+        requests.last()
+    );
 }
 
 #[tokio::test]
 async fn every_field_has_a_default_of_its_type() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({"limits": {}})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"limits": {}}))
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let agent = organization.client().get(&path).await.json();
     let theme = agent["theme"].as_object().unwrap();
     assert_eq!(theme.len(), 10);
-    assert!(theme.values().all(|value| value.as_str().is_some_and(|text| !text.is_empty())), "{theme:?}");
-    assert!(agent["features"].as_object().unwrap().values().all(serde_json::Value::is_boolean));
-    assert_eq!(agent["limits"], json!({"maxMessageLength": 4000, "rateLimitPerMinute": 30}));
-    let widget = organization.client().get(&format!("{path}/widget")).await.json()["widget"].clone();
-    assert!(["bottom-right", "bottom-left", "top-right", "top-left"].contains(&widget["position"].as_str().unwrap()));
+    assert!(
+        theme
+            .values()
+            .all(|value| value.as_str().is_some_and(|text| !text.is_empty())),
+        "{theme:?}"
+    );
+    assert!(
+        agent["features"]
+            .as_object()
+            .unwrap()
+            .values()
+            .all(serde_json::Value::is_boolean)
+    );
+    assert_eq!(
+        agent["limits"],
+        json!({"maxMessageLength": 4000, "rateLimitPerMinute": 30})
+    );
+    let widget = organization
+        .client()
+        .get(&format!("{path}/widget"))
+        .await
+        .json()["widget"]
+        .clone();
+    assert!(
+        ["bottom-right", "bottom-left", "top-right", "top-left"]
+            .contains(&widget["position"].as_str().unwrap())
+    );
     assert!(["small", "medium", "large"].contains(&widget["size"].as_str().unwrap()));
     assert!(widget["autoOpenDelay"].is_number());
 }
@@ -148,13 +248,26 @@ async fn every_field_has_a_default_of_its_type() {
 async fn a_change_is_seen_within_two_seconds_on_every_ingress() {
     let service = SharedService::get().await;
     let settings = json!({"welcomeMessage": "Welcome!"});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     for url in service.public_urls() {
-        assert_eq!(organization.client_at(&url).get(&path).await.json()["welcomeMessage"], "Welcome!");
+        assert_eq!(
+            organization.client_at(&url).get(&path).await.json()["welcomeMessage"],
+            "Welcome!"
+        );
     }
     let document = organization.changed_agent("shop", json!({"welcomeMessage": "Changed!"}));
-    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status,
+        200
+    );
     let changed = std::time::Instant::now();
     for url in service.public_urls() {
         let client = organization.client_at(&url);

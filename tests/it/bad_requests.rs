@@ -3,9 +3,16 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService,
+};
 
-async fn post_raw(client: &Client, path: &str, content_type: Option<&str>, body: impl Into<reqwest::Body>) -> Answer {
+async fn post_raw(
+    client: &Client,
+    path: &str,
+    content_type: Option<&str>,
+    body: impl Into<reqwest::Body>,
+) -> Answer {
     let mut request = client.request(Method::POST, path).body(body);
     if let Some(content_type) = content_type {
         request = request.header("content-type", content_type);
@@ -26,19 +33,63 @@ async fn empty_ids_have_codes_of_their_own() {
     let (organization, client, _) = shop(&service).await;
     let agent = organization.shop();
     let table = [
-        (Method::POST, "/api/public/agents//chat".to_owned(), "INVALID_AGENT_ID"),
-        (Method::POST, "/api/public/agents/%20/chat".to_owned(), "INVALID_AGENT_ID"),
-        (Method::GET, "/api/public/agents/".to_owned(), "INVALID_AGENT_ID"),
-        (Method::GET, "/api/public/agents/%20".to_owned(), "INVALID_AGENT_ID"),
-        (Method::GET, "/api/public/agents//widget".to_owned(), "INVALID_AGENT_ID"),
-        (Method::GET, "/api/public/agents//conversations/s".to_owned(), "INVALID_AGENT_ID"),
-        (Method::GET, format!("/api/public/agents/{agent}/conversations/"), "INVALID_SESSION_ID"),
-        (Method::GET, format!("/api/public/agents/{agent}/conversations/%20"), "INVALID_SESSION_ID"),
-        (Method::PATCH, format!("/api/public/agents/{agent}/conversations/"), "INVALID_SESSION_ID"),
+        (
+            Method::POST,
+            "/api/public/agents//chat".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::POST,
+            "/api/public/agents/%20/chat".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::GET,
+            "/api/public/agents/".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::GET,
+            "/api/public/agents/%20".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::GET,
+            "/api/public/agents//widget".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::GET,
+            "/api/public/agents//conversations/s".to_owned(),
+            "INVALID_AGENT_ID",
+        ),
+        (
+            Method::GET,
+            format!("/api/public/agents/{agent}/conversations/"),
+            "INVALID_SESSION_ID",
+        ),
+        (
+            Method::GET,
+            format!("/api/public/agents/{agent}/conversations/%20"),
+            "INVALID_SESSION_ID",
+        ),
+        (
+            Method::PATCH,
+            format!("/api/public/agents/{agent}/conversations/"),
+            "INVALID_SESSION_ID",
+        ),
     ];
     for (method, path, code) in table {
-        let response = client.request(method, &path).json(&json!({})).send().await.unwrap();
-        Answer::read(response).await.unwrap().assert_problem(400, Some(code));
+        let response = client
+            .request(method, &path)
+            .json(&json!({}))
+            .send()
+            .await
+            .unwrap();
+        Answer::read(response)
+            .await
+            .unwrap()
+            .assert_problem(400, Some(code));
     }
 }
 
@@ -48,7 +99,15 @@ async fn unknown_agents_are_not_found_whatever_their_id_looks_like() {
     let (_, client, _) = shop(&service).await;
     let well_formed = format!("agt_{}", "0".repeat(26));
     let long = "x".repeat(2_000);
-    for id in [well_formed.as_str(), "nope", "agt_", "..%2F..", "%00", "%C3%A9", &long] {
+    for id in [
+        well_formed.as_str(),
+        "nope",
+        "agt_",
+        "..%2F..",
+        "%00",
+        "%C3%A9",
+        &long,
+    ] {
         let answer = client.get(&format!("/api/public/agents/{id}")).await;
         answer.assert_problem(404, Some("AGENT_NOT_FOUND"));
     }
@@ -59,16 +118,37 @@ async fn unknown_routes_and_wrong_methods_are_told_before_the_key() {
     let service = SharedService::get().await;
     let (organization, ..) = shop(&service).await;
     let client = service.client();
-    for path in ["/nothing", "/api", "/api/public", "/api/public/agents", "/api/public/unknown/x"] {
-        client.get(path).await.assert_problem(404, Some("NOT_FOUND"));
+    for path in [
+        "/nothing",
+        "/api",
+        "/api/public",
+        "/api/public/agents",
+        "/api/public/unknown/x",
+    ] {
+        client
+            .get(path)
+            .await
+            .assert_problem(404, Some("NOT_FOUND"));
     }
     let path = format!("/api/public/agents/{}", organization.shop());
     let answer = client.post(&path, &json!({})).await;
     answer.assert_problem(405, Some("METHOD_NOT_ALLOWED"));
-    assert!(answer.header("allow").is_some_and(|methods| methods.contains("GET")), "{:?}", answer.headers);
+    assert!(
+        answer
+            .header("allow")
+            .is_some_and(|methods| methods.contains("GET")),
+        "{:?}",
+        answer.headers
+    );
     let answer = client.get(&format!("{path}/chat")).await;
     answer.assert_problem(405, Some("METHOD_NOT_ALLOWED"));
-    assert!(answer.header("allow").is_some_and(|methods| methods.contains("POST")), "{:?}", answer.headers);
+    assert!(
+        answer
+            .header("allow")
+            .is_some_and(|methods| methods.contains("POST")),
+        "{:?}",
+        answer.headers
+    );
 }
 
 #[tokio::test]
@@ -96,7 +176,9 @@ async fn json_that_is_not_the_wanted_data_is_invalid_request_data() {
     let service = SharedService::get().await;
     let (organization, client, path) = shop(&service).await;
     let long_session = "s".repeat(257);
-    let many: serde_json::Map<_, _> = (0..51).map(|number| (format!("k{number}"), json!(1))).collect();
+    let many: serde_json::Map<_, _> = (0..51)
+        .map(|number| (format!("k{number}"), json!(1)))
+        .collect();
     let table = [
         (json!([]), None),
         (json!("text"), None),
@@ -109,24 +191,59 @@ async fn json_that_is_not_the_wanted_data_is_invalid_request_data() {
         (json!({"message": 5, "sessionId": "s"}), Some("message")),
         (json!({"message": null, "sessionId": "s"}), Some("message")),
         (json!({"message": "hi", "sessionId": ""}), Some("sessionId")),
-        (json!({"message": "hi", "sessionId": "  "}), Some("sessionId")),
+        (
+            json!({"message": "hi", "sessionId": "  "}),
+            Some("sessionId"),
+        ),
         (json!({"message": "hi", "sessionId": 7}), Some("sessionId")),
-        (json!({"message": "hi", "sessionId": "a\nb"}), Some("sessionId")),
-        (json!({"message": "hi", "sessionId": long_session}), Some("sessionId")),
-        (json!({"message": "hi", "sessionId": "s", "visitorId": "a\u{0}"}), Some("visitorId")),
-        (json!({"message": "hi", "sessionId": "s", "visitorEmail": "none"}), Some("visitorEmail")),
-        (json!({"message": "hi", "sessionId": "s", "visitorName": 5}), Some("visitorName")),
-        (json!({"message": "hi", "sessionId": "s", "metadata": "text"}), Some("metadata")),
-        (json!({"message": "hi", "sessionId": "s", "metadata": many}), Some("metadata")),
-        (json!({"message": "hi", "sessionId": "s", "metadata": {"k": "x".repeat(17_000)}}), Some("metadata")),
+        (
+            json!({"message": "hi", "sessionId": "a\nb"}),
+            Some("sessionId"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": long_session}),
+            Some("sessionId"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "visitorId": "a\u{0}"}),
+            Some("visitorId"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "visitorEmail": "none"}),
+            Some("visitorEmail"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "visitorName": 5}),
+            Some("visitorName"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "metadata": "text"}),
+            Some("metadata"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "metadata": many}),
+            Some("metadata"),
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s", "metadata": {"k": "x".repeat(17_000)}}),
+            Some("metadata"),
+        ),
     ];
     for (body, param) in table {
-        let problem = client.post(&path, &body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        let problem = client
+            .post(&path, &body)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
         if param.is_some() {
             assert_eq!(problem["param"].as_str(), param, "{body} {problem}");
         }
     }
-    assert!(ScriptedModel::get().requests(&organization.model).is_empty(), "no model was asked");
+    assert!(
+        ScriptedModel::get()
+            .requests(&organization.model)
+            .is_empty(),
+        "no model was asked"
+    );
 }
 
 #[tokio::test]
@@ -143,11 +260,21 @@ async fn other_media_types_and_huge_bodies_are_refused() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
-    for content_type in ["text/plain", "application/x-www-form-urlencoded", "application/xml"] {
+    for content_type in [
+        "text/plain",
+        "application/x-www-form-urlencoded",
+        "application/xml",
+    ] {
         let answer = post_raw(&client, &path, Some(content_type), body.clone()).await;
         answer.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
     }
-    let answer = post_raw(&client, &path, Some("application/json; charset=utf-8"), body).await;
+    let answer = post_raw(
+        &client,
+        &path,
+        Some("application/json; charset=utf-8"),
+        body,
+    )
+    .await;
     assert_eq!(answer.status, 200);
     let huge = json!({"message": "x".repeat(256 * 1024), "sessionId": "s"}).to_string();
     let answer = post_raw(&client, &path, Some("application/json"), huge).await;
@@ -158,16 +285,31 @@ async fn other_media_types_and_huge_bodies_are_refused() {
 async fn a_message_is_measured_in_characters_and_one_too_many_is_refused_and_not_stored() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let client = organization.client();
     let (fits, too_long) = ("é😀".repeat(5), format!("{}x", "é😀".repeat(5)));
-    let problem = client.chat(organization.shop(), "long", &too_long).await.into_answer();
+    let problem = client
+        .chat(organization.shop(), "long", &too_long)
+        .await
+        .into_answer();
     let problem = problem.assert_problem(400, Some("INVALID_REQUEST_DATA"));
     assert_eq!(problem["param"], "message");
     assert_eq!(problem["details"], json!({"max": 10, "actual": 11}));
-    let path = format!("/api/public/agents/{}/conversations/long", organization.shop());
-    client.get(&path).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    client.chat(organization.shop(), "long", &fits).await.complete();
+    let path = format!(
+        "/api/public/agents/{}/conversations/long",
+        organization.shop()
+    );
+    client
+        .get(&path)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    client
+        .chat(organization.shop(), "long", &fits)
+        .await
+        .complete();
 }
 
 #[tokio::test]
@@ -176,9 +318,22 @@ async fn an_error_never_quotes_the_message() {
     let (_, client, path) = shop(&service).await;
     let secret = "canary-4711-of-the-visitor";
     let answers = [
-        client.post(&path, &json!({"message": {"x": secret}, "sessionId": "s"})).await,
-        post_raw(&client, &path, Some("application/json"), format!("{{\"message\": \"{secret}\"")).await,
-        client.post(&path, &json!({"message": "m", "sessionId": "s", "visitorEmail": secret})).await,
+        client
+            .post(&path, &json!({"message": {"x": secret}, "sessionId": "s"}))
+            .await,
+        post_raw(
+            &client,
+            &path,
+            Some("application/json"),
+            format!("{{\"message\": \"{secret}\""),
+        )
+        .await,
+        client
+            .post(
+                &path,
+                &json!({"message": "m", "sessionId": "s", "visitorEmail": secret}),
+            )
+            .await,
     ];
     for answer in answers {
         assert_eq!(answer.status, 400);
@@ -191,15 +346,21 @@ async fn an_error_never_quotes_the_message() {
 async fn client_texts_have_up_to_256_bytes_and_metadata_up_to_50_keys() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
-    let keys: serde_json::Map<_, _> = (0..50).map(|number| (format!("k{number}"), json!(1))).collect();
+    let keys: serde_json::Map<_, _> = (0..50)
+        .map(|number| (format!("k{number}"), json!(1)))
+        .collect();
     // 128 characters of two bytes.
     let longest = "é".repeat(128);
-    let body = json!({"message": "hi", "sessionId": longest, "visitorId": longest, "metadata": keys});
+    let body =
+        json!({"message": "hi", "sessionId": longest, "visitorId": longest, "metadata": keys});
     assert_eq!(client.post(&path, &body).await.status, 200);
     for field in ["sessionId", "visitorId"] {
         let mut body = json!({"message": "hi", "sessionId": "s"});
         body[field] = format!("{longest}x").into();
-        let problem = client.post(&path, &body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        let problem = client
+            .post(&path, &body)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
         assert_eq!(problem["param"], field);
     }
 }
@@ -211,6 +372,12 @@ async fn a_body_of_256_kib_is_taken_and_one_byte_more_is_not() {
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
     for (bytes, status) in [(256 * 1024, 200), (256 * 1024 + 1, 413)] {
         let padded = format!("{body}{}", " ".repeat(bytes - body.len()));
-        assert_eq!(post_raw(&client, &path, Some("application/json"), padded).await.status, status, "{bytes}");
+        assert_eq!(
+            post_raw(&client, &path, Some("application/json"), padded)
+                .await
+                .status,
+            status,
+            "{bytes}"
+        );
     }
 }

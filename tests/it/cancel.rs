@@ -5,8 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, SharedService,
-    eventually,
+    Answer, Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel,
+    SharedService, eventually,
 };
 
 #[tokio::test]
@@ -15,31 +15,55 @@ async fn cancel_stops_the_model_within_a_second_and_keeps_the_text_so_far() {
     let script = Script::counts(200, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let message = reply.required_header("x-message-id");
     let asked = Instant::now();
     // Any ingress can do it, not only the one that streams.
     let answer = organization.client_at(service.public_urls().last().unwrap());
-    let answer = answer.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await;
+    let answer = answer
+        .post(
+            &format!("/api/public/messages/{message}/cancel"),
+            &json!({}),
+        )
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     eventually("the model call stops", PATIENCE, async || {
-        let open = ScriptedModel::get().requests(&organization.model).iter().any(|request| request.is_open());
+        let open = ScriptedModel::get()
+            .requests(&organization.model)
+            .iter()
+            .any(|request| request.is_open());
         (!open).then_some(())
     })
     .await;
     // Half a second more than promised, for a machine that is busy with other tests.
-    assert!(asked.elapsed() < Duration::from_millis(1_500), "{:?}", asked.elapsed());
+    assert!(
+        asked.elapsed() < Duration::from_millis(1_500),
+        "{:?}",
+        asked.elapsed()
+    );
     let reply = reply.continue_reading(response).await;
-    assert!(!reply.ended_cleanly, "in text, everything but completed breaks the transfer");
+    assert!(
+        !reply.ended_cleanly,
+        "in text, everything but completed breaks the transfer"
+    );
     let stored = eventually("the reply is cancelled", PATIENCE, async || {
         let message = client.message(&message).await;
         (message["status"] == "cancelled").then_some(message)
     })
     .await;
     let content = stored["content"].as_str().unwrap();
-    assert!(content.starts_with(&reply.text()) && script.text.starts_with(content) && content != script.text);
+    assert!(
+        content.starts_with(&reply.text())
+            && script.text.starts_with(content)
+            && content != script.text
+    );
 }
 
 #[tokio::test]
@@ -49,19 +73,29 @@ async fn cancel_of_a_final_reply_changes_nothing_and_answers_with_it() {
     let client = organization.client();
     let reply = client.chat(organization.shop(), "s", "hi").await;
     reply.complete();
-    let path = format!("/api/public/messages/{}/cancel", reply.required_header("x-message-id"));
+    let path = format!(
+        "/api/public/messages/{}/cancel",
+        reply.required_header("x-message-id")
+    );
     for _ in 0..2 {
         let answer = client.post(&path, &json!({})).await;
-        assert_eq!((answer.status, &answer.json()["status"]), (200, &json!("completed")));
+        assert_eq!(
+            (answer.status, &answer.json()["status"]),
+            (200, &json!("completed"))
+        );
     }
     let unknown = format!("/api/public/messages/msg_{}/cancel", "0".repeat(52));
-    client.post(&unknown, &json!({})).await.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+    client
+        .post(&unknown, &json!({}))
+        .await
+        .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
 }
 
 #[tokio::test]
 async fn a_cancelled_reply_in_json_is_an_answer_and_not_an_error() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
     let client = organization.client();
     let (agent, other) = (organization.shop().to_owned(), client.clone());
     let waiting = client.chat_json(&agent, "s", "go");
@@ -75,27 +109,49 @@ async fn a_cancelled_reply_in_json_is_an_answer_and_not_an_error() {
             answer.json()["activeMessageId"].as_str().map(str::to_owned)
         })
         .await;
-        other.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await
+        other
+            .post(
+                &format!("/api/public/messages/{message}/cancel"),
+                &json!({}),
+            )
+            .await
     };
     let (answer, cancelled) = tokio::join!(waiting, cancelling);
     assert_eq!(cancelled.status, 200, "{}", cancelled.text);
     assert_eq!(answer.status, 200, "{}", answer.text);
     let body = answer.json();
-    assert_eq!((&body["status"], &body["finishReason"]), (&json!("cancelled"), &json!("cancelled")));
+    assert_eq!(
+        (&body["status"], &body["finishReason"]),
+        (&json!("cancelled"), &json!("cancelled"))
+    );
 }
 
 #[tokio::test]
 async fn a_message_that_waits_is_known_everywhere_and_cancelled_without_a_model_call() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(60, Duration::from_millis(50))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(60, Duration::from_millis(50))).await;
     let urls = service.public_urls();
-    let (client, other) = (organization.client_at(&urls[0]), organization.client_at(urls.last().unwrap()));
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let (client, other) = (
+        organization.client_at(&urls[0]),
+        organization.client_at(urls.last().unwrap()),
+    );
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut running = Reply::begin(&response);
     running.read_at_least(&mut response, 12).await;
     let waiting = accepted_later(&client, organization.shop()).await;
     assert_eq!(other.message(&waiting).await["status"], "queued");
-    let cancelled = other.post(&format!("/api/public/messages/{waiting}/cancel"), &json!({})).await;
+    let cancelled = other
+        .post(
+            &format!("/api/public/messages/{waiting}/cancel"),
+            &json!({}),
+        )
+        .await;
     assert_eq!(cancelled.status, 200, "{}", cancelled.text);
     running.continue_reading(response).await.complete();
     eventually("its turn has come", PATIENCE, async || {
@@ -103,8 +159,17 @@ async fn a_message_that_waits_is_known_everywhere_and_cancelled_without_a_model_
     })
     .await;
     let history = client.history(organization.shop(), "s").await;
-    let roles: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["role"]).collect();
-    assert_eq!(roles, ["user", "assistant", "user"], "it stands there without an answer");
+    let roles: Vec<_> = history["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["role"])
+        .collect();
+    assert_eq!(
+        roles,
+        ["user", "assistant", "user"],
+        "it stands there without an answer"
+    );
     assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
 }
 
@@ -118,7 +183,10 @@ async fn an_agent_can_ask_that_its_reply_stops_with_its_client() {
         let client = organization.client();
         let path = format!("/api/public/agents/{}/chat", organization.agent("shop"));
         let body = json!({"message": "go", "sessionId": accept});
-        let request = client.request(reqwest::Method::POST, &path).header("accept", accept).json(&body);
+        let request = client
+            .request(reqwest::Method::POST, &path)
+            .header("accept", accept)
+            .json(&body);
         let mut response = request.send().await.unwrap();
         let mut reply = Reply::begin(&response);
         reply.read_at_least(&mut response, 200).await;
@@ -129,13 +197,18 @@ async fn an_agent_can_ask_that_its_reply_stops_with_its_client() {
             (message["status"] == "cancelled").then_some(message)
         })
         .await;
-        assert!(!stored["content"].as_str().unwrap().is_empty(), "the text so far is kept");
+        assert!(
+            !stored["content"].as_str().unwrap().is_empty(),
+            "the text so far is kept"
+        );
     }
 }
 
 async fn accepted_later(client: &Client, agent: &str) -> String {
     let path = format!("/api/public/agents/{agent}/chat");
-    let request = client.request(reqwest::Method::POST, &path).header("prefer", "respond-async");
+    let request = client
+        .request(reqwest::Method::POST, &path)
+        .header("prefer", "respond-async");
     let request = request.json(&json!({"message": "wait", "sessionId": "s"}));
     let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
     assert_eq!(answer.status, 202, "{}", answer.text);
@@ -149,34 +222,57 @@ async fn cancelled_before_the_first_byte_is_a_conflict_in_text() {
     let (client, agent) = (organization.client(), organization.shop());
     let cancelling = async {
         let message = eventually("the reply is running", PATIENCE, async || {
-            let answer = client.get(&format!("/api/public/agents/{agent}/conversations/s")).await;
-            let active = (answer.status == 200).then(|| answer.json()["activeMessageId"].as_str().map(str::to_owned));
+            let answer = client
+                .get(&format!("/api/public/agents/{agent}/conversations/s"))
+                .await;
+            let active = (answer.status == 200)
+                .then(|| answer.json()["activeMessageId"].as_str().map(str::to_owned));
             active.flatten()
         })
         .await;
-        client.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await
+        client
+            .post(
+                &format!("/api/public/messages/{message}/cancel"),
+                &json!({}),
+            )
+            .await
     };
     let (reply, cancelled) = tokio::join!(client.chat(agent, "s", "go"), cancelling);
-    assert_eq!((cancelled.status, &cancelled.json()["status"]), (200, &json!("cancelled")));
+    assert_eq!(
+        (cancelled.status, &cancelled.json()["status"]),
+        (200, &json!("cancelled"))
+    );
     reply.into_answer().assert_problem(409, Some("CONFLICT"));
 }
 
 #[tokio::test]
 async fn a_cancelled_reply_in_events_ends_with_done() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
     let client = organization.client();
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let body = json!({"message": "go", "sessionId": "s"});
-    let request = client.request(reqwest::Method::POST, &path).header("accept", "text/event-stream").json(&body);
+    let request = client
+        .request(reqwest::Method::POST, &path)
+        .header("accept", "text/event-stream")
+        .json(&body);
     let response = request.send().await.unwrap();
-    let message = response.headers()["x-message-id"].to_str().unwrap().to_owned();
+    let message = response.headers()["x-message-id"]
+        .to_str()
+        .unwrap()
+        .to_owned();
     let cancelling = async {
         eventually("the reply is running", PATIENCE, async || {
             (client.message(&message).await["content"].as_str()?.len() > 12).then_some(())
         })
         .await;
-        client.post(&format!("/api/public/messages/{message}/cancel"), &json!({})).await
+        client
+            .post(
+                &format!("/api/public/messages/{message}/cancel"),
+                &json!({}),
+            )
+            .await
     };
     let (events, cancelled) = tokio::join!(crate::support::Events::read(response), cancelling);
     assert_eq!(cancelled.status, 200, "{}", cancelled.text);

@@ -3,7 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Client, FOREIGN_ORIGIN, Organization, OrganizationDocument, SharedService, send};
+use crate::support::{
+    Answer, Client, FOREIGN_ORIGIN, Organization, OrganizationDocument, SharedService, send,
+};
 
 const BAD_JSON: &str = "{";
 const EXPIRED: &str = "2020-01-01T00:00:00Z";
@@ -13,26 +15,47 @@ async fn organization(service: &SharedService) -> Organization {
         .agent("shop", json!({"allowedDomains": ["https://shop.example"]}))
         .agent("off", json!({"status": "inactive"}))
         .agent("off-hidden", json!({"status": "inactive", "public": false}))
-        .agent("hidden", json!({"public": false, "allowedDomains": ["https://shop.example"]}))
+        .agent(
+            "hidden",
+            json!({"public": false, "allowedDomains": ["https://shop.example"]}),
+        )
         .key("config", &["config"])
-        .key_with("expired", json!({"expiresAt": EXPIRED, "scopes": ["config"], "limits": {"chatPerMinute": 1}}))
-        .key_with("slow-config", json!({"scopes": ["config"], "limits": {"chatPerMinute": 1}}))
+        .key_with(
+            "expired",
+            json!({"expiresAt": EXPIRED, "scopes": ["config"], "limits": {"chatPerMinute": 1}}),
+        )
+        .key_with(
+            "slow-config",
+            json!({"scopes": ["config"], "limits": {"chatPerMinute": 1}}),
+        )
         .apply(service)
         .await
 }
 
 async fn chat(client: &Client, agent: &str, origin: Option<&str>, body: &'static str) -> Answer {
-    let mut request = client.request(Method::POST, &format!("/api/public/agents/{agent}/chat")).body(body);
+    let mut request = client
+        .request(Method::POST, &format!("/api/public/agents/{agent}/chat"))
+        .body(body);
     if let Some(origin) = origin {
         request = request.header("origin", origin);
     }
-    Answer::read(request.header("content-type", "application/json").send().await.unwrap()).await.unwrap()
+    Answer::read(
+        request
+            .header("content-type", "application/json")
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
 async fn a_missing_key_comes_before_everything_about_the_request() {
     let service = SharedService::get().await;
-    chat(&service.client(), "", None, BAD_JSON).await.assert_problem(401, Some("MISSING_API_KEY"));
+    chat(&service.client(), "", None, BAD_JSON)
+        .await
+        .assert_problem(401, Some("MISSING_API_KEY"));
 }
 
 #[tokio::test]
@@ -40,7 +63,13 @@ async fn an_unknown_key_comes_before_its_expiry() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let mistyped = format!("{}!", organization.key_text("expired"));
-    let answer = chat(&service.client().with_key(&mistyped), organization.shop(), None, BAD_JSON).await;
+    let answer = chat(
+        &service.client().with_key(&mistyped),
+        organization.shop(),
+        None,
+        BAD_JSON,
+    )
+    .await;
     answer.assert_problem(401, Some("INVALID_API_KEY"));
 }
 
@@ -49,7 +78,13 @@ async fn an_expired_key_comes_before_its_rate_limit_and_scope() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     for _ in 0..3 {
-        let answer = chat(&organization.client_with("expired"), organization.shop(), None, BAD_JSON).await;
+        let answer = chat(
+            &organization.client_with("expired"),
+            organization.shop(),
+            None,
+            BAD_JSON,
+        )
+        .await;
         answer.assert_problem(401, Some("EXPIRED_API_KEY"));
     }
 }
@@ -61,24 +96,42 @@ async fn the_rate_limit_comes_before_the_scope() {
     let client = organization.client_with("slow-config");
     let first = chat(&client, organization.shop(), None, BAD_JSON).await;
     first.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
-    chat(&client, organization.shop(), None, BAD_JSON).await.assert_problem(429, Some("RATE_LIMITED"));
+    chat(&client, organization.shop(), None, BAD_JSON)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
 }
 
 #[tokio::test]
 async fn the_fields_come_before_the_limit_of_a_visitor() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let client = organization.client();
-    let refused = [r#"{"message":"hi"}"#, r#"{"message":"longer than ten","sessionId":"s"}"#];
+    let refused = [
+        r#"{"message":"hi"}"#,
+        r#"{"message":"longer than ten","sessionId":"s"}"#,
+    ];
     for body in refused {
-        chat(&client, organization.shop(), None, body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        chat(&client, organization.shop(), None, body)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
     }
     client.chat(organization.shop(), "s", "hi").await.complete();
     for body in refused {
-        chat(&client, organization.shop(), None, body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        chat(&client, organization.shop(), None, body)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
     }
-    let third = chat(&client, organization.shop(), None, r#"{"message":"hi","sessionId":"s"}"#).await;
+    let third = chat(
+        &client,
+        organization.shop(),
+        None,
+        r#"{"message":"hi","sessionId":"s"}"#,
+    )
+    .await;
     third.assert_problem(429, Some("RATE_LIMITED"));
 }
 
@@ -94,14 +147,19 @@ async fn the_scope_comes_before_an_empty_id() {
 async fn an_empty_id_comes_before_the_search_for_the_agent() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    chat(&organization.client(), "%20", None, BAD_JSON).await.assert_problem(400, Some("INVALID_AGENT_ID"));
+    chat(&organization.client(), "%20", None, BAD_JSON)
+        .await
+        .assert_problem(400, Some("INVALID_AGENT_ID"));
 }
 
 #[tokio::test]
 async fn an_empty_session_id_comes_before_the_search_for_the_agent() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let answer = organization.client().get("/api/public/agents/agt_unknown/conversations/%20").await;
+    let answer = organization
+        .client()
+        .get("/api/public/agents/agt_unknown/conversations/%20")
+        .await;
     answer.assert_problem(400, Some("INVALID_SESSION_ID"));
 }
 
@@ -109,7 +167,9 @@ async fn an_empty_session_id_comes_before_the_search_for_the_agent() {
 async fn an_unknown_agent_comes_before_the_body() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    chat(&organization.client(), "agt_unknown", None, BAD_JSON).await.assert_problem(404, Some("AGENT_NOT_FOUND"));
+    chat(&organization.client(), "agt_unknown", None, BAD_JSON)
+        .await
+        .assert_problem(404, Some("AGENT_NOT_FOUND"));
 }
 
 #[tokio::test]
@@ -126,7 +186,13 @@ async fn another_organization_comes_before_the_state_of_the_agent() {
 async fn an_inactive_agent_comes_before_one_that_is_not_public() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let answer = chat(&organization.client(), organization.agent("off-hidden"), None, BAD_JSON).await;
+    let answer = chat(
+        &organization.client(),
+        organization.agent("off-hidden"),
+        None,
+        BAD_JSON,
+    )
+    .await;
     answer.assert_problem(403, Some("AGENT_INACTIVE"));
 }
 
@@ -135,7 +201,13 @@ async fn an_agent_that_is_not_public_comes_before_the_origin() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let agent = organization.agent("hidden");
-    let answer = chat(&organization.client(), agent, Some("https://evil.example"), BAD_JSON).await;
+    let answer = chat(
+        &organization.client(),
+        agent,
+        Some("https://evil.example"),
+        BAD_JSON,
+    )
+    .await;
     answer.assert_problem(403, Some("AGENT_NOT_PUBLIC"));
 }
 
@@ -143,7 +215,13 @@ async fn an_agent_that_is_not_public_comes_before_the_origin() {
 async fn the_origin_comes_before_the_body() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let answer = chat(&organization.client(), organization.shop(), Some("https://evil.example"), BAD_JSON).await;
+    let answer = chat(
+        &organization.client(),
+        organization.shop(),
+        Some("https://evil.example"),
+        BAD_JSON,
+    )
+    .await;
     answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
 }
 
@@ -151,17 +229,31 @@ async fn the_origin_comes_before_the_body() {
 async fn an_inactive_agent_tells_its_offline_message() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let answer = chat(&organization.client(), organization.agent("off"), None, BAD_JSON).await;
+    let answer = chat(
+        &organization.client(),
+        organization.agent("off"),
+        None,
+        BAD_JSON,
+    )
+    .await;
     let problem = answer.assert_problem(403, Some("AGENT_INACTIVE"));
     assert_eq!(problem["details"]["name"], "Agent off");
-    assert!(problem["details"]["offlineMessage"].as_str().is_some_and(|text| !text.is_empty()), "{problem}");
+    assert!(
+        problem["details"]["offlineMessage"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty()),
+        "{problem}"
+    );
 }
 
 #[tokio::test]
 async fn an_empty_session_id_comes_behind_an_empty_agent_id() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let answer = organization.client().get("/api/public/agents/%20/conversations/%20").await;
+    let answer = organization
+        .client()
+        .get("/api/public/agents/%20/conversations/%20")
+        .await;
     answer.assert_problem(400, Some("INVALID_AGENT_ID"));
 }
 
@@ -170,7 +262,13 @@ async fn broken_json_comes_before_the_fields() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let missing_fields_and_broken = r#"{"sessionId": "s""#;
-    let answer = chat(&organization.client(), organization.shop(), None, missing_fields_and_broken).await;
+    let answer = chat(
+        &organization.client(),
+        organization.shop(),
+        None,
+        missing_fields_and_broken,
+    )
+    .await;
     answer.assert_problem(400, Some("INVALID_JSON"));
 }
 
@@ -178,8 +276,14 @@ async fn broken_json_comes_before_the_fields() {
 async fn the_fields_come_before_the_conversation() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
-    let path = format!("/api/public/agents/{}/conversations/unknown", organization.shop());
-    let answer = organization.client().patch(&path, &json!({"rating": 9})).await;
+    let path = format!(
+        "/api/public/agents/{}/conversations/unknown",
+        organization.shop()
+    );
+    let answer = organization
+        .client()
+        .patch(&path, &json!({"rating": 9}))
+        .await;
     answer.assert_problem(400, Some("INVALID_RATING"));
 }
 
@@ -188,14 +292,27 @@ async fn size_and_media_type_belong_to_the_json_step() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
-    let post = |origin: &'static str| organization.client().request(Method::POST, &path).header("origin", origin);
+    let post = |origin: &'static str| {
+        organization
+            .client()
+            .request(Method::POST, &path)
+            .header("origin", origin)
+    };
     let (huge, text) = ("x".repeat(300_000), "not json");
     let media = |request: reqwest::RequestBuilder| request.header("content-type", "text/plain");
-    send(post(FOREIGN_ORIGIN).body(huge.clone())).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
-    send(media(post(FOREIGN_ORIGIN)).body(text)).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    send(post(FOREIGN_ORIGIN).body(huge.clone()))
+        .await
+        .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    send(media(post(FOREIGN_ORIGIN)).body(text))
+        .await
+        .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
     let ours = "https://shop.example";
-    send(post(ours).body(huge)).await.assert_problem(413, Some("PAYLOAD_TOO_LARGE"));
-    send(media(post(ours)).body(text)).await.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
+    send(post(ours).body(huge))
+        .await
+        .assert_problem(413, Some("PAYLOAD_TOO_LARGE"));
+    send(media(post(ours)).body(text))
+        .await
+        .assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
 }
 
 #[tokio::test]
@@ -205,11 +322,23 @@ async fn the_fields_come_before_the_idempotency_key() {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     for (body, param) in [
         (json!({"sessionId": "s"}), "message"),
-        (json!({"message": "hi", "sessionId": "s", "stream": "no"}), "stream"),
-        (json!({"message": "hi", "sessionId": "s"}), "Idempotency-Key"),
+        (
+            json!({"message": "hi", "sessionId": "s", "stream": "no"}),
+            "stream",
+        ),
+        (
+            json!({"message": "hi", "sessionId": "s"}),
+            "Idempotency-Key",
+        ),
     ] {
-        let request = organization.client().request(Method::POST, &path).header("idempotency-key", "").json(&body);
-        let problem = send(request).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        let request = organization
+            .client()
+            .request(Method::POST, &path)
+            .header("idempotency-key", "")
+            .json(&body);
+        let problem = send(request)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
         assert_eq!(problem["param"], param, "{body}");
     }
 }
@@ -225,6 +354,10 @@ async fn only_active_is_active() {
         .await;
     for (agent, status) in [("draft", 403), ("inactive", 403), ("active", 200)] {
         let path = format!("/api/public/agents/{}", organization.agent(agent));
-        assert_eq!(organization.client().get(&path).await.status, status, "{agent}");
+        assert_eq!(
+            organization.client().get(&path).await.status,
+            status,
+            "{agent}"
+        );
     }
 }

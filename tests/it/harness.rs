@@ -12,17 +12,32 @@ use serde_json::{Value, json};
 use crate::support::{Client, End, PATIENCE, Reply, Script, ScriptedModel, eventually, unique};
 
 async fn ask(model: &str, messages: Value) -> Reply {
-    let base = ScriptedModel::get().base_url().strip_suffix("/v1").unwrap().to_owned();
+    let base = ScriptedModel::get()
+        .base_url()
+        .strip_suffix("/v1")
+        .unwrap()
+        .to_owned();
     let body = json!({"model": model, "stream": true, "messages": messages});
-    let request = Client::new(&base).request(reqwest::Method::POST, "/v1/chat/completions").json(&body);
+    let request = Client::new(&base)
+        .request(reqwest::Method::POST, "/v1/chat/completions")
+        .json(&body);
     Reply::read(request.send().await.unwrap()).await
 }
 
 fn said(reply: &Reply) -> String {
     let body = String::from_utf8(reply.bytes()).unwrap();
-    let events = body.split("\n\n").filter_map(|event| event.strip_prefix("data: ")).filter(|data| *data != "[DONE]");
+    let events = body
+        .split("\n\n")
+        .filter_map(|event| event.strip_prefix("data: "))
+        .filter(|data| *data != "[DONE]");
     let chunks = events.filter_map(|data| serde_json::from_str::<Value>(data).ok());
-    chunks.filter_map(|chunk| chunk["choices"][0]["delta"]["content"].as_str().map(str::to_owned)).collect()
+    chunks
+        .filter_map(|chunk| {
+            chunk["choices"][0]["delta"]["content"]
+                .as_str()
+                .map(str::to_owned)
+        })
+        .collect()
 }
 
 #[tokio::test]
@@ -35,10 +50,19 @@ async fn a_transfer_that_breaks_off_is_seen_and_one_that_ends_is_not_taken_for_i
             // Closing with unread input would reset the connection, which is another fault than the one meant.
             assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
             let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n";
-            connection.write_all(format!("{head}{tail}").as_bytes()).unwrap();
+            connection
+                .write_all(format!("{head}{tail}").as_bytes())
+                .unwrap();
         });
         let client = Client::new(&format!("http://{address}"));
-        let reply = Reply::read(client.request(reqwest::Method::GET, "/").send().await.unwrap()).await;
+        let reply = Reply::read(
+            client
+                .request(reqwest::Method::GET, "/")
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await;
         assert_eq!(reply.ended_cleanly, clean, "{tail:?}");
         assert!(reply.text().starts_with("hello"));
     }
@@ -50,11 +74,19 @@ async fn a_scripted_model_says_its_text_and_remembers_the_request() {
     model.register(&name, Script::says("Grüße, 東京!").chunk_chars(1));
     let reply = ask(&name, json!([{"role": "user", "content": "hi"}])).await;
     assert_eq!(said(&reply), "Grüße, 東京!");
-    assert!(reply.ended_cleanly && String::from_utf8(reply.bytes()).unwrap().contains("\"finish_reason\":\"stop\""));
+    assert!(
+        reply.ended_cleanly
+            && String::from_utf8(reply.bytes())
+                .unwrap()
+                .contains("\"finish_reason\":\"stop\"")
+    );
     let requests = model.requests(&name);
     assert_eq!(requests.len(), 1);
     assert_eq!(requests[0].messages, [("user".to_owned(), "hi".to_owned())]);
-    eventually("the request is closed", PATIENCE, async || (!requests[0].is_open()).then_some(())).await;
+    eventually("the request is closed", PATIENCE, async || {
+        (!requests[0].is_open()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -75,12 +107,21 @@ async fn scripts_cut_refuse_and_follow_markers() {
     model.register(&name, Script::says("fine").refuses_times(2, 429, Some(3)));
     for _ in 0..2 {
         let refused = ask(&name, question("hi")).await;
-        assert_eq!((refused.status, refused.header("retry-after")), (429, Some("3")));
+        assert_eq!(
+            (refused.status, refused.header("retry-after")),
+            (429, Some("3"))
+        );
     }
     assert_eq!(said(&ask(&name, question("hi")).await), "fine");
-    model.register(&format!("{name}/special"), Script::says("cut here").ends(End::Cut));
+    model.register(
+        &format!("{name}/special"),
+        Script::says("cut here").ends(End::Cut),
+    );
     let cut = ask(&name, question("do [[special]] please")).await;
-    assert_eq!((said(&cut).as_str(), cut.ended_cleanly), ("cut here", false));
+    assert_eq!(
+        (said(&cut).as_str(), cut.ended_cleanly),
+        ("cut here", false)
+    );
     let slow = Script::counts(5, Duration::from_millis(30)).ends(End::NoFinishReason);
     model.register(&format!("{name}/odd"), slow);
     let odd = ask(&name, question("[[odd]]")).await;

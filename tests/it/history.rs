@@ -12,13 +12,21 @@ async fn three_turns(service: &SharedService) -> (Organization, Client) {
     let client = organization.client();
     for turn in 1..=3 {
         organization.script(Script::says(&format!("answer {turn}")));
-        client.chat(organization.shop(), "paged", &format!("question {turn}")).await.complete();
+        client
+            .chat(organization.shop(), "paged", &format!("question {turn}"))
+            .await
+            .complete();
     }
     (organization, client)
 }
 
 fn contents(conversation: &Value) -> Vec<&str> {
-    conversation["messages"].as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect()
+    conversation["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
@@ -47,14 +55,21 @@ async fn limit_and_offset_choose_a_page_and_bad_ones_become_the_defaults() {
         ("?offset=1.5", 50, 0, 6, false),
     ];
     for (query, limit, offset, returned, more) in table {
-        let path = format!("/api/public/agents/{}/conversations/paged{query}", organization.shop());
+        let path = format!(
+            "/api/public/agents/{}/conversations/paged{query}",
+            organization.shop()
+        );
         let answer = client.get(&path).await;
         assert_eq!(answer.status, 200, "{query}: {}", answer.text);
         let page = answer.json();
         assert_eq!(page["limit"], limit, "{query}");
         assert_eq!(page["offset"], offset, "{query}");
         assert_eq!(page["messageCount"], returned, "{query}");
-        assert_eq!(page["messages"].as_array().unwrap().len(), returned, "{query}");
+        assert_eq!(
+            page["messages"].as_array().unwrap().len(),
+            returned,
+            "{query}"
+        );
         assert_eq!(page["totalMessages"], 6, "{query}");
         assert_eq!(page["hasMore"], more, "{query}");
     }
@@ -67,8 +82,16 @@ async fn pages_joined_are_the_whole_conversation() {
     let whole = client.history(organization.shop(), "paged").await;
     let mut joined = vec![];
     for offset in 0..6 {
-        let path = format!("/api/public/agents/{}/conversations/paged?limit=1&offset={offset}", organization.shop());
-        joined.extend(client.get(&path).await.json()["messages"].as_array().unwrap().clone());
+        let path = format!(
+            "/api/public/agents/{}/conversations/paged?limit=1&offset={offset}",
+            organization.shop()
+        );
+        joined.extend(
+            client.get(&path).await.json()["messages"]
+                .as_array()
+                .unwrap()
+                .clone(),
+        );
     }
     assert_eq!(Value::Array(joined), whole["messages"]);
 }
@@ -78,31 +101,63 @@ async fn a_conversation_of_an_inactive_agent_can_still_be_read_and_patched() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
     let document = organization.changed_agent("shop", json!({"status": "inactive"}));
-    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
-    crate::support::eventually("the agent is inactive", crate::support::PATIENCE, async || {
-        (client.chat(organization.shop(), "other", "hi").await.status == 403).then_some(())
-    })
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status,
+        200
+    );
+    crate::support::eventually(
+        "the agent is inactive",
+        crate::support::PATIENCE,
+        async || {
+            (client.chat(organization.shop(), "other", "hi").await.status == 403).then_some(())
+        },
+    )
     .await;
-    assert_eq!(client.history(organization.shop(), "paged").await["messageCount"], 6);
-    let path = format!("/api/public/agents/{}/conversations/paged", organization.shop());
+    assert_eq!(
+        client.history(organization.shop(), "paged").await["messageCount"],
+        6
+    );
+    let path = format!(
+        "/api/public/agents/{}/conversations/paged",
+        organization.shop()
+    );
     assert_eq!(client.patch(&path, &json!({"rating": 4})).await.status, 200);
 }
 
 #[tokio::test]
 async fn a_running_reply_is_named_and_its_message_stands_alone_until_it_is_final() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
     let client = organization.client();
     let body = json!({"message": "first", "sessionId": "s"});
     let mut response = client.open_chat(organization.shop(), &body).await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 6).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
-    let waiting = client.request(Method::POST, &path).header("prefer", "respond-async");
-    assert_eq!(send(waiting.json(&json!({"message": "second", "sessionId": "s"}))).await.status, 202);
+    let waiting = client
+        .request(Method::POST, &path)
+        .header("prefer", "respond-async");
+    assert_eq!(
+        send(waiting.json(&json!({"message": "second", "sessionId": "s"})))
+            .await
+            .status,
+        202
+    );
     let running = client.history(organization.shop(), "s").await;
-    assert_eq!(running["activeMessageId"], reply.required_header("x-message-id"));
-    assert_eq!(contents(&running), ["first"], "neither a reply in the making nor a message that waits");
+    assert_eq!(
+        running["activeMessageId"],
+        reply.required_header("x-message-id")
+    );
+    assert_eq!(
+        contents(&running),
+        ["first"],
+        "neither a reply in the making nor a message that waits"
+    );
     reply.continue_reading(response).await.complete();
     let after = client.settled_history(organization.shop(), "s", 4).await;
     assert_eq!(after["messages"][2]["content"], "second");
@@ -113,9 +168,18 @@ async fn a_failed_turn_leaves_its_question_alone() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
     let client = organization.client();
-    assert_eq!(client.chat(organization.shop(), "s", "unanswered").await.status, 502);
+    assert_eq!(
+        client
+            .chat(organization.shop(), "s", "unanswered")
+            .await
+            .status,
+        502
+    );
     organization.script(Script::says("answer"));
-    client.chat(organization.shop(), "s", "answered").await.complete();
+    client
+        .chat(organization.shop(), "s", "answered")
+        .await
+        .complete();
     let history = client.history(organization.shop(), "s").await;
     assert_eq!(contents(&history), ["unanswered", "answered", "answer"]);
 }

@@ -5,11 +5,16 @@ use std::time::Duration;
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Client, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService};
+use crate::support::{
+    Client, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService,
+};
 
 async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
     let path = format!("/api/public/agents/{agent}/chat");
-    let request = client.request(Method::POST, &path).header("idempotency-key", key).json(body);
+    let request = client
+        .request(Method::POST, &path)
+        .header("idempotency-key", key)
+        .json(body);
     Reply::read(request.send().await.unwrap()).await
 }
 
@@ -29,7 +34,10 @@ async fn a_repeat_gives_the_same_message_and_calls_no_model() {
     ids.dedup();
     assert_eq!(ids.len(), 1);
     assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
-    let history = organization.client().history(organization.shop(), "s").await;
+    let history = organization
+        .client()
+        .history(organization.shop(), "s")
+        .await;
     assert_eq!(history["totalMessages"], 2);
 }
 
@@ -40,11 +48,22 @@ async fn two_at_once_read_the_same_running_reply() {
     let organization = Organization::with_agent(&service, script.clone()).await;
     let urls = service.public_urls();
     let body = json!({"message": "hi", "sessionId": "s"});
-    let (one, two) = (organization.client_at(&urls[0]), organization.client_at(urls.last().unwrap()));
-    let (one, two) =
-        tokio::join!(send(&one, organization.shop(), "key-2", &body), send(&two, organization.shop(), "key-2", &body));
-    assert_eq!((one.complete(), two.complete()), (script.text.clone(), script.text));
-    assert_eq!(one.required_header("x-message-id"), two.required_header("x-message-id"));
+    let (one, two) = (
+        organization.client_at(&urls[0]),
+        organization.client_at(urls.last().unwrap()),
+    );
+    let (one, two) = tokio::join!(
+        send(&one, organization.shop(), "key-2", &body),
+        send(&two, organization.shop(), "key-2", &body)
+    );
+    assert_eq!(
+        (one.complete(), two.complete()),
+        (script.text.clone(), script.text)
+    );
+    assert_eq!(
+        one.required_header("x-message-id"),
+        two.required_header("x-message-id")
+    );
     assert_eq!(ScriptedModel::get().requests(&organization.model).len(), 1);
 }
 
@@ -54,17 +73,23 @@ async fn another_payload_under_the_same_key_is_refused() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     let first = json!({"message": "hi", "sessionId": "s", "stream": true});
-    send(&client, organization.shop(), "key-3", &first).await.complete();
+    send(&client, organization.shop(), "key-3", &first)
+        .await
+        .complete();
     for other in [
         json!({"message": "ho", "sessionId": "s"}),
         json!({"message": "hi", "sessionId": "t"}),
         json!({"message": "hi", "sessionId": "s", "metadata": {"a": 1}}),
     ] {
-        let answer = send(&client, organization.shop(), "key-3", &other).await.into_answer();
+        let answer = send(&client, organization.shop(), "key-3", &other)
+            .await
+            .into_answer();
         answer.assert_problem(422, Some("IDEMPOTENCY_KEY_REUSED"));
     }
     let without_stream = json!({"message": "hi", "sessionId": "s"});
-    send(&client, organization.shop(), "key-3", &without_stream).await.complete();
+    send(&client, organization.shop(), "key-3", &without_stream)
+        .await
+        .complete();
 }
 
 #[tokio::test]
@@ -74,11 +99,20 @@ async fn a_malformed_key_is_refused() {
     let body = json!({"message": "hi", "sessionId": "s"});
     let long = "k".repeat(256);
     for key in ["", &long, "a\tb"] {
-        let answer = send(&organization.client(), organization.shop(), key, &body).await.into_answer();
+        let answer = send(&organization.client(), organization.shop(), key, &body)
+            .await
+            .into_answer();
         let problem = answer.assert_problem(400, Some("INVALID_REQUEST_DATA"));
         assert_eq!(problem["param"], "Idempotency-Key");
     }
-    send(&organization.client(), organization.shop(), &"k".repeat(255), &body).await.complete();
+    send(
+        &organization.client(),
+        organization.shop(),
+        &"k".repeat(255),
+        &body,
+    )
+    .await
+    .complete();
 }
 
 #[tokio::test]
@@ -92,12 +126,22 @@ async fn the_same_idempotency_key_of_another_api_key_or_on_another_route_is_anot
         .await;
     let (client, other) = (organization.client(), organization.client_with("other"));
     let body = json!({"message": "hi", "sessionId": "s"});
-    let first = send(&client, organization.shop(), "key-4", &body).await.required_header("x-message-id");
-    let requests = [(&other, organization.shop()), (&client, organization.agent("second"))];
+    let first = send(&client, organization.shop(), "key-4", &body)
+        .await
+        .required_header("x-message-id");
+    let requests = [
+        (&other, organization.shop()),
+        (&client, organization.agent("second")),
+    ];
     for (client, agent) in requests {
         let reply = send(client, agent, "key-4", &body).await;
         reply.complete();
         assert_ne!(reply.required_header("x-message-id"), first);
     }
-    assert_eq!(send(&client, organization.shop(), "key-4", &body).await.required_header("x-message-id"), first);
+    assert_eq!(
+        send(&client, organization.shop(), "key-4", &body)
+            .await
+            .required_header("x-message-id"),
+        first
+    );
 }

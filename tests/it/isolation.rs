@@ -4,7 +4,9 @@
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, Reply, Script, SharedService, send};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, Reply, Script, SharedService, send,
+};
 
 const CANARY: &str = "canary";
 
@@ -41,9 +43,18 @@ async fn told(service: &SharedService) -> (Organization, Value) {
         "message": "canary-message", "sessionId": "s", "visitorId": "canary-visitor",
         "visitorEmail": "canary@example.org", "visitorName": "canary-visitor-name", "metadata": {"canary": "canary"}
     });
-    let reply = Reply::read(organization.client().open_chat(organization.shop(), &body).await).await;
+    let reply = Reply::read(
+        organization
+            .client()
+            .open_chat(organization.shop(), &body)
+            .await,
+    )
+    .await;
     reply.complete();
-    let team = organization.client().team_chat(organization.team("front"), "s", "canary-message").await;
+    let team = organization
+        .client()
+        .team_chat(organization.team("front"), "s", "canary-message")
+        .await;
     team.complete();
     let known = json!({
         "conversation": reply.required_header("x-conversation-id"), "message": reply.required_header("x-message-id"),
@@ -60,7 +71,10 @@ fn requests(
 ) -> Vec<(RequestBuilder, u16, Option<&'static str>)> {
     let client = ours.client();
     let text = |name: &str| known[name].as_str().unwrap().to_owned();
-    let (mismatch, unknown) = ((403, Some("ORG_MISMATCH")), (404, Some("CONVERSATION_NOT_FOUND")));
+    let (mismatch, unknown) = (
+        (403, Some("ORG_MISMATCH")),
+        (404, Some("CONVERSATION_NOT_FOUND")),
+    );
     let no_message = (404, Some("MESSAGE_NOT_FOUND"));
     let mut requests = vec![];
     for agent in ["shop", "off"] {
@@ -76,17 +90,31 @@ fn requests(
     let own = format!("/api/public/agents/{}/conversations/s", ours.shop());
     let message = format!("/api/public/messages/{}", text("message"));
     requests.extend([
-        (Method::GET, format!("{own}?conversationId={}", text("conversation")), unknown),
-        (Method::PATCH, format!("{own}?conversationId={}", text("teamConversation")), unknown),
-        (Method::POST, format!("/api/public/teams/{}/chat", theirs.team("front")), (404, None)),
+        (
+            Method::GET,
+            format!("{own}?conversationId={}", text("conversation")),
+            unknown,
+        ),
+        (
+            Method::PATCH,
+            format!("{own}?conversationId={}", text("teamConversation")),
+            unknown,
+        ),
+        (
+            Method::POST,
+            format!("/api/public/teams/{}/chat", theirs.team("front")),
+            (404, None),
+        ),
         (Method::GET, message.clone(), no_message),
         (Method::GET, format!("{message}/stream"), no_message),
         (Method::POST, format!("{message}/cancel"), no_message),
     ]);
     let body = json!({"message": "hi", "sessionId": "s", "rating": 1});
-    let built = requests.into_iter().map(|(method, path, (status, code)): (Method, String, Expected)| {
-        (client.request(method, &path).json(&body), status, code)
-    });
+    let built = requests.into_iter().map(
+        |(method, path, (status, code)): (Method, String, Expected)| {
+            (client.request(method, &path).json(&body), status, code)
+        },
+    );
     built.collect()
 }
 
@@ -102,8 +130,15 @@ async fn no_route_tells_a_word_of_another_organization() {
         answer.assert_problem(status, code);
         assert_silent(&answer, &theirs);
     }
-    let named = json!({"message": "hi", "sessionId": "s", "conversationId": known["teamConversation"]});
-    let answer = ours.client().post(&format!("/api/public/teams/{}/chat", theirs.team("front")), &named).await;
+    let named =
+        json!({"message": "hi", "sessionId": "s", "conversationId": known["teamConversation"]});
+    let answer = ours
+        .client()
+        .post(
+            &format!("/api/public/teams/{}/chat", theirs.team("front")),
+            &named,
+        )
+        .await;
     assert_silent(&answer, &theirs);
 }
 
@@ -124,7 +159,12 @@ async fn nothing_that_another_organization_sends_changes_anything() {
         send(request).await;
     }
     assert_eq!(theirs.client().history(theirs.shop(), "s").await, before);
-    assert!(crate::support::ScriptedModel::get().requests(&ours.model).is_empty(), "and no model was asked");
+    assert!(
+        crate::support::ScriptedModel::get()
+            .requests(&ours.model)
+            .is_empty(),
+        "and no model was asked"
+    );
 }
 
 #[tokio::test]

@@ -3,7 +3,9 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, Script, SharedService, TestService, send};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, Script, SharedService, TestService, send,
+};
 
 async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
     let mut request = client.request(Method::GET, path);
@@ -20,7 +22,12 @@ async fn the_authorization_scheme_is_in_any_case() {
     let path = format!("/api/public/agents/{}", organization.shop());
     for scheme in ["Bearer", "bearer", "BEARER", "bEaReR"] {
         let authorization = format!("{scheme} {}", organization.key_text("all"));
-        let answer = read(&service.client(), &path, &[("authorization", &authorization)]).await;
+        let answer = read(
+            &service.client(),
+            &path,
+            &[("authorization", &authorization)],
+        )
+        .await;
         assert_eq!(answer.status, 200, "{scheme}");
     }
 }
@@ -28,15 +35,24 @@ async fn the_authorization_scheme_is_in_any_case() {
 #[tokio::test]
 async fn the_same_key_in_both_headers_is_one_key_and_two_different_ones_are_invalid() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).key("second", &[]).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("second", &[])
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let authorization = format!("Bearer {}", organization.key_text("all"));
     let both = async |key: &str| {
-        let headers = [("x-api-key", organization.key_text(key)), ("authorization", authorization.as_str())];
+        let headers = [
+            ("x-api-key", organization.key_text(key)),
+            ("authorization", authorization.as_str()),
+        ];
         read(&service.client(), &path, &headers).await
     };
     assert_eq!(both("all").await.status, 200);
-    both("second").await.assert_problem(401, Some("INVALID_API_KEY"));
+    both("second")
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
 }
 
 #[tokio::test]
@@ -46,11 +62,22 @@ async fn a_wrong_checksum_is_invalid_and_a_right_one_alone_opens_nothing() {
     let path = format!("/api/public/agents/{}", organization.shop());
     let key = organization.key_text("all");
     // Two characters exchanged, as typing does; the standard check of a text of zeros, which nobody was given.
-    let exchanged: String =
-        key.chars().take(39).chain(key.chars().skip(39).collect::<Vec<_>>().into_iter().rev()).collect();
-    for wrong in [exchanged.as_str(), "svc_live_000000000000000000000000002AYiR0"] {
+    let exchanged: String = key
+        .chars()
+        .take(39)
+        .chain(key.chars().skip(39).collect::<Vec<_>>().into_iter().rev())
+        .collect();
+    for wrong in [
+        exchanged.as_str(),
+        "svc_live_000000000000000000000000002AYiR0",
+    ] {
         if wrong != key {
-            service.client().with_key(wrong).get(&path).await.assert_problem(401, Some("INVALID_API_KEY"));
+            service
+                .client()
+                .with_key(wrong)
+                .get(&path)
+                .await
+                .assert_problem(401, Some("INVALID_API_KEY"));
         }
     }
 }
@@ -65,8 +92,14 @@ async fn the_message_routes_want_a_key_of_the_scope_chat() {
         .key("conversations", &["conversations"])
         .apply(&service)
         .await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
+    let message = format!(
+        "/api/public/messages/{}",
+        reply.required_header("x-message-id")
+    );
     let routes = [
         (Method::GET, message.clone()),
         (Method::GET, format!("{message}/stream")),
@@ -74,10 +107,18 @@ async fn the_message_routes_want_a_key_of_the_scope_chat() {
     ];
     for (method, path) in routes {
         let ask = async |client: Client| send(client.request(method.clone(), &path)).await;
-        ask(service.client()).await.assert_problem(401, Some("MISSING_API_KEY"));
-        assert_eq!(ask(organization.client_with("chat")).await.status, 200, "{path}");
+        ask(service.client())
+            .await
+            .assert_problem(401, Some("MISSING_API_KEY"));
+        assert_eq!(
+            ask(organization.client_with("chat")).await.status,
+            200,
+            "{path}"
+        );
         for scope in ["config", "conversations"] {
-            ask(organization.client_with(scope)).await.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
+            ask(organization.client_with(scope))
+                .await
+                .assert_problem(403, Some("INSUFFICIENT_SCOPE"));
         }
     }
 }
@@ -86,19 +127,39 @@ async fn the_message_routes_want_a_key_of_the_scope_chat() {
 async fn a_key_that_was_deleted_can_be_made_anew_with_another_value() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let id = organization.answer["organizations"][0]["keys"][0]["id"].as_str().unwrap();
+    let id = organization.answer["organizations"][0]["keys"][0]["id"]
+        .as_str()
+        .unwrap();
     let path = format!("/api/admin/organizations/{}/keys/{id}", organization.id);
-    let delete = async |client: Client, path: &str| send(client.request(Method::DELETE, path)).await;
-    assert_eq!(delete(organization.client(), &path).await.status, 401, "a key does not administer");
+    let delete =
+        async |client: Client, path: &str| send(client.request(Method::DELETE, path)).await;
+    assert_eq!(
+        delete(organization.client(), &path).await.status,
+        401,
+        "a key does not administer"
+    );
     let foreign = format!("/api/admin/organizations/org_{}/keys/{id}", "0".repeat(26));
-    delete(service.admin(), &foreign).await.assert_problem(404, Some("NOT_FOUND"));
+    delete(service.admin(), &foreign)
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
     assert_eq!(delete(service.admin(), &path).await.status, 204);
-    delete(service.admin(), &path).await.assert_problem(404, Some("NOT_FOUND"));
-    let again = service.admin().post("/api/admin/apply", &organization.document).await.json();
-    let value = again["organizations"][0]["keys"][0]["value"].as_str().expect("a new key shows its value");
+    delete(service.admin(), &path)
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
+    let again = service
+        .admin()
+        .post("/api/admin/apply", &organization.document)
+        .await
+        .json();
+    let value = again["organizations"][0]["keys"][0]["value"]
+        .as_str()
+        .expect("a new key shows its value");
     assert_ne!(value, organization.key_text("all"));
     let agent = format!("/api/public/agents/{}", organization.shop());
-    assert_eq!(service.client().with_key(value).get(&agent).await.status, 200);
+    assert_eq!(
+        service.client().with_key(value).get(&agent).await.status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -106,10 +167,17 @@ async fn the_admin_api_wants_the_admin_token_and_no_key_opens_it() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let document = json!({"organizations": []});
-    for client in [service.client(), organization.client(), service.client().with_key("wrong")] {
+    for client in [
+        service.client(),
+        organization.client(),
+        service.client().with_key("wrong"),
+    ] {
         let answer = client.post("/api/admin/apply", &document).await;
         assert_eq!(answer.status, 401, "{}", answer.text);
-        assert_eq!(answer.header("content-type"), Some("application/problem+json"));
+        assert_eq!(
+            answer.header("content-type"),
+            Some("application/problem+json")
+        );
     }
 }
 
@@ -117,14 +185,29 @@ async fn the_admin_api_wants_the_admin_token_and_no_key_opens_it() {
 async fn no_key_lies_in_clear_in_the_data_directory() {
     // A service of its own: the files of the shared one change while they are read.
     let service = TestService::start_as(crate::support::Profile::Embedded, &[]).await;
-    let organization = Organization::with_agent(&service, Script::says("a reply to be found")).await;
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    let organization =
+        Organization::with_agent(&service, Script::says("a reply to be found")).await;
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     let mut all = vec![];
-    for entry in std::fs::read_dir(service.data_directory()).unwrap().flatten().filter(|entry| entry.path().is_file()) {
+    for entry in std::fs::read_dir(service.data_directory())
+        .unwrap()
+        .flatten()
+        .filter(|entry| entry.path().is_file())
+    {
         all.extend(std::fs::read(entry.path()).unwrap());
     }
-    let holds = |text: &str| all.windows(text.len()).any(|window| window == text.as_bytes());
+    let holds = |text: &str| {
+        all.windows(text.len())
+            .any(|window| window == text.as_bytes())
+    };
     assert!(holds("a reply to be found"), "what was read is the data");
-    let random = organization.key_text("all").strip_prefix("svc_live_").unwrap();
+    let random = organization
+        .key_text("all")
+        .strip_prefix("svc_live_")
+        .unwrap();
     assert!(!holds(random) && !holds("sk-test"));
 }

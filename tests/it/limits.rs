@@ -5,12 +5,17 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, SharedService, TestService};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, SharedService, TestService,
+};
 
 async fn with_limits(service: &SharedService, limits: serde_json::Value) -> Organization {
     OrganizationDocument::new()
         .agent("shop", json!({}))
-        .team("front", json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}))
+        .team(
+            "front",
+            json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}),
+        )
         .key_with("limited", json!({"limits": limits}))
         .key_with("usual", json!({"limits": null}))
         .apply(service)
@@ -18,7 +23,11 @@ async fn with_limits(service: &SharedService, limits: serde_json::Value) -> Orga
 }
 
 fn retry_after(answer: &Answer) -> u64 {
-    answer.header("retry-after").expect("Retry-After").parse().expect("whole seconds")
+    answer
+        .header("retry-after")
+        .expect("Retry-After")
+        .parse()
+        .expect("whole seconds")
 }
 
 #[tokio::test]
@@ -28,19 +37,45 @@ async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() 
     let organization = with_limits(&service, limits).await;
     let client = organization.client_with("limited");
     client.chat(organization.shop(), "a", "1").await.complete();
-    client.team_chat(organization.team("front"), "b", "2").await.complete();
+    client
+        .team_chat(organization.team("front"), "b", "2")
+        .await
+        .complete();
     client.chat(organization.shop(), "a", "3").await.complete();
     for refused in [
-        client.chat(organization.shop(), "a", "4").await.into_answer(),
-        client.team_chat(organization.team("front"), "b", "5").await.into_answer(),
+        client
+            .chat(organization.shop(), "a", "4")
+            .await
+            .into_answer(),
+        client
+            .team_chat(organization.team("front"), "b", "5")
+            .await
+            .into_answer(),
     ] {
         refused.assert_problem(429, Some("RATE_LIMITED"));
-        assert!((1..=60).contains(&retry_after(&refused)), "{:?}", refused.headers);
-        assert_eq!(refused.header("ratelimit-policy"), Some("\"chat\";q=3;w=60"));
-        assert!(refused.header("ratelimit").is_some_and(|state| state.contains("r=0")), "{:?}", refused.headers);
+        assert!(
+            (1..=60).contains(&retry_after(&refused)),
+            "{:?}",
+            refused.headers
+        );
+        assert_eq!(
+            refused.header("ratelimit-policy"),
+            Some("\"chat\";q=3;w=60")
+        );
+        assert!(
+            refused
+                .header("ratelimit")
+                .is_some_and(|state| state.contains("r=0")),
+            "{:?}",
+            refused.headers
+        );
     }
     let path = format!("/api/public/agents/{}", organization.shop());
-    assert_eq!(client.get(&path).await.status, 200, "the other buckets are untouched");
+    assert_eq!(
+        client.get(&path).await.status,
+        200,
+        "the other buckets are untouched"
+    );
 }
 
 #[tokio::test]
@@ -54,10 +89,16 @@ async fn both_configuration_reads_share_one_bucket_and_both_conversation_routes_
     let conversation = format!("{agent}/conversations/s");
     assert_eq!(client.get(&agent).await.status, 200);
     assert_eq!(client.get(&format!("{agent}/widget")).await.status, 200);
-    client.get(&agent).await.assert_problem(429, Some("RATE_LIMITED"));
+    client
+        .get(&agent)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
     assert_eq!(client.get(&conversation).await.status, 200);
     assert_eq!(client.patch(&conversation, &json!({})).await.status, 200);
-    client.get(&conversation).await.assert_problem(429, Some("RATE_LIMITED"));
+    client
+        .get(&conversation)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
 }
 
 #[tokio::test]
@@ -69,8 +110,17 @@ async fn the_usual_limits_are_told_on_every_answer_to_a_known_key() {
     let answers = [
         (client.get(&agent).await, "120"),
         (client.get("/api/public/agents/agt_unknown").await, "120"),
-        (client.get(&format!("{agent}/conversations/none")).await, "120"),
-        (client.chat(organization.shop(), "s", "hi").await.into_answer(), "60"),
+        (
+            client.get(&format!("{agent}/conversations/none")).await,
+            "120",
+        ),
+        (
+            client
+                .chat(organization.shop(), "s", "hi")
+                .await
+                .into_answer(),
+            "60",
+        ),
     ];
     for (answer, quota) in answers {
         let policy = answer.header("ratelimit-policy").expect("RateLimit-Policy");
@@ -92,8 +142,16 @@ async fn the_limit_is_exact_for_requests_at_once_on_all_ingresses() {
         async move { client.get(&path).await.status }
     });
     let statuses = join_all(requests).await;
-    assert_eq!(statuses.iter().filter(|status| **status == 200).count(), 20, "{statuses:?}");
-    assert_eq!(statuses.iter().filter(|status| **status == 429).count(), 40, "{statuses:?}");
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 200).count(),
+        20,
+        "{statuses:?}"
+    );
+    assert_eq!(
+        statuses.iter().filter(|status| **status == 429).count(),
+        40,
+        "{statuses:?}"
+    );
 }
 
 #[tokio::test]
@@ -107,9 +165,16 @@ async fn after_the_told_time_the_request_succeeds_and_not_much_earlier() {
     refused.assert_problem(429, Some("RATE_LIMITED"));
     let told = Duration::from_secs(retry_after(&refused));
     let began = Instant::now();
-    assert!(told >= Duration::from_secs(55) && told <= Duration::from_secs(60), "{told:?}");
+    assert!(
+        told >= Duration::from_secs(55) && told <= Duration::from_secs(60),
+        "{told:?}"
+    );
     tokio::time::sleep(told.saturating_sub(Duration::from_secs(3))).await;
-    assert_eq!(client.get(&path).await.status, 429, "refused requests and early ones do not open the window");
+    assert_eq!(
+        client.get(&path).await.status,
+        429,
+        "refused requests and early ones do not open the window"
+    );
     tokio::time::sleep(told.saturating_sub(began.elapsed())).await;
     assert_eq!(client.get(&path).await.status, 200);
 }
@@ -118,14 +183,19 @@ async fn after_the_told_time_the_request_succeeds_and_not_much_earlier() {
 async fn the_agents_own_limit_counts_each_visitor() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let client = organization.client();
     let send = async |session: &str, visitor: Option<&str>| {
         let mut body = json!({"message": "hi", "sessionId": session});
         if let Some(visitor) = visitor {
             body["visitorId"] = visitor.into();
         }
-        Answer::read(client.open_chat(organization.shop(), &body).await).await.unwrap()
+        Answer::read(client.open_chat(organization.shop(), &body).await)
+            .await
+            .unwrap()
     };
     for session in ["s1", "s2"] {
         assert_eq!(send(session, Some("ada")).await.status, 200);
@@ -134,7 +204,11 @@ async fn the_agents_own_limit_counts_each_visitor() {
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!(retry_after(&refused) >= 1);
     assert_eq!(send("s4", Some("bob")).await.status, 200, "another visitor");
-    assert_eq!(send("s5", None).await.status, 200, "another session without a visitor");
+    assert_eq!(
+        send("s5", None).await.status,
+        200,
+        "another session without a visitor"
+    );
 }
 
 #[tokio::test]
@@ -142,33 +216,54 @@ async fn an_address_that_guesses_is_refused_and_its_neighbours_are_not() {
     // The test is the proxy that tells the addresses.
     let service = TestService::start_with(&[
         ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
-        ("SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE", "3"),
+        (
+            "SWITCHBOARD__INGRESS__FAILED_AUTHENTICATIONS_PER_MINUTE",
+            "3",
+        ),
         ("SWITCHBOARD__INGRESS__UNKNOWN_SESSIONS_PER_MINUTE", "3"),
     ])
     .await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let agent = format!("/api/public/agents/{}", organization.shop());
     let get = async |client: &Client, path: &str, address: &str| {
-        let request = client.request(reqwest::Method::GET, path).header("x-forwarded-for", address);
+        let request = client
+            .request(reqwest::Method::GET, path)
+            .header("x-forwarded-for", address);
         Answer::read(request.send().await.unwrap()).await.unwrap()
     };
     // One ingress: another one learns of a refusal with the first miss that it sees itself.
     let url = &service.public_urls()[0];
-    let (good, bad) = (organization.client_at(url), Client::new(url).with_key("svc_live_guess"));
+    let (good, bad) = (
+        organization.client_at(url),
+        Client::new(url).with_key("svc_live_guess"),
+    );
     for _ in 0..3 {
-        get(&bad, &agent, "203.0.113.1").await.assert_problem(401, Some("INVALID_API_KEY"));
+        get(&bad, &agent, "203.0.113.1")
+            .await
+            .assert_problem(401, Some("INVALID_API_KEY"));
     }
     let refused = get(&bad, &agent, "203.0.113.1").await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!((1..=60).contains(&retry_after(&refused)));
-    get(&bad, &agent, "203.0.113.2").await.assert_problem(401, Some("INVALID_API_KEY"));
+    get(&bad, &agent, "203.0.113.2")
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
 
     let unknown = format!("{agent}/conversations/guess");
     for _ in 0..3 {
-        get(&good, &unknown, "203.0.113.3").await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+        get(&good, &unknown, "203.0.113.3")
+            .await
+            .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
     }
-    get(&good, &unknown, "203.0.113.3").await.assert_problem(429, Some("RATE_LIMITED"));
-    get(&good, &unknown, "203.0.113.4").await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    get(&good, &unknown, "203.0.113.3")
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
+    get(&good, &unknown, "203.0.113.4")
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
 
 #[tokio::test]
@@ -181,22 +276,40 @@ async fn no_rolling_minute_holds_more_than_the_limit() {
     // So many at once over all ingresses; how many of them were admitted.
     let burst = async |count: usize| {
         let requests = (0..count).map(|number| {
-            let client = Client::new(&urls[number % urls.len()]).with_key(organization.key_text("limited"));
+            let client =
+                Client::new(&urls[number % urls.len()]).with_key(organization.key_text("limited"));
             let path = path.clone();
             async move { client.get(&path).await.status }
         });
-        join_all(requests).await.into_iter().filter(|status| *status == 200).count()
+        join_all(requests)
+            .await
+            .into_iter()
+            .filter(|status| *status == 200)
+            .count()
     };
     let began = Instant::now();
-    let at =
-        async |seconds: u64| tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(began.elapsed())).await;
+    let at = async |seconds: u64| {
+        tokio::time::sleep(Duration::from_secs(seconds).saturating_sub(began.elapsed())).await
+    };
     assert_eq!(burst(2).await, 2);
     at(20).await;
-    assert_eq!(burst(10).await, LIMIT - 2, "the two of the first second still count");
+    assert_eq!(
+        burst(10).await,
+        LIMIT - 2,
+        "the two of the first second still count"
+    );
     at(50).await;
-    assert_eq!(burst(10).await, 0, "a window that began anew on the minute would admit some");
+    assert_eq!(
+        burst(10).await,
+        0,
+        "a window that began anew on the minute would admit some"
+    );
     at(63).await;
-    assert_eq!(burst(10).await, 2, "only the two of the first second are forgotten");
+    assert_eq!(
+        burst(10).await,
+        2,
+        "only the two of the first second are forgotten"
+    );
 }
 
 #[tokio::test]
@@ -205,11 +318,26 @@ async fn the_message_routes_count_with_the_conversations() {
     let organization = with_limits(&service, json!({"conversationsPerMinute": 3})).await;
     let client = organization.client_with("limited");
     let reply = client.chat(organization.shop(), "s", "hi").await;
-    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
+    let message = format!(
+        "/api/public/messages/{}",
+        reply.required_header("x-message-id")
+    );
     assert_eq!(client.get(&message).await.status, 200);
     assert_eq!(client.get(&format!("{message}/stream")).await.status, 200);
-    assert_eq!(client.post(&format!("{message}/cancel"), &json!({})).await.status, 200);
-    client.get(&message).await.assert_problem(429, Some("RATE_LIMITED"));
+    assert_eq!(
+        client
+            .post(&format!("{message}/cancel"), &json!({}))
+            .await
+            .status,
+        200
+    );
+    client
+        .get(&message)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
     let conversation = format!("/api/public/agents/{}/conversations/s", organization.shop());
-    client.get(&conversation).await.assert_problem(429, Some("RATE_LIMITED"));
+    client
+        .get(&conversation)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
 }

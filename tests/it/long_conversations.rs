@@ -5,7 +5,10 @@ use serde_json::{Value, json};
 
 use crate::{
     admin::of,
-    support::{Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, TestService, eventually},
+    support::{
+        Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, TestService,
+        eventually,
+    },
 };
 
 /// Turns of about sixty tokens each.
@@ -18,17 +21,27 @@ fn is_summary(messages: &[(String, String)]) -> bool {
 
 fn summaries(organization: &Organization) -> usize {
     let requests = ScriptedModel::get().requests(&organization.model);
-    requests.iter().filter(|request| is_summary(&request.messages)).count()
+    requests
+        .iter()
+        .filter(|request| is_summary(&request.messages))
+        .count()
 }
 
 /// More than the window takes; the first message asks for another script than the others.
 async fn talk(organization: &Organization) {
-    organization.script(Script::says("Certainly, here is a sentence about lamps and how they are made."));
+    organization.script(Script::says(
+        "Certainly, here is a sentence about lamps and how they are made.",
+    ));
     for turn in 0..TURNS {
         let marker = if turn == 0 { "[[first]] " } else { "" };
-        let words = "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
+        let words =
+            "please tell me more about lamps that are blue and small and stand on desks ".repeat(2);
         let message = format!("{marker}turn {turn}: {words}");
-        organization.client().chat(organization.shop(), "s", &message).await.complete();
+        organization
+            .client()
+            .chat(organization.shop(), "s", &message)
+            .await
+            .complete();
     }
 }
 
@@ -36,50 +49,101 @@ async fn transcript(service: &TestService, organization: &Organization) -> Value
     let admin = service.admin();
     let list = admin.get(&of(organization, "/conversations")).await.json();
     let id = list["items"][0]["id"].as_str().unwrap().to_owned();
-    admin.get(&of(organization, &format!("/conversations/{id}?limit=100"))).await.json()["messages"]["items"].clone()
+    admin
+        .get(&of(organization, &format!("/conversations/{id}?limit=100")))
+        .await
+        .json()["messages"]["items"]
+        .clone()
 }
 
 #[tokio::test]
 async fn a_long_conversation_is_told_as_a_window_and_a_summary_and_what_is_missing_is_recorded() {
-    let service = TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let service =
+        TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     // Only a summary has a question that holds an earlier message.
     organization.script_for("first", Script::says("Ada likes blue lamps."));
     let (client, agent) = (organization.client(), organization.shop());
     talk(&organization).await;
-    eventually("a summary was made", PATIENCE, async || (summaries(&organization) > 0).then_some(())).await;
+    eventually("a summary was made", PATIENCE, async || {
+        (summaries(&organization) > 0).then_some(())
+    })
+    .await;
     client.chat(agent, "s", "and now?").await.complete();
-    assert!(summaries(&organization) < TURNS / 2, "{} summaries", summaries(&organization));
+    assert!(
+        summaries(&organization) < TURNS / 2,
+        "{} summaries",
+        summaries(&organization)
+    );
 
     let requests = ScriptedModel::get().requests(&organization.model);
-    let last = requests.iter().rfind(|request| !is_summary(&request.messages)).unwrap();
+    let last = requests
+        .iter()
+        .rfind(|request| !is_summary(&request.messages))
+        .unwrap();
     assert!(
-        last.messages.iter().any(|(role, text)| role == "assistant" && text.starts_with("Ada likes blue lamps"))
+        last.messages
+            .iter()
+            .any(|(role, text)| role == "assistant" && text.starts_with("Ada likes blue lamps"))
             || summaries(&organization) > 1
     );
-    assert!(!last.messages[0].1.contains("Ada"), "visitors' words are no instructions: {:?}", last.messages[0]);
-    assert!(last.messages.len() < TURNS, "{} messages", last.messages.len());
+    assert!(
+        !last.messages[0].1.contains("Ada"),
+        "visitors' words are no instructions: {:?}",
+        last.messages[0]
+    );
+    assert!(
+        last.messages.len() < TURNS,
+        "{} messages",
+        last.messages.len()
+    );
 
     let history = client.history(agent, "s").await;
-    assert_eq!(history["totalMessages"], 2 * (TURNS + 1), "everything is kept");
+    assert_eq!(
+        history["totalMessages"],
+        2 * (TURNS + 1),
+        "everything is kept"
+    );
     let transcript = transcript(&service, &organization).await;
-    let answers: Vec<_> =
-        transcript.as_array().unwrap().iter().filter(|message| message["role"] == "assistant").collect();
+    let answers: Vec<_> = transcript
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter(|message| message["role"] == "assistant")
+        .collect();
     assert_eq!(answers[0]["leftOut"], Value::Null);
     let left_out = &answers.last().unwrap()["leftOut"];
-    let (messages, summarized) = (left_out["messages"].as_u64().unwrap(), left_out["summarized"].as_u64().unwrap());
-    assert!(messages > 10 && summarized > 0 && summarized <= messages, "{left_out}");
+    let (messages, summarized) = (
+        left_out["messages"].as_u64().unwrap(),
+        left_out["summarized"].as_u64().unwrap(),
+    );
     assert!(
-        answers.iter().any(|answer| answer["summary"].as_str().is_some_and(|text| !text.is_empty())),
+        messages > 10 && summarized > 0 && summarized <= messages,
+        "{left_out}"
+    );
+    assert!(
+        answers.iter().any(|answer| answer["summary"]
+            .as_str()
+            .is_some_and(|text| !text.is_empty())),
         "{transcript}"
     );
-    assert!(history["messages"][1].get("summary").is_none() && history["messages"][1].get("leftOut").is_none());
+    assert!(
+        history["messages"][1].get("summary").is_none()
+            && history["messages"][1].get("leftOut").is_none()
+    );
 }
 
 #[tokio::test]
 async fn a_summary_that_fails_costs_nothing_but_the_summary() {
-    let service = TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let service =
+        TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let first = Script::in_turn(vec![Script::says("Hello."), Script::refuses(400)]);
     organization.script_for("first", first);
     talk(&organization).await;
@@ -87,5 +151,8 @@ async fn a_summary_that_fails_costs_nothing_but_the_summary() {
     let transcript = transcript(&service, &organization).await;
     let last = transcript.as_array().unwrap().last().unwrap();
     assert!(last["leftOut"]["messages"].as_u64().unwrap() > 10, "{last}");
-    assert_eq!((&last["leftOut"]["summarized"], &last["summary"]), (&json!(0), &Value::Null));
+    assert_eq!(
+        (&last["leftOut"]["summarized"], &last["summary"]),
+        (&json!(0), &Value::Null)
+    );
 }

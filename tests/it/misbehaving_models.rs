@@ -6,28 +6,47 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    End, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually,
+    End, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService,
+    eventually,
 };
 
 /// Status and text of the only reply of a session, once it is final.
 async fn final_reply(organization: &Organization, session: &str) -> (String, String) {
-    let history = organization.client().settled_history(organization.shop(), session, 2).await;
+    let history = organization
+        .client()
+        .settled_history(organization.shop(), session, 2)
+        .await;
     let reply = &history["messages"][1];
-    (reply["status"].as_str().unwrap().to_owned(), reply["content"].as_str().unwrap().to_owned())
+    (
+        reply["status"].as_str().unwrap().to_owned(),
+        reply["content"].as_str().unwrap().to_owned(),
+    )
 }
 
 #[tokio::test]
 async fn a_break_after_text_is_a_visible_cut_and_stored_as_incomplete() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
-    for end in [End::Cut, End::NoFinishReason, End::Nothing, End::ErrorEvent, End::Garbage] {
+    for end in [
+        End::Cut,
+        End::NoFinishReason,
+        End::Nothing,
+        End::ErrorEvent,
+        End::Garbage,
+    ] {
         organization.script(Script::says("half of a rep").ends(end));
-        let reply = organization.client().chat(organization.shop(), &format!("{end:?}"), "hi").await;
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &format!("{end:?}"), "hi")
+            .await;
         assert_eq!(reply.status, 200, "{end:?}: {}", reply.text());
         assert!(!reply.ended_cleanly, "{end:?} ended cleanly");
         let (status, content) = final_reply(&organization, &format!("{end:?}")).await;
         assert_eq!(status, "incomplete", "{end:?}");
-        assert!(content.starts_with(&reply.text()), "what was shown is a prefix of what is stored");
+        assert!(
+            content.starts_with(&reply.text()),
+            "what was shown is a prefix of what is stored"
+        );
         assert_eq!(content, "half of a rep", "{end:?}");
     }
 }
@@ -38,19 +57,33 @@ async fn no_answer_at_all_is_an_http_error() {
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for status in [400, 401, 403] {
         organization.script(Script::refuses(status));
-        let reply = organization.client().chat(organization.shop(), &format!("s{status}"), "hi").await;
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &format!("s{status}"), "hi")
+            .await;
         reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
     }
     let nonsense = [
         ("cut", Script::says("").ends(End::Cut)),
-        ("html", Script::instead("text/html", "<html><h1>502 Bad Gateway</h1></html>")),
+        (
+            "html",
+            Script::instead("text/html", "<html><h1>502 Bad Gateway</h1></html>"),
+        ),
         ("garbage", Script::says("").ends(End::Garbage)),
     ];
     for (name, script) in nonsense {
         organization.script(script);
-        let reply = organization.client().chat(organization.shop(), name, "hi").await.into_answer();
+        let reply = organization
+            .client()
+            .chat(organization.shop(), name, "hi")
+            .await
+            .into_answer();
         // Whether nonsense is a refusal or an outage is for the worker to say; that it is an error is not.
-        let code = if reply.status == 502 { "MODEL_ERROR" } else { "UNAVAILABLE" };
+        let code = if reply.status == 502 {
+            "MODEL_ERROR"
+        } else {
+            "UNAVAILABLE"
+        };
         reply.assert_problem(if reply.status == 502 { 502 } else { 503 }, Some(code));
     }
 }
@@ -59,9 +92,17 @@ async fn no_answer_at_all_is_an_http_error() {
 async fn an_overloaded_model_is_unavailable_with_a_time_to_come_back() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(503)).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await.into_answer();
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .into_answer();
     reply.assert_problem(503, Some("UNAVAILABLE"));
-    assert!(reply.header("retry-after").is_some_and(|seconds| seconds.parse::<u32>().is_ok_and(|value| value >= 1)));
+    assert!(
+        reply
+            .header("retry-after")
+            .is_some_and(|seconds| seconds.parse::<u32>().is_ok_and(|value| value >= 1))
+    );
 }
 
 #[tokio::test]
@@ -70,7 +111,10 @@ async fn a_few_refusals_are_tried_again_and_nobody_notices() {
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for (number, status) in [429, 500, 503].into_iter().enumerate() {
         organization.script(Script::says("made it").refuses_times(1, status, Some(1)));
-        let reply = organization.client().chat(organization.shop(), &format!("r{number}"), "hi").await;
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &format!("r{number}"), "hi")
+            .await;
         assert_eq!(reply.complete(), "made it", "{status}");
     }
 }
@@ -84,15 +128,25 @@ async fn the_fallback_answers_when_the_first_provider_cannot() {
     let organization = OrganizationDocument::new()
         .provider(json!({"slug": "dead", "baseUrl": dead, "apiKey": "sk", "model": "m"}))
         .provider(json!({"slug": "second", "baseUrl": base_url, "apiKey": "sk", "model": model}))
-        .agent("shop", json!({"provider": "dead", "fallbackProvider": "second"}))
+        .agent(
+            "shop",
+            json!({"provider": "dead", "fallbackProvider": "second"}),
+        )
         .agent("alone", json!({"provider": "dead"}))
         .apply(&service)
         .await;
     ScriptedModel::get().register(&model, Script::says("from the fallback"));
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
     assert_eq!(reply.complete(), "from the fallback");
     assert_eq!(reply.required_header("x-model"), model);
-    let alone = organization.client().chat(organization.agent("alone"), "s", "hi").await.into_answer();
+    let alone = organization
+        .client()
+        .chat(organization.agent("alone"), "s", "hi")
+        .await
+        .into_answer();
     alone.assert_problem(503, Some("UNAVAILABLE"));
 }
 
@@ -101,36 +155,73 @@ async fn a_model_that_never_speaks_times_out_within_the_budget() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::silent()).await;
     let began = Instant::now();
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await.into_answer();
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .into_answer();
     reply.assert_problem(504, Some("MODEL_TIMEOUT"));
     // 20 s for all tries together (the design's time budgets), and some for a busy machine.
-    assert!(began.elapsed() < Duration::from_secs(26), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(26),
+        "{:?}",
+        began.elapsed()
+    );
 }
 
 #[tokio::test]
 async fn a_model_that_falls_silent_in_the_middle_is_cut_visibly() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("and then ").ends(End::Silence)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("and then ").ends(End::Silence)).await;
     let began = Instant::now();
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
     assert!(!reply.ended_cleanly);
-    assert!(began.elapsed() < Duration::from_secs(30), "{:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(30),
+        "{:?}",
+        began.elapsed()
+    );
     let (status, content) = final_reply(&organization, "s").await;
-    assert_eq!((status.as_str(), content.as_str()), ("incomplete", "and then "));
+    assert_eq!(
+        (status.as_str(), content.as_str()),
+        ("incomplete", "and then ")
+    );
 }
 
 #[tokio::test]
 async fn a_provider_that_can_continue_mends_a_break_and_nobody_notices() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let text = "Grüße aus 東京, in one piece";
-    organization.script(Script::says(text).chunk_chars(2).continues_prefix().breaks_off_once(9));
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    organization.script(
+        Script::says(text)
+            .chunk_chars(2)
+            .continues_prefix()
+            .breaks_off_once(9),
+    );
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
     assert_eq!(reply.complete(), text);
     let requests = ScriptedModel::get().requests(&organization.model);
     assert_eq!(requests.len(), 2);
-    assert_eq!(requests[1].assistant_prefix(), &text[..text.char_indices().nth(9).unwrap().0]);
-    let history = organization.client().history(organization.shop(), "s").await;
+    assert_eq!(
+        requests[1].assistant_prefix(),
+        &text[..text.char_indices().nth(9).unwrap().0]
+    );
+    let history = organization
+        .client()
+        .history(organization.shop(), "s")
+        .await;
     assert_eq!(history["messages"][1]["content"], text);
 }
 
@@ -140,9 +231,15 @@ async fn the_length_limit_and_the_content_filter_are_ends_with_a_reason() {
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for reason in ["length", "content_filter"] {
         organization.script(Script::says("so far").ends(End::Finish(reason)));
-        let answer = organization.client().chat_json(organization.shop(), reason, "hi").await;
+        let answer = organization
+            .client()
+            .chat_json(organization.shop(), reason, "hi")
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        assert_eq!((&answer.json()["status"], &answer.json()["finishReason"]), (&json!("completed"), &json!(reason)));
+        assert_eq!(
+            (&answer.json()["status"], &answer.json()["finishReason"]),
+            (&json!("completed"), &json!(reason))
+        );
     }
 }
 
@@ -150,12 +247,25 @@ async fn the_length_limit_and_the_content_filter_are_ends_with_a_reason() {
 async fn a_reply_that_never_ends_is_bounded() {
     let service = SharedService::get().await;
     let flood = "flood of words ".repeat(20_000);
-    let organization = Organization::with_agent(&service, Script::says(&flood).chunk_chars(1_500)).await;
-    let answer = organization.client().chat_json(organization.shop(), "s", "hi").await;
-    assert_eq!(answer.status, 200, "{}", &answer.text[..answer.text.len().min(300)]);
+    let organization =
+        Organization::with_agent(&service, Script::says(&flood).chunk_chars(1_500)).await;
+    let answer = organization
+        .client()
+        .chat_json(organization.shop(), "s", "hi")
+        .await;
+    assert_eq!(
+        answer.status,
+        200,
+        "{}",
+        &answer.text[..answer.text.len().min(300)]
+    );
     let body = answer.json();
     let content = body["content"].as_str().unwrap();
-    assert!(content.len() <= 64 * 1024 && content.len() > 60 * 1024, "{} bytes", content.len());
+    assert!(
+        content.len() <= 64 * 1024 && content.len() > 60 * 1024,
+        "{} bytes",
+        content.len()
+    );
     assert!(flood.starts_with(content));
     assert_eq!(body["finishReason"], "length");
 }
@@ -165,16 +275,36 @@ async fn failed_turns_are_not_told_to_the_model_and_incomplete_ones_are() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
     let client = organization.client();
-    assert_eq!(client.chat(organization.shop(), "s", "first").await.status, 502);
+    assert_eq!(
+        client.chat(organization.shop(), "s", "first").await.status,
+        502
+    );
     organization.script(Script::says("half").ends(End::Cut));
-    assert!(!client.chat(organization.shop(), "s", "second").await.ended_cleanly);
+    assert!(
+        !client
+            .chat(organization.shop(), "s", "second")
+            .await
+            .ended_cleanly
+    );
     organization.script(Script::says("whole"));
     eventually("the third turn is answered", PATIENCE, async || {
-        (client.chat(organization.shop(), "s", "third").await.ended_cleanly).then_some(())
+        (client
+            .chat(organization.shop(), "s", "third")
+            .await
+            .ended_cleanly)
+            .then_some(())
     })
     .await;
-    let request = ScriptedModel::get().requests(&organization.model).pop().unwrap();
-    let told: Vec<_> = request.messages.iter().skip(1).map(|(_, text)| text.as_str()).collect();
+    let request = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap();
+    let told: Vec<_> = request
+        .messages
+        .iter()
+        .skip(1)
+        .map(|(_, text)| text.as_str())
+        .collect();
     assert_eq!(told, ["second", "half", "third"]);
 }
 
@@ -183,7 +313,10 @@ async fn a_content_filter_before_any_text_is_a_refusal() {
     let service = SharedService::get().await;
     let script = Script::says("").ends(End::Finish("content_filter"));
     let organization = Organization::with_agent(&service, script).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
     reply.into_answer().assert_problem(502, Some("MODEL_ERROR"));
 }
 
@@ -192,12 +325,20 @@ async fn in_json_what_is_not_complete_is_an_error_that_names_its_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     let client = organization.client();
-    for (end, status, code) in [(End::Cut, 502, "MODEL_ERROR"), (End::Silence, 504, "MODEL_TIMEOUT")] {
+    for (end, status, code) in [
+        (End::Cut, 502, "MODEL_ERROR"),
+        (End::Silence, 504, "MODEL_TIMEOUT"),
+    ] {
         organization.script(Script::says("half a rep").ends(end));
         let answer = client.chat_json(organization.shop(), code, "hi").await;
         let problem = answer.assert_problem(status, Some(code));
         assert_eq!(problem["details"]["status"], "incomplete", "{problem}");
-        let message = client.message(problem["details"]["messageId"].as_str().unwrap()).await;
-        assert_eq!((&message["status"], &message["content"]), (&json!("incomplete"), &json!("half a rep")));
+        let message = client
+            .message(problem["details"]["messageId"].as_str().unwrap())
+            .await;
+        assert_eq!(
+            (&message["status"], &message["content"]),
+            (&json!("incomplete"), &json!("half a rep"))
+        );
     }
 }

@@ -9,7 +9,9 @@ use futures::future::join_all;
 use serde_json::json;
 
 use self::table::{Row, rows};
-use crate::support::{Organization, OrganizationDocument, Reply, ScriptedModel, SharedService, report};
+use crate::support::{
+    Organization, OrganizationDocument, Reply, ScriptedModel, SharedService, report,
+};
 
 /// What a visitor gets.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -42,7 +44,9 @@ impl fmt::Display for Outcome {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Says(text) => write!(formatter, "says {text:?}"),
-            Self::Shows(text, titles) => write!(formatter, "says {text:?}, shows {}", titles.join(", ")),
+            Self::Shows(text, titles) => {
+                write!(formatter, "says {text:?}, shows {}", titles.join(", "))
+            }
             Self::Bounded(bytes) => write!(formatter, "ends after {bytes} bytes"),
             Self::Cut(text) => write!(formatter, "visible cut after {text:?}"),
             Self::Refused(status, code) => write!(formatter, "{status} {code}"),
@@ -55,25 +59,43 @@ const SHORT_BYTES_MAX: usize = 1_000;
 
 async fn outcome(organization: &Organization, row: &Row) -> Outcome {
     organization.script_for(row.name, row.script.clone());
-    let (client, agent) = (organization.client(), organization.agent(if row.tools { "shop" } else { "plain" }));
-    let reply = client.chat(agent, row.name, &format!("please [[{}]]", row.name)).await;
+    let (client, agent) = (
+        organization.client(),
+        organization.agent(if row.tools { "shop" } else { "plain" }),
+    );
+    let reply = client
+        .chat(agent, row.name, &format!("please [[{}]]", row.name))
+        .await;
     if reply.status != 200 {
         let answer = reply.into_answer();
         let code = answer.json()["code"].as_str().unwrap().to_owned();
         answer.assert_problem(answer.status, Some(&code));
         let history = client.settled_history(agent, row.name, 1).await;
-        assert_eq!(history["totalMessages"], 1, "{}: a failure is no message: {history}", row.name);
+        assert_eq!(
+            history["totalMessages"], 1,
+            "{}: a failure is no message: {history}",
+            row.name
+        );
         return Outcome::Refused(answer.status, code);
     }
     let history = client.settled_history(agent, row.name, 2).await;
     let stored = &history["messages"][1];
     let content = stored["content"].as_str().unwrap();
     if !reply.ended_cleanly {
-        assert!(content.starts_with(&reply.text()), "{}: what was shown is a prefix of what is stored", row.name);
+        assert!(
+            content.starts_with(&reply.text()),
+            "{}: what was shown is a prefix of what is stored",
+            row.name
+        );
         assert_eq!(stored["status"], "incomplete", "{}", row.name);
         return Outcome::Cut(content.to_owned());
     }
-    assert_eq!((stored["status"].as_str(), reply.text().as_str()), (Some("completed"), content), "{}", row.name);
+    assert_eq!(
+        (stored["status"].as_str(), reply.text().as_str()),
+        (Some("completed"), content),
+        "{}",
+        row.name
+    );
     match titles(&reply) {
         titles if !titles.is_empty() => Outcome::Shows(content.to_owned(), titles),
         _ if content.len() > SHORT_BYTES_MAX => Outcome::Bounded(content.len()),
@@ -82,21 +104,31 @@ async fn outcome(organization: &Organization, row: &Row) -> Outcome {
 }
 
 fn titles(reply: &Reply) -> Vec<String> {
-    let Some(spec) = reply.header("x-ui-spec") else { return Vec::new() };
+    let Some(spec) = reply.header("x-ui-spec") else {
+        return Vec::new();
+    };
     let spec: serde_json::Value = serde_json::from_str(spec).unwrap();
     let cards = spec["data"].as_array().unwrap().iter();
-    cards.map(|card| card["title"].as_str().unwrap().to_owned()).collect()
+    cards
+        .map(|card| card["title"].as_str().unwrap().to_owned())
+        .collect()
 }
 
 #[tokio::test]
 async fn forty_misbehaviours_have_forty_known_outcomes() {
     let service = SharedService::get().await;
-    let product = |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});
-    let products =
-        [product("Desk Lamp", "https://shop.example/desk"), product("Blue Chair", "https://shop.example/chair")];
+    let product =
+        |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});
+    let products = [
+        product("Desk Lamp", "https://shop.example/desk"),
+        product("Blue Chair", "https://shop.example/chair"),
+    ];
     let organization = OrganizationDocument::new()
         .agent("plain", json!({}))
-        .agent("shop", json!({"ecommerce": {"enabled": true, "products": products}}))
+        .agent(
+            "shop",
+            json!({"ecommerce": {"enabled": true, "products": products}}),
+        )
         .apply(&service)
         .await;
     let rows = rows();
@@ -106,13 +138,27 @@ async fn forty_misbehaviours_have_forty_known_outcomes() {
     let requests = ScriptedModel::get().requests(&organization.model);
     let mut wrong = Vec::new();
     let on = format!("{:?}", service.profile).to_lowercase();
-    report(&format!("misbehaviour  # {:42} calls  {:22} client ({on})", "provider", "stored"));
+    report(&format!(
+        "misbehaviour  # {:42} calls  {:22} client ({on})",
+        "provider", "stored"
+    ));
     for (number, (row, outcome)) in rows.iter().zip(&outcomes).enumerate() {
         let marker = format!("[[{}]]", row.name);
-        let calls = requests.iter().filter(|request| request.question().contains(&marker)).count();
-        report(&format!("misbehaviour {:2} {:42} {calls:5}  {:22} {outcome}", number + 1, row.name, outcome.stored()));
+        let calls = requests
+            .iter()
+            .filter(|request| request.question().contains(&marker))
+            .count();
+        report(&format!(
+            "misbehaviour {:2} {:42} {calls:5}  {:22} {outcome}",
+            number + 1,
+            row.name,
+            outcome.stored()
+        ));
         if *outcome != row.outcome || calls != row.calls {
-            wrong.push(format!("{}: {outcome} after {calls} calls, not {} after {}", row.name, row.outcome, row.calls));
+            wrong.push(format!(
+                "{}: {outcome} after {calls} calls, not {} after {}",
+                row.name, row.outcome, row.calls
+            ));
         }
     }
     assert!(wrong.is_empty(), "{wrong:#?}");

@@ -6,15 +6,19 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Client, End, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService, TestService, eventually,
-    free_port,
+    Client, End, Organization, PATIENCE, ProcessCommand, Profile, Script, SharedService,
+    TestService, eventually, free_port,
 };
 
 #[tokio::test]
 async fn each_process_answers_health_readiness_and_metrics_on_its_private_port() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     for (name, url) in service.ops_urls() {
         let client = Client::new(&url);
         assert_eq!(client.get("/healthz").await.status, 200, "{name}");
@@ -23,18 +27,37 @@ async fn each_process_answers_health_readiness_and_metrics_on_its_private_port()
         assert!(ready.json().is_object(), "{name}: {}", ready.text);
         let metrics = client.get("/metrics").await;
         assert_eq!(metrics.status, 200, "{name}");
-        assert!(metrics.text.lines().any(|line| line.starts_with("switchboard_")), "{name}: {}", metrics.text);
+        assert!(
+            metrics
+                .text
+                .lines()
+                .any(|line| line.starts_with("switchboard_")),
+            "{name}: {}",
+            metrics.text
+        );
         assert_metrics_are_well_formed(&metrics.text);
     }
 }
 
 /// Every sample has a type, and no label holds an id: those would make a series for each conversation.
 fn assert_metrics_are_well_formed(text: &str) {
-    let typed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next()).collect();
-    for line in text.lines().filter(|line| !line.starts_with('#') && !line.is_empty()) {
+    let typed: Vec<_> = text
+        .lines()
+        .filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next())
+        .collect();
+    for line in text
+        .lines()
+        .filter(|line| !line.starts_with('#') && !line.is_empty())
+    {
         let name = line.split(['{', ' ']).next().unwrap();
-        assert!(typed.iter().any(|known| name.starts_with(known)), "no type for {line}");
-        assert!(line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(), "{line}");
+        assert!(
+            typed.iter().any(|known| name.starts_with(known)),
+            "no type for {line}"
+        );
+        assert!(
+            line.rsplit(' ').next().unwrap().parse::<f64>().is_ok(),
+            "{line}"
+        );
         for prefix in ["conv_", "msg_", "req_", "svc_live_"] {
             assert!(!line.contains(prefix), "{line}");
         }
@@ -45,25 +68,48 @@ fn assert_metrics_are_well_formed(text: &str) {
 async fn the_private_port_and_the_public_port_share_no_route() {
     let service = SharedService::get().await;
     for path in ["/healthz", "/readyz", "/metrics"] {
-        service.client().get(path).await.assert_problem(404, Some("NOT_FOUND"));
+        service
+            .client()
+            .get(path)
+            .await
+            .assert_problem(404, Some("NOT_FOUND"));
     }
     for (_, url) in service.ops_urls() {
-        assert_eq!(Client::new(&url).get("/api/public/openapi.json").await.status, 404);
+        assert_eq!(
+            Client::new(&url)
+                .get("/api/public/openapi.json")
+                .await
+                .status,
+            404
+        );
     }
 }
 
 #[tokio::test]
 async fn no_secret_and_no_message_text_is_in_logs_or_metrics() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("canary-said-by-the-model")).await;
-    organization.client().chat(organization.shop(), "canary-session", "canary-said-by-the-visitor").await.complete();
+    let organization =
+        Organization::with_agent(&service, Script::says("canary-said-by-the-model")).await;
+    organization
+        .client()
+        .chat(
+            organization.shop(),
+            "canary-session",
+            "canary-said-by-the-visitor",
+        )
+        .await
+        .complete();
     let mut text = service.logs();
     for (_, url) in service.ops_urls() {
         text.push_str(&Client::new(&url).get("/metrics").await.text);
     }
-    for secret in
-        ["canary-said-by", organization.key_text("all"), "sk-test", "admin-token-of-the-tests", "5eed5eed5eed"]
-    {
+    for secret in [
+        "canary-said-by",
+        organization.key_text("all"),
+        "sk-test",
+        "admin-token-of-the-tests",
+        "5eed5eed5eed",
+    ] {
         assert!(!text.contains(secret), "{}", &secret[..12]);
     }
 }
@@ -71,24 +117,42 @@ async fn no_secret_and_no_message_text_is_in_logs_or_metrics() {
 #[tokio::test]
 async fn readiness_ends_when_draining_begins() {
     let service = TestService::start().await;
-    let organization = Organization::with_agent(&service, Script::counts(40, Duration::from_millis(100))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(40, Duration::from_millis(100))).await;
     let body = json!({"message": "go", "sessionId": "s"});
     let client = organization.client_at(&service.public_urls()[0]);
     let open = client.open_chat(organization.shop(), &body).await;
     let (name, url) = service.ops_urls().remove(0);
     service.with_process(&name, |process| process.signal("TERM"));
     let ops = Client::new(&url);
-    eventually("readiness is 503", PATIENCE, async || (ops.try_get("/readyz").await?.status == 503).then_some(()))
-        .await;
-    assert_eq!(ops.get("/healthz").await.status, 200, "alive while draining");
+    eventually("readiness is 503", PATIENCE, async || {
+        (ops.try_get("/readyz").await?.status == 503).then_some(())
+    })
+    .await;
+    assert_eq!(
+        ops.get("/healthz").await.status,
+        200,
+        "alive while draining"
+    );
     crate::support::Reply::read(open).await.complete();
 }
 
-fn command(directory: &Path, name: &str, arguments: &[&str], environment: &[(&str, &str)]) -> ProcessCommand {
+fn command(
+    directory: &Path,
+    name: &str,
+    arguments: &[&str],
+    environment: &[(&str, &str)],
+) -> ProcessCommand {
     ProcessCommand {
         name: name.into(),
-        arguments: arguments.iter().map(|argument| (*argument).into()).collect(),
-        environment: environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect(),
+        arguments: arguments
+            .iter()
+            .map(|argument| (*argument).into())
+            .collect(),
+        environment: environment
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect(),
         directory: directory.into(),
     }
 }
@@ -98,14 +162,24 @@ async fn config_prints_what_is_in_force_and_hides_secrets() {
     let directory = tempfile::tempdir().unwrap();
     let environment = [
         ("SWITCHBOARD__SECRET", "aa".repeat(32)),
-        ("SWITCHBOARD__ADMIN__TOKEN", "a-very-secret-admin-token-0123456789".to_owned()),
+        (
+            "SWITCHBOARD__ADMIN__TOKEN",
+            "a-very-secret-admin-token-0123456789".to_owned(),
+        ),
         ("SWITCHBOARD__INGRESS__LISTEN", "127.0.0.1:4321".to_owned()),
     ];
-    let environment: Vec<_> = environment.iter().map(|(name, value)| (*name, value.as_str())).collect();
-    let (status, output) = command(directory.path(), "config", &["config"], &environment).run(PATIENCE);
+    let environment: Vec<_> = environment
+        .iter()
+        .map(|(name, value)| (*name, value.as_str()))
+        .collect();
+    let (status, output) =
+        command(directory.path(), "config", &["config"], &environment).run(PATIENCE);
     assert!(status.success(), "{output}");
     assert!(output.contains("127.0.0.1:4321"), "{output}");
-    assert!(!output.contains(&"aa".repeat(32)) && !output.contains("very-secret"), "{output}");
+    assert!(
+        !output.contains(&"aa".repeat(32)) && !output.contains("very-secret"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -133,14 +207,18 @@ async fn a_second_process_on_the_same_data_is_refused() {
         return;
     }
     let directory = tempfile::tempdir().unwrap();
-    let (public, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let (public, ops) = (
+        format!("127.0.0.1:{}", free_port()),
+        format!("127.0.0.1:{}", free_port()),
+    );
     let data = service.data_directory();
     let environment = [
         ("SWITCHBOARD__DATA_DIR", data.to_str().unwrap()),
         ("SWITCHBOARD__INGRESS__LISTEN", &public),
         ("SWITCHBOARD__OPS__LISTEN", &ops),
     ];
-    let (status, output) = command(directory.path(), "second", &["serve"], &environment).run(PATIENCE);
+    let (status, output) =
+        command(directory.path(), "second", &["serve"], &environment).run(PATIENCE);
     assert!(!status.success(), "{output}");
     assert!(!output.contains("panicked"), "{output}");
 }
@@ -154,7 +232,8 @@ async fn healthcheck_tells_a_living_process_from_a_dead_one() {
     let dead = format!("127.0.0.1:{}", free_port());
     for (name, address, healthy) in [("alive", alive, true), ("dead", dead, false)] {
         let environment = [("SWITCHBOARD__OPS__LISTEN", address.as_str())];
-        let (status, output) = command(directory.path(), name, &["healthcheck"], &environment).run(PATIENCE);
+        let (status, output) =
+            command(directory.path(), name, &["healthcheck"], &environment).run(PATIENCE);
         assert_eq!(status.success(), healthy, "{name}: {output}");
     }
 }
@@ -163,7 +242,8 @@ async fn healthcheck_tells_a_living_process_from_a_dead_one() {
 async fn the_cluster_refuses_to_start_without_an_installation_secret() {
     let directory = tempfile::tempdir().unwrap();
     let environment = [("SWITCHBOARD__PROFILE", "cluster")];
-    let (status, output) = command(directory.path(), "no-secret", &["serve"], &environment).run(PATIENCE);
+    let (status, output) =
+        command(directory.path(), "no-secret", &["serve"], &environment).run(PATIENCE);
     assert!(!status.success());
     assert!(output.to_lowercase().contains("secret"), "{output}");
 }
@@ -173,9 +253,10 @@ async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() 
     let service = SharedService::get().await;
     let directory = tempfile::tempdir().unwrap();
     let slug = crate::support::unique("applied-");
-    let yaml = format!("organizations:\n  - slug: {slug}\n    name: Applied\n    keys: [{{name: site}}]\n");
-    let json =
-        json!({"organizations": [{"slug": slug, "name": "Applied", "agents": [{"slug": "shop", "name": "Shop"}]}]});
+    let yaml = format!(
+        "organizations:\n  - slug: {slug}\n    name: Applied\n    keys: [{{name: site}}]\n"
+    );
+    let json = json!({"organizations": [{"slug": slug, "name": "Applied", "agents": [{"slug": "shop", "name": "Shop"}]}]});
     std::fs::write(directory.path().join("a.yaml"), yaml).unwrap();
     std::fs::write(directory.path().join("a.json"), json.to_string()).unwrap();
     std::fs::write(directory.path().join("empty.toml"), "").unwrap();
@@ -184,29 +265,60 @@ async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() 
     let (yaml, json, config) = (file("a.yaml"), file("a.json"), file("empty.toml"));
     let token = [("SWITCHBOARD__ADMIN__TOKEN", crate::support::ADMIN_TOKEN)];
     for (name, arguments, made) in [
-        ("yaml", ["--config", &config, "apply", "-f", &yaml, "--url", &url], "svc_live_"),
-        ("json", ["apply", "-f", &json, "--url", &url, "--config", &config], "agt_"),
+        (
+            "yaml",
+            ["--config", &config, "apply", "-f", &yaml, "--url", &url],
+            "svc_live_",
+        ),
+        (
+            "json",
+            ["apply", "-f", &json, "--url", &url, "--config", &config],
+            "agt_",
+        ),
     ] {
         let (status, output) = command(directory.path(), name, &arguments, &token).run(PATIENCE);
-        assert!(status.success() && output.contains(made), "{name}: {output}");
+        assert!(
+            status.success() && output.contains(made),
+            "{name}: {output}"
+        );
     }
-    let (status, output) = command(directory.path(), "none", &["apply", "-f", &yaml, "--url", &url], &[]).run(PATIENCE);
-    assert!(!status.success() && output.contains("SWITCHBOARD__ADMIN__TOKEN"), "{output}");
+    let (status, output) = command(
+        directory.path(),
+        "none",
+        &["apply", "-f", &yaml, "--url", &url],
+        &[],
+    )
+    .run(PATIENCE);
+    assert!(
+        !status.success() && output.contains("SWITCHBOARD__ADMIN__TOKEN"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
 async fn the_logs_follow_a_failed_reply_by_one_trace_id_from_its_request_to_its_provider() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("half of a rep").ends(End::Cut)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("half of a rep").ends(End::Cut)).await;
     let trace = format!("{:032x}", rand::random::<u128>());
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let request = organization.client().request(Method::POST, &path);
     let request = request.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
     // The text is cut on purpose; what is asked for is in the logs.
-    let _cut = request.json(&json!({"message": "hi", "sessionId": "s"})).send().await.unwrap().text().await;
+    let _cut = request
+        .json(&json!({"message": "hi", "sessionId": "s"}))
+        .send()
+        .await
+        .unwrap()
+        .text()
+        .await;
     let line_of_the_trace = async |said: &str| {
         eventually(said, PATIENCE, async || {
-            service.logs().lines().find(|line| line.contains(&trace) && line.contains(said)).map(str::to_owned)
+            service
+                .logs()
+                .lines()
+                .find(|line| line.contains(&trace) && line.contains(said))
+                .map(str::to_owned)
         })
         .await
     };

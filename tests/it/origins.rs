@@ -3,12 +3,17 @@
 use reqwest::Method;
 use serde_json::json;
 
-use crate::support::{Answer, FOREIGN_ORIGIN, Organization, OrganizationDocument, Script, SharedService, send, unique};
+use crate::support::{
+    Answer, FOREIGN_ORIGIN, Organization, OrganizationDocument, Script, SharedService, send, unique,
+};
 
 async fn status(organization: &Organization, agent: &str, origin: Option<&str>) -> (u16, Answer) {
     let body = json!({"message": "hi", "sessionId": unique("s")});
     let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
-    let mut request = organization.client().request(Method::POST, &path).json(&body);
+    let mut request = organization
+        .client()
+        .request(Method::POST, &path)
+        .json(&body);
     if let Some(origin) = origin {
         request = request.header("origin", origin);
     }
@@ -28,8 +33,10 @@ async fn entries_are_compared_as_parsed_hosts() {
         "localhost",
         "localhost:3000"
     ]);
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({"allowedDomains": domains})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"allowedDomains": domains}))
+        .apply(&service)
+        .await;
     let table = [
         (None, true),
         (Some("https://full.example"), true),
@@ -73,7 +80,11 @@ async fn an_empty_list_allows_any_origin() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for origin in ["https://any.example", "http://insecure.example:81", "null"] {
-        assert_eq!(status(&organization, "shop", Some(origin)).await.0, 200, "{origin}");
+        assert_eq!(
+            status(&organization, "shop", Some(origin)).await.0,
+            200,
+            "{origin}"
+        );
     }
 }
 
@@ -81,10 +92,16 @@ async fn an_empty_list_allows_any_origin() {
 async fn origins_are_not_checked_on_reads() {
     let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", domains)
+        .apply(&service)
+        .await;
     for route in ["", "/widget"] {
         let path = format!("/api/public/agents/{}{route}", organization.shop());
-        let request = organization.client().request(Method::GET, &path).header("origin", "https://evil.example");
+        let request = organization
+            .client()
+            .request(Method::GET, &path)
+            .header("origin", "https://evil.example");
         assert_eq!(request.send().await.unwrap().status(), 200, "{path}");
     }
 }
@@ -93,24 +110,56 @@ async fn origins_are_not_checked_on_reads() {
 async fn a_preflight_needs_no_key_and_names_what_may_be_sent() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    for (method, route) in [("POST", "/chat"), ("GET", "/widget"), ("PATCH", "/conversations/s")] {
+    for (method, route) in [
+        ("POST", "/chat"),
+        ("GET", "/widget"),
+        ("PATCH", "/conversations/s"),
+    ] {
         let path = format!("/api/public/agents/{}{route}", organization.shop());
         let request = service
             .client()
             .request(Method::OPTIONS, &path)
             .header("origin", "https://page.example")
             .header("access-control-request-method", method)
-            .header("access-control-request-headers", "authorization,content-type,x-api-key,idempotency-key");
+            .header(
+                "access-control-request-headers",
+                "authorization,content-type,x-api-key,idempotency-key",
+            );
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 204, "{path}: {}", answer.text);
-        assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
-        assert!(answer.header("access-control-allow-methods").unwrap().contains(method));
-        let headers = answer.header("access-control-allow-headers").unwrap().to_lowercase();
-        for header in ["authorization", "content-type", "x-api-key", "idempotency-key"] {
-            assert!(headers.contains(header) || headers == "*", "{header} in {headers}");
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some("https://page.example")
+        );
+        assert!(
+            answer
+                .header("access-control-allow-methods")
+                .unwrap()
+                .contains(method)
+        );
+        let headers = answer
+            .header("access-control-allow-headers")
+            .unwrap()
+            .to_lowercase();
+        for header in [
+            "authorization",
+            "content-type",
+            "x-api-key",
+            "idempotency-key",
+        ] {
+            assert!(
+                headers.contains(header) || headers == "*",
+                "{header} in {headers}"
+            );
         }
         assert_eq!(answer.header("access-control-allow-credentials"), None);
-        assert!(answer.header("vary").unwrap().to_lowercase().contains("origin"));
+        assert!(
+            answer
+                .header("vary")
+                .unwrap()
+                .to_lowercase()
+                .contains("origin")
+        );
     }
 }
 
@@ -120,13 +169,31 @@ async fn answers_and_errors_can_be_read_by_pages() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (good_status, good) = status(&organization, "shop", Some("https://page.example")).await;
     let path = "/api/public/agents/agt_unknown/chat";
-    let request = organization.client().request(Method::POST, path).header("origin", "https://page.example");
-    let error = Answer::read(request.json(&json!({})).send().await.unwrap()).await.unwrap();
+    let request = organization
+        .client()
+        .request(Method::POST, path)
+        .header("origin", "https://page.example");
+    let error = Answer::read(request.json(&json!({})).send().await.unwrap())
+        .await
+        .unwrap();
     assert_eq!((good_status, error.status), (200, 404));
     for answer in [good, error] {
-        assert_eq!(answer.header("access-control-allow-origin"), Some("https://page.example"));
-        let exposed = answer.header("access-control-expose-headers").unwrap().to_lowercase();
-        for header in ["x-conversation-id", "x-message-id", "x-ui-spec", "x-request-id", "retry-after", "ratelimit"] {
+        assert_eq!(
+            answer.header("access-control-allow-origin"),
+            Some("https://page.example")
+        );
+        let exposed = answer
+            .header("access-control-expose-headers")
+            .unwrap()
+            .to_lowercase();
+        for header in [
+            "x-conversation-id",
+            "x-message-id",
+            "x-ui-spec",
+            "x-request-id",
+            "retry-after",
+            "ratelimit",
+        ] {
             assert!(exposed.contains(header), "{header} in {exposed}");
         }
     }
@@ -136,26 +203,58 @@ async fn answers_and_errors_can_be_read_by_pages() {
 async fn a_page_that_may_not_chat_can_read_why() {
     let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
-    for (origin, echo) in [("https://evil.example", "https://evil.example"), ("null", "*")] {
+    let organization = OrganizationDocument::new()
+        .agent("shop", domains)
+        .apply(&service)
+        .await;
+    for (origin, echo) in [
+        ("https://evil.example", "https://evil.example"),
+        ("null", "*"),
+    ] {
         let (_, answer) = status(&organization, "shop", Some(origin)).await;
         answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
         assert_eq!(answer.header("access-control-allow-origin"), Some(echo));
     }
     let (_, answer) = status(&organization, "shop", Some("https://shop.example")).await;
-    assert_eq!(answer.header("access-control-allow-origin"), Some("https://shop.example"));
+    assert_eq!(
+        answer.header("access-control-allow-origin"),
+        Some("https://shop.example")
+    );
 }
 
 #[tokio::test]
 async fn a_page_of_another_origin_neither_follows_nor_cancels() {
     let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new().agent("shop", domains).apply(&service).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
-    for (method, path) in [(Method::GET, format!("{message}/stream")), (Method::POST, format!("{message}/cancel"))] {
-        let from = |origin: &str| organization.client().request(method.clone(), &path).header("origin", origin);
-        send(from(FOREIGN_ORIGIN)).await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
-        assert_eq!(send(from("https://shop.example")).await.status, 200, "{path}");
+    let organization = OrganizationDocument::new()
+        .agent("shop", domains)
+        .apply(&service)
+        .await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
+    let message = format!(
+        "/api/public/messages/{}",
+        reply.required_header("x-message-id")
+    );
+    for (method, path) in [
+        (Method::GET, format!("{message}/stream")),
+        (Method::POST, format!("{message}/cancel")),
+    ] {
+        let from = |origin: &str| {
+            organization
+                .client()
+                .request(method.clone(), &path)
+                .header("origin", origin)
+        };
+        send(from(FOREIGN_ORIGIN))
+            .await
+            .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        assert_eq!(
+            send(from("https://shop.example")).await.status,
+            200,
+            "{path}"
+        );
     }
 }

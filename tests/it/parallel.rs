@@ -16,18 +16,31 @@ const CHATS_PER_SESSION: usize = 4;
 #[tokio::test]
 async fn forty_chats_in_ten_sessions_keep_their_order_and_call_the_model_once_each() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(8, Duration::from_millis(15))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(8, Duration::from_millis(15))).await;
     let urls = service.public_urls();
     let chats = (0..SESSIONS * CHATS_PER_SESSION).map(|number| {
         let client = organization.client_at(&urls[number % urls.len()]);
         let agent = organization.shop().to_owned();
-        async move { client.chat(&agent, &format!("session-{}", number % SESSIONS), &format!("message {number}")).await }
+        async move {
+            client
+                .chat(
+                    &agent,
+                    &format!("session-{}", number % SESSIONS),
+                    &format!("message {number}"),
+                )
+                .await
+        }
     });
     for reply in join_all(chats).await {
         reply.complete();
     }
     let requests = ScriptedModel::get().requests(&organization.model);
-    assert_eq!(requests.len(), SESSIONS * CHATS_PER_SESSION, "one model call per chat");
+    assert_eq!(
+        requests.len(),
+        SESSIONS * CHATS_PER_SESSION,
+        "one model call per chat"
+    );
     for session in 0..SESSIONS {
         assert_conversation_is_whole(&organization, &format!("session-{session}")).await;
     }
@@ -35,14 +48,28 @@ async fn forty_chats_in_ten_sessions_keep_their_order_and_call_the_model_once_ea
 }
 
 async fn assert_conversation_is_whole(organization: &Organization, session: &str) {
-    let history = organization.client().history(organization.shop(), session).await;
+    let history = organization
+        .client()
+        .history(organization.shop(), session)
+        .await;
     let messages = history["messages"].as_array().unwrap();
     assert_eq!(messages.len(), 2 * CHATS_PER_SESSION, "two rows per chat");
     assert_eq!(history["totalMessages"], 2 * CHATS_PER_SESSION);
     let mut questions = vec![];
     for pair in messages.chunks(2) {
-        assert_eq!((&pair[0]["role"], &pair[1]["role"]), (&json!("user"), &json!("assistant")), "pairs stay together");
-        assert_eq!(pair[1]["content"].as_str().unwrap().split_whitespace().count(), 8);
+        assert_eq!(
+            (&pair[0]["role"], &pair[1]["role"]),
+            (&json!("user"), &json!("assistant")),
+            "pairs stay together"
+        );
+        assert_eq!(
+            pair[1]["content"]
+                .as_str()
+                .unwrap()
+                .split_whitespace()
+                .count(),
+            8
+        );
         questions.push(pair[0]["content"].as_str().unwrap());
     }
     questions.sort_unstable();
@@ -51,14 +78,26 @@ async fn assert_conversation_is_whole(organization: &Organization, session: &str
 }
 
 /// Turns of one session are answered one after another: the n-th prompt of a session holds n questions.
-fn assert_each_prompt_extends_the_one_before<'a>(prompts: impl Iterator<Item = &'a [(String, String)]>) {
+fn assert_each_prompt_extends_the_one_before<'a>(
+    prompts: impl Iterator<Item = &'a [(String, String)]>,
+) {
     let mut last_of: HashMap<String, Vec<(String, String)>> = HashMap::new();
     for prompt in prompts {
-        let told: Vec<_> = prompt.iter().filter(|(role, _)| role != "system").cloned().collect();
+        let told: Vec<_> = prompt
+            .iter()
+            .filter(|(role, _)| role != "system")
+            .cloned()
+            .collect();
         let first_question = told[0].1.clone();
         let before = last_of.entry(first_question).or_default();
-        assert!(told.starts_with(before), "{told:?} does not go on from {before:?}");
-        assert_eq!(told.iter().filter(|(role, _)| role == "user").count(), told.len() / 2 + 1);
+        assert!(
+            told.starts_with(before),
+            "{told:?} does not go on from {before:?}"
+        );
+        assert_eq!(
+            told.iter().filter(|(role, _)| role == "user").count(),
+            told.len() / 2 + 1
+        );
         *before = told;
     }
     assert_eq!(last_of.len(), SESSIONS);
@@ -80,7 +119,11 @@ async fn a_slow_conversation_does_not_hold_up_the_others() {
     for reply in join_all(quick).await {
         assert_eq!(reply.complete(), "quick");
     }
-    assert!(began.elapsed() < Duration::from_secs(3), "twenty quick ones took {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(3),
+        "twenty quick ones took {:?}",
+        began.elapsed()
+    );
     Reply::read(slow).await.complete();
 }
 
@@ -91,13 +134,22 @@ async fn a_message_that_waits_long_for_its_turn_is_answered_on_its_own_request()
     // Longer than a reply may stay unheard of.
     organization.script_for("slow", Script::counts(100, Duration::from_millis(230)));
     let (client, agent) = (organization.client(), organization.shop());
-    let slow = client.open_chat(agent, &json!({"message": "[[slow]] please", "sessionId": "s"})).await;
-    assert_eq!(client.chat(agent, "s", "me next").await.complete(), "at last");
+    let slow = client
+        .open_chat(
+            agent,
+            &json!({"message": "[[slow]] please", "sessionId": "s"}),
+        )
+        .await;
+    assert_eq!(
+        client.chat(agent, "s", "me next").await.complete(),
+        "at last"
+    );
     Reply::read(slow).await.complete();
 }
 
 #[tokio::test]
-async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the_others_are_answered() {
+async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the_others_are_answered()
+ {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("next")).await;
     organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
@@ -106,11 +158,16 @@ async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the
     let body = json!({"message": "[[slow]] first", "sessionId": "s"});
     let running = client.open_chat(organization.shop(), &body).await;
     let others = (0..9).map(|number| {
-        let (client, agent) = (organization.client_at(&urls[number % urls.len()]), organization.shop().to_owned());
+        let (client, agent) = (
+            organization.client_at(&urls[number % urls.len()]),
+            organization.shop().to_owned(),
+        );
         async move { client.chat(&agent, "s", &format!("waiting {number}")).await }
     });
-    let (refused, answered): (Vec<_>, Vec<_>) =
-        join_all(others).await.into_iter().partition(|reply| reply.status == 429);
+    let (refused, answered): (Vec<_>, Vec<_>) = join_all(others)
+        .await
+        .into_iter()
+        .partition(|reply| reply.status == 429);
     assert_eq!(refused.len(), 1);
     for refused in refused {
         let answer = refused.into_answer();
@@ -121,7 +178,13 @@ async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the
         assert_eq!(reply.complete(), "next");
     }
     Reply::read(running).await.complete();
-    assert_eq!(client.chat(organization.shop(), "s", "later").await.complete(), "next");
+    assert_eq!(
+        client
+            .chat(organization.shop(), "s", "later")
+            .await
+            .complete(),
+        "next"
+    );
 }
 
 #[tokio::test]
@@ -136,24 +199,37 @@ async fn eight_may_wait_behind_a_running_reply_and_the_ninth_is_refused() {
     let mut waiting = vec![];
     for number in 0..8 {
         let body = json!({"message": format!("waiting {number}"), "sessionId": "s"});
-        let request = client.request(reqwest::Method::POST, &path).header("prefer", "respond-async").json(&body);
+        let request = client
+            .request(reqwest::Method::POST, &path)
+            .header("prefer", "respond-async")
+            .json(&body);
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         assert_eq!(answer.status, 202, "{number}: {}", answer.text);
         waiting.push(answer.json()["messageId"].as_str().unwrap().to_owned());
     }
-    let refused = client.chat(organization.shop(), "s", "one too many").await.into_answer();
+    let refused = client
+        .chat(organization.shop(), "s", "one too many")
+        .await
+        .into_answer();
     refused.assert_problem(429, Some("RATE_LIMITED"));
     assert!(refused.header("retry-after").is_some());
     Reply::read(running).await.complete();
     for message in waiting {
-        crate::support::eventually("the queue is answered", crate::support::PATIENCE, async || {
-            (client.message(&message).await["status"] == "completed").then_some(())
-        })
+        crate::support::eventually(
+            "the queue is answered",
+            crate::support::PATIENCE,
+            async || (client.message(&message).await["status"] == "completed").then_some(()),
+        )
         .await;
     }
     let history = client.history(organization.shop(), "s").await;
-    let questions: Vec<_> =
-        history["messages"].as_array().unwrap().iter().step_by(2).map(|m| m["content"].clone()).collect();
+    let questions: Vec<_> = history["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .step_by(2)
+        .map(|m| m["content"].clone())
+        .collect();
     let expected: Vec<_> = std::iter::once(json!("[[slow]] first"))
         .chain((0..8).map(|number| json!(format!("waiting {number}"))))
         .collect();

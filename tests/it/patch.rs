@@ -7,13 +7,21 @@ use crate::support::{Answer, Organization, Script, SharedService};
 
 async fn conversation(service: &SharedService) -> (Organization, String) {
     let organization = Organization::with_agent(service, Script::says("ok")).await;
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
     (organization, path)
 }
 
 async fn metadata(organization: &Organization) -> Value {
-    organization.client().history(organization.shop(), "s").await["metadata"].clone()
+    organization
+        .client()
+        .history(organization.shop(), "s")
+        .await["metadata"]
+        .clone()
 }
 
 #[tokio::test]
@@ -27,7 +35,10 @@ async fn null_clears_a_field() {
     assert_eq!(client.patch(&path, &clearing).await.status, 200);
     let metadata = metadata(&organization).await;
     for key in ["visitorEmail", "visitorName", "feedback", "plan"] {
-        assert!(metadata.get(key).is_none(), "absent keys are omitted: {key} in {metadata}");
+        assert!(
+            metadata.get(key).is_none(),
+            "absent keys are omitted: {key} in {metadata}"
+        );
     }
     assert_eq!(metadata["page"], "/", "a key that was not named stays");
 }
@@ -37,8 +48,12 @@ async fn metadata_merges_key_by_key() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     let client = organization.client();
-    client.patch(&path, &json!({"metadata": {"a": {"x": 1}, "b": 1}})).await;
-    client.patch(&path, &json!({"metadata": {"a": {"y": 2}, "c": 3}})).await;
+    client
+        .patch(&path, &json!({"metadata": {"a": {"x": 1}, "b": 1}}))
+        .await;
+    client
+        .patch(&path, &json!({"metadata": {"a": {"y": 2}, "c": 3}}))
+        .await;
     let metadata = metadata(&organization).await;
     assert_eq!(metadata["a"], json!({"y": 2}));
     assert_eq!((&metadata["b"], &metadata["c"]), (&json!(1), &json!(3)));
@@ -50,20 +65,39 @@ async fn what_is_kept_never_grows_beyond_what_one_request_may_bring() {
     let (organization, path) = conversation(&service).await;
     let client = organization.client();
     let keys = |from: u32, to: u32| {
-        let metadata: serde_json::Map<String, Value> = (from..to).map(|key| (format!("k{key}"), key.into())).collect();
+        let metadata: serde_json::Map<String, Value> = (from..to)
+            .map(|key| (format!("k{key}"), key.into()))
+            .collect();
         json!({"metadata": metadata})
     };
     assert_eq!(client.patch(&path, &keys(0, 40)).await.status, 200);
     let refused = client.patch(&path, &keys(40, 60)).await;
-    assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "metadata");
-    assert_eq!(client.patch(&path, &keys(30, 50)).await.status, 200, "ten of them are there already");
+    assert_eq!(
+        refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+        "metadata"
+    );
+    assert_eq!(
+        client.patch(&path, &keys(30, 50)).await.status,
+        200,
+        "ten of them are there already"
+    );
     let mut chat = keys(50, 60);
     (chat["message"], chat["sessionId"]) = ("hi".into(), "s".into());
-    let refused = Answer::read(client.open_chat(organization.shop(), &chat).await).await.unwrap();
-    assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "metadata");
+    let refused = Answer::read(client.open_chat(organization.shop(), &chat).await)
+        .await
+        .unwrap();
+    assert_eq!(
+        refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+        "metadata"
+    );
     for name in ["visitorName", "feedback"] {
-        let refused = client.patch(&path, &json!({name: "x".repeat(100_000)})).await;
-        assert_eq!(refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], name);
+        let refused = client
+            .patch(&path, &json!({name: "x".repeat(100_000)}))
+            .await;
+        assert_eq!(
+            refused.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+            name
+        );
     }
 }
 
@@ -73,7 +107,10 @@ async fn reserved_keys_inside_metadata_are_dropped() {
     let (organization, path) = conversation(&service).await;
     let forged = json!({"metadata": {"visitorId": "x", "visitorEmail": "x", "visitorName": "x", "source": "x", "ipAddress": "x", "kept": 1}});
     let answer = organization.client().patch(&path, &forged).await;
-    assert_eq!(answer.json(), json!({"success": true, "updated": {"metadata": {"kept": 1}}}));
+    assert_eq!(
+        answer.json(),
+        json!({"success": true, "updated": {"metadata": {"kept": 1}}})
+    );
     let metadata = metadata(&organization).await;
     assert_eq!(metadata["source"], "api");
     assert_ne!(metadata["ipAddress"], "x");
@@ -87,14 +124,37 @@ async fn one_bad_field_changes_nothing_at_all() {
     let client = organization.client();
     let before = metadata(&organization).await;
     let table = [
-        (json!({"visitorName": "Eve", "rating": 9}), "INVALID_RATING", None),
-        (json!({"visitorName": "Eve", "visitorEmail": "no address"}), "INVALID_REQUEST_DATA", Some("visitorEmail")),
-        (json!({"visitorName": 7}), "INVALID_REQUEST_DATA", Some("visitorName")),
-        (json!({"visitorName": "Eve", "feedback": []}), "INVALID_REQUEST_DATA", Some("feedback")),
-        (json!({"visitorName": "Eve", "metadata": "text"}), "INVALID_REQUEST_DATA", Some("metadata")),
+        (
+            json!({"visitorName": "Eve", "rating": 9}),
+            "INVALID_RATING",
+            None,
+        ),
+        (
+            json!({"visitorName": "Eve", "visitorEmail": "no address"}),
+            "INVALID_REQUEST_DATA",
+            Some("visitorEmail"),
+        ),
+        (
+            json!({"visitorName": 7}),
+            "INVALID_REQUEST_DATA",
+            Some("visitorName"),
+        ),
+        (
+            json!({"visitorName": "Eve", "feedback": []}),
+            "INVALID_REQUEST_DATA",
+            Some("feedback"),
+        ),
+        (
+            json!({"visitorName": "Eve", "metadata": "text"}),
+            "INVALID_REQUEST_DATA",
+            Some("metadata"),
+        ),
     ];
     for (changes, code, param) in table {
-        let problem = client.patch(&path, &changes).await.assert_problem(400, Some(code));
+        let problem = client
+            .patch(&path, &changes)
+            .await
+            .assert_problem(400, Some(code));
         if param.is_some() {
             assert_eq!(problem["param"].as_str(), param, "{problem}");
         }
@@ -106,9 +166,18 @@ async fn one_bad_field_changes_nothing_at_all() {
 async fn a_body_that_is_no_json_object_is_refused() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
-    for (body, code) in [("{", "INVALID_JSON"), ("", "INVALID_JSON"), ("[]", "INVALID_REQUEST_DATA")] {
-        let request = organization.client().request(Method::PATCH, &path).header("content-type", "application/json");
-        let answer = Answer::read(request.body(body).send().await.unwrap()).await.unwrap();
+    for (body, code) in [
+        ("{", "INVALID_JSON"),
+        ("", "INVALID_JSON"),
+        ("[]", "INVALID_REQUEST_DATA"),
+    ] {
+        let request = organization
+            .client()
+            .request(Method::PATCH, &path)
+            .header("content-type", "application/json");
+        let answer = Answer::read(request.body(body).send().await.unwrap())
+            .await
+            .unwrap();
         answer.assert_problem(400, Some(code));
     }
 }
@@ -118,11 +187,23 @@ async fn what_is_no_json_number_from_1_to_5_is_no_rating() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     let client = organization.client();
-    let bad = [json!("5"), json!(true), Value::Null, json!([5]), json!({}), json!(-1), json!(0), json!(6)];
+    let bad = [
+        json!("5"),
+        json!(true),
+        Value::Null,
+        json!([5]),
+        json!({}),
+        json!(-1),
+        json!(0),
+        json!(6),
+    ];
     for rating in bad {
         let answer = client.patch(&path, &json!({"rating": rating})).await;
         answer.assert_problem(400, Some("INVALID_RATING"));
     }
-    assert_eq!(client.patch(&path, &json!({"rating": 1.0})).await.status, 200);
+    assert_eq!(
+        client.patch(&path, &json!({"rating": 1.0})).await.status,
+        200
+    );
     assert_eq!(metadata(&organization).await["rating"], 1.0);
 }

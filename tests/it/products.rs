@@ -15,8 +15,8 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, TestService, eventually,
-    report,
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService,
+    TestService, eventually, report,
 };
 
 /// A chat that begins this long after a change of the products shows it.
@@ -29,28 +29,53 @@ const CSV: &str = "title;price;image_link;colour\n\"Tea; green\";5,00 €;https:
 
 /// The path of the products of this organization's shop.
 fn products_of(organization: &Organization) -> String {
-    format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop())
+    format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    )
 }
 
 async fn upload(admin: &Client, path: &str, media_type: &str, body: &str) -> (u16, Value) {
-    let request = admin.request(Method::PUT, path).header("content-type", media_type).body(body.to_owned());
+    let request = admin
+        .request(Method::PUT, path)
+        .header("content-type", media_type)
+        .body(body.to_owned());
     let response = request.send().await.unwrap();
     (response.status().as_u16(), response.json().await.unwrap())
 }
 
 async fn shop(service: &TestService) -> Organization {
-    OrganizationDocument::new().agent("shop", json!({"ecommerce": {"enabled": true}})).apply(service).await
+    OrganizationDocument::new()
+        .agent("shop", json!({"ecommerce": {"enabled": true}}))
+        .apply(service)
+        .await
 }
 
 /// What a visitor of a new conversation is shown who asks for a lamp.
 async fn lamps(organization: &Organization, session: &str) -> Vec<String> {
     let marker = format!("lamps-{session}");
-    organization.script_for(&marker, Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]));
-    let reply = organization.client().chat(organization.shop(), session, &format!("a lamp? [[{marker}]]")).await;
+    organization.script_for(
+        &marker,
+        Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]),
+    );
+    let reply = organization
+        .client()
+        .chat(
+            organization.shop(),
+            session,
+            &format!("a lamp? [[{marker}]]"),
+        )
+        .await;
     assert_eq!(reply.complete(), "Look.");
-    let spec: Value = reply.header("x-ui-spec").map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
+    let spec: Value = reply
+        .header("x-ui-spec")
+        .map(|text| serde_json::from_str(text).unwrap())
+        .unwrap_or_default();
     let cards = spec["data"].as_array().into_iter().flatten();
-    let mut titles: Vec<_> = cards.map(|card| card["title"].as_str().unwrap().to_owned()).collect();
+    let mut titles: Vec<_> = cards
+        .map(|card| card["title"].as_str().unwrap().to_owned())
+        .collect();
     titles.sort();
     titles
 }
@@ -65,14 +90,20 @@ async fn expect_live(organization: &Organization, changed: Instant, what: &str, 
             first_right.get_or_insert(begun);
         }
         if begun > LIVE {
-            assert_eq!(shown, expected, "{what}: a chat that began {begun:?} after the change");
+            assert_eq!(
+                shown, expected,
+                "{what}: a chat that began {begun:?} after the change"
+            );
             late += 1;
         }
         if late == CONVERSATIONS {
             break;
         }
     }
-    report(&format!("products {what}: shown by a chat that began {} ms after", first_right.unwrap().as_millis()));
+    report(&format!(
+        "products {what}: shown by a chat that began {} ms after",
+        first_right.unwrap().as_millis()
+    ));
 }
 
 #[tokio::test]
@@ -81,10 +112,21 @@ async fn an_upload_is_told_row_by_row_and_seen_at_every_ingress() {
     let organization = shop(&service).await;
     let path = products_of(&organization);
     let (status, told) = upload(&service.admin(), &path, "text/csv", CSV).await;
-    assert_eq!((status, &told["count"], &told["rejected"]["count"]), (200, &json!(2), &json!(1)), "{told}");
-    assert_eq!(told["rejected"]["first"][0], json!({"row": 4, "reason": "it has no title"}));
+    assert_eq!(
+        (status, &told["count"], &told["rejected"]["count"]),
+        (200, &json!(2), &json!(1)),
+        "{told}"
+    );
+    assert_eq!(
+        told["rejected"]["first"][0],
+        json!({"row": 4, "reason": "it has no title"})
+    );
     for url in service.admin_urls() {
-        let shown = Client::new(&url).with_key(ADMIN_TOKEN).get(&path).await.json();
+        let shown = Client::new(&url)
+            .with_key(ADMIN_TOKEN)
+            .get(&path)
+            .await
+            .json();
         assert_eq!(shown["kept"], told);
     }
 }
@@ -97,13 +139,28 @@ async fn what_was_uploaded_is_listed_and_searched_at_every_ingress() {
     let (_, kept) = upload(&service.admin(), &path, "text/csv", CSV).await;
     for url in service.admin_urls() {
         let list = async |query: &str| {
-            Client::new(&url).with_key(ADMIN_TOKEN).get(&format!("{path}/items{query}")).await.json()
+            Client::new(&url)
+                .with_key(ADMIN_TOKEN)
+                .get(&format!("{path}/items{query}"))
+                .await
+                .json()
         };
         let all = list("").await;
-        assert_eq!((&all["total"], &all["version"]), (&json!(2), &kept["version"]), "{all}");
-        assert_eq!((&all["items"][0]["title"], &all["items"][1]["title"]), (&json!("Tea; green"), &json!("Cup")));
+        assert_eq!(
+            (&all["total"], &all["version"]),
+            (&json!(2), &kept["version"]),
+            "{all}"
+        );
+        assert_eq!(
+            (&all["items"][0]["title"], &all["items"][1]["title"]),
+            (&json!("Tea; green"), &json!("Cup"))
+        );
         let white = list("?search=WHITE%20cup").await;
-        assert_eq!((&white["total"], &white["items"][0]), (&json!(1), &all["items"][1]), "{white}");
+        assert_eq!(
+            (&white["total"], &white["items"][0]),
+            (&json!(1), &all["items"][1]),
+            "{white}"
+        );
     }
 }
 
@@ -112,7 +169,9 @@ async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let (admin, path) = (service.admin(), products_of(&organization));
-    let many: String = (0..20_000).map(|number| format!("Product {number},{number}.95 EUR\n")).collect();
+    let many: String = (0..20_000)
+        .map(|number| format!("Product {number},{number}.95 EUR\n"))
+        .collect();
     let (status, first) = upload(&admin, &path, "text/csv", &format!("name,price\n{many}")).await;
     assert_eq!((status, &first["count"]), (200, &json!(20_000)), "{first}");
     for (media_type, body, status) in [
@@ -126,7 +185,13 @@ async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
         assert_eq!(told, status, "{problem}");
         assert_eq!(admin.get(&path).await.json()["kept"], first);
     }
-    let (status, second) = upload(&admin, &path, "application/json", r#"[{"title":"Tea","price":5}]"#).await;
+    let (status, second) = upload(
+        &admin,
+        &path,
+        "application/json",
+        r#"[{"title":"Tea","price":5}]"#,
+    )
+    .await;
     assert_eq!((status, &second["count"]), (200, &json!(1)));
     assert_eq!(admin.get(&path).await.json()["kept"], second);
     assert_eq!(admin.delete(&path).await.status, 204);
@@ -140,13 +205,31 @@ async fn products_belong_to_one_organization_and_go_with_their_agent() {
     let (admin, path) = (service.admin(), products_of(&ours));
     upload(&admin, &path, "text/csv", "title\ncanary-product\n").await;
     let across = path.replace(&ours.id, &theirs.id);
-    admin.get(&across).await.assert_problem(404, Some("NOT_FOUND"));
+    admin
+        .get(&across)
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
     assert_eq!(upload(&admin, &across, "text/csv", CSV).await.0, 404);
-    admin.delete(&across).await.assert_problem(404, Some("NOT_FOUND"));
-    assert_eq!(admin.get(&products_of(&theirs)).await.json()["kept"], Value::Null);
+    admin
+        .delete(&across)
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
+    assert_eq!(
+        admin.get(&products_of(&theirs)).await.json()["kept"],
+        Value::Null
+    );
     assert_eq!(admin.get(&path).await.json()["kept"]["count"], 1);
-    ours.client().get(&path).await.assert_problem(401, Some("INVALID_API_KEY"));
-    assert_eq!(admin.delete(path.strip_suffix("/products").unwrap()).await.status, 204);
+    ours.client()
+        .get(&path)
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
+    assert_eq!(
+        admin
+            .delete(path.strip_suffix("/products").unwrap())
+            .await
+            .status,
+        204
+    );
     let again = admin.post("/api/admin/apply", &ours.document).await;
     assert_eq!(again.status, 200, "{}", again.text);
     assert_eq!(admin.get(&path).await.json()["kept"], Value::Null);
@@ -157,15 +240,53 @@ async fn an_upload_and_a_removal_are_live_in_every_chat_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let (admin, path) = (service.admin(), products_of(&organization));
-    assert_eq!(upload(&admin, &path, "text/csv", "title,price\nDesk lamp,39 EUR\nSofa,500 EUR\n").await.0, 200);
-    expect_live(&organization, Instant::now(), "first upload", &["Desk lamp"]).await;
-    assert_eq!(upload(&admin, &path, "application/json", r#"[{"title":"Floor lamp"}]"#).await.0, 200);
-    expect_live(&organization, Instant::now(), "another upload", &["Floor lamp"]).await;
+    assert_eq!(
+        upload(
+            &admin,
+            &path,
+            "text/csv",
+            "title,price\nDesk lamp,39 EUR\nSofa,500 EUR\n"
+        )
+        .await
+        .0,
+        200
+    );
+    expect_live(
+        &organization,
+        Instant::now(),
+        "first upload",
+        &["Desk lamp"],
+    )
+    .await;
+    assert_eq!(
+        upload(
+            &admin,
+            &path,
+            "application/json",
+            r#"[{"title":"Floor lamp"}]"#
+        )
+        .await
+        .0,
+        200
+    );
+    expect_live(
+        &organization,
+        Instant::now(),
+        "another upload",
+        &["Floor lamp"],
+    )
+    .await;
     let named = json!({"enabled": true, "products": [{"title": "Oil lamp", "price": "5"}]});
     let document = organization.changed_agent("shop", json!({ "ecommerce": named }));
     assert_eq!(admin.post("/api/admin/apply", &document).await.status, 200);
     assert_eq!(admin.delete(&path).await.status, 204);
-    expect_live(&organization, Instant::now(), "a document and a removal", &["Oil lamp"]).await;
+    expect_live(
+        &organization,
+        Instant::now(),
+        "a document and a removal",
+        &["Oil lamp"],
+    )
+    .await;
 }
 
 /// A server of one feed, which says what a test wants.
@@ -185,18 +306,28 @@ impl FeedServer {
             unchanged: Arc::default(),
             answer: Arc::new(Mutex::new((200, "title,price\nTea,5 EUR\n".into()))),
         };
-        let (asked, unchanged, answer) =
-            (Arc::clone(&server.asked), Arc::clone(&server.unchanged), Arc::clone(&server.answer));
+        let (asked, unchanged, answer) = (
+            Arc::clone(&server.asked),
+            Arc::clone(&server.unchanged),
+            Arc::clone(&server.answer),
+        );
         thread::spawn(move || {
             for connection in listener.incoming().flatten() {
                 asked.fetch_add(1, Ordering::SeqCst);
                 let (status, body) = answer.lock().unwrap().clone();
                 let etag = format!("\"{}\"", body.len());
                 let mut lines = BufReader::new(&connection).lines().map_while(Result::ok);
-                let head: Vec<String> = lines.by_ref().take_while(|line| !line.is_empty()).collect();
-                let knows = head.iter().any(|line| line.to_ascii_lowercase() == format!("if-none-match: {etag}"));
+                let head: Vec<String> =
+                    lines.by_ref().take_while(|line| !line.is_empty()).collect();
+                let knows = head
+                    .iter()
+                    .any(|line| line.to_ascii_lowercase() == format!("if-none-match: {etag}"));
                 unchanged.fetch_add(usize::from(knows), Ordering::SeqCst);
-                let (status, body) = if knows && status == 200 { (304, String::new()) } else { (status, body) };
+                let (status, body) = if knows && status == 200 {
+                    (304, String::new())
+                } else {
+                    (status, body)
+                };
                 let length = body.len();
                 let _ = (&connection).write_all(
                     format!(
@@ -220,7 +351,10 @@ impl FeedServer {
 
 async fn with_feed(service: &TestService, url: &str, every_minutes: u32) -> Organization {
     let feed = json!({"enabled": true, "feed": {"url": url, "everyMinutes": every_minutes}});
-    OrganizationDocument::new().agent("shop", json!({"ecommerce": feed})).apply(service).await
+    OrganizationDocument::new()
+        .agent("shop", json!({"ecommerce": feed}))
+        .apply(service)
+        .await
 }
 
 #[tokio::test]
@@ -231,10 +365,18 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
     ])
     .await;
     let server = FeedServer::start();
-    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port), 60).await;
+    let organization = with_feed(
+        &service,
+        &format!("http://127.0.0.1:{}/feed.csv", server.port),
+        60,
+    )
+    .await;
     let (admin, path) = (service.admin(), products_of(&organization));
     let status = async |what: &str, expected: &dyn Fn(&Value) -> bool| {
-        eventually(what, PATIENCE, async || Some(admin.get(&path).await.json()).filter(expected)).await
+        eventually(what, PATIENCE, async || {
+            Some(admin.get(&path).await.json()).filter(expected)
+        })
+        .await
     };
     let first = status("the feed is fetched", &|shown| shown["kept"]["count"] == 1).await;
     assert_eq!(first["kept"]["source"]["kind"], "feed");
@@ -243,8 +385,17 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
 
     let refresh = async || {
         let asked = server.asked();
-        assert_eq!(admin.post(&format!("{path}/refresh"), &json!({})).await.status, 202);
-        eventually("the feed is fetched again", PATIENCE, async || (server.asked() > asked).then_some(())).await;
+        assert_eq!(
+            admin
+                .post(&format!("{path}/refresh"), &json!({}))
+                .await
+                .status,
+            202
+        );
+        eventually("the feed is fetched again", PATIENCE, async || {
+            (server.asked() > asked).then_some(())
+        })
+        .await;
     };
     refresh().await;
     eventually("an unchanged feed is not sent", PATIENCE, async || {
@@ -253,8 +404,14 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
     .await;
     server.says(500, "");
     refresh().await;
-    let failed = status("the failure is told", &|shown| shown["feed"]["error"] != Value::Null).await;
-    assert!(failed["feed"]["error"].as_str().unwrap().contains("500"), "{failed}");
+    let failed = status("the failure is told", &|shown| {
+        shown["feed"]["error"] != Value::Null
+    })
+    .await;
+    assert!(
+        failed["feed"]["error"].as_str().unwrap().contains("500"),
+        "{failed}"
+    );
     assert_eq!(failed["kept"], first["kept"]);
     server.says(200, "title,price\nTea,5 EUR\nCup,7 EUR\n");
     refresh().await;
@@ -273,7 +430,12 @@ async fn a_feed_is_fetched_on_its_schedule_and_what_is_new_is_live_within_two_se
     .await;
     let server = FeedServer::start();
     server.says(200, "title\nDesk lamp\n");
-    let organization = with_feed(&service, &format!("http://127.0.0.1:{}/feed.csv", server.port), 1).await;
+    let organization = with_feed(
+        &service,
+        &format!("http://127.0.0.1:{}/feed.csv", server.port),
+        1,
+    )
+    .await;
     let (admin, path) = (service.admin(), products_of(&organization));
     let stored = async |count: u32| {
         // A minute between two fetches, and what a busy machine needs.
@@ -282,9 +444,21 @@ async fn a_feed_is_fetched_on_its_schedule_and_what_is_new_is_live_within_two_se
         })
         .await
     };
-    expect_live(&organization, stored(1).await, "first fetch", &["Desk lamp"]).await;
+    expect_live(
+        &organization,
+        stored(1).await,
+        "first fetch",
+        &["Desk lamp"],
+    )
+    .await;
     server.says(200, "title\nFloor lamp\nReading lamp\n");
-    expect_live(&organization, stored(2).await, "fetch on schedule", &["Floor lamp", "Reading lamp"]).await;
+    expect_live(
+        &organization,
+        stored(2).await,
+        "fetch on schedule",
+        &["Floor lamp", "Reading lamp"],
+    )
+    .await;
     assert_eq!(server.asked(), 2);
 }
 
@@ -298,13 +472,21 @@ async fn a_feed_leads_nowhere_inside() {
         (format!("http://localhost:{port}/feed.csv"), "only https"),
         (format!("https://2130706433:{port}/feed.csv"), "not public"),
         ("https://localhost/feed.csv".to_owned(), "not public"),
-        ("https://169.254.169.254/latest/meta-data".to_owned(), "not public"),
-        ("https://[::ffff:127.0.0.1]/feed.csv".to_owned(), "not public"),
+        (
+            "https://169.254.169.254/latest/meta-data".to_owned(),
+            "not public",
+        ),
+        (
+            "https://[::ffff:127.0.0.1]/feed.csv".to_owned(),
+            "not public",
+        ),
     ] {
         let organization = with_feed(&service, &url, 60).await;
         let (admin, path) = (service.admin(), products_of(&organization));
         let error = eventually("the refusal is told", PATIENCE, async || {
-            admin.get(&path).await.json()["feed"]["error"].as_str().map(str::to_owned)
+            admin.get(&path).await.json()["feed"]["error"]
+                .as_str()
+                .map(str::to_owned)
         })
         .await;
         assert!(error.contains(reason), "{url}: {error}");

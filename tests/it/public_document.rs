@@ -6,7 +6,9 @@ use std::collections::BTreeSet;
 use reqwest::{Method, RequestBuilder, header::HeaderMap};
 use serde_json::{Map, Value, json};
 
-use crate::support::{Client, Events, Organization, OrganizationDocument, Reply, Script, SharedService};
+use crate::support::{
+    Client, Events, Organization, OrganizationDocument, Reply, Script, SharedService,
+};
 
 const SESSION: &str = "documented";
 /// What every answer may carry without being described: plain HTTP, CORS and what browsers must not do.
@@ -48,7 +50,9 @@ impl Document {
 
     fn operations(&self) -> Vec<Operation<'_>> {
         let paths = self.0["paths"].as_object().unwrap();
-        let all = paths.iter().flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
+        let all = paths
+            .iter()
+            .flat_map(|(path, item)| item.as_object().unwrap().iter().map(move |one| (path, one)));
         let all = all.map(|(path, (method, value))| Operation {
             id: value["operationId"].as_str().unwrap(),
             method: method.to_uppercase().parse().unwrap(),
@@ -59,35 +63,70 @@ impl Document {
     }
 
     fn operation(&self, id: &str) -> Operation<'_> {
-        self.operations().into_iter().find(|operation| operation.id == id).unwrap_or_else(|| panic!("no {id}"))
+        self.operations()
+            .into_iter()
+            .find(|operation| operation.id == id)
+            .unwrap_or_else(|| panic!("no {id}"))
     }
 
     #[track_caller]
     fn check(&self, what: &str, schema: &Value, instance: &Value) {
         let whole = json!({ "allOf": [schema], "components": self.0["components"] });
-        let validator = jsonschema::options().should_validate_formats(true).build(&whole).unwrap();
-        let errors: Vec<_> = validator.iter_errors(instance).map(|error| error.to_string()).collect();
+        let validator = jsonschema::options()
+            .should_validate_formats(true)
+            .build(&whole)
+            .unwrap();
+        let errors: Vec<_> = validator
+            .iter_errors(instance)
+            .map(|error| error.to_string())
+            .collect();
         assert!(errors.is_empty(), "{what}: {errors:?}\n{instance}");
     }
 
     /// Compares an answer with what the document says of it: status, media type, headers and body.
     #[track_caller]
-    fn check_answer(&self, operation: &Operation<'_>, status: u16, headers: &HeaderMap, body: &str) {
+    fn check_answer(
+        &self,
+        operation: &Operation<'_>,
+        status: u16,
+        headers: &HeaderMap,
+        body: &str,
+    ) {
         let what = format!("{} {status}", operation.id);
         let response = &operation.value["responses"][status.to_string()];
-        assert!(response.is_object(), "{what} is not in the document: {body}");
+        assert!(
+            response.is_object(),
+            "{what} is not in the document: {body}"
+        );
         for name in headers.keys().map(reqwest::header::HeaderName::as_str) {
             let described = response["headers"].as_object().unwrap();
-            let known =
-                COMMON_HEADERS.contains(&name) || described.keys().any(|known| known.eq_ignore_ascii_case(name));
-            assert!(known, "{what} has a header that is not in the document: {name}");
+            let known = COMMON_HEADERS.contains(&name)
+                || described
+                    .keys()
+                    .any(|known| known.eq_ignore_ascii_case(name));
+            assert!(
+                known,
+                "{what} has a header that is not in the document: {name}"
+            );
         }
         assert!(headers.contains_key("x-request-id"), "{what}");
-        let media_type = headers["content-type"].to_str().unwrap().split(';').next().unwrap();
+        let media_type = headers["content-type"]
+            .to_str()
+            .unwrap()
+            .split(';')
+            .next()
+            .unwrap();
         let schema = &response["content"][media_type]["schema"];
-        assert!(schema.is_object(), "{what} is not {media_type} in the document");
+        assert!(
+            schema.is_object(),
+            "{what} is not {media_type} in the document"
+        );
         let is_json = media_type.ends_with("json");
-        let instance = if is_json { serde_json::from_str(body).unwrap() } else { Value::from(body) };
+        let instance = if is_json {
+            serde_json::from_str(body).unwrap()
+        } else {
+            Value::from(body)
+        };
         self.check(&what, schema, &instance);
     }
 }
@@ -101,18 +140,33 @@ struct Ids {
 
 impl Ids {
     fn fill(&self, path: &str) -> String {
-        let path = path.replace("{agentId}", &self.agent).replace("{teamId}", &self.team);
-        path.replace("{messageId}", &self.message).replace("{sessionId}", SESSION)
+        let path = path
+            .replace("{agentId}", &self.agent)
+            .replace("{teamId}", &self.team);
+        path.replace("{messageId}", &self.message)
+            .replace("{sessionId}", SESSION)
     }
 
     /// A request to an operation with the examples of its parameters, but for those in the path.
-    fn request(&self, client: &Client, operation: &Operation<'_>, body: Option<&Value>) -> RequestBuilder {
+    fn request(
+        &self,
+        client: &Client,
+        operation: &Operation<'_>,
+        body: Option<&Value>,
+    ) -> RequestBuilder {
         let mut request = client.request(operation.method.clone(), &self.fill(operation.path));
-        for parameter in operation.value["parameters"].as_array().into_iter().flatten() {
+        for parameter in operation.value["parameters"]
+            .as_array()
+            .into_iter()
+            .flatten()
+        {
             let (name, example) = (parameter["name"].as_str().unwrap(), &parameter["example"]);
-            let text = example.as_str().map_or_else(|| example.to_string(), str::to_owned);
+            let text = example
+                .as_str()
+                .map_or_else(|| example.to_string(), str::to_owned);
             // The names of two requests that say something else are not the same.
-            let is_fit = !example.is_null() && !["Idempotency-Key", "Last-Event-ID"].contains(&name);
+            let is_fit =
+                !example.is_null() && !["Idempotency-Key", "Last-Event-ID"].contains(&name);
             match parameter["in"].as_str().unwrap() {
                 "query" if is_fit => request = request.query(&[(name, text)]),
                 "header" if is_fit => request = request.header(name, text),
@@ -136,24 +190,45 @@ impl Ids {
 }
 
 async fn world(service: &SharedService) -> (Organization, Ids) {
-    let product =
-        json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
+    let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/l.png", "url": "https://shop.example/l"});
     let organization = OrganizationDocument::new()
         .agent("shop", json!({"ecommerce": {"enabled": true, "products": [product]}}))
         .team("front", json!({"defaultAgent": "shop", "members": [{"agent": "shop", "specialization": "everything"}]}))
         .apply(service)
         .await;
     organization.script(Script::says("Yes, we ship to Norway."));
-    let reply = organization.client().chat(organization.shop(), SESSION, "Do you ship?").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), SESSION, "Do you ship?")
+        .await;
     reply.complete();
-    let (agent, team) = (organization.shop().to_owned(), organization.team("front").to_owned());
+    let (agent, team) = (
+        organization.shop().to_owned(),
+        organization.team("front").to_owned(),
+    );
     let message = reply.required_header("x-message-id");
-    (organization, Ids { agent, team, message })
+    (
+        organization,
+        Ids {
+            agent,
+            team,
+            message,
+        },
+    )
 }
 
 fn bodies<'a>(operation: &Operation<'a>) -> Vec<Option<&'a Value>> {
-    let examples = operation.value["requestBody"]["content"]["application/json"]["examples"].as_object();
-    examples.map_or_else(|| vec![None], |examples| examples.values().map(|example| Some(&example["value"])).collect())
+    let examples =
+        operation.value["requestBody"]["content"]["application/json"]["examples"].as_object();
+    examples.map_or_else(
+        || vec![None],
+        |examples| {
+            examples
+                .values()
+                .map(|example| Some(&example["value"]))
+                .collect()
+        },
+    )
 }
 
 #[tokio::test]
@@ -163,16 +238,24 @@ async fn every_example_is_answered_as_the_document_says() {
     let client = organization.client();
     let document = Document::read(&client).await;
     for operation in document.operations() {
-        let good = operation.value["responses"]["200"]["content"].as_object().unwrap();
+        let good = operation.value["responses"]["200"]["content"]
+            .as_object()
+            .unwrap();
         for media_type in good.keys() {
             for body in bodies(&operation) {
-                let request = ids.request(&client, &operation, body).header("accept", media_type);
+                let request = ids
+                    .request(&client, &operation, body)
+                    .header("accept", media_type);
                 let reply = Reply::read(request.send().await.unwrap()).await;
                 let text = reply.complete();
                 document.check_answer(&operation, reply.status, &reply.headers, &text);
                 let is_streamed = body.is_none_or(|body| body["stream"].is_null());
                 let answered = reply.required_header("content-type");
-                assert!(!is_streamed || answered.starts_with(media_type.as_str()), "{}: {answered}", operation.id);
+                assert!(
+                    !is_streamed || answered.starts_with(media_type.as_str()),
+                    "{}: {answered}",
+                    operation.id
+                );
             }
         }
     }
@@ -186,7 +269,9 @@ async fn who_does_not_wait_is_answered_as_the_document_says() {
     let document = Document::read(&client).await;
     for id in ["chatWithAgent", "chatWithTeam"] {
         let operation = document.operation(id);
-        let request = ids.request(&client, &operation, bodies(&operation)[0]).header("prefer", "respond-async");
+        let request = ids
+            .request(&client, &operation, bodies(&operation)[0])
+            .header("prefer", "respond-async");
         let reply = Reply::read(request.send().await.unwrap()).await;
         assert_eq!(reply.status, 202);
         document.check_answer(&operation, 202, &reply.headers, &reply.text());
@@ -199,12 +284,23 @@ async fn every_event_is_what_the_document_says() {
     let (organization, ids) = world(&service).await;
     let client = organization.client();
     let document = Document::read(&client).await;
-    let schemas: Map<String, Value> =
-        ["start:StartEvent", "delta:DeltaEvent", "ui:UiSpec", "tool:ToolEvent", "done:DoneEvent", "error:Problem"]
-            .iter()
-            .filter_map(|pair| pair.split_once(':'))
-            .map(|(event, schema)| (event.to_owned(), json!({ "$ref": format!("#/components/schemas/{schema}") })))
-            .collect();
+    let schemas: Map<String, Value> = [
+        "start:StartEvent",
+        "delta:DeltaEvent",
+        "ui:UiSpec",
+        "tool:ToolEvent",
+        "done:DoneEvent",
+        "error:Problem",
+    ]
+    .iter()
+    .filter_map(|pair| pair.split_once(':'))
+    .map(|(event, schema)| {
+        (
+            event.to_owned(),
+            json!({ "$ref": format!("#/components/schemas/{schema}") }),
+        )
+    })
+    .collect();
     organization.script_for("refuse", Script::says("").refuses_times(9, 400, None));
     let mut seen = BTreeSet::new();
     for message in ["Show me a lamp", "[[refuse]]"] {
@@ -220,7 +316,9 @@ async fn every_event_is_what_the_document_says() {
 
 fn check_events(document: &Document, schemas: &Map<String, Value>, events: &Events) {
     for (name, _, data) in &events.events {
-        let schema = schemas.get(name).unwrap_or_else(|| panic!("{name} is not in the document"));
+        let schema = schemas
+            .get(name)
+            .unwrap_or_else(|| panic!("{name} is not in the document"));
         document.check(name, schema, data);
     }
 }
@@ -231,8 +329,16 @@ async fn errors_are_what_the_document_says() {
     let (organization, ids) = world(&service).await;
     let (client, nobody) = (organization.client(), service.client());
     let document = Document::read(&client).await;
-    let strange = Ids { agent: "agt_x".into(), team: "team_x".into(), message: "msg_x".into() };
-    for operation in document.operations().into_iter().filter(|operation| operation.id != "getOpenApi") {
+    let strange = Ids {
+        agent: "agt_x".into(),
+        team: "team_x".into(),
+        message: "msg_x".into(),
+    };
+    for operation in document
+        .operations()
+        .into_iter()
+        .filter(|operation| operation.id != "getOpenApi")
+    {
         let body = bodies(&operation)[0];
         let bad = body.map(|_| json!([]));
         for request in [
@@ -241,8 +347,10 @@ async fn errors_are_what_the_document_says() {
             strange.request(&client, &operation, body),
         ]
         .into_iter()
-        .chain(bad.as_ref().map(|bad| ids.request(&client, &operation, Some(bad))))
-        {
+        .chain(
+            bad.as_ref()
+                .map(|bad| ids.request(&client, &operation, Some(bad))),
+        ) {
             let reply = Reply::read(request.send().await.unwrap()).await;
             assert!(reply.status >= 400, "{} {}", operation.id, reply.status);
             document.check_answer(&operation, reply.status, &reply.headers, &reply.text());
@@ -256,7 +364,10 @@ async fn the_page_of_the_document_needs_no_key_and_stands_on_every_ingress() {
     for url in service.public_urls() {
         let client = Client::new(&url);
         let page = client.get("/docs").await;
-        assert_eq!((page.status, page.header("content-type")), (200, Some("text/html; charset=utf-8")));
+        assert_eq!(
+            (page.status, page.header("content-type")),
+            (200, Some("text/html; charset=utf-8"))
+        );
         let document = client.get("/api/public/openapi.json").await;
         assert_eq!(document.json()["openapi"], "3.1.0");
     }

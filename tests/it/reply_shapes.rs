@@ -5,7 +5,8 @@ use std::time::{Duration, Instant};
 use serde_json::json;
 
 use crate::support::{
-    End, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually,
+    End, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
+    eventually,
 };
 
 #[tokio::test]
@@ -23,8 +24,14 @@ async fn json_holds_the_whole_reply_and_its_facts() {
     assert_eq!(body["agentName"], "Agent shop");
     assert_eq!(body["usage"]["promptTokens"], 11);
     assert_eq!(body["usage"]["completionTokens"], 3);
-    assert!(body["responseTime"].is_number() && body["createdAt"].is_string(), "{body}");
-    assert!(body.get("uiSpec").is_none() && body.get("routingReason").is_none(), "{body}");
+    assert!(
+        body["responseTime"].is_number() && body["createdAt"].is_string(),
+        "{body}"
+    );
+    assert!(
+        body.get("uiSpec").is_none() && body.get("routingReason").is_none(),
+        "{body}"
+    );
     let stored = client.message(body["messageId"].as_str().unwrap()).await;
     assert_eq!(stored["content"], body["content"]);
     assert_eq!(answer.header("x-model"), Some(organization.model.as_str()));
@@ -36,10 +43,17 @@ async fn stream_false_in_the_body_wins_over_the_accept_header() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let body = json!({"message": "hi", "sessionId": "s", "stream": false});
-    let request =
-        organization.client().request(reqwest::Method::POST, &path).header("accept", "text/plain").json(&body);
+    let request = organization
+        .client()
+        .request(reqwest::Method::POST, &path)
+        .header("accept", "text/plain")
+        .json(&body);
     let reply = Reply::read(request.send().await.unwrap()).await;
-    assert!(reply.required_header("content-type").starts_with("application/json"));
+    assert!(
+        reply
+            .required_header("content-type")
+            .starts_with("application/json")
+    );
     assert_eq!(reply.into_answer().json()["content"], "ok");
 }
 
@@ -48,31 +62,57 @@ async fn events_tell_the_reply_from_start_to_done() {
     let service = SharedService::get().await;
     let text = "Grüße aus 東京, with many chunks";
     let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(2)).await;
-    let events = organization.client().chat_events(organization.shop(), "s", "hi").await;
+    let events = organization
+        .client()
+        .chat_events(organization.shop(), "s", "hi")
+        .await;
     assert_eq!(events.status, 200);
-    assert!(events.headers["content-type"].to_str().unwrap().starts_with("text/event-stream"));
+    assert!(
+        events.headers["content-type"]
+            .to_str()
+            .unwrap()
+            .starts_with("text/event-stream")
+    );
     assert_eq!(events.names(), ["start", "delta", "done"]);
     assert_eq!(events.text(), text);
     let start = events.only("start");
     assert_eq!(start["agentId"], organization.shop());
     assert_eq!(start["model"], organization.model);
     assert!(start["generation"].is_number(), "{start}");
-    assert_eq!(start["messageId"], events.headers["x-message-id"].to_str().unwrap());
-    assert_eq!(start["conversationId"], events.headers["x-conversation-id"].to_str().unwrap());
+    assert_eq!(
+        start["messageId"],
+        events.headers["x-message-id"].to_str().unwrap()
+    );
+    assert_eq!(
+        start["conversationId"],
+        events.headers["x-conversation-id"].to_str().unwrap()
+    );
     let done = events.only("done");
     assert_eq!(done["status"], "completed");
     assert_eq!(done["finishReason"], "stop");
     assert_eq!(done["length"], text.len());
-    let last_delta = events.events.iter().rev().find(|(name, ..)| name == "delta").unwrap();
-    assert_eq!(last_delta.1, format!("{}.{}", start["generation"], text.len()));
+    let last_delta = events
+        .events
+        .iter()
+        .rev()
+        .find(|(name, ..)| name == "delta")
+        .unwrap();
+    assert_eq!(
+        last_delta.1,
+        format!("{}.{}", start["generation"], text.len())
+    );
     assert!(events.ended_cleanly);
 }
 
 #[tokio::test]
 async fn a_failure_ends_an_event_stream_cleanly_with_an_error_event() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("half a rep").ends(End::Cut)).await;
-    let events = organization.client().chat_events(organization.shop(), "s", "hi").await;
+    let organization =
+        Organization::with_agent(&service, Script::says("half a rep").ends(End::Cut)).await;
+    let events = organization
+        .client()
+        .chat_events(organization.shop(), "s", "hi")
+        .await;
     assert_eq!(events.names().last(), Some(&"error"), "{:?}", events.events);
     assert_eq!(events.only("error")["code"], "MODEL_ERROR");
     assert!(events.ended_cleanly);
@@ -81,23 +121,36 @@ async fn a_failure_ends_an_event_stream_cleanly_with_an_error_event() {
 #[tokio::test]
 async fn who_does_not_wait_gets_202_and_finds_the_reply_later() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("done in the background")).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("done in the background")).await;
     let client = organization.client();
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let body = json!({"message": "hi", "sessionId": "s"});
-    let request = client.request(reqwest::Method::POST, &path).header("prefer", "respond-async").json(&body);
+    let request = client
+        .request(reqwest::Method::POST, &path)
+        .header("prefer", "respond-async")
+        .json(&body);
     let reply = Reply::read(request.send().await.unwrap()).await;
     assert_eq!(reply.status, 202, "{}", reply.text());
     assert_eq!(reply.header("preference-applied"), Some("respond-async"));
     let id = reply.required_header("x-message-id");
-    assert_eq!(reply.required_header("location"), format!("/api/public/messages/{id}"));
+    assert_eq!(
+        reply.required_header("location"),
+        format!("/api/public/messages/{id}")
+    );
     let conversation = reply.required_header("x-conversation-id");
     let body = reply.into_answer().json();
     assert_eq!(body["conversationId"], conversation);
-    assert_eq!((body["messageId"].as_str(), body["status"].as_str()), (Some(id.as_str()), Some("queued")));
+    assert_eq!(
+        (body["messageId"].as_str(), body["status"].as_str()),
+        (Some(id.as_str()), Some("queued"))
+    );
     let stored = eventually("the reply is completed", PATIENCE, async || {
         let message = client.message(&id).await;
-        assert!(message["status"].is_string(), "it is known from the first moment on: {message}");
+        assert!(
+            message["status"].is_string(),
+            "it is known from the first moment on: {message}"
+        );
         (message["status"] == "completed").then_some(message)
     })
     .await;
@@ -110,52 +163,115 @@ async fn an_event_stream_begins_at_acceptance_and_comments_keep_it_alive() {
     let organization = Organization::with_agent(&service, Script::silent()).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let body = json!({"message": "hi", "sessionId": "s"});
-    let request = organization.client().request(reqwest::Method::POST, &path).header("accept", "text/event-stream");
+    let request = organization
+        .client()
+        .request(reqwest::Method::POST, &path)
+        .header("accept", "text/event-stream");
     let began = Instant::now();
     let response = request.json(&body).send().await.unwrap();
-    assert!(began.elapsed() < Duration::from_secs(5), "the headers did not wait for the model: {:?}", began.elapsed());
+    assert!(
+        began.elapsed() < Duration::from_secs(5),
+        "the headers did not wait for the model: {:?}",
+        began.elapsed()
+    );
     let headers = response.headers();
-    assert!(headers.contains_key("x-message-id") && headers.contains_key("x-conversation-id"), "{headers:?}");
-    assert!(!headers.contains_key("x-model"), "what is not known yet is not told: {headers:?}");
+    assert!(
+        headers.contains_key("x-message-id") && headers.contains_key("x-conversation-id"),
+        "{headers:?}"
+    );
+    assert!(
+        !headers.contains_key("x-model"),
+        "what is not known yet is not told: {headers:?}"
+    );
     let stream = Reply::read(response).await;
-    let comments: Vec<_> = stream.chunks.iter().filter(|(_, chunk)| chunk.starts_with(b":")).collect();
-    let longest = comments.windows(2).map(|pair| pair[1].0 - pair[0].0).max().expect("comments while nothing happens");
+    let comments: Vec<_> = stream
+        .chunks
+        .iter()
+        .filter(|(_, chunk)| chunk.starts_with(b":"))
+        .collect();
+    let longest = comments
+        .windows(2)
+        .map(|pair| pair[1].0 - pair[0].0)
+        .max()
+        .expect("comments while nothing happens");
     assert!(longest < Duration::from_secs(13), "{longest:?}");
-    assert!(stream.ended_cleanly && stream.text().contains("MODEL_TIMEOUT"), "{}", stream.text());
+    assert!(
+        stream.ended_cleanly && stream.text().contains("MODEL_TIMEOUT"),
+        "{}",
+        stream.text()
+    );
 }
 
 #[tokio::test]
 async fn a_team_reply_in_json_and_events_says_why_its_agent_was_chosen() {
     let service = SharedService::get().await;
-    let member = json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
-    let organization = OrganizationDocument::new().agent("shop", json!({})).team("front", member).apply(&service).await;
+    let member =
+        json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .team("front", member)
+        .apply(&service)
+        .await;
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
     let ask = async |accept: &str| {
-        let request = organization.client().request(reqwest::Method::POST, &path).header("accept", accept);
-        request.json(&json!({"message": "hi", "sessionId": "s"})).send().await.unwrap()
+        let request = organization
+            .client()
+            .request(reqwest::Method::POST, &path)
+            .header("accept", accept);
+        request
+            .json(&json!({"message": "hi", "sessionId": "s"}))
+            .send()
+            .await
+            .unwrap()
     };
-    let whole = Reply::read(ask("application/json").await).await.into_answer().json();
+    let whole = Reply::read(ask("application/json").await)
+        .await
+        .into_answer()
+        .json();
     let events = Events::read(ask("text/event-stream").await).await;
     for told in [&whole, events.only("start")] {
-        assert_eq!((&told["agentId"], &told["agentName"]), (&json!(organization.shop()), &json!("Agent shop")));
-        assert!(told["routingReason"].as_str().is_some_and(|reason| !reason.is_empty()), "{told}");
+        assert_eq!(
+            (&told["agentId"], &told["agentName"]),
+            (&json!(organization.shop()), &json!("Agent shop"))
+        );
+        assert!(
+            told["routingReason"]
+                .as_str()
+                .is_some_and(|reason| !reason.is_empty()),
+            "{told}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_message_is_read_by_its_id_with_its_status_and_usage() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "hi", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "hi", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let id = reply.required_header("x-message-id");
     let running = client.message(&id).await;
-    assert_eq!((&running["messageId"], &running["status"]), (&json!(id), &json!("in_progress")));
+    assert_eq!(
+        (&running["messageId"], &running["status"]),
+        (&json!(id), &json!("in_progress"))
+    );
     let text = reply.continue_reading(response).await.complete();
-    assert!(text.starts_with(running["content"].as_str().unwrap()), "{running}");
+    assert!(
+        text.starts_with(running["content"].as_str().unwrap()),
+        "{running}"
+    );
     let done = client.message(&id).await;
-    assert_eq!((&done["status"], &done["content"]), (&json!("completed"), &json!(text)));
+    assert_eq!(
+        (&done["status"], &done["content"]),
+        (&json!("completed"), &json!(text))
+    );
     assert_eq!(done["usage"]["completionTokens"], 30, "{done}");
 }

@@ -6,7 +6,8 @@ use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
 use crate::support::{
-    Answer, Endpoint, Endpoints, Organization, OrganizationDocument, Reply, Script, SharedService, send,
+    Answer, Endpoint, Endpoints, Organization, OrganizationDocument, Reply, Script, SharedService,
+    send,
 };
 
 #[tokio::test]
@@ -28,18 +29,55 @@ async fn every_error_of_every_route_has_the_same_shape() {
     let hi = json!({"message": "hi", "sessionId": "s"});
     let table: [(RequestBuilder, u16, Option<&str>); 9] = [
         (nobody.request(Method::GET, "/"), 404, Some("NOT_FOUND")),
-        (nobody.request(Method::GET, "/api/public/nothing"), 404, Some("NOT_FOUND")),
-        (nobody.request(Method::DELETE, &chat), 405, Some("METHOD_NOT_ALLOWED")),
-        (nobody.request(Method::POST, &chat), 401, Some("MISSING_API_KEY")),
         (
-            client.request(Method::POST, &chat).header("content-type", "text/plain").body("x"),
+            nobody.request(Method::GET, "/api/public/nothing"),
+            404,
+            Some("NOT_FOUND"),
+        ),
+        (
+            nobody.request(Method::DELETE, &chat),
+            405,
+            Some("METHOD_NOT_ALLOWED"),
+        ),
+        (
+            nobody.request(Method::POST, &chat),
+            401,
+            Some("MISSING_API_KEY"),
+        ),
+        (
+            client
+                .request(Method::POST, &chat)
+                .header("content-type", "text/plain")
+                .body("x"),
             415,
             Some("UNSUPPORTED_MEDIA_TYPE"),
         ),
-        (client.request(Method::POST, &chat).body("x".repeat(300_000)), 413, Some("PAYLOAD_TOO_LARGE")),
-        (client.request(Method::POST, &chat).json(&hi), 502, Some("MODEL_ERROR")),
-        (client.request(Method::POST, "/api/public/teams/nope/chat").json(&hi), 404, None),
-        (nobody.request(Method::POST, "/api/admin/apply").json(&json!({})), 401, Some("MISSING_API_KEY")),
+        (
+            client
+                .request(Method::POST, &chat)
+                .body("x".repeat(300_000)),
+            413,
+            Some("PAYLOAD_TOO_LARGE"),
+        ),
+        (
+            client.request(Method::POST, &chat).json(&hi),
+            502,
+            Some("MODEL_ERROR"),
+        ),
+        (
+            client
+                .request(Method::POST, "/api/public/teams/nope/chat")
+                .json(&hi),
+            404,
+            None,
+        ),
+        (
+            nobody
+                .request(Method::POST, "/api/admin/apply")
+                .json(&json!({})),
+            401,
+            Some("MISSING_API_KEY"),
+        ),
     ];
     for (request, status, code) in table {
         send(request).await.assert_problem(status, code);
@@ -57,20 +95,33 @@ async fn every_answer_has_a_request_id_of_its_own_that_the_logs_know() {
         let answers = [
             client.get("/nothing").await,
             client.post(&path, &json!(null)).await,
-            client.post(&path, &json!({"message": "hi", "sessionId": "s"})).await,
+            client
+                .post(&path, &json!({"message": "hi", "sessionId": "s"}))
+                .await,
             client.chat_json(organization.shop(), "s", "hi").await,
-            client.get(&format!("/api/public/agents/{}", organization.shop())).await,
+            client
+                .get(&format!("/api/public/agents/{}", organization.shop()))
+                .await,
         ];
         for answer in answers {
-            let id = answer.header("x-request-id").expect("X-Request-Id").to_owned();
+            let id = answer
+                .header("x-request-id")
+                .expect("X-Request-Id")
+                .to_owned();
             assert!(id.starts_with("req_"), "{id}");
             assert!(ids.insert(id), "an id twice");
         }
     }
-    crate::support::eventually("the logs hold every id", crate::support::PATIENCE, async || {
-        let logs = service.logs();
-        ids.iter().all(|id| logs.contains(id.as_str())).then_some(())
-    })
+    crate::support::eventually(
+        "the logs hold every id",
+        crate::support::PATIENCE,
+        async || {
+            let logs = service.logs();
+            ids.iter()
+                .all(|id| logs.contains(id.as_str()))
+                .then_some(())
+        },
+    )
     .await;
 }
 
@@ -79,44 +130,75 @@ async fn ids_are_prefixed_and_at_most_64_ascii_characters() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
-        .team("front", json!({"members": [{"agent": "shop", "specialization": "all"}]}))
+        .team(
+            "front",
+            json!({"members": [{"agent": "shop", "specialization": "all"}]}),
+        )
         .apply(&service)
         .await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    let history = organization.client().history(organization.shop(), "s").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
+    let history = organization
+        .client()
+        .history(organization.shop(), "s")
+        .await;
     let text = |value: &serde_json::Value| value.as_str().unwrap().to_owned();
     let ids = [
         ("org_", organization.id.clone()),
         ("agt_", organization.shop().to_owned()),
         ("team_", organization.team("front").to_owned()),
-        ("key_", text(&organization.answer["organizations"][0]["keys"][0]["id"])),
+        (
+            "key_",
+            text(&organization.answer["organizations"][0]["keys"][0]["id"]),
+        ),
         ("conv_", reply.required_header("x-conversation-id")),
         ("msg_", reply.required_header("x-message-id")),
         ("msg_", text(&history["messages"][0]["id"])),
         ("req_", reply.required_header("x-request-id")),
     ];
     for (prefix, id) in ids {
-        assert!(id.starts_with(prefix) && id.len() <= 64 && id.is_ascii(), "{id}");
+        assert!(
+            id.starts_with(prefix) && id.len() <= 64 && id.is_ascii(),
+            "{id}"
+        );
     }
 }
 
 #[tokio::test]
 async fn every_shape_of_a_reply_passes_proxies_unbuffered_and_uncompressed() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("a reply in three shapes")).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("a reply in three shapes")).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     for accept in ["text/plain", "application/json", "text/event-stream"] {
-        let request = organization.client().request(Method::POST, &path).header("accept", accept);
+        let request = organization
+            .client()
+            .request(Method::POST, &path)
+            .header("accept", accept);
         let request = request.header("accept-encoding", "gzip, br, deflate, zstd");
         let body = json!({"message": "hi", "sessionId": accept});
         let reply = Reply::read(request.json(&body).send().await.unwrap()).await;
         assert_eq!(reply.status, 200, "{accept}");
         assert!(reply.required_header("content-type").starts_with(accept));
         assert_eq!(reply.required_header("x-accel-buffering"), "no", "{accept}");
-        assert_eq!(reply.required_header("cache-control"), "no-store, no-transform", "{accept}");
+        assert_eq!(
+            reply.required_header("cache-control"),
+            "no-store, no-transform",
+            "{accept}"
+        );
         assert_eq!(reply.header("content-encoding"), None, "{accept}");
-        assert!(reply.required_header("x-message-id").starts_with("msg_"), "{accept}");
-        assert!(reply.required_header("x-conversation-id").starts_with("conv_"), "{accept}");
+        assert!(
+            reply.required_header("x-message-id").starts_with("msg_"),
+            "{accept}"
+        );
+        assert!(
+            reply
+                .required_header("x-conversation-id")
+                .starts_with("conv_"),
+            "{accept}"
+        );
     }
 }
 
@@ -124,8 +206,15 @@ async fn every_shape_of_a_reply_passes_proxies_unbuffered_and_uncompressed() {
 async fn text_and_json_name_the_model_and_the_generation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let text = organization.client().chat(organization.shop(), "s", "hi").await.into_answer();
-    let json = organization.client().chat_json(organization.shop(), "s", "hi").await;
+    let text = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .into_answer();
+    let json = organization
+        .client()
+        .chat_json(organization.shop(), "s", "hi")
+        .await;
     for answer in [text, json] {
         assert_eq!(answer.header("x-model"), Some(organization.model.as_str()));
         assert!(generation(&answer) > 0, "{:?}", answer.headers);
@@ -133,5 +222,9 @@ async fn text_and_json_name_the_model_and_the_generation() {
 }
 
 fn generation(answer: &Answer) -> u64 {
-    answer.header("x-reply-generation").expect("X-Reply-Generation").parse().expect("a number")
+    answer
+        .header("x-reply-generation")
+        .expect("X-Reply-Generation")
+        .parse()
+        .expect("a number")
 }

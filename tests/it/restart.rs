@@ -5,7 +5,8 @@ use std::time::Duration;
 use serde_json::json;
 
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually,
+    Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, TestService,
+    eventually,
 };
 
 /// Kills whatever runs models: the whole product when it is one process.
@@ -22,8 +23,16 @@ async fn kill_and_restart_workers(service: &TestService) {
 async fn history_and_configuration_survive_a_kill_of_every_process() {
     let service = TestService::start().await;
     let organization = Organization::with_agent(&service, Script::says("remembered ☕")).await;
-    organization.client().chat(organization.shop(), "s", "before").await.complete();
-    let names: Vec<_> = service.ops_urls().into_iter().map(|(name, _)| name).collect();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "before")
+        .await
+        .complete();
+    let names: Vec<_> = service
+        .ops_urls()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     for name in &names {
         service.with_process(name, |process| process.kill());
     }
@@ -33,9 +42,20 @@ async fn history_and_configuration_survive_a_kill_of_every_process() {
     let client = organization.client();
     let history = client.history(organization.shop(), "s").await;
     assert_eq!(history["messages"][1]["content"], "remembered ☕");
-    client.chat(organization.shop(), "s", "after").await.complete();
-    let request = ScriptedModel::get().requests(&organization.model).pop().unwrap();
-    let told: Vec<_> = request.messages.iter().skip(1).map(|(_, text)| text.as_str()).collect();
+    client
+        .chat(organization.shop(), "s", "after")
+        .await
+        .complete();
+    let request = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap();
+    let told: Vec<_> = request
+        .messages
+        .iter()
+        .skip(1)
+        .map(|(_, text)| text.as_str())
+        .collect();
     assert_eq!(told, ["before", "remembered ☕", "after"]);
 }
 
@@ -45,10 +65,16 @@ async fn messages_that_wait_behind_a_running_reply_are_answered_after_a_kill() {
     let service = TestService::start().await;
     // Long enough for a look at the gauge of waiting jobs, which is taken every five seconds.
     let script = Script::counts(80, Duration::from_millis(100));
-    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(script.clone().continues_prefix());
     let (client, agent) = (organization.client(), organization.shop());
-    let mut running = client.open_chat(agent, &json!({"message": "first", "sessionId": "s"})).await;
+    let mut running = client
+        .open_chat(agent, &json!({"message": "first", "sessionId": "s"}))
+        .await;
     Reply::begin(&running).read_at_least(&mut running, 6).await;
     // Their own requests die with an embedded process: the answer is what must not be lost.
     let path = format!("/api/public/agents/{agent}/chat");
@@ -59,16 +85,34 @@ async fn messages_that_wait_behind_a_running_reply_are_answered_after_a_kill() {
         waiting.spawn(async move { request.send().await.map(drop) });
     }
     eventually("the others wait", PATIENCE, async || {
-        let queued: f64 = service.metric("switchboard_jobs_queued").await.iter().map(|(_, value)| value).sum();
+        let queued: f64 = service
+            .metric("switchboard_jobs_queued")
+            .await
+            .iter()
+            .map(|(_, value)| value)
+            .sum();
         (queued >= WAITING as f64).then_some(())
     })
     .await;
     kill_and_restart_workers(&service).await;
     let client = organization.client_at(&service.public_urls()[0]);
     let history = client.settled_history(agent, "s", 2 * (1 + WAITING)).await;
-    assert_eq!(history["totalMessages"], 2 * (1 + WAITING), "no row twice: {history}");
-    for answer in history["messages"].as_array().unwrap().iter().skip(1).step_by(2) {
-        assert_eq!((&answer["status"], answer["content"].as_str()), (&json!("completed"), Some(&script.text[..])));
+    assert_eq!(
+        history["totalMessages"],
+        2 * (1 + WAITING),
+        "no row twice: {history}"
+    );
+    for answer in history["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .skip(1)
+        .step_by(2)
+    {
+        assert_eq!(
+            (&answer["status"], answer["content"].as_str()),
+            (&json!("completed"), Some(&script.text[..]))
+        );
     }
 }
 
@@ -78,18 +122,30 @@ async fn a_worker_killed_in_mid_reply_leaves_no_double_row_and_no_clean_end_with
     let script = Script::counts(60, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 60).await;
     kill_and_restart_workers(&service).await;
     let reply = reply.continue_reading(response).await;
     let client = organization.client_at(&service.public_urls()[0]);
     let history = client.settled_history(organization.shop(), "s", 2).await;
-    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
+    assert_eq!(
+        history["totalMessages"], 2,
+        "one question, one answer: {history}"
+    );
     let stored = &history["messages"][1];
     assert_eq!(stored["id"], reply.required_header("x-message-id"));
     if reply.ended_cleanly {
-        assert_eq!(stored["content"], reply.text(), "a clean end means complete and stored");
+        assert_eq!(
+            stored["content"],
+            reply.text(),
+            "a clean end means complete and stored"
+        );
         assert_eq!(stored["status"], "completed");
     }
 }
@@ -100,10 +156,19 @@ async fn sigterm_finishes_open_replies_and_exits_with_0() {
     let script = Script::counts(30, Duration::from_millis(80));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
-    let names: Vec<_> = service.ops_urls().into_iter().map(|(name, _)| name).collect();
+    let names: Vec<_> = service
+        .ops_urls()
+        .into_iter()
+        .map(|(name, _)| name)
+        .collect();
     for name in &names {
         service.with_process(name, |process| process.signal("TERM"));
     }
@@ -111,7 +176,9 @@ async fn sigterm_finishes_open_replies_and_exits_with_0() {
     assert_eq!(reply.complete(), script.text);
     for name in &names {
         let drain = PATIENCE + Duration::from_secs(10);
-        let status = tokio::task::block_in_place(|| service.with_process(name, |process| process.wait(drain)));
+        let status = tokio::task::block_in_place(|| {
+            service.with_process(name, |process| process.wait(drain))
+        });
         assert_eq!(status.code(), Some(0), "{name}: {status}");
     }
 }

@@ -15,18 +15,30 @@ fn team(routing: &str, billing: &str, technical: &str) -> Value {
 }
 
 async fn desk(service: &SharedService, routing: &str) -> Organization {
-    let document = OrganizationDocument::new().agent("billing", json!({})).agent("technical", json!({}));
-    document.agent("general", json!({})).team("front", team(routing, BILLING, TECHNICAL)).apply(service).await
+    let document = OrganizationDocument::new()
+        .agent("billing", json!({}))
+        .agent("technical", json!({}));
+    document
+        .agent("general", json!({}))
+        .team("front", team(routing, BILLING, TECHNICAL))
+        .apply(service)
+        .await
 }
 
 /// A conversation whose first message asks for a refund, stored with its answers.
 async fn recorded(service: &SharedService, organization: &Organization) {
     let client = organization.client();
     for message in [ASKED, "42"] {
-        client.team_chat(organization.team("front"), "s", message).await.complete();
+        client
+            .team_chat(organization.team("front"), "s", message)
+            .await
+            .complete();
     }
-    let stored =
-        format!("/api/admin/organizations/{}/conversations?team={}", organization.id, organization.team("front"));
+    let stored = format!(
+        "/api/admin/organizations/{}/conversations?team={}",
+        organization.id,
+        organization.team("front")
+    );
     let admin = service.admin();
     eventually("both turns are stored", PATIENCE, async || {
         let listed = admin.get(&stored).await.json();
@@ -35,9 +47,22 @@ async fn recorded(service: &SharedService, organization: &Organization) {
     .await;
 }
 
-fn replay(service: &SharedService, organization: &Organization, further: &[&str]) -> (bool, String) {
+fn replay(
+    service: &SharedService,
+    organization: &Organization,
+    further: &[&str],
+) -> (bool, String) {
     let url = service.admin_urls().remove(0);
-    let mut arguments = vec!["route", "--replay", "--team", "front", "--url", &url, "--organization", &organization.id];
+    let mut arguments = vec![
+        "route",
+        "--replay",
+        "--team",
+        "front",
+        "--url",
+        &url,
+        "--organization",
+        &organization.id,
+    ];
     arguments.extend(further);
     let (status, output) = service.command(&arguments);
     (status.success(), output)
@@ -49,8 +74,14 @@ async fn nothing_would_change_while_the_team_is_as_it_was() {
     let organization = desk(&service, "intent").await;
     recorded(&service, &organization).await;
     let (ok, output) = replay(&service, &organization, &[]);
-    assert!(ok && output.contains("messages: 2, would change: 0"), "{output}");
-    assert!(output.contains("decided by words: 1, by meaning: 0, by continuity: 1"), "{output}");
+    assert!(
+        ok && output.contains("messages: 2, would change: 0"),
+        "{output}"
+    );
+    assert!(
+        output.contains("decided by words: 1, by meaning: 0, by continuity: 1"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -59,17 +90,28 @@ async fn the_organization_need_not_be_named_where_only_one_has_the_team() {
     // The slug is no other run's.
     let slug = format!("desk-{}", std::process::id());
     let document = OrganizationDocument::new().agent("billing", json!({}));
-    let document = document.agent("technical", json!({})).agent("general", json!({}));
-    document.team(&slug, team("intent", BILLING, TECHNICAL)).apply(&service).await;
+    let document = document
+        .agent("technical", json!({}))
+        .agent("general", json!({}));
+    document
+        .team(&slug, team("intent", BILLING, TECHNICAL))
+        .apply(&service)
+        .await;
     for _ in 0..2 {
         desk(&service, "intent").await;
     }
     let url = service.admin_urls().remove(0);
     let tried = |team: &str| service.command(&["route", "--replay", "--team", team, "--url", &url]);
     let (status, output) = tried(&slug);
-    assert!(status.success() && output.contains("messages: 0, would change: 0"), "{output}");
+    assert!(
+        status.success() && output.contains("messages: 0, would change: 0"),
+        "{output}"
+    );
     let (status, output) = tried("front");
-    assert!(!status.success() && output.contains("say which --organization"), "{output}");
+    assert!(
+        !status.success() && output.contains("say which --organization"),
+        "{output}"
+    );
 }
 
 #[tokio::test]
@@ -81,19 +123,38 @@ async fn a_document_is_tried_and_each_message_that_would_go_elsewhere_is_a_row_w
     swapped["slug"] = "front".into();
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("changed.json");
-    std::fs::write(&file, json!({"organizations": [{"slug": "o", "teams": [swapped]}]}).to_string()).unwrap();
+    std::fs::write(
+        &file,
+        json!({"organizations": [{"slug": "o", "teams": [swapped]}]}).to_string(),
+    )
+    .unwrap();
     let file = file.to_string_lossy();
     let (ok, output) = replay(&service, &organization, &["-f", &file]);
-    assert!(ok && output.contains("messages: 2, would change: 1"), "{output}");
-    let row = output.lines().find(|line| line.contains("billing -> technical: ")).unwrap_or_else(|| panic!("{output}"));
-    assert!(row.starts_with("msg_") && row.contains("refund"), "the reason names what the member says: {row}");
+    assert!(
+        ok && output.contains("messages: 2, would change: 1"),
+        "{output}"
+    );
+    let row = output
+        .lines()
+        .find(|line| line.contains("billing -> technical: "))
+        .unwrap_or_else(|| panic!("{output}"));
+    assert!(
+        row.starts_with("msg_") && row.contains("refund"),
+        "the reason names what the member says: {row}"
+    );
     assert!(!output.contains(ASKED), "{output}");
     let (_, output) = replay(&service, &organization, &["-f", &file, "--show-text"]);
     assert!(output.contains(ASKED), "{output}");
     let client = organization.client();
-    let reply = client.team_chat(organization.team("front"), "another", ASKED).await;
+    let reply = client
+        .team_chat(organization.team("front"), "another", ASKED)
+        .await;
     reply.complete();
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"), "nothing was changed by trying");
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("billing"),
+        "nothing was changed by trying"
+    );
 }
 
 #[tokio::test]
@@ -101,10 +162,17 @@ async fn what_cannot_be_tried_is_said_in_words() {
     let service = SharedService::get().await;
     let organization = desk(&service, "round-robin").await;
     let (ok, output) = replay(&service, &organization, &[]);
-    assert!(!ok && output.contains("does not choose by intent"), "{output}");
+    assert!(
+        !ok && output.contains("does not choose by intent"),
+        "{output}"
+    );
     let files = tempfile::tempdir().unwrap();
     let file = files.path().join("other.json");
-    std::fs::write(&file, json!({"organizations": [{"teams": [{"slug": "back"}]}]}).to_string()).unwrap();
+    std::fs::write(
+        &file,
+        json!({"organizations": [{"teams": [{"slug": "back"}]}]}).to_string(),
+    )
+    .unwrap();
     let (ok, output) = replay(&service, &organization, &["-f", &file.to_string_lossy()]);
     assert!(!ok && output.contains("names neither the team"), "{output}");
 }

@@ -4,16 +4,26 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, send,
+    FOREIGN_ORIGIN, Organization, OrganizationDocument, Reply, Script, ScriptedModel,
+    SharedService, send,
 };
 
 async fn desk(service: &SharedService, routing: &str) -> Organization {
     let billing = "Invoices, refunds, payments and billing questions";
     let technical = "Technical problems, crashes, installation and error messages";
     OrganizationDocument::new()
-        .agent("billing", json!({"name": "Billing", "description": billing}))
-        .agent("technical", json!({"name": "Technik für alle", "description": technical}))
-        .agent("general", json!({"name": "General", "description": "Everything else"}))
+        .agent(
+            "billing",
+            json!({"name": "Billing", "description": billing}),
+        )
+        .agent(
+            "technical",
+            json!({"name": "Technik für alle", "description": technical}),
+        )
+        .agent(
+            "general",
+            json!({"name": "General", "description": "Everything else"}),
+        )
         .team(
             "front",
             json!({"routing": routing, "defaultAgent": "general", "members": [
@@ -27,7 +37,10 @@ async fn desk(service: &SharedService, routing: &str) -> Organization {
 
 async fn chat_in(organization: &Organization, body: Value) -> Reply {
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    let request = organization.client().request(Method::POST, &path).json(&body);
+    let request = organization
+        .client()
+        .request(Method::POST, &path)
+        .json(&body);
     Reply::read(request.send().await.unwrap()).await
 }
 
@@ -37,7 +50,10 @@ async fn round_robin_takes_the_members_in_turn() {
     let organization = desk(&service, "round-robin").await;
     let mut agents = vec![];
     for session in ["a", "b", "c", "d"] {
-        let reply = organization.client().team_chat(organization.team("front"), session, "hi").await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), session, "hi")
+            .await;
         reply.complete();
         agents.push(reply.required_header("x-agent-id"));
     }
@@ -49,9 +65,15 @@ async fn round_robin_takes_the_members_in_turn() {
 async fn random_takes_only_members() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;
-    let members = [organization.agent("billing"), organization.agent("technical")];
+    let members = [
+        organization.agent("billing"),
+        organization.agent("technical"),
+    ];
     for session in ["a", "b", "c", "d", "e", "f"] {
-        let reply = organization.client().team_chat(organization.team("front"), session, "hi").await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), session, "hi")
+            .await;
         reply.complete();
         assert!(members.contains(&reply.required_header("x-agent-id").as_str()));
     }
@@ -63,13 +85,25 @@ async fn the_conversation_is_read_through_any_member_that_answered_and_names_who
     let organization = desk(&service, "intent").await;
     let client = organization.client();
     let question = "I want a refund for my last invoice";
-    client.team_chat(organization.team("front"), "s", question).await.complete();
+    client
+        .team_chat(organization.team("front"), "s", question)
+        .await
+        .complete();
     let conversation = client.history(organization.agent("billing"), "s").await;
     assert_eq!(conversation["messages"][0]["content"], question);
-    assert_eq!(conversation["messages"][1]["agentId"], organization.agent("billing"));
+    assert_eq!(
+        conversation["messages"][1]["agentId"],
+        organization.agent("billing")
+    );
     assert_eq!(conversation["messages"][1]["agentName"], "Billing");
-    let other = format!("/api/public/agents/{}/conversations/s", organization.agent("technical"));
-    client.get(&other).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    let other = format!(
+        "/api/public/agents/{}/conversations/s",
+        organization.agent("technical")
+    );
+    client
+        .get(&other)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
 
 #[tokio::test]
@@ -79,18 +113,36 @@ async fn an_agents_own_conversation_comes_first_and_the_teams_is_named_and_patch
     let client = organization.client();
     let billing = organization.agent("billing");
     let question = "I want a refund for my last invoice";
-    let reply = client.team_chat(organization.team("front"), "s", question).await;
+    let reply = client
+        .team_chat(organization.team("front"), "s", question)
+        .await;
     let team_conversation = reply.required_header("x-conversation-id");
     client.chat(billing, "s", "for you alone").await.complete();
     let path = format!("/api/public/agents/{billing}/conversations/s");
-    assert_eq!(client.get(&path).await.json()["messages"][0]["content"], "for you alone");
+    assert_eq!(
+        client.get(&path).await.json()["messages"][0]["content"],
+        "for you alone"
+    );
     let named = format!("{path}?conversationId={team_conversation}");
-    assert_eq!(client.get(&named).await.json()["messages"][0]["content"], question);
-    assert_eq!(client.patch(&named, &json!({"rating": 4})).await.status, 200);
+    assert_eq!(
+        client.get(&named).await.json()["messages"][0]["content"],
+        question
+    );
+    assert_eq!(
+        client.patch(&named, &json!({"rating": 4})).await.status,
+        200
+    );
     assert_eq!(client.get(&named).await.json()["metadata"]["rating"], 4);
-    assert!(client.get(&path).await.json()["metadata"].get("rating").is_none());
+    assert!(
+        client.get(&path).await.json()["metadata"]
+            .get("rating")
+            .is_none()
+    );
     let wrong = format!("{path}?conversationId=conv_{}", "0".repeat(26));
-    client.get(&wrong).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    client
+        .get(&wrong)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
 
 #[tokio::test]
@@ -103,11 +155,23 @@ async fn a_message_to_a_team_is_as_long_as_its_strictest_agent_takes() {
         .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
         .apply(&service)
         .await;
-    let reply = chat_in(&organization, json!({"message": "0123456789", "sessionId": "s"})).await;
+    let reply = chat_in(
+        &organization,
+        json!({"message": "0123456789", "sessionId": "s"}),
+    )
+    .await;
     reply.complete();
-    let refused = chat_in(&organization, json!({"message": "0123456789a", "sessionId": "s"})).await.into_answer();
+    let refused = chat_in(
+        &organization,
+        json!({"message": "0123456789a", "sessionId": "s"}),
+    )
+    .await
+    .into_answer();
     let problem = refused.assert_problem(400, None);
-    assert_eq!((&problem["param"], &problem["details"]), (&json!("message"), &json!({"max": 10, "actual": 11})));
+    assert_eq!(
+        (&problem["param"], &problem["details"]),
+        (&json!("message"), &json!({"max": 10, "actual": 11}))
+    );
 }
 
 #[tokio::test]
@@ -120,11 +184,15 @@ async fn a_visitor_of_a_team_has_the_limit_of_its_strictest_agent() {
         .team("front", json!({"defaultAgent": "general", "members": [{"agent": "billing", "specialization": "all"}]}))
         .apply(&service)
         .await;
-    let message = |visitor: &str| json!({"message": "hi", "sessionId": visitor, "visitorId": visitor});
+    let message =
+        |visitor: &str| json!({"message": "hi", "sessionId": visitor, "visitorId": visitor});
     for _ in 0..2 {
         chat_in(&organization, message("ada")).await.complete();
     }
-    chat_in(&organization, message("ada")).await.into_answer().assert_problem(429, Some("RATE_LIMITED"));
+    chat_in(&organization, message("ada"))
+        .await
+        .into_answer()
+        .assert_problem(429, Some("RATE_LIMITED"));
     chat_in(&organization, message("bob")).await.complete();
 }
 
@@ -138,10 +206,16 @@ async fn a_repeated_message_to_a_team_is_one_message_and_one_turn_of_its_rotatio
         let mut replies = vec![];
         for _ in 0..2 {
             let body = json!({"message": "hi", "sessionId": session});
-            let request = organization.client().request(Method::POST, &path).header("idempotency-key", session);
+            let request = organization
+                .client()
+                .request(Method::POST, &path)
+                .header("idempotency-key", session);
             let reply = Reply::read(request.json(&body).send().await.unwrap()).await;
             reply.complete();
-            replies.push((reply.required_header("x-message-id"), reply.required_header("x-agent-id")));
+            replies.push((
+                reply.required_header("x-message-id"),
+                reply.required_header("x-agent-id"),
+            ));
         }
         assert_eq!(replies[0], replies[1]);
         agents.push(replies.remove(0).1);
@@ -161,12 +235,20 @@ async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
     let second = chat_in(&organization, body).await;
     second.complete();
     assert_eq!(second.required_header("x-conversation-id"), conversation);
-    let foreign = organization.client().chat(organization.agent("billing"), "a", "hi").await;
-    for (session, id) in
-        [("b", conversation.as_str()), ("a", &foreign.required_header("x-conversation-id")), ("a", "conv_x")]
-    {
+    let foreign = organization
+        .client()
+        .chat(organization.agent("billing"), "a", "hi")
+        .await;
+    for (session, id) in [
+        ("b", conversation.as_str()),
+        ("a", &foreign.required_header("x-conversation-id")),
+        ("a", "conv_x"),
+    ] {
         let body = json!({"message": "hi", "sessionId": session, "conversationId": id});
-        chat_in(&organization, body).await.into_answer().assert_problem(400, None);
+        chat_in(&organization, body)
+            .await
+            .into_answer()
+            .assert_problem(400, None);
     }
 }
 
@@ -175,11 +257,20 @@ async fn a_team_reply_names_its_message_and_names_outside_ascii_are_percent_enco
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let question = "The installation crashes with an error message";
-    let reply = organization.client().team_chat(organization.team("front"), "s", question).await;
+    let reply = organization
+        .client()
+        .team_chat(organization.team("front"), "s", question)
+        .await;
     reply.complete();
     assert!(reply.required_header("x-message-id").starts_with("msg_"));
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
-    assert_eq!(reply.required_header("x-agent-name"), "Technik f%C3%BCr alle");
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("technical")
+    );
+    assert_eq!(
+        reply.required_header("x-agent-name"),
+        "Technik f%C3%BCr alle"
+    );
 }
 
 #[tokio::test]
@@ -189,15 +280,28 @@ async fn a_blank_team_id_is_404_and_every_400_but_invalid_json_has_no_code() {
     let client = organization.client();
     let hi = json!({"message": "hi", "sessionId": "s"});
     for team in ["", "%20"] {
-        client.post(&format!("/api/public/teams/{team}/chat"), &hi).await.assert_problem(404, None);
+        client
+            .post(&format!("/api/public/teams/{team}/chat"), &hi)
+            .await
+            .assert_problem(404, None);
     }
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    for body in [json!([]), json!({"message": 5, "sessionId": "s"}), json!({"message": "hi", "sessionId": "a\nb"})] {
+    for body in [
+        json!([]),
+        json!({"message": 5, "sessionId": "s"}),
+        json!({"message": "hi", "sessionId": "a\nb"}),
+    ] {
         client.post(&path, &body).await.assert_problem(400, None);
     }
-    let malformed = client.request(Method::POST, &path).header("idempotency-key", "").json(&hi);
+    let malformed = client
+        .request(Method::POST, &path)
+        .header("idempotency-key", "")
+        .json(&hi);
     send(malformed).await.assert_problem(400, None);
-    let broken = client.request(Method::POST, &path).header("content-type", "application/json").body("{");
+    let broken = client
+        .request(Method::POST, &path)
+        .header("content-type", "application/json")
+        .body("{");
     send(broken).await.assert_problem(400, Some("INVALID_JSON"));
 }
 
@@ -206,11 +310,17 @@ async fn origins_are_not_checked_for_teams() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({"allowedDomains": ["https://shop.example"]}))
-        .team("front", json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}))
+        .team(
+            "front",
+            json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]}),
+        )
         .apply(&service)
         .await;
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    let request = organization.client().request(Method::POST, &path).header("origin", FOREIGN_ORIGIN);
+    let request = organization
+        .client()
+        .request(Method::POST, &path)
+        .header("origin", FOREIGN_ORIGIN);
     let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
 }
@@ -218,11 +328,28 @@ async fn origins_are_not_checked_for_teams() {
 #[tokio::test]
 async fn a_team_of_another_organization_is_404_like_an_unknown_one() {
     let service = SharedService::get().await;
-    let (ours, theirs) = (desk(&service, "random").await, desk(&service, "random").await);
-    let foreign = ours.client().team_chat(theirs.team("front"), "s", "hi").await.into_answer();
-    let unknown = ours.client().team_chat(&format!("team_{}", "0".repeat(26)), "s", "hi").await.into_answer();
-    let (foreign, unknown) = (foreign.assert_problem(404, None), unknown.assert_problem(404, None));
-    assert_eq!((&foreign["title"], &foreign["detail"]), (&unknown["title"], &unknown["detail"]));
+    let (ours, theirs) = (
+        desk(&service, "random").await,
+        desk(&service, "random").await,
+    );
+    let foreign = ours
+        .client()
+        .team_chat(theirs.team("front"), "s", "hi")
+        .await
+        .into_answer();
+    let unknown = ours
+        .client()
+        .team_chat(&format!("team_{}", "0".repeat(26)), "s", "hi")
+        .await
+        .into_answer();
+    let (foreign, unknown) = (
+        foreign.assert_problem(404, None),
+        unknown.assert_problem(404, None),
+    );
+    assert_eq!(
+        (&foreign["title"], &foreign["detail"]),
+        (&unknown["title"], &unknown["detail"])
+    );
 }
 
 #[tokio::test]
@@ -231,7 +358,10 @@ async fn a_failing_model_has_its_code_on_the_team_route_too() {
     let organization = desk(&service, "random").await;
     for (status, answered, code) in [(400, 502, "MODEL_ERROR"), (503, 503, "UNAVAILABLE")] {
         organization.script(Script::refuses(status));
-        let reply = organization.client().team_chat(organization.team("front"), &format!("s{status}"), "hi").await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), &format!("s{status}"), "hi")
+            .await;
         reply.into_answer().assert_problem(answered, Some(code));
     }
 }
@@ -242,10 +372,20 @@ async fn a_member_is_found_by_what_visitors_say_of_its_matters_in_their_language
     let organization = desk(&service, "intent").await;
     // No word of it is written of a member, and the model is no help.
     organization.script(Script::says("I do not know"));
-    for (session, message) in [("en", "you took it twice"), ("de", "Ich will mein Geld zurück")] {
-        let reply = organization.client().team_chat(organization.team("front"), session, message).await;
+    for (session, message) in [
+        ("en", "you took it twice"),
+        ("de", "Ich will mein Geld zurück"),
+    ] {
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), session, message)
+            .await;
         reply.complete();
-        assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"), "{message}");
+        assert_eq!(
+            reply.required_header("x-agent-id"),
+            organization.agent("billing"),
+            "{message}"
+        );
     }
 }
 
@@ -257,24 +397,48 @@ async fn a_model_decides_where_words_do_not_and_the_reason_says_so() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     organization.script(Script::says(r#"{"member": "2-technical"}"#));
-    let reply = organization.client().team_chat(organization.team("front"), "s", PUZZLING).await;
+    let reply = organization
+        .client()
+        .team_chat(organization.team("front"), "s", PUZZLING)
+        .await;
     reply.complete();
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("technical"));
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("technical")
+    );
     let reason = reply.required_header("x-routing-reason");
-    assert!(reason.contains("model") && reason.contains("Technik"), "{reason}");
+    assert!(
+        reason.contains("model") && reason.contains("Technik"),
+        "{reason}"
+    );
     let requests = ScriptedModel::get().requests(&organization.model);
-    assert!(requests[0].body["response_format"]["json_schema"]["schema"].is_object(), "{}", requests[0].body);
+    assert!(
+        requests[0].body["response_format"]["json_schema"]["schema"].is_object(),
+        "{}",
+        requests[0].body
+    );
 }
 
 #[tokio::test]
 async fn a_model_that_answers_anything_but_a_member_is_no_error_and_the_local_stage_decides() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    for (session, said) in [("a", "Technical, I would say."), ("b", r#"{"member": "9-sales"}"#), ("c", "")] {
+    for (session, said) in [
+        ("a", "Technical, I would say."),
+        ("b", r#"{"member": "9-sales"}"#),
+        ("c", ""),
+    ] {
         organization.script(Script::says(&format!("{said} ")));
-        let reply = organization.client().team_chat(organization.team("front"), session, PUZZLING).await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), session, PUZZLING)
+            .await;
         assert_eq!(reply.complete(), format!("{said} "));
-        assert_eq!(reply.required_header("x-agent-id"), organization.agent("general"), "{said}");
+        assert_eq!(
+            reply.required_header("x-agent-id"),
+            organization.agent("general"),
+            "{said}"
+        );
     }
 }
 
@@ -283,18 +447,34 @@ async fn after_a_change_of_topic_the_new_agent_receives_the_whole_conversation()
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let ask = async |message: &str| {
-        let reply = organization.client().team_chat(organization.team("front"), "s", message).await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team("front"), "s", message)
+            .await;
         reply.complete();
-        (reply.required_header("x-agent-id"), reply.required_header("x-routing-reason"))
+        (
+            reply.required_header("x-agent-id"),
+            reply.required_header("x-routing-reason"),
+        )
     };
     organization.script(Script::says("Your refund is on its way."));
     let question = "I want a refund for my last invoice";
     assert_eq!(ask(question).await.0, organization.agent("billing"));
-    let (agent, reason) = ask("Something else: the installation crashes with an error message").await;
+    let (agent, reason) =
+        ask("Something else: the installation crashes with an error message").await;
     assert_eq!(agent, organization.agent("technical"));
     assert!(reason.starts_with("topic change"), "{reason}");
-    let request = ScriptedModel::get().requests(&organization.model).pop().unwrap();
-    let said: Vec<&str> = request.messages.iter().map(|(_, text)| text.as_str()).collect();
-    let past = said.windows(2).any(|pair| pair == [question, "Your refund is on its way."]);
+    let request = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap();
+    let said: Vec<&str> = request
+        .messages
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect();
+    let past = said
+        .windows(2)
+        .any(|pair| pair == [question, "Your refund is on its way."]);
     assert!(past, "{said:?}");
 }

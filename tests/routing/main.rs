@@ -12,35 +12,66 @@ use std::{collections::BTreeMap, fs, path::Path, time::Duration};
 use switchboard_workers::evaluation::{Evaluation, Kind, Means, Outcome, Set};
 
 /// The parts, and what each is for.
-const PARTS: [(&str, &str); 2] = [("tuning", "weights were fitted on it"), ("held_out", "never tuned on")];
+const PARTS: [(&str, &str); 2] = [
+    ("tuning", "weights were fitted on it"),
+    ("held_out", "never tuned on"),
+];
 /// Of a hundred decisions, so many are faster than the time that is printed.
 const PERCENTILE: usize = 95;
 
 fn main() {
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     let _ = rustls::crypto::ring::default_provider().install_default();
     let directory = variable("SWITCHBOARD_TEST_EMBEDDINGS")
         .expect("SWITCHBOARD_TEST_EMBEDDINGS names no sentence-transformers directory: make eval-routing fetches one");
-    let local = Means { embedding_model_dir: Some(directory), ..Means::default() };
-    let mut ways = vec![("words only", Means::default()), ("words and vectors", local.clone())];
+    let local = Means {
+        embedding_model_dir: Some(directory),
+        ..Means::default()
+    };
+    let mut ways = vec![
+        ("words only", Means::default()),
+        ("words and vectors", local.clone()),
+    ];
     if let Some(directory) = variable("SWITCHBOARD_TEST_MULTILINGUAL") {
         ways.push((
             "words and vectors of many languages",
-            Means { embedding_model_dir: Some(directory), ..Means::default() },
+            Means {
+                embedding_model_dir: Some(directory),
+                ..Means::default()
+            },
         ));
     }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_EMBEDDINGS_URL") {
         ways.push((
             "words and vectors of a provider",
-            Means { embeddings: Some((base_url, "e5-query".into())), ..Means::default() },
+            Means {
+                embeddings: Some((base_url, "e5-query".into())),
+                ..Means::default()
+            },
         ));
     }
-    let asked: Vec<String> = std::env::args().skip(1).filter(|argument| !argument.starts_with('-')).collect();
+    let asked: Vec<String> = std::env::args()
+        .skip(1)
+        .filter(|argument| !argument.starts_with('-'))
+        .collect();
     if std::env::args().any(|argument| argument == "--figures") {
-        return print_figures(&runtime, &ways, asked.first().map_or(PARTS[0].0, String::as_str));
+        return print_figures(
+            &runtime,
+            &ways,
+            asked.first().map_or(PARTS[0].0, String::as_str),
+        );
     }
     if let Some(base_url) = variable("SWITCHBOARD_TEST_MODEL") {
-        ways.push(("with a model", Means { model: Some((base_url, "test".into())), ..local }));
+        ways.push((
+            "with a model",
+            Means {
+                model: Some((base_url, "test".into())),
+                ..local
+            },
+        ));
     }
     for (part, note) in parts(&asked) {
         let sets = sets(&part);
@@ -61,10 +92,22 @@ fn main() {
 
 /// Both parts, or those that are asked for; what is no part is a folder of somebody's own sets.
 fn parts(asked: &[String]) -> Vec<(String, &'static str)> {
-    let note = |name: &str| PARTS.iter().find(|(part, _)| *part == name).map_or("yours", |(_, note)| *note);
+    let note = |name: &str| {
+        PARTS
+            .iter()
+            .find(|(part, _)| *part == name)
+            .map_or("yours", |(_, note)| *note)
+    };
     let of_ours = PARTS.iter().map(|(part, _)| (*part).to_owned());
-    let names: Vec<String> = if asked.is_empty() { of_ours.collect() } else { asked.to_vec() };
-    names.into_iter().map(|name| (name.clone(), note(&name))).collect()
+    let names: Vec<String> = if asked.is_empty() {
+        of_ours.collect()
+    } else {
+        asked.to_vec()
+    };
+    names
+        .into_iter()
+        .map(|name| (name.clone(), note(&name)))
+        .collect()
 }
 
 fn variable(name: &str) -> Option<String> {
@@ -77,17 +120,28 @@ fn print_figures(runtime: &tokio::runtime::Runtime, ways: &[(&str, Means)], part
         let evaluation = Evaluation::new(means).unwrap();
         for set in sets(part) {
             for row in runtime.block_on(evaluation.weighed(&set)) {
-                println!("{}", serde_json::to_string(&(way, &set.team.slug, row)).unwrap());
+                println!(
+                    "{}",
+                    serde_json::to_string(&(way, &set.team.slug, row)).unwrap()
+                );
             }
         }
     }
 }
 
 fn sets(part: &str) -> Vec<Set> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/routing").join(part);
-    let mut files: Vec<_> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/routing")
+        .join(part);
+    let mut files: Vec<_> = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path())
+        .collect();
     files.sort();
-    files.iter().map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
+    files
+        .iter()
+        .map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap())
+        .collect()
 }
 
 fn print(outcomes: &[Outcome]) {
@@ -96,10 +150,14 @@ fn print(outcomes: &[Outcome]) {
         "", "messages", "right", "right first", "nobody", "slots moved", "others moved", "changes"
     );
     row("all", &outcomes.iter().collect::<Vec<_>>());
-    for (name, of) in grouped(outcomes, |outcome| format!("{:?}", outcome.manner).to_lowercase()) {
+    for (name, of) in grouped(outcomes, |outcome| {
+        format!("{:?}", outcome.manner).to_lowercase()
+    }) {
         row(&name, &of);
     }
-    for (name, of) in grouped(outcomes, |outcome| format!("{:?} {}", outcome.manner, outcome.language).to_lowercase()) {
+    for (name, of) in grouped(outcomes, |outcome| {
+        format!("{:?} {}", outcome.manner, outcome.language).to_lowercase()
+    }) {
         row(&name, &of);
     }
     for (name, of) in grouped(outcomes, |outcome| outcome.team.clone()) {
@@ -112,17 +170,34 @@ fn print(outcomes: &[Outcome]) {
     }
     let mut took: Vec<Duration> = outcomes.iter().map(|outcome| outcome.took).collect();
     took.sort();
-    println!("decided by {stages:?}; p95 {:.1} ms", took[took.len() * PERCENTILE / 100].as_secs_f64() * 1000.0);
+    println!(
+        "decided by {stages:?}; p95 {:.1} ms",
+        took[took.len() * PERCENTILE / 100].as_secs_f64() * 1000.0
+    );
 }
 
 /// How often choices of each share are right: well calibrated ones are as often right as they are sure.
 fn print_calibration(outcomes: &[Outcome]) {
-    let openings: Vec<&Outcome> = outcomes.iter().filter(|outcome| is_opening(outcome)).collect();
+    let openings: Vec<&Outcome> = outcomes
+        .iter()
+        .filter(|outcome| is_opening(outcome))
+        .collect();
     let by_share = |bounds: &[f32]| {
-        let of: Vec<_> = openings.iter().filter(|outcome| (bounds[0]..bounds[1]).contains(&outcome.share)).collect();
-        format!("{}: {} of {}", bounds[0], share(&of, |outcome| outcome.is_right), of.len())
+        let of: Vec<_> = openings
+            .iter()
+            .filter(|outcome| (bounds[0]..bounds[1]).contains(&outcome.share))
+            .collect();
+        format!(
+            "{}: {} of {}",
+            bounds[0],
+            share(&of, |outcome| outcome.is_right),
+            of.len()
+        )
     };
-    let lines: Vec<String> = [0.0, 0.4, 0.6, 0.8, 0.9, 1.1].windows(2).map(by_share).collect();
+    let lines: Vec<String> = [0.0, 0.4, 0.6, 0.8, 0.9, 1.1]
+        .windows(2)
+        .map(by_share)
+        .collect();
     println!("right from a share of {}", lines.join("; "));
 }
 
@@ -131,7 +206,10 @@ fn is_opening(outcome: &Outcome) -> bool {
     matches!(outcome.kind, None | Some(Kind::Opening))
 }
 
-fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<String, Vec<&Outcome>> {
+fn grouped(
+    outcomes: &[Outcome],
+    by: impl Fn(&Outcome) -> String,
+) -> BTreeMap<String, Vec<&Outcome>> {
     let mut groups: BTreeMap<String, Vec<&Outcome>> = BTreeMap::new();
     for outcome in outcomes {
         groups.entry(by(outcome)).or_default().push(outcome);
@@ -144,12 +222,30 @@ fn grouped(outcomes: &[Outcome], by: impl Fn(&Outcome) -> String) -> BTreeMap<St
 /// answers, and other turns, were wrongly moved; how many changes were seen, and brought to the right member.
 fn row(name: &str, outcomes: &[&Outcome]) {
     let of = |kinds: &[Kind]| -> Vec<&&Outcome> {
-        outcomes.iter().filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind))).collect()
+        outcomes
+            .iter()
+            .filter(|outcome| outcome.kind.is_some_and(|kind| kinds.contains(&kind)))
+            .collect()
     };
-    let messages: Vec<_> = outcomes.iter().filter(|outcome| is_opening(outcome)).collect();
-    let nobody: Vec<_> = messages.iter().filter(|outcome| outcome.expects_nobody).copied().collect();
-    let fitting: Vec<_> = messages.iter().filter(|outcome| !outcome.expects_nobody).copied().collect();
-    let (slots, others, changes) = (of(&[Kind::Slot]), of(&[Kind::FollowUp, Kind::Digression]), of(&[Kind::Change]));
+    let messages: Vec<_> = outcomes
+        .iter()
+        .filter(|outcome| is_opening(outcome))
+        .collect();
+    let nobody: Vec<_> = messages
+        .iter()
+        .filter(|outcome| outcome.expects_nobody)
+        .copied()
+        .collect();
+    let fitting: Vec<_> = messages
+        .iter()
+        .filter(|outcome| !outcome.expects_nobody)
+        .copied()
+        .collect();
+    let (slots, others, changes) = (
+        of(&[Kind::Slot]),
+        of(&[Kind::FollowUp, Kind::Digression]),
+        of(&[Kind::Change]),
+    );
     println!(
         "{name:24}{:>9} {:>8} {:>12} {:>10} {:>11} {:>12} {:>9}, {} right",
         messages.len(),

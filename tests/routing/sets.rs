@@ -18,9 +18,15 @@ const DIALOGUES_MIN: usize = 80;
 const TELLING_WORDS_MIN: usize = 6;
 
 fn part(name: &str) -> Vec<Value> {
-    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("tests/routing").join(name);
-    let files = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path());
-    files.map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap()).collect()
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR"))
+        .join("tests/routing")
+        .join(name);
+    let files = fs::read_dir(folder)
+        .unwrap()
+        .map(|entry| entry.unwrap().path());
+    files
+        .map(|file| serde_json::from_slice(&fs::read(file).unwrap()).unwrap())
+        .collect()
 }
 
 fn both() -> Vec<Value> {
@@ -32,7 +38,9 @@ fn rows<'a>(set: &'a Value, field: &str) -> &'a [Value] {
 }
 
 fn visitor_turns(set: &Value) -> impl Iterator<Item = &Value> {
-    let turns = rows(set, "dialogues").iter().flat_map(|dialogue| rows(dialogue, "turns"));
+    let turns = rows(set, "dialogues")
+        .iter()
+        .flat_map(|dialogue| rows(dialogue, "turns"));
     turns.filter(|turn| turn.get("visitor").is_some())
 }
 
@@ -46,20 +54,29 @@ fn together_they_are_large_and_varied_enough() {
         .map(|message| message["language"].as_str().unwrap())
         .collect();
     assert!(count("messages") >= MESSAGES_MIN && count("dialogues") >= DIALOGUES_MIN);
-    assert!(sets.len() >= TEAMS_MIN && languages.len() >= LANGUAGES_MIN, "{languages:?}");
+    assert!(
+        sets.len() >= TEAMS_MIN && languages.len() >= LANGUAGES_MIN,
+        "{languages:?}"
+    );
     let mut kinds = BTreeMap::new();
     for turn in sets.iter().flat_map(visitor_turns) {
         *kinds.entry(turn["kind"].as_str().unwrap()).or_insert(0) += 1;
     }
     let known: Vec<&str> = kinds.keys().copied().collect();
-    assert_eq!(known, ["change", "digression", "follow-up", "opening", "slot"], "{kinds:?}");
+    assert_eq!(
+        known,
+        ["change", "digression", "follow-up", "opening", "slot"],
+        "{kinds:?}"
+    );
 }
 
 #[test]
 fn every_label_names_a_member_or_the_default_agent_who_is_no_member() {
     for set in both() {
-        let members: BTreeSet<&str> =
-            rows(&set["team"], "members").iter().map(|member| member["slug"].as_str().unwrap()).collect();
+        let members: BTreeSet<&str> = rows(&set["team"], "members")
+            .iter()
+            .map(|member| member["slug"].as_str().unwrap())
+            .collect();
         let default = set["team"]["defaultAgent"].as_str().unwrap();
         assert!(!members.contains(default), "{default}");
         for labelled in rows(&set, "messages").iter().chain(visitor_turns(&set)) {
@@ -74,8 +91,14 @@ fn every_label_names_a_member_or_the_default_agent_who_is_no_member() {
 fn the_two_parts_share_no_message() {
     let texts = |name: &str| -> BTreeSet<String> {
         let sets = part(name);
-        let messages = sets.iter().flat_map(|set| rows(set, "messages")).map(|message| &message["text"]);
-        let turns = sets.iter().flat_map(visitor_turns).map(|turn| &turn["visitor"]);
+        let messages = sets
+            .iter()
+            .flat_map(|set| rows(set, "messages"))
+            .map(|message| &message["text"]);
+        let turns = sets
+            .iter()
+            .flat_map(visitor_turns)
+            .map(|turn| &turn["visitor"]);
         let words = |text: &Value| -> Vec<String> {
             let text = text.as_str().unwrap().to_lowercase();
             text.split(|character: char| !character.is_alphanumeric())

@@ -161,11 +161,31 @@ impl WorkersConfig {
                 problems.push((key, reason));
             }
         };
-        need(self.in_flight_max > 0, "in_flight_max", "must be at least 1");
-        need(self.patches_in_flight_max > 0, "patches_in_flight_max", "must be at least 1");
-        need(self.queued_jobs_max > 0, "queued_jobs_max", "must be at least 1");
-        need(self.reply_bytes_max >= 4, "reply_bytes_max", "must hold at least one character, 4 bytes");
-        need(self.history_messages_max > 0, "history_messages_max", "must be at least 1");
+        need(
+            self.in_flight_max > 0,
+            "in_flight_max",
+            "must be at least 1",
+        );
+        need(
+            self.patches_in_flight_max > 0,
+            "patches_in_flight_max",
+            "must be at least 1",
+        );
+        need(
+            self.queued_jobs_max > 0,
+            "queued_jobs_max",
+            "must be at least 1",
+        );
+        need(
+            self.reply_bytes_max >= 4,
+            "reply_bytes_max",
+            "must hold at least one character, 4 bytes",
+        );
+        need(
+            self.history_messages_max > 0,
+            "history_messages_max",
+            "must be at least 1",
+        );
         need(
             self.provider_retry_delay_min_ms <= self.provider_retry_delay_max_ms,
             "provider_retry_delay_min_ms",
@@ -207,7 +227,11 @@ mod tests {
 
     #[test]
     fn all_mistakes_are_told_together() {
-        let config = WorkersConfig { in_flight_max: 0, reply_bytes_max: 3, ..WorkersConfig::default() };
+        let config = WorkersConfig {
+            in_flight_max: 0,
+            reply_bytes_max: 3,
+            ..WorkersConfig::default()
+        };
         let keys: Vec<_> = config.problems().into_iter().map(|(key, _)| key).collect();
         assert_eq!(keys, ["in_flight_max", "reply_bytes_max"]);
     }

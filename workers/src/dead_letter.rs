@@ -32,12 +32,23 @@ fn letter(record: &IncomingRecord, cause: &Cause) -> OutgoingRecord {
         ("dlq-reason".to_owned(), cause.reason.clone()),
         ("dlq-class".to_owned(), cause.class.to_owned()),
         ("dlq-attempts".to_owned(), cause.attempts.to_string()),
-        ("dlq-topic".to_owned(), record.partition.topic.name().to_owned()),
-        ("dlq-partition".to_owned(), record.partition.number.to_string()),
+        (
+            "dlq-topic".to_owned(),
+            record.partition.topic.name().to_owned(),
+        ),
+        (
+            "dlq-partition".to_owned(),
+            record.partition.number.to_string(),
+        ),
         ("dlq-offset".to_owned(), record.offset.to_string()),
         ("dlq-first-seen".to_owned(), record.published_at.to_string()),
     ]);
-    OutgoingRecord { topic: Topic::DeadLetters, key: record.key.clone(), payload: record.payload.clone(), headers }
+    OutgoingRecord {
+        topic: Topic::DeadLetters,
+        key: record.key.clone(),
+        payload: record.payload.clone(),
+        headers,
+    }
 }
 
 #[cfg(test)]
@@ -50,25 +61,47 @@ mod tests {
     #[test]
     fn a_letter_holds_the_bytes_as_they_were_and_where_they_lay() {
         let record = IncomingRecord {
-            partition: PartitionId { topic: Topic::Jobs, number: 3 },
+            partition: PartitionId {
+                topic: Topic::Jobs,
+                number: 3,
+            },
             epoch: 1,
             offset: 9,
             key: "k".into(),
             payload: vec![0xff, 0x00].into(),
-            headers: vec![("traceparent".into(), "t".into()), ("dlq-reason".into(), "older".into())],
+            headers: vec![
+                ("traceparent".into(), "t".into()),
+                ("dlq-reason".into(), "older".into()),
+            ],
             published_at: Timestamp::from_micros(0),
         };
-        let cause = Cause { class: "malformed", reason: "newer".into(), attempts: 0 };
+        let cause = Cause {
+            class: "malformed",
+            reason: "newer".into(),
+            attempts: 0,
+        };
         let letter = letter(&record, &cause);
-        assert_eq!((letter.key.as_str(), &letter.payload[..]), ("k", &[0xff, 0x00][..]));
+        assert_eq!(
+            (letter.key.as_str(), &letter.payload[..]),
+            ("k", &[0xff, 0x00][..])
+        );
         let header = |name: &str| {
-            let found: Vec<_> = letter.headers.iter().filter(|(key, _)| key == name).map(|(_, v)| v.as_str()).collect();
+            let found: Vec<_> = letter
+                .headers
+                .iter()
+                .filter(|(key, _)| key == name)
+                .map(|(_, v)| v.as_str())
+                .collect();
             found.join("|")
         };
         assert_eq!(header("traceparent"), "t");
         assert_eq!(header("dlq-reason"), "newer");
         assert_eq!(
-            (header("dlq-topic"), header("dlq-partition"), header("dlq-offset")),
+            (
+                header("dlq-topic"),
+                header("dlq-partition"),
+                header("dlq-offset")
+            ),
             ("chat.jobs".into(), "3".into(), "9".into())
         );
     }

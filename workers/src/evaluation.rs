@@ -192,8 +192,12 @@ impl Evaluation {
             ..WorkersConfig::default()
         };
         let intent = Intent::new(ModelClient::new(&config)?, &config)?;
-        let endpoint =
-            |(base_url, model): (String, String)| Endpoint { base_url, api_key: None, model, continues_prefix: false };
+        let endpoint = |(base_url, model): (String, String)| Endpoint {
+            base_url,
+            api_key: None,
+            model,
+            continues_prefix: false,
+        };
         Ok(Self {
             intent,
             embeddings: means.embeddings.clone().map(endpoint),
@@ -202,7 +206,10 @@ impl Evaluation {
     }
 
     /// What is weighed for each message of a set, with its language and the place of the member that is expected.
-    pub async fn weighed(&self, set: &Set) -> Vec<(String, Option<Kind>, Option<usize>, Option<usize>, Weighed)> {
+    pub async fn weighed(
+        &self,
+        set: &Set,
+    ) -> Vec<(String, Option<Kind>, Option<usize>, Option<usize>, Weighed)> {
         let members = candidates(&set.team);
         let mut rows = Vec::new();
         for asked in asked(set) {
@@ -211,7 +218,13 @@ impl Evaluation {
                 Current::Member(member) => Some(member),
                 Current::Nobody | Current::Default => None,
             };
-            rows.push((asked.language.to_owned(), asked.kind, place(set, asked.expect), current, weighed));
+            rows.push((
+                asked.language.to_owned(),
+                asked.kind,
+                place(set, asked.expect),
+                current,
+                weighed,
+            ));
         }
         rows
     }
@@ -232,7 +245,10 @@ impl Evaluation {
     }
 
     fn question<'a>(&self, members: &'a [Candidate], asked: &'a Asked<'_>) -> Question<'a> {
-        let said = asked.said.last().filter(|last| last.role == Role::Assistant);
+        let said = asked
+            .said
+            .last()
+            .filter(|last| last.role == Role::Assistant);
         Question {
             message: asked.message,
             members,
@@ -266,17 +282,36 @@ fn asked(set: &Set) -> Vec<Asked<'_>> {
         current: Current::Nobody,
         said: Vec::new(),
     });
-    single.chain(set.dialogues.iter().flat_map(|dialogue| turns(set, dialogue))).collect()
+    single
+        .chain(
+            set.dialogues
+                .iter()
+                .flat_map(|dialogue| turns(set, dialogue)),
+        )
+        .collect()
 }
 
 fn turns<'a>(set: &Set, dialogue: &'a Dialogue) -> Vec<Asked<'a>> {
     let (mut current, mut said, mut turns) = (Current::Nobody, Vec::new(), Vec::new());
     for turn in &dialogue.turns {
         match turn {
-            TurnSet::Agent { agent } => said.push(PromptMessage::text(Role::Assistant, agent.clone())),
-            TurnSet::Visitor { visitor, expect, kind } => {
+            TurnSet::Agent { agent } => {
+                said.push(PromptMessage::text(Role::Assistant, agent.clone()))
+            }
+            TurnSet::Visitor {
+                visitor,
+                expect,
+                kind,
+            } => {
                 let (language, said_before) = (&dialogue.language, said.clone());
-                turns.push(Asked { language, message: visitor, expect, kind: Some(*kind), current, said: said_before });
+                turns.push(Asked {
+                    language,
+                    message: visitor,
+                    expect,
+                    kind: Some(*kind),
+                    current,
+                    said: said_before,
+                });
                 current = place(set, expect).map_or(Current::Default, Current::Member);
                 said.push(PromptMessage::text(Role::User, visitor.clone()));
             }
@@ -292,7 +327,9 @@ fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
         Current::Nobody | Current::Default => None,
     };
     let scores = decided.scores.iter().enumerate();
-    let first = scores.reduce(|best, next| if next.1 > best.1 { next } else { best }).map(|(member, _)| member);
+    let first = scores
+        .reduce(|best, next| if next.1 > best.1 { next } else { best })
+        .map(|(member, _)| member);
     Outcome {
         manner: set.manner,
         team: set.team.slug.clone(),
@@ -310,11 +347,17 @@ fn outcome(set: &Set, asked: &Asked<'_>, decided: &Decided) -> Outcome {
 
 /// The share of whom was chosen; nobody has what the members leave.
 fn share(decided: &Decided) -> f32 {
-    decided.member.map_or_else(|| 1.0 - decided.scores.iter().sum::<f32>(), |member| decided.scores[member])
+    decided.member.map_or_else(
+        || 1.0 - decided.scores.iter().sum::<f32>(),
+        |member| decided.scores[member],
+    )
 }
 
 fn place(set: &Set, slug: &str) -> Option<usize> {
-    set.team.members.iter().position(|member| member.slug == slug)
+    set.team
+        .members
+        .iter()
+        .position(|member| member.slug == slug)
 }
 
 fn candidates(team: &TeamSet) -> Vec<Candidate> {

@@ -68,24 +68,38 @@ pub struct DefaultProvider {
 
 /// Answers messages until `shutdown`, then drains. Errors: the model client cannot be built.
 pub async fn run_inference(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let parts = (ctx.backends.bus.clone(), ctx.config.clone(), ctx.metrics.clone());
+    let parts = (
+        ctx.backends.bus.clone(),
+        ctx.config.clone(),
+        ctx.metrics.clone(),
+    );
     let handler = Arc::new(inference::Inference::new(ctx)?);
-    JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
+    JobLoop::new(handler, parts.0, parts.1, parts.2)
+        .run(shutdown)
+        .await;
     Ok(())
 }
 
 /// Chooses agents for teams' messages until `shutdown`, then drains. Errors: the model client cannot be built, or the
 /// embedding model not be loaded.
 pub async fn run_routing(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
-    let parts = (ctx.backends.bus.clone(), ctx.config.clone(), ctx.metrics.clone());
+    let parts = (
+        ctx.backends.bus.clone(),
+        ctx.config.clone(),
+        ctx.metrics.clone(),
+    );
     let handler = Arc::new(routing::Routing::new(ctx)?);
     handler.warm_up().await;
-    JobLoop::new(handler, parts.0, parts.1, parts.2).run(shutdown).await;
+    JobLoop::new(handler, parts.0, parts.1, parts.2)
+        .run(shutdown)
+        .await;
     Ok(())
 }
 
 /// Fetches the feeds of products that are due until `shutdown`. Errors: the client of feeds cannot be built.
 pub async fn run_feeds(ctx: WorkerContext, shutdown: CancellationToken) -> anyhow::Result<()> {
-    products::feeds::Feeds::new(ctx.backends, ctx.config.products)?.run(shutdown).await;
+    products::feeds::Feeds::new(ctx.backends, ctx.config.products)?
+        .run(shutdown)
+        .await;
     Ok(())
 }

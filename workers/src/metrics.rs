@@ -1,16 +1,25 @@
 //! What an operator sees of the workers. Labels are bounded: topic, partition, outcome, kind; never an id or a name.
 
-use prometheus::{Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector};
+use prometheus::{
+    Histogram, HistogramOpts, IntCounterVec, IntGauge, IntGaugeVec, Opts, Registry, core::Collector,
+};
 
 /// From a token on a fast machine to the longest reply, in seconds.
-const SECONDS_BUCKETS: [f64; 17] =
-    [0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0, 600.0];
+const SECONDS_BUCKETS: [f64; 17] = [
+    0.001, 0.0025, 0.005, 0.01, 0.02, 0.05, 0.1, 0.2, 0.5, 1.0, 2.0, 5.0, 10.0, 20.0, 50.0, 110.0,
+    600.0,
+];
 
 const LEFT_OUT_HELP: &str = "Messages that a prompt left out, by whether a summary stood for them";
 
 /// Why records are buried.
-const DEAD_LETTER_CLASSES: [&str; 5] =
-    ["malformed", "unknown-version", "attempts-exhausted", "reply-text-lost", "no-route"];
+const DEAD_LETTER_CLASSES: [&str; 5] = [
+    "malformed",
+    "unknown-version",
+    "attempts-exhausted",
+    "reply-text-lost",
+    "no-route",
+];
 
 /// Labels of what each partition has.
 const PARTITION: [&str; 2] = ["topic", "partition"];
@@ -62,22 +71,100 @@ impl WorkerMetrics {
             dead_letters.with_label_values(&[class]);
         }
         Ok(Self {
-            queue_wait: add(registry, seconds("queue_wait", "Seconds from the publish of a job to its start")?)?,
-            first_token: add(registry, seconds("model_first_token", "Seconds to the first text of a model call")?)?,
-            model_call: add(registry, seconds("model_call", "Seconds of a whole model call")?)?,
-            routing: add(registry, seconds("routing", "Seconds of a choice by intent")?)?,
-            routed: add(registry, counters("routed_total", "Choices of a team's agent by stage", &["stage"])?)?,
-            jobs: add(registry, counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?)?,
-            replies: add(registry, counters("replies_total", "Replies by final state", &["status"])?)?,
-            tokens: add(registry, counters("tokens_total", "Tokens of models", &["kind"])?)?,
-            tool_calls: add(registry, counters("tool_calls_total", "Tool calls by outcome", &["kind", "outcome"])?)?,
-            left_out: add(registry, counters("prompt_messages_left_out_total", LEFT_OUT_HELP, &["summarized"])?)?,
-            summaries: add(registry, counters("summaries_total", "Summaries of conversations", &["outcome"])?)?,
-            in_flight: add(registry, IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?)?,
-            queued: add(registry, gauges("jobs_queued", "Jobs that wait in this process", &["group"])?)?,
-            lag: add(registry, gauges("bus_lag_records", "Records behind the newest one", &PARTITION)?)?,
-            open_offsets: add(registry, gauges("bus_open_offsets", "Offsets taken and not finished", &PARTITION)?)?,
-            retries: add(registry, counters("retries_total", "Repeated tries", &["of"])?)?,
+            queue_wait: add(
+                registry,
+                seconds(
+                    "queue_wait",
+                    "Seconds from the publish of a job to its start",
+                )?,
+            )?,
+            first_token: add(
+                registry,
+                seconds(
+                    "model_first_token",
+                    "Seconds to the first text of a model call",
+                )?,
+            )?,
+            model_call: add(
+                registry,
+                seconds("model_call", "Seconds of a whole model call")?,
+            )?,
+            routing: add(
+                registry,
+                seconds("routing", "Seconds of a choice by intent")?,
+            )?,
+            routed: add(
+                registry,
+                counters(
+                    "routed_total",
+                    "Choices of a team's agent by stage",
+                    &["stage"],
+                )?,
+            )?,
+            jobs: add(
+                registry,
+                counters("jobs_total", "Jobs by outcome", &["topic", "outcome"])?,
+            )?,
+            replies: add(
+                registry,
+                counters("replies_total", "Replies by final state", &["status"])?,
+            )?,
+            tokens: add(
+                registry,
+                counters("tokens_total", "Tokens of models", &["kind"])?,
+            )?,
+            tool_calls: add(
+                registry,
+                counters(
+                    "tool_calls_total",
+                    "Tool calls by outcome",
+                    &["kind", "outcome"],
+                )?,
+            )?,
+            left_out: add(
+                registry,
+                counters(
+                    "prompt_messages_left_out_total",
+                    LEFT_OUT_HELP,
+                    &["summarized"],
+                )?,
+            )?,
+            summaries: add(
+                registry,
+                counters(
+                    "summaries_total",
+                    "Summaries of conversations",
+                    &["outcome"],
+                )?,
+            )?,
+            in_flight: add(
+                registry,
+                IntGauge::new("switchboard_jobs_in_flight", "Jobs that run now")?,
+            )?,
+            queued: add(
+                registry,
+                gauges("jobs_queued", "Jobs that wait in this process", &["group"])?,
+            )?,
+            lag: add(
+                registry,
+                gauges(
+                    "bus_lag_records",
+                    "Records behind the newest one",
+                    &PARTITION,
+                )?,
+            )?,
+            open_offsets: add(
+                registry,
+                gauges(
+                    "bus_open_offsets",
+                    "Offsets taken and not finished",
+                    &PARTITION,
+                )?,
+            )?,
+            retries: add(
+                registry,
+                counters("retries_total", "Repeated tries", &["of"])?,
+            )?,
             dead_letters: add(registry, dead_letters)?,
         })
     }
@@ -96,7 +183,10 @@ fn gauges(name: &str, help: &str, labels: &[&str]) -> Result<IntGaugeVec, promet
     IntGaugeVec::new(Opts::new(format!("switchboard_{name}"), help), labels)
 }
 
-fn add<C: Collector + Clone + 'static>(registry: &Registry, metric: C) -> Result<C, prometheus::Error> {
+fn add<C: Collector + Clone + 'static>(
+    registry: &Registry,
+    metric: C,
+) -> Result<C, prometheus::Error> {
     registry.register(Box::new(metric.clone()))?;
     Ok(metric)
 }

@@ -8,7 +8,10 @@ const CUT: char = '…';
 pub(crate) fn one_line(text: &str) -> String {
     let text = without_tags(text);
     let visible = text.split(|character: char| character.is_whitespace() || character.is_control());
-    visible.filter(|word| !word.is_empty()).collect::<Vec<_>>().join(" ")
+    visible
+        .filter(|word| !word.is_empty())
+        .collect::<Vec<_>>()
+        .join(" ")
 }
 
 /// The first characters of a text, and a mark where it goes on. What was cut so is not cut again.
@@ -25,7 +28,9 @@ fn without_tags(text: &str) -> String {
     let mut plain = String::with_capacity(text.len());
     while let Some(start) = rest.find('<') {
         let behind = &rest[start + 1..];
-        let is_tag = behind.starts_with(|character: char| character.is_ascii_alphabetic() || "/!".contains(character));
+        let is_tag = behind.starts_with(|character: char| {
+            character.is_ascii_alphabetic() || "/!".contains(character)
+        });
         match behind.find('>').filter(|_| is_tag) {
             Some(end) => {
                 plain.push_str(&rest[..start]);

@@ -3,7 +3,9 @@
 
 use std::{fmt, time::Duration};
 
-use switchboard_schemas::{ids::AgentId, routing::RoutingStage, team::RoutingStrategy, time::Timestamp};
+use switchboard_schemas::{
+    ids::AgentId, routing::RoutingStage, team::RoutingStrategy, time::Timestamp,
+};
 
 use crate::{
     config::WorkersConfig,
@@ -105,7 +107,9 @@ impl Replay {
     /// Errors: the embedding model cannot be loaded.
     pub fn new(config: &WorkersConfig) -> anyhow::Result<Self> {
         let config = patient(config);
-        Ok(Self { intent: Intent::new(ModelClient::new(&config)?, &config)? })
+        Ok(Self {
+            intent: Intent::new(ModelClient::new(&config)?, &config)?,
+        })
     }
 
     /// Decides every answered message of a conversation again, oldest first.
@@ -115,14 +119,22 @@ impl Replay {
         let mut replayed = Vec::new();
         for (place, pair) in messages.windows(2).enumerate() {
             // A turn that failed has no answer, and nothing to be compared with.
-            let [Recorded { by: None, .. }, Recorded { by: Some(from), .. }] = pair else { continue };
+            let [Recorded { by: None, .. }, Recorded { by: Some(from), .. }] = pair else {
+                continue;
+            };
             let past = Past::of(&lines[..place], pair[0].at);
             replayed.push(self.message(&candidates, &pair[0], from, &past).await);
         }
         replayed
     }
 
-    async fn message(&self, candidates: &Candidates, message: &Recorded, from: &AgentId, past: &Past) -> Replayed {
+    async fn message(
+        &self,
+        candidates: &Candidates,
+        message: &Recorded,
+        from: &AgentId,
+        past: &Past,
+    ) -> Replayed {
         let (mut made, mut asks_model) = (None, false);
         match choice::choose(RoutingStrategy::Intent, candidates, past.last.as_ref()) {
             Choice::Made(decision) => made = Some(decision),
@@ -143,11 +155,17 @@ impl Replay {
             }
             Choice::NextInTurn | Choice::Any | Choice::Nobody => {}
         }
-        let stage = made.as_ref().and_then(|made| made.facts.as_ref()).map(|facts| facts.stage);
+        let stage = made
+            .as_ref()
+            .and_then(|made| made.facts.as_ref())
+            .map(|facts| facts.stage);
         Replayed {
             message_id: message.id.clone(),
             from: from.clone(),
-            reason: made.as_ref().map_or_else(|| "nobody can answer".to_owned(), |made| made.reason.clone()),
+            reason: made.as_ref().map_or_else(
+                || "nobody can answer".to_owned(),
+                |made| made.reason.clone(),
+            ),
             to: made.map(|made| made.agent_id),
             stage: stage.unwrap_or(RoutingStage::Strategy),
             asks_model,
@@ -158,7 +176,10 @@ impl Replay {
 /// With what the service makes do without when it comes late, so that the same words are decided by the same means.
 fn patient(config: &WorkersConfig) -> WorkersConfig {
     let embedding_timeout_ms = u64::try_from(EMBEDDING_TIMEOUT.as_millis()).unwrap_or(u64::MAX);
-    WorkersConfig { embedding_timeout_ms, ..config.clone() }
+    WorkersConfig {
+        embedding_timeout_ms,
+        ..config.clone()
+    }
 }
 
 fn candidates(team: &TriedTeam) -> Candidates {
@@ -177,7 +198,11 @@ fn candidates(team: &TriedTeam) -> Candidates {
 }
 
 fn line(recorded: &Recorded) -> Line {
-    Line { by: recorded.by.clone(), text: recorded.text.clone(), at: recorded.at }
+    Line {
+        by: recorded.by.clone(),
+        text: recorded.text.clone(),
+        at: recorded.at,
+    }
 }
 
 #[cfg(test)]
@@ -199,7 +224,10 @@ mod tests {
             description: String::new(),
             specialization: (*specialization).to_owned(),
         };
-        TriedTeam { members: members.iter().map(member).collect(), default_agent: Some(agent("general")) }
+        TriedTeam {
+            members: members.iter().map(member).collect(),
+            default_agent: Some(agent("general")),
+        }
     }
 
     fn conversation(lines: &[(Option<&str>, &str)]) -> Vec<Recorded> {
@@ -214,24 +242,42 @@ mod tests {
 
     async fn replay(team: &TriedTeam, lines: &[(Option<&str>, &str)]) -> Vec<Replayed> {
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Replay::new(&WorkersConfig::default()).unwrap().conversation(team, &conversation(lines)).await
+        Replay::new(&WorkersConfig::default())
+            .unwrap()
+            .conversation(team, &conversation(lines))
+            .await
     }
 
     #[test]
     fn embeddings_are_waited_for_as_no_visitor_would() {
-        let config = WorkersConfig { routing_budget_ms: 7, ..WorkersConfig::default() };
+        let config = WorkersConfig {
+            routing_budget_ms: 7,
+            ..WorkersConfig::default()
+        };
         let patient = patient(&config);
-        assert_eq!((patient.embedding_timeout_ms, patient.routing_budget_ms), (600_000, 7));
+        assert_eq!(
+            (patient.embedding_timeout_ms, patient.routing_budget_ms),
+            (600_000, 7)
+        );
     }
 
     #[tokio::test]
     async fn a_guess_in_place_of_a_model_is_no_change() {
-        let team = team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
+        let team = team(&[
+            ("billing", "Invoices, refunds and payments"),
+            ("technical", "Crashes and error messages"),
+        ]);
         let mut differed = 0;
         for by in ["billing", "technical"] {
-            let lines = [(None, "the thing from last week does it again, what now?"), (Some(by), "Here you are.")];
+            let lines = [
+                (None, "the thing from last week does it again, what now?"),
+                (Some(by), "Here you are."),
+            ];
             let replayed = replay(&team, &lines).await;
-            assert!(replayed[0].asks_model && !replayed[0].changes(), "{replayed:?}");
+            assert!(
+                replayed[0].asks_model && !replayed[0].changes(),
+                "{replayed:?}"
+            );
             differed += usize::from(replayed[0].differs());
         }
         assert!(differed > 0, "it is the guess of one of them at most");
@@ -241,26 +287,52 @@ mod tests {
 
     #[tokio::test]
     async fn a_message_goes_to_whom_the_changed_team_names_and_the_reason_says_why() {
-        let before =
-            team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
-        let after = team(&[("billing", "Crashes and error messages"), ("technical", "Invoices, refunds and payments")]);
+        let before = team(&[
+            ("billing", "Invoices, refunds and payments"),
+            ("technical", "Crashes and error messages"),
+        ]);
+        let after = team(&[
+            ("billing", "Crashes and error messages"),
+            ("technical", "Invoices, refunds and payments"),
+        ]);
         let lines = [(None, ASKED), (Some("billing"), "Here you are.")];
         let same = replay(&before, &lines).await;
         assert!(!same[0].changes(), "{same:?}");
         let changed = replay(&after, &lines).await;
-        assert_eq!((changed[0].message_id.as_str(), changed[0].to.as_ref()), ("m0", Some(&agent("technical"))));
-        assert!(changed[0].changes() && changed[0].reason.contains("refunds"), "{changed:?}");
+        assert_eq!(
+            (changed[0].message_id.as_str(), changed[0].to.as_ref()),
+            ("m0", Some(&agent("technical")))
+        );
+        assert!(
+            changed[0].changes() && changed[0].reason.contains("refunds"),
+            "{changed:?}"
+        );
     }
 
     #[tokio::test]
     async fn later_messages_are_decided_from_whom_they_were_with_and_unanswered_ones_not_at_all() {
-        let team = team(&[("billing", "Invoices, refunds and payments"), ("technical", "Crashes and error messages")]);
-        let lines =
-            [(None, ASKED), (None, ASKED), (Some("technical"), "Which one?"), (None, "42"), (Some("technical"), "ok")];
+        let team = team(&[
+            ("billing", "Invoices, refunds and payments"),
+            ("technical", "Crashes and error messages"),
+        ]);
+        let lines = [
+            (None, ASKED),
+            (None, ASKED),
+            (Some("technical"), "Which one?"),
+            (None, "42"),
+            (Some("technical"), "ok"),
+        ];
         let replayed = replay(&team, &lines).await;
-        let ids: Vec<&str> = replayed.iter().map(|message| message.message_id.as_str()).collect();
+        let ids: Vec<&str> = replayed
+            .iter()
+            .map(|message| message.message_id.as_str())
+            .collect();
         assert_eq!(ids, ["m1", "m3"]);
-        assert_eq!(replayed[1].to, Some(agent("technical")), "a number stays with who had the conversation");
+        assert_eq!(
+            replayed[1].to,
+            Some(agent("technical")),
+            "a number stays with who had the conversation"
+        );
         assert_eq!(replayed[1].stage, RoutingStage::Continuity);
     }
 }

@@ -26,7 +26,10 @@ impl Backoff {
 
     /// The next pause.
     pub(crate) fn next(&mut self) -> Duration {
-        let ceiling = self.min.saturating_mul(1 << self.tries.min(16)).min(self.max);
+        let ceiling = self
+            .min
+            .saturating_mul(1 << self.tries.min(16))
+            .min(self.max);
         self.tries += 1;
         rand::rng().random_range(self.min..=ceiling.max(self.min))
     }

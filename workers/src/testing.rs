@@ -40,8 +40,12 @@ pub(crate) enum Piece {
 /// Text, and the provider says that it finished.
 pub(crate) fn complete(text: &[&'static str]) -> Act {
     let mut pieces: Vec<_> = text.iter().map(|text| Piece::Text(text)).collect();
-    pieces.push(Piece::Event(json!({"choices":[{"delta":{},"finish_reason":"stop"}]})));
-    pieces.push(Piece::Event(json!({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}})));
+    pieces.push(Piece::Event(
+        json!({"choices":[{"delta":{},"finish_reason":"stop"}]}),
+    ));
+    pieces.push(Piece::Event(
+        json!({"choices":[],"usage":{"prompt_tokens":7,"completion_tokens":3}}),
+    ));
     pieces.push(Piece::Raw("data: [DONE]\n\n"));
     Act::Stream(pieces)
 }
@@ -59,7 +63,10 @@ impl Provider {
     pub(crate) async fn start(acts: Vec<Act>) -> Self {
         // Two tests may install it at once; either is the same.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        let (requests, open) = (Arc::new(Mutex::new(Vec::new())), Arc::new(AtomicUsize::new(0)));
+        let (requests, open) = (
+            Arc::new(Mutex::new(Vec::new())),
+            Arc::new(AtomicUsize::new(0)),
+        );
         let script = (Arc::new(acts), requests.clone(), open.clone());
         let router = Router::new()
             .route("/v1/chat/completions", post(answer))
@@ -69,7 +76,12 @@ impl Provider {
         let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
-        Self { base_url, requests, open, _server: server }
+        Self {
+            base_url,
+            requests,
+            open,
+            _server: server,
+        }
     }
 
     /// Streams whose reader has not gone.
@@ -101,7 +113,10 @@ impl Drop for Open {
     }
 }
 
-async fn answer(State((acts, requests, open)): State<Script>, Json(request): Json<Value>) -> Response {
+async fn answer(
+    State((acts, requests, open)): State<Script>,
+    Json(request): Json<Value>,
+) -> Response {
     let number = {
         let mut requests = requests.lock().unwrap();
         requests.push(request);
@@ -109,22 +124,31 @@ async fn answer(State((acts, requests, open)): State<Script>, Json(request): Jso
     };
     match acts[number.min(acts.len() - 1)].clone() {
         Act::Answer(status, headers, body) => {
-            let response = headers
-                .iter()
-                .fold(Response::builder().status(status), |built, (name, value)| built.header(*name, *value));
+            let response = headers.iter().fold(
+                Response::builder().status(status),
+                |built, (name, value)| built.header(*name, *value),
+            );
             response.body(Body::from(body)).unwrap()
         }
         Act::Stream(pieces) => {
-            let body = stream::unfold((pieces.into_iter(), Open::new(open)), |(mut pieces, open)| async move {
-                let bytes = match pieces.next()? {
-                    Piece::Text(text) => event(&json!({"choices":[{"delta":{"content":text}}]})),
-                    Piece::Event(chunk) => event(&chunk),
-                    Piece::Raw(raw) => raw.to_owned(),
-                    Piece::Hang => std::future::pending().await,
-                };
-                Some((Ok::<_, std::convert::Infallible>(bytes), (pieces, open)))
-            });
-            Response::builder().header("content-type", "text/event-stream").body(Body::from_stream(body)).unwrap()
+            let body = stream::unfold(
+                (pieces.into_iter(), Open::new(open)),
+                |(mut pieces, open)| async move {
+                    let bytes = match pieces.next()? {
+                        Piece::Text(text) => {
+                            event(&json!({"choices":[{"delta":{"content":text}}]}))
+                        }
+                        Piece::Event(chunk) => event(&chunk),
+                        Piece::Raw(raw) => raw.to_owned(),
+                        Piece::Hang => std::future::pending().await,
+                    };
+                    Some((Ok::<_, std::convert::Infallible>(bytes), (pieces, open)))
+                },
+            );
+            Response::builder()
+                .header("content-type", "text/event-stream")
+                .body(Body::from_stream(body))
+                .unwrap()
         }
     }
 }
@@ -153,7 +177,10 @@ pub(crate) fn quick() -> WorkersConfig {
 pub(crate) async fn eventually(what: &str, mut done: impl AsyncFnMut() -> bool) {
     let deadline = tokio::time::Instant::now() + Duration::from_secs(10);
     while !done().await {
-        assert!(tokio::time::Instant::now() < deadline, "never happened: {what}");
+        assert!(
+            tokio::time::Instant::now() < deadline,
+            "never happened: {what}"
+        );
         tokio::time::sleep(Duration::from_millis(10)).await;
     }
 }

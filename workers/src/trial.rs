@@ -12,7 +12,10 @@ use switchboard_schemas::{
 
 /// What the trial with this name runs on; none where it is not kept any more, or cannot be read. Nobody's message is
 /// lost with a trial, so that it is not insisted upon.
-pub(crate) async fn kept<T: serde::de::DeserializeOwned>(backends: &Backends, trial: &MessageId) -> Option<T> {
+pub(crate) async fn kept<T: serde::de::DeserializeOwned>(
+    backends: &Backends,
+    trial: &MessageId,
+) -> Option<T> {
     match backends.relay.trial(trial).await {
         Ok(text) => serde_json::from_str(&text?).ok(),
         Err(error) => {
@@ -27,7 +30,11 @@ pub(crate) fn messages(conversation: &ConversationId, past: Vec<Said>) -> Arc<Ve
     let message = |(position, said)| {
         let (author, content) = match said {
             Said::User { content } => (Author::User, content),
-            Said::Assistant { agent_id, content, ui_spec } => {
+            Said::Assistant {
+                agent_id,
+                content,
+                ui_spec,
+            } => {
                 let facts = ReplyFacts {
                     agent_id,
                     agent_name: String::new(),
@@ -47,7 +54,13 @@ pub(crate) fn messages(conversation: &ConversationId, past: Vec<Said>) -> Arc<Ve
                 (Author::Assistant(Box::new(facts)), content)
             }
         };
-        Message { id: MessageId::new_in(conversation), position, content, created_at: Timestamp::now(), author }
+        Message {
+            id: MessageId::new_in(conversation),
+            position,
+            content,
+            created_at: Timestamp::now(),
+            author,
+        }
     };
     Arc::new((0..).zip(past).map(message).collect())
 }

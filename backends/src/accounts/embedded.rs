@@ -23,7 +23,8 @@ use crate::{
 /// Tables, oldest change first.
 const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
 
-const BEGIN: &str = "INSERT OR REPLACE INTO sessions (hash, body, seen_at, expires_at) VALUES (?1, ?2, ?3, ?4)";
+const BEGIN: &str =
+    "INSERT OR REPLACE INTO sessions (hash, body, seen_at, expires_at) VALUES (?1, ?2, ?3, ?4)";
 const SWEEP: &str = "DELETE FROM sessions WHERE expires_at <= ?1";
 const GET: &str = "SELECT body, seen_at FROM sessions WHERE hash = ?1 AND expires_at > ?2";
 const TOUCH: &str = "UPDATE sessions SET seen_at = max(seen_at, ?2) WHERE hash = ?1";
@@ -43,7 +44,9 @@ impl EmbeddedAccounts {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)? })
+        Ok(Self {
+            database: SqliteDatabase::open(path, MIGRATIONS)?,
+        })
     }
 }
 
@@ -54,8 +57,12 @@ impl Accounts for EmbeddedAccounts {
         let (seen_at, expires_at) = (session.seen_at.micros(), session.expires_at.micros());
         self.database
             .write(move |connection| {
-                connection.prepare_cached(SWEEP)?.execute([Timestamp::now().micros()])?;
-                connection.prepare_cached(BEGIN)?.execute(params![hash, body, seen_at, expires_at])?;
+                connection
+                    .prepare_cached(SWEEP)?
+                    .execute([Timestamp::now().micros()])?;
+                connection
+                    .prepare_cached(BEGIN)?
+                    .execute(params![hash, body, seen_at, expires_at])?;
                 Ok(())
             })
             .await
@@ -68,18 +75,28 @@ impl Accounts for EmbeddedAccounts {
             .read(move |connection| {
                 let values = params![hash, Timestamp::now().micros()];
                 let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-                Ok(connection.prepare_cached(GET)?.query_row(values, read).optional()?)
+                Ok(connection
+                    .prepare_cached(GET)?
+                    .query_row(values, read)
+                    .optional()?)
             })
             .await?;
-        let Some((body, seen_at)) = row else { return Ok(None) };
-        Ok(Some(Session { seen_at: Timestamp::from_micros(seen_at), ..decode(&body)? }))
+        let Some((body, seen_at)) = row else {
+            return Ok(None);
+        };
+        Ok(Some(Session {
+            seen_at: Timestamp::from_micros(seen_at),
+            ..decode(&body)?
+        }))
     }
 
     async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
         let (hash, seen_at) = (hash.0, session.seen_at.micros());
         self.database
             .write(move |connection| {
-                connection.prepare_cached(TOUCH)?.execute(params![hash, seen_at])?;
+                connection
+                    .prepare_cached(TOUCH)?
+                    .execute(params![hash, seen_at])?;
                 Ok(())
             })
             .await
@@ -99,20 +116,30 @@ impl Accounts for EmbeddedAccounts {
         let (org, id, body) = (entry.org_id.clone(), entry.id.clone(), encode(entry)?);
         self.database
             .write(move |connection| {
-                connection.prepare_cached(RECORD)?.execute(params![org.as_str(), id.as_str(), body])?;
+                connection.prepare_cached(RECORD)?.execute(params![
+                    org.as_str(),
+                    id.as_str(),
+                    body
+                ])?;
                 Ok(())
             })
             .await
     }
 
-    async fn log(&self, org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn log(
+        &self,
+        org: &OrgId,
+        before: Option<&AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         let (org, before) = (org.clone(), before.cloned());
         let bodies: Vec<String> = self
             .database
             .read(move |connection| {
                 let before = before.as_ref().map(AuditId::as_str);
                 let mut statement = connection.prepare_cached(LOG)?;
-                let rows = statement.query_map(params![org.as_str(), before, limit], |row| row.get(0))?;
+                let rows =
+                    statement.query_map(params![org.as_str(), before, limit], |row| row.get(0))?;
                 Ok(rows.collect::<rusqlite::Result<_>>()?)
             })
             .await?;
@@ -120,7 +147,9 @@ impl Accounts for EmbeddedAccounts {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.database.write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+        self.database
+            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
     }
 }
 

@@ -47,7 +47,12 @@ pub trait Accounts: Send + Sync {
     async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError>;
 
     /// At most `limit` entries of an organization's log, latest first; those before `before`, if it is given.
-    async fn log(&self, org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError>;
+    async fn log(
+        &self,
+        org: &OrgId,
+        before: Option<&AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError>;
 
     /// Whether both can be reached.
     async fn check(&self) -> Result<(), StoreError>;

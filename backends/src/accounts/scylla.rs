@@ -26,14 +26,16 @@ use crate::{
 
 const BEGIN: &str = "INSERT INTO switchboard.sessions (hash, body, seen_at) VALUES (?, ?, ?)
     USING TIMESTAMP ? AND TTL ?";
-const TOUCH: &str = "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET seen_at = ? WHERE hash = ?";
-const END: &str = "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET body = ? WHERE hash = ?";
+const TOUCH: &str =
+    "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET seen_at = ? WHERE hash = ?";
+const END: &str =
+    "UPDATE switchboard.sessions USING TIMESTAMP ? AND TTL ? SET body = ? WHERE hash = ?";
 const GET: &str = "SELECT body, seen_at, writetime(body) FROM switchboard.sessions WHERE hash = ?";
-const RECORD: &str = "INSERT INTO switchboard.audit_log (org_id, period, id, body) VALUES (?, ?, ?, ?)";
+const RECORD: &str =
+    "INSERT INTO switchboard.audit_log (org_id, period, id, body) VALUES (?, ?, ?, ?)";
 const RECORD_PERIOD: &str = "INSERT INTO switchboard.audit_periods (org_id, period) VALUES (?, ?)";
 const GET_PERIODS: &str = "SELECT period FROM switchboard.audit_periods WHERE org_id = ?";
-const GET_LOG: &str =
-    "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?";
+const GET_LOG: &str = "SELECT body FROM switchboard.audit_log WHERE org_id = ? AND period = ? AND id < ? ORDER BY id DESC LIMIT ?";
 /// The body of a session that has ended.
 const ENDED: &str = "";
 /// Greater than every id, whose digits end with `z`.
@@ -67,17 +69,27 @@ type Row = (Option<String>, Option<i64>, Option<i64>);
 impl ScyllaAccounts {
     /// On this link; the cluster need not be there yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
-        Self { link, prepared: OnceCell::new() }
+        Self {
+            link,
+            prepared: OnceCell::new(),
+        }
     }
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
-        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+        self.prepared
+            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .await
     }
 
     /// The session with the moment at which its body was written.
     async fn read(&self, hash: &TokenHash) -> Result<Option<(Session, i64)>, StoreError> {
-        let rows = self.link.rows::<Row>(&self.prepared().await?.get, (hash.0.as_slice(),)).await?;
-        let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else { return Ok(None) };
+        let rows = self
+            .link
+            .rows::<Row>(&self.prepared().await?.get, (hash.0.as_slice(),))
+            .await?;
+        let Some((Some(body), seen_at, Some(written_at))) = rows.into_iter().next() else {
+            return Ok(None);
+        };
         if body == ENDED {
             return Ok(None);
         }
@@ -92,7 +104,13 @@ impl ScyllaAccounts {
 impl Accounts for ScyllaAccounts {
     async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
         let (stamp, body) = (Timestamp::now().micros(), encode(session)?);
-        let values = (hash.0.as_slice(), body, session.seen_at.micros(), stamp, ttl_seconds(session));
+        let values = (
+            hash.0.as_slice(),
+            body,
+            session.seen_at.micros(),
+            stamp,
+            ttl_seconds(session),
+        );
         self.link.write(&self.prepared().await?.begin, values).await
     }
 
@@ -108,7 +126,9 @@ impl Accounts for ScyllaAccounts {
 
     /// Later than the body that it replaces, also where that was written by a clock that is ahead.
     async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError> {
-        let Some((session, written_at)) = self.read(hash).await? else { return Ok(()) };
+        let Some((session, written_at)) = self.read(hash).await? else {
+            return Ok(());
+        };
         let stamp = Timestamp::now().micros().max(written_at + 1);
         let values = (stamp, ttl_seconds(&session), ENDED, hash.0.as_slice());
         self.link.write(&self.prepared().await?.end, values).await
@@ -118,13 +138,28 @@ impl Accounts for ScyllaAccounts {
         let (prepared, period) = (self.prepared().await?, period_of(&entry.id));
         let org = entry.org_id.as_str();
         // The entry is there before any reader is told of its period.
-        self.link.write(&prepared.record, (org, period, entry.id.as_str(), encode(entry)?)).await?;
-        self.link.write(&prepared.record_period, (org, period)).await
+        self.link
+            .write(
+                &prepared.record,
+                (org, period, entry.id.as_str(), encode(entry)?),
+            )
+            .await?;
+        self.link
+            .write(&prepared.record_period, (org, period))
+            .await
     }
 
-    async fn log(&self, org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn log(
+        &self,
+        org: &OrgId,
+        before: Option<&AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         let prepared = self.prepared().await?;
-        let periods = self.link.rows::<(i64,)>(&prepared.get_periods, (org.as_str(),)).await?;
+        let periods = self
+            .link
+            .rows::<(i64,)>(&prepared.get_periods, (org.as_str(),))
+            .await?;
         let last = before.map_or(i64::MAX, period_of);
         let place = before.map_or(BEHIND_ALL, AuditId::as_str);
         let mut entries = Vec::new();
@@ -133,8 +168,17 @@ impl Accounts for ScyllaAccounts {
             if wanted == 0 {
                 break;
             }
-            let values = (org.as_str(), period, place, i32::try_from(wanted).unwrap_or(i32::MAX));
-            for (body,) in self.link.rows::<(String,)>(&prepared.get_log, values).await? {
+            let values = (
+                org.as_str(),
+                period,
+                place,
+                i32::try_from(wanted).unwrap_or(i32::MAX),
+            );
+            for (body,) in self
+                .link
+                .rows::<(String,)>(&prepared.get_log, values)
+                .await?
+            {
                 entries.push(decode(&body)?);
             }
         }
@@ -167,6 +211,11 @@ fn period_of(id: &AuditId) -> i64 {
 
 /// What is left of a session; at least a second, because 0 means for ever.
 fn ttl_seconds(session: &Session) -> i32 {
-    let left = session.expires_at.micros().saturating_sub(Timestamp::now().micros()) / MICROS_PER_SECOND + 1;
+    let left = session
+        .expires_at
+        .micros()
+        .saturating_sub(Timestamp::now().micros())
+        / MICROS_PER_SECOND
+        + 1;
     i32::try_from(left).map_or(TTL_SECONDS_MAX, |left| left.clamp(1, TTL_SECONDS_MAX))
 }

@@ -62,13 +62,22 @@ pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements
     let mut consumer = join(bus, GROUP).await;
     let mut by_key: BTreeMap<String, Vec<u32>> = BTreeMap::new();
     for record in records(&mut *consumer, 60).await {
-        by_key.entry(record.key.clone()).or_default().push(text(&record).parse().unwrap());
+        by_key
+            .entry(record.key.clone())
+            .or_default()
+            .push(text(&record).parse().unwrap());
     }
     assert_eq!(by_key.len(), 5);
-    assert!(by_key.values().all(|numbers| numbers.len() == 12 && numbers.is_sorted()));
+    assert!(
+        by_key
+            .values()
+            .all(|numbers| numbers.len() == 12 && numbers.is_sorted())
+    );
 }
 
-pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped(bus: &impl Bus) {
+pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped(
+    bus: &impl Bus,
+) {
     for number in 0..3 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -86,7 +95,10 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
     let mut first = join(bus, GROUP).await;
     let seen = records(&mut *first, 3).await;
     // As long as a full window makes it.
-    let mark = CommitMark { next_offset: seen[1].offset, finished: format!("v1:{}", "B".repeat(2731)) };
+    let mark = CommitMark {
+        next_offset: seen[1].offset,
+        finished: format!("v1:{}", "B".repeat(2731)),
+    };
     first.commit(seen[0].partition, mark.clone());
     first.close().await.unwrap();
 
@@ -94,7 +106,11 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
     let mut committed = None;
     let record = loop {
         match next(&mut *second).await {
-            BusEvent::Assigned { partition, committed: mark, .. } if partition == seen[0].partition => committed = mark,
+            BusEvent::Assigned {
+                partition,
+                committed: mark,
+                ..
+            } if partition == seen[0].partition => committed = mark,
             BusEvent::Record(record) => break record,
             _ => {}
         }
@@ -103,9 +119,14 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
     assert_eq!(record.offset, seen[1].offset);
 }
 
-pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(bus: &impl Bus) {
+pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(
+    bus: &impl Bus,
+) {
     let (mut one, mut two) = (Owner::join(bus).await, Owner::join(bus).await);
-    run_until(&mut one, &mut two, |one, two| one.owned.len() == 2 && two.owned.len() == 2).await;
+    run_until(&mut one, &mut two, |one, two| {
+        one.owned.len() == 2 && two.owned.len() == 2
+    })
+    .await;
     assert!(one.partitions().is_disjoint(&two.partitions()));
 
     let before = two.owned.clone();
@@ -113,10 +134,21 @@ pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one
     while two.owned.len() < 4 {
         two.step().await;
     }
-    assert!(before.iter().all(|(partition, epoch)| two.owned[partition] == *epoch), "what stayed was not touched");
+    assert!(
+        before
+            .iter()
+            .all(|(partition, epoch)| two.owned[partition] == *epoch),
+        "what stayed was not touched"
+    );
     let newest = before.values().max().unwrap();
-    let taken_over = two.owned.iter().filter(|(partition, _)| !before.contains_key(partition));
-    assert!(taken_over.into_iter().all(|(_, epoch)| epoch > newest), "epochs rise");
+    let taken_over = two
+        .owned
+        .iter()
+        .filter(|(partition, _)| !before.contains_key(partition));
+    assert!(
+        taken_over.into_iter().all(|(_, epoch)| epoch > newest),
+        "epochs rise"
+    );
 }
 
 pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bus: &impl Bus) {
@@ -125,9 +157,18 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bu
         one.step().await;
     }
     let mut two = Owner::join(bus).await;
-    run_until(&mut one, &mut two, |one, two| one.owned.len() == 2 && two.owned.len() == 2).await;
+    run_until(&mut one, &mut two, |one, two| {
+        one.owned.len() == 2 && two.owned.len() == 2
+    })
+    .await;
     for lost in two.partitions() {
-        one.consumer.commit(lost, CommitMark { next_offset: 1000, finished: String::new() });
+        one.consumer.commit(
+            lost,
+            CommitMark {
+                next_offset: 1000,
+                finished: String::new(),
+            },
+        );
     }
     one.consumer.close().await.unwrap();
     two.consumer.close().await.unwrap();
@@ -135,7 +176,16 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bu
     let mut three = join(bus, GROUP).await;
     for _ in 0..4 {
         let event = next(&mut *three).await;
-        assert!(matches!(event, BusEvent::Assigned { committed: None, .. }), "{event:?}");
+        assert!(
+            matches!(
+                event,
+                BusEvent::Assigned {
+                    committed: None,
+                    ..
+                }
+            ),
+            "{event:?}"
+        );
     }
 }
 
@@ -144,9 +194,15 @@ pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoke
     while one.owned.len() < 4 {
         one.step().await;
     }
-    let mark = |given: u64| CommitMark { next_offset: given, finished: "v1:C".to_owned() };
+    let mark = |given: u64| CommitMark {
+        next_offset: given,
+        finished: "v1:C".to_owned(),
+    };
     let give = |owner: &mut Owner, given: u64| {
-        owner.partitions().into_iter().for_each(|partition| owner.consumer.commit(partition, mark(given)));
+        owner
+            .partitions()
+            .into_iter()
+            .for_each(|partition| owner.consumer.commit(partition, mark(given)));
     };
     give(&mut one, 1);
     let mut two = join(bus, GROUP).await;
@@ -173,7 +229,12 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(b
     let (mut workers, mut finished) = (vec![Worker::join(bus).await], BTreeSet::new());
     for round in 0..ROUNDS {
         for number in 0..RECORDS {
-            publish(bus, &format!("key {number}"), &(round * RECORDS + number).to_string()).await;
+            publish(
+                bus,
+                &format!("key {number}"),
+                &(round * RECORDS + number).to_string(),
+            )
+            .await;
         }
         // One joins; then one that has just joined leaves, by closing or by being dropped.
         match round % 3 {
@@ -191,7 +252,9 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(b
     }
     let (mut last, mut marked) = (join(bus, GROUP).await, 0);
     for _ in 0..PARTITIONS {
-        let BusEvent::Assigned { committed, .. } = next(&mut *last).await else { panic!("nothing is left to run") };
+        let BusEvent::Assigned { committed, .. } = next(&mut *last).await else {
+            panic!("nothing is left to run")
+        };
         marked += committed.map_or(0, |mark| mark.next_offset);
     }
     assert_eq!(marked, u64::from(ROUNDS * RECORDS));
@@ -201,7 +264,10 @@ pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl 
     let mut consumer = join(bus, GROUP).await;
     publish(bus, "quiet", "0").await;
     let quiet = records(&mut *consumer, 1).await[0].partition;
-    let loud_key = (0..).map(|number| format!("loud {number}")).find(|key| place(key) != quiet.number).unwrap();
+    let loud_key = (0..)
+        .map(|number| format!("loud {number}"))
+        .find(|key| place(key) != quiet.number)
+        .unwrap();
     consumer.pause(quiet);
 
     // What is on its way when the pause is asked for may still come, so it must be silent ten times in a row.
@@ -220,17 +286,22 @@ pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl 
         }
     }
     consumer.resume(quiet);
-    let rest: Vec<String> = (delivered + 1..=published).map(|number| number.to_string()).collect();
+    let rest: Vec<String> = (delivered + 1..=published)
+        .map(|number| number.to_string())
+        .collect();
     assert_eq!(texts(&records(&mut *consumer, rest.len()).await), rest);
 }
 
-pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing(bus: &impl Bus) {
+pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing(
+    bus: &impl Bus,
+) {
     const RECORDS: u32 = 3000;
     let mut idle = Owner::join(bus).await;
     while idle.owned.len() < 4 {
         idle.step().await;
     }
-    let publishes = (0..RECORDS).map(|number| publish_owned(bus, format!("key {}", number % 40), number.to_string()));
+    let publishes = (0..RECORDS)
+        .map(|number| publish_owned(bus, format!("key {}", number % 40), number.to_string()));
     futures::future::join_all(publishes).await;
     // Had the idle one left, the other would get all four.
     let mut other = Owner::join(bus).await;
@@ -242,15 +313,27 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
         tokio::select! { () = idle.step() => {}, () = other.step() => {} }
     }
     assert_eq!((idle.owned.len(), other.owned.len()), (2, 2));
-    let numbers: BTreeSet<u32> =
-        idle.records.iter().chain(&other.records).map(|record| text(record).parse().unwrap()).collect();
+    let numbers: BTreeSet<u32> = idle
+        .records
+        .iter()
+        .chain(&other.records)
+        .map(|record| text(record).parse().unwrap())
+        .collect();
     assert_eq!(numbers.len(), RECORDS as usize);
     for owner in [&idle, &other] {
-        assert!(owner.records.iter().all(|record| owner.owned.contains_key(&record.partition)));
+        assert!(
+            owner
+                .records
+                .iter()
+                .all(|record| owner.owned.contains_key(&record.partition))
+        );
         let mut next_offsets: BTreeMap<PartitionId, u64> = BTreeMap::new();
         for record in &owner.records {
             assert_eq!(
-                std::mem::replace(next_offsets.entry(record.partition).or_default(), record.offset + 1),
+                std::mem::replace(
+                    next_offsets.entry(record.partition).or_default(),
+                    record.offset + 1
+                ),
                 record.offset
             );
         }
@@ -273,15 +356,23 @@ pub(super) async fn records_arrive_byte_for_byte(bus: &impl Bus) {
         topic: Topic::Jobs,
         key: "ключ 🔑".to_owned(),
         payload: Bytes::from_iter(0..=u8::MAX),
-        headers: vec![("traceparent".to_owned(), "00-ab".to_owned()), ("empty".to_owned(), String::new())],
+        headers: vec![
+            ("traceparent".to_owned(), "00-ab".to_owned()),
+            ("empty".to_owned(), String::new()),
+        ],
     };
     let before = Timestamp::now();
     bus.publish(sent.clone(), PUBLISH_TIMEOUT).await.unwrap();
     let mut consumer = join(bus, GROUP).await;
     let got = records(&mut *consumer, 1).await.remove(0);
-    assert_eq!((got.key, got.payload, got.headers), (sent.key, sent.payload, sent.headers));
+    assert_eq!(
+        (got.key, got.payload, got.headers),
+        (sent.key, sent.payload, sent.headers)
+    );
     // Kafka keeps milliseconds.
-    assert!((before.micros() - 1000..=Timestamp::now().micros()).contains(&got.published_at.micros()));
+    assert!(
+        (before.micros() - 1000..=Timestamp::now().micros()).contains(&got.published_at.micros())
+    );
 }
 
 pub(super) async fn dropping_a_publish_does_not_take_the_record_back(bus: &impl Bus) {
@@ -315,10 +406,26 @@ pub(super) async fn lag_counts_what_is_not_committed(bus: &impl Bus) {
     let seen = records(&mut *consumer, 5).await;
     let partition = seen[0].partition;
     for (done, behind) in [(2, 3), (5, 0)] {
-        consumer.commit(partition, CommitMark { next_offset: seen[0].offset + done, finished: String::new() });
+        consumer.commit(
+            partition,
+            CommitMark {
+                next_offset: seen[0].offset + done,
+                finished: String::new(),
+            },
+        );
         let deadline = Instant::now() + DEADLINE;
-        while consumer.lag().iter().find(|(id, _)| *id == partition).map(|(_, lag)| *lag) != Some(behind) {
-            assert!(Instant::now() < deadline, "lag is {:?}, not {behind}", consumer.lag());
+        while consumer
+            .lag()
+            .iter()
+            .find(|(id, _)| *id == partition)
+            .map(|(_, lag)| *lag)
+            != Some(behind)
+        {
+            assert!(
+                Instant::now() < deadline,
+                "lag is {:?}, not {behind}",
+                consumer.lag()
+            );
             drop(timeout(Duration::from_millis(50), consumer.next()).await);
         }
     }
@@ -344,7 +451,11 @@ struct Owner {
 
 impl Owner {
     async fn join(bus: &impl Bus) -> Self {
-        Self { consumer: join(bus, GROUP).await, owned: BTreeMap::new(), records: Vec::new() }
+        Self {
+            consumer: join(bus, GROUP).await,
+            owned: BTreeMap::new(),
+            records: Vec::new(),
+        }
     }
 
     fn partitions(&self) -> BTreeSet<PartitionId> {
@@ -353,16 +464,24 @@ impl Owner {
 
     async fn step(&mut self) {
         match next(&mut *self.consumer).await {
-            BusEvent::Assigned { partition, epoch, .. } => {
+            BusEvent::Assigned {
+                partition, epoch, ..
+            } => {
                 assert_eq!(self.owned.insert(partition, epoch), None, "assigned twice");
             }
             BusEvent::Revoked { partition } => {
-                self.owned.remove(&partition).expect("revoked what was assigned");
+                self.owned
+                    .remove(&partition)
+                    .expect("revoked what was assigned");
                 // Nothing was committed, so the next owner gets these again.
                 self.records.retain(|record| record.partition != partition);
             }
             BusEvent::Record(record) => {
-                assert_eq!(self.owned.get(&record.partition), Some(&record.epoch), "a record of another epoch");
+                assert_eq!(
+                    self.owned.get(&record.partition),
+                    Some(&record.epoch),
+                    "a record of another epoch"
+                );
                 self.records.push(record);
             }
         }
@@ -377,14 +496,22 @@ struct Worker {
 
 impl Worker {
     async fn join(bus: &impl Bus) -> Self {
-        Self { consumer: join(bus, GROUP).await, ledgers: BTreeMap::new() }
+        Self {
+            consumer: join(bus, GROUP).await,
+            ledgers: BTreeMap::new(),
+        }
     }
 
     /// The payload of the record that was finished, if one was.
     async fn step(&mut self) -> Option<String> {
         let record = match next(&mut *self.consumer).await {
-            BusEvent::Assigned { partition, committed, .. } => {
-                self.ledgers.insert(partition, Ledger::resume(committed.as_ref()));
+            BusEvent::Assigned {
+                partition,
+                committed,
+                ..
+            } => {
+                self.ledgers
+                    .insert(partition, Ledger::resume(committed.as_ref()));
                 return None;
             }
             BusEvent::Revoked { partition } => {
@@ -393,7 +520,10 @@ impl Worker {
             }
             BusEvent::Record(record) => record,
         };
-        let ledger = self.ledgers.get_mut(&record.partition).expect("assigned before its first record");
+        let ledger = self
+            .ledgers
+            .get_mut(&record.partition)
+            .expect("assigned before its first record");
         let run = ledger.take(record.offset) == Take::Run;
         ledger.finish(record.offset);
         if let Some(mark) = ledger.mark() {
@@ -418,19 +548,29 @@ pub(super) async fn publish(bus: &impl Bus, key: &str, payload: &str) {
 }
 
 async fn publish_owned(bus: &impl Bus, key: String, payload: String) {
-    let record = OutgoingRecord { topic: Topic::Jobs, key, payload: payload.into(), headers: Vec::new() };
+    let record = OutgoingRecord {
+        topic: Topic::Jobs,
+        key,
+        payload: payload.into(),
+        headers: Vec::new(),
+    };
     bus.publish(record, PUBLISH_TIMEOUT).await.unwrap();
 }
 
 async fn next(consumer: &mut dyn Consumer) -> BusEvent {
-    timeout(DEADLINE, consumer.next()).await.expect("nothing happened in time").unwrap()
+    timeout(DEADLINE, consumer.next())
+        .await
+        .expect("nothing happened in time")
+        .unwrap()
 }
 
 /// The next so many records.
 pub(super) async fn records(consumer: &mut dyn Consumer, count: usize) -> Vec<IncomingRecord> {
     let (mut records, deadline) = (Vec::new(), Instant::now() + DEADLINE);
     while records.len() < count {
-        let event = timeout_at(deadline, consumer.next()).await.expect("the records did not come in time");
+        let event = timeout_at(deadline, consumer.next())
+            .await
+            .expect("the records did not come in time");
         if let BusEvent::Record(record) = event.unwrap() {
             records.push(record);
         }
@@ -439,7 +579,10 @@ pub(super) async fn records(consumer: &mut dyn Consumer, count: usize) -> Vec<In
 }
 
 pub(super) fn texts(records: &[IncomingRecord]) -> Vec<String> {
-    records.iter().map(|record| text(record).to_owned()).collect()
+    records
+        .iter()
+        .map(|record| text(record).to_owned())
+        .collect()
 }
 
 fn text(record: &IncomingRecord) -> &str {

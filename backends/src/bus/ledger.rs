@@ -41,9 +41,16 @@ pub enum Take {
 impl Ledger {
     /// Goes on where the last owner stopped; metadata that is not ours counts as empty.
     pub fn resume(mark: Option<&CommitMark>) -> Self {
-        let Some(mark) = mark else { return Self::default() };
+        let Some(mark) = mark else {
+            return Self::default();
+        };
         let finished = decode(mark.next_offset, &mark.finished);
-        Self { next: mark.next_offset, end: mark.next_offset, finished, ..Self::default() }
+        Self {
+            next: mark.next_offset,
+            end: mark.next_offset,
+            finished,
+            ..Self::default()
+        }
     }
 
     /// Takes a record; offsets rise from call to call, gaps are allowed.
@@ -73,8 +80,10 @@ impl Ledger {
 
     /// What to commit, if it moved since the last call.
     pub fn mark(&mut self) -> Option<CommitMark> {
-        std::mem::take(&mut self.moved)
-            .then(|| CommitMark { next_offset: self.next, finished: encode(self.next, &self.finished) })
+        std::mem::take(&mut self.moved).then(|| CommitMark {
+            next_offset: self.next,
+            finished: encode(self.next, &self.finished),
+        })
     }
 
     /// Jobs that were taken and are not finished.
@@ -100,7 +109,11 @@ impl Ledger {
 
 fn encode(next: u64, finished: &BTreeSet<u64>) -> String {
     let mut sextets: Vec<u8> = Vec::new();
-    for distance in finished.iter().map(|offset| offset - next).take_while(|far| *far < LEDGER_WINDOW_OFFSETS) {
+    for distance in finished
+        .iter()
+        .map(|offset| offset - next)
+        .take_while(|far| *far < LEDGER_WINDOW_OFFSETS)
+    {
         let index = usize::try_from(distance / BITS_PER_CHAR).unwrap_or(usize::MAX);
         // Ends with the last finished offset, so that a small set stays small.
         sextets.resize(sextets.len().max(index + 1), 0);
@@ -109,7 +122,9 @@ fn encode(next: u64, finished: &BTreeSet<u64>) -> String {
     if sextets.is_empty() {
         return String::new();
     }
-    let chars = sextets.iter().map(|sextet| char::from(ALPHABET[usize::from(*sextet)]));
+    let chars = sextets
+        .iter()
+        .map(|sextet| char::from(ALPHABET[usize::from(*sextet)]));
     METADATA_PREFIX.chars().chain(chars).collect()
 }
 
@@ -147,7 +162,8 @@ mod tests {
                     Some(*offset)
                 })
                 .collect();
-            let some = proptest::sample::subsequence(offsets.clone(), 0..=offsets.len()).prop_shuffle();
+            let some =
+                proptest::sample::subsequence(offsets.clone(), 0..=offsets.len()).prop_shuffle();
             (Just(offsets), some)
         })
     }
@@ -226,7 +242,13 @@ mod tests {
         ledger.take(0);
         assert_eq!(ledger.mark(), None);
         ledger.finish(0);
-        assert_eq!(ledger.mark(), Some(CommitMark { next_offset: 1, finished: String::new() }));
+        assert_eq!(
+            ledger.mark(),
+            Some(CommitMark {
+                next_offset: 1,
+                finished: String::new()
+            })
+        );
         assert_eq!(ledger.mark(), None);
         ledger.finish(0);
         assert_eq!(ledger.mark(), None);
@@ -234,7 +256,10 @@ mod tests {
 
     #[test]
     fn damaged_metadata_runs_the_records_again() {
-        let damaged = CommitMark { next_offset: 7, finished: "v1:A!".to_owned() };
+        let damaged = CommitMark {
+            next_offset: 7,
+            finished: "v1:A!".to_owned(),
+        };
         assert_eq!(Ledger::resume(Some(&damaged)).take(8), Take::Run);
     }
 

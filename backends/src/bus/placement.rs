@@ -31,7 +31,10 @@ fn murmur2(data: &[u8]) -> u32 {
         hash.wrapping_mul(MIX) ^ (word ^ (word >> 24)).wrapping_mul(MIX)
     });
     if !tail.is_empty() {
-        let rest = tail.iter().rev().fold(0, |rest, byte| rest << 8 | u32::from(*byte));
+        let rest = tail
+            .iter()
+            .rev()
+            .fold(0, |rest, byte| rest << 8 | u32::from(*byte));
         hash = (hash ^ rest).wrapping_mul(MIX);
     }
     hash = (hash ^ (hash >> 13)).wrapping_mul(MIX);
@@ -50,7 +53,10 @@ mod tests {
             ("foobar", -790_332_482),
             ("a-little-bit-long-string", -985_981_536),
             ("a-little-bit-longer-string", -1_486_304_829),
-            ("lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8", -58_897_971),
+            (
+                "lkjh234lh9fiuh90y23oiuhsafujhadof229phr9h19h89h8",
+                -58_897_971,
+            ),
             ("abc", 479_470_107),
         ];
         for (key, hash) in known {
@@ -61,7 +67,9 @@ mod tests {
     #[test]
     fn every_key_has_a_partition_that_exists() {
         for count in 1..20 {
-            assert!((0..200).all(|key| partition_of_key(&format!("conversation {key}"), count) < count));
+            assert!(
+                (0..200).all(|key| partition_of_key(&format!("conversation {key}"), count) < count)
+            );
         }
     }
 }

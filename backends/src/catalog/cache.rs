@@ -100,9 +100,19 @@ impl CatalogCache {
     }
 
     /// The organization's provider with this id.
-    pub async fn provider(&self, org: &OrgId, id: &ProviderId) -> Result<Option<Arc<SealedProvider>>, StoreError> {
+    pub async fn provider(
+        &self,
+        org: &OrgId,
+        id: &ProviderId,
+    ) -> Result<Option<Arc<SealedProvider>>, StoreError> {
         let read = self.read(EntryKind::Provider, id.as_str(), |entry| match entry {
-            Entry::Provider { provider, sealed_key } => Some(SealedProvider { provider, sealed_key }),
+            Entry::Provider {
+                provider,
+                sealed_key,
+            } => Some(SealedProvider {
+                provider,
+                sealed_key,
+            }),
             _ => None,
         });
         let sealed = self.providers.get(id.clone(), read).await?;
@@ -124,9 +134,12 @@ impl CatalogCache {
         id: &str,
         unwrap: impl FnOnce(Entry) -> Option<T> + Send,
     ) -> Result<Option<T>, StoreError> {
-        let Some(entry) = self.catalog.get(kind, id).await? else { return Ok(None) };
-        let value =
-            unwrap(entry).ok_or_else(|| StoreError::Malformed(format!("no {} lies under its id", kind.name())))?;
+        let Some(entry) = self.catalog.get(kind, id).await? else {
+            return Ok(None);
+        };
+        let value = unwrap(entry).ok_or_else(|| {
+            StoreError::Malformed(format!("no {} lies under its id", kind.name()))
+        })?;
         Ok(Some(value))
     }
 }
@@ -203,7 +216,10 @@ mod tests {
         }
 
         async fn versioned(&self, _: EntryKind, _: &str) -> Result<Option<Versioned>, StoreError> {
-            Ok(self.read().await?.map(|entry| Versioned { entry, version: 0 }))
+            Ok(self
+                .read()
+                .await?
+                .map(|entry| Versioned { entry, version: 0 }))
         }
 
         async fn key_by_hash(&self, _: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -252,7 +268,11 @@ mod tests {
         scripted.holds(Some(entry));
         let (begun, time) = (Instant::now(), Arc::clone(&scripted));
         let clock: Clock = Arc::new(move || begun + *time.passed.lock().unwrap());
-        (Arc::clone(&scripted), CatalogCache::with_clock(scripted, &clock), org)
+        (
+            Arc::clone(&scripted),
+            CatalogCache::with_clock(scripted, &clock),
+            org,
+        )
     }
 
     #[tokio::test]
@@ -285,13 +305,21 @@ mod tests {
     async fn all_who_ask_at_once_share_one_read_and_its_failure() {
         let (scripted, cache, org) = cached();
         let outcomes = join_all((0..100).map(|_| cache.organization(&org))).await;
-        assert!(outcomes.iter().all(|outcome| matches!(outcome, Ok(Some(_)))));
+        assert!(
+            outcomes
+                .iter()
+                .all(|outcome| matches!(outcome, Ok(Some(_))))
+        );
         assert_eq!(scripted.reads(), 1);
 
         scripted.fails(Some(unavailable));
         let hash = ApiKeyHash([1; 32]);
         let outcomes = join_all((0..100).map(|_| cache.key(&hash))).await;
-        assert!(outcomes.iter().all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_)))));
+        assert!(
+            outcomes
+                .iter()
+                .all(|outcome| matches!(outcome, Err(StoreError::Unavailable(_))))
+        );
         assert_eq!(scripted.reads(), 2);
     }
 
@@ -345,16 +373,27 @@ mod tests {
         assert!(cache.organization(&org).await.unwrap().is_some());
         scripted.advance(FRESH);
         scripted.fails(Some(malformed));
-        assert!(matches!(cache.organization(&org).await, Err(StoreError::Malformed(_))));
+        assert!(matches!(
+            cache.organization(&org).await,
+            Err(StoreError::Malformed(_))
+        ));
     }
 
     #[tokio::test]
     async fn each_kind_is_read_from_the_catalogue_and_a_provider_only_for_its_organization() {
         let directory = tempfile::tempdir().unwrap();
-        let catalog = Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());
-        let (org, other) = (organization("a").org_id().clone(), organization("b").org_id().clone());
+        let catalog =
+            Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());
+        let (org, other) = (
+            organization("a").org_id().clone(),
+            organization("b").org_id().clone(),
+        );
         let hash = ApiKeyHash([3; 32]);
-        let entries = [agent(&org, "shop", "Shop"), provider(&org, &[1, 2]), key(&org, hash.0)];
+        let entries = [
+            agent(&org, "shop", "Shop"),
+            provider(&org, &[1, 2]),
+            key(&org, hash.0),
+        ];
         for entry in &entries {
             catalog.put(entry).await.unwrap();
         }
@@ -362,7 +401,15 @@ mod tests {
         let agent_id = entries[0].id().parse().unwrap();
         assert_eq!(cache.agent(&agent_id).await.unwrap().unwrap().name, "Shop");
         let provider_id = entries[1].id().parse().unwrap();
-        assert_eq!(cache.provider(&org, &provider_id).await.unwrap().unwrap().sealed_key, [1, 2]);
+        assert_eq!(
+            cache
+                .provider(&org, &provider_id)
+                .await
+                .unwrap()
+                .unwrap()
+                .sealed_key,
+            [1, 2]
+        );
         assert_eq!(cache.provider(&other, &provider_id).await.unwrap(), None);
         assert_eq!(cache.key(&hash).await.unwrap().unwrap().org_id, org);
         let key_id = entries[2].id().parse().unwrap();

@@ -42,13 +42,19 @@ twin_claims! {
 fn embedded_subject() -> Subject {
     let directory = tempfile::tempdir().unwrap();
     let catalog = Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());
-    Subject { catalog, _directory: Some(directory) }
+    Subject {
+        catalog,
+        _directory: Some(directory),
+    }
 }
 
 #[cfg(feature = "real-services")]
 async fn scylla_subject() -> Subject {
     let link = crate::scylla_link::testing::link().await;
-    Subject { catalog: Arc::new(super::scylla::ScyllaCatalog::connect(link)), _directory: None }
+    Subject {
+        catalog: Arc::new(super::scylla::ScyllaCatalog::connect(link)),
+        _directory: None,
+    }
 }
 
 impl Subject {
@@ -57,14 +63,24 @@ impl Subject {
     }
 
     async fn remove(&self, entry: &Entry) {
-        self.catalog.remove(entry.kind(), entry.org_id(), entry.id()).await.unwrap();
+        self.catalog
+            .remove(entry.kind(), entry.org_id(), entry.id())
+            .await
+            .unwrap();
     }
 
     /// The entry as its id finds it, which must be what its list shows.
     async fn agreed(&self, like: &Entry) -> Option<Entry> {
         let found = self.catalog.get(like.kind(), like.id()).await.unwrap();
-        let listed = self.catalog.list(like.kind(), Some(like.org_id())).await.unwrap();
-        assert_eq!(listed.into_iter().find(|entry| entry.id() == like.id()), found);
+        let listed = self
+            .catalog
+            .list(like.kind(), Some(like.org_id()))
+            .await
+            .unwrap();
+        assert_eq!(
+            listed.into_iter().find(|entry| entry.id() == like.id()),
+            found
+        );
         found
     }
 
@@ -80,7 +96,11 @@ pub(super) fn secret() -> InstallationSecret {
 
 pub(super) fn organization(slug: &str) -> Entry {
     let id = OrgId::derive(&secret(), slug);
-    Entry::Organization(Organization { id, slug: slug.into(), name: slug.to_uppercase() })
+    Entry::Organization(Organization {
+        id,
+        slug: slug.into(),
+        name: slug.to_uppercase(),
+    })
 }
 
 pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> Entry {
@@ -92,7 +112,10 @@ pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> Entry {
         name: name.into(),
         provider: None,
         fallback_provider: None,
-        settings: AgentSettings { temperature: Some(0.7), ..AgentSettings::default() },
+        settings: AgentSettings {
+            temperature: Some(0.7),
+            ..AgentSettings::default()
+        },
     }))
 }
 
@@ -107,7 +130,10 @@ pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> Entry {
         embedding_model: None,
         continues_prefix: true,
     };
-    Entry::Provider { provider, sealed_key: sealed_key.to_vec() }
+    Entry::Provider {
+        provider,
+        sealed_key: sealed_key.to_vec(),
+    }
 }
 
 pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> Entry {
@@ -158,8 +184,13 @@ async fn an_entry_of_each_kind_is_read_as_it_was_put(subject: Subject) {
     let org = organization.org_id().clone();
     let hash = rand::random();
     let person = account(&org, &unique_address(), "Ada \0🦀");
-    for entry in [organization, agent(&org, "shop", "Shop \0🦀"), provider(&org, &[0, 255, 7]), key(&org, hash), person]
-    {
+    for entry in [
+        organization,
+        agent(&org, "shop", "Shop \0🦀"),
+        provider(&org, &[0, 255, 7]),
+        key(&org, hash),
+        person,
+    ] {
         assert_eq!(subject.agreed(&entry).await, None);
         subject.put(&entry).await;
         assert_eq!(subject.agreed(&entry).await, Some(entry));
@@ -180,13 +211,29 @@ async fn each_put_gives_a_greater_version_and_a_removal_takes_none_back(subject:
     let mut last = 0;
     for round in 0..5 {
         subject.put(&entry).await;
-        let versioned = subject.catalog.versioned(entry.kind(), entry.id()).await.unwrap().unwrap();
+        let versioned = subject
+            .catalog
+            .versioned(entry.kind(), entry.id())
+            .await
+            .unwrap()
+            .unwrap();
         assert_eq!(versioned.entry, entry);
-        assert!(versioned.version > last, "{} after {last}", versioned.version);
+        assert!(
+            versioned.version > last,
+            "{} after {last}",
+            versioned.version
+        );
         last = versioned.version;
         if round % 2 == 0 {
             subject.remove(&entry).await;
-            assert_eq!(subject.catalog.versioned(entry.kind(), entry.id()).await.unwrap(), None);
+            assert_eq!(
+                subject
+                    .catalog
+                    .versioned(entry.kind(), entry.id())
+                    .await
+                    .unwrap(),
+                None
+            );
         }
     }
 }
@@ -213,20 +260,51 @@ async fn removing_what_is_not_there_succeeds(subject: Subject) {
 async fn another_organization_removes_nothing(subject: Subject) {
     let entry = agent(&org(), "shop", "Shop");
     subject.put(&entry).await;
-    subject.catalog.remove(EntryKind::Agent, &org(), entry.id()).await.unwrap();
+    subject
+        .catalog
+        .remove(EntryKind::Agent, &org(), entry.id())
+        .await
+        .unwrap();
     assert_eq!(subject.agreed(&entry).await.as_ref(), Some(&entry));
 }
 
 async fn entries_are_listed_under_their_organization_by_id(subject: Subject) {
     let (org, other) = (org(), org());
-    let mut entries: Vec<Entry> = (0..30).map(|index| agent(&org, &format!("agent-{index}"), "Agent")).collect();
-    for entry in entries.iter().chain([&agent(&other, "agent-0", "Other"), &provider(&org, &[])]) {
+    let mut entries: Vec<Entry> = (0..30)
+        .map(|index| agent(&org, &format!("agent-{index}"), "Agent"))
+        .collect();
+    for entry in entries
+        .iter()
+        .chain([&agent(&other, "agent-0", "Other"), &provider(&org, &[])])
+    {
         subject.put(entry).await;
     }
     entries.sort_by(|left, right| left.id().cmp(right.id()));
-    assert_eq!(subject.catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(), entries);
-    assert_eq!(subject.catalog.list(EntryKind::Agent, Some(&other)).await.unwrap().len(), 1);
-    assert_eq!(subject.catalog.list(EntryKind::Team, Some(&org)).await.unwrap(), []);
+    assert_eq!(
+        subject
+            .catalog
+            .list(EntryKind::Agent, Some(&org))
+            .await
+            .unwrap(),
+        entries
+    );
+    assert_eq!(
+        subject
+            .catalog
+            .list(EntryKind::Agent, Some(&other))
+            .await
+            .unwrap()
+            .len(),
+        1
+    );
+    assert_eq!(
+        subject
+            .catalog
+            .list(EntryKind::Team, Some(&org))
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 async fn organizations_are_listed_without_one(subject: Subject) {
@@ -234,7 +312,11 @@ async fn organizations_are_listed_without_one(subject: Subject) {
     subject.put(&kept).await;
     subject.put(&removed).await;
     subject.remove(&removed).await;
-    let listed = subject.catalog.list(EntryKind::Organization, None).await.unwrap();
+    let listed = subject
+        .catalog
+        .list(EntryKind::Organization, None)
+        .await
+        .unwrap();
     assert!(listed.contains(&kept) && !listed.contains(&removed));
     assert!(listed.is_sorted_by(|left, right| left.id() < right.id()));
 }
@@ -245,10 +327,19 @@ async fn a_key_is_found_by_the_hash_it_has_now(subject: Subject) {
     assert_eq!(subject.key(old).await, None);
     for (hash, found_by_old, found_by_new) in [(old, true, false), (new, false, true)] {
         subject.put(&key(&org, hash)).await;
-        assert_eq!((subject.key(old).await.is_some(), subject.key(new).await.is_some()), (found_by_old, found_by_new));
+        assert_eq!(
+            (
+                subject.key(old).await.is_some(),
+                subject.key(new).await.is_some()
+            ),
+            (found_by_old, found_by_new)
+        );
     }
     subject.remove(&key(&org, new)).await;
-    assert_eq!((subject.key(old).await, subject.key(new).await), (None, None));
+    assert_eq!(
+        (subject.key(old).await, subject.key(new).await),
+        (None, None)
+    );
     subject.put(&key(&org, new)).await;
     assert_eq!(subject.key(new).await.map(|key| key.org_id), Some(org));
 }
@@ -257,17 +348,31 @@ async fn the_latest_use_of_a_key_stays_changes_no_version_and_goes_with_the_key(
     let (org, other) = (org(), org());
     let entry = key(&org, rand::random());
     subject.put(&entry).await;
-    let versioned = || async { subject.catalog.versioned(EntryKind::Key, entry.id()).await.unwrap() };
+    let versioned = || async {
+        subject
+            .catalog
+            .versioned(EntryKind::Key, entry.id())
+            .await
+            .unwrap()
+    };
     let before = versioned().await;
     assert_eq!(subject.catalog.uses(&org).await.unwrap(), []);
-    let used = |at| KeyUse { org_id: org.clone(), key_id: entry.id().parse().unwrap(), at: Timestamp::from_micros(at) };
+    let used = |at| KeyUse {
+        org_id: org.clone(),
+        key_id: entry.id().parse().unwrap(),
+        at: Timestamp::from_micros(at),
+    };
     for at in [5_000_000, 9_000_000, 7_000_000] {
         subject.catalog.note_uses(&[used(at)]).await.unwrap();
     }
     assert_eq!(subject.catalog.uses(&org).await.unwrap(), [used(9_000_000)]);
     assert_eq!(subject.catalog.uses(&other).await.unwrap(), []);
     assert_eq!(versioned().await, before);
-    subject.catalog.remove(EntryKind::Key, &other, entry.id()).await.unwrap();
+    subject
+        .catalog
+        .remove(EntryKind::Key, &other, entry.id())
+        .await
+        .unwrap();
     assert_eq!(
         subject.catalog.uses(&org).await.unwrap(),
         [used(9_000_000)],
@@ -283,21 +388,40 @@ fn unique_address() -> String {
 
 async fn an_account_is_found_by_its_address_and_is_one_organizations_at_a_time(subject: Subject) {
     let (one, two, address) = (org(), org(), unique_address());
-    let (first, second) = (account(&one, &address, "Ada"), account(&two, &address.to_uppercase(), "Ada"));
+    let (first, second) = (
+        account(&one, &address, "Ada"),
+        account(&two, &address.to_uppercase(), "Ada"),
+    );
     assert_eq!(first.id(), second.id(), "an address is an id");
     subject.put(&first).await;
     assert_eq!(subject.agreed(&first).await.as_ref(), Some(&first));
-    assert_eq!(subject.catalog.list(EntryKind::User, Some(&two)).await.unwrap(), []);
+    assert_eq!(
+        subject
+            .catalog
+            .list(EntryKind::User, Some(&two))
+            .await
+            .unwrap(),
+        []
+    );
     subject.remove(&first).await;
     subject.put(&second).await;
     assert_eq!(subject.agreed(&second).await.as_ref(), Some(&second));
-    assert_eq!(subject.catalog.list(EntryKind::User, Some(&one)).await.unwrap(), []);
+    assert_eq!(
+        subject
+            .catalog
+            .list(EntryKind::User, Some(&one))
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject) {
     let org = org();
     for round in 0..10 {
-        let entries: Vec<Entry> = (0..8).map(|writer| agent(&org, "shop", &format!("{round} by {writer}"))).collect();
+        let entries: Vec<Entry> = (0..8)
+            .map(|writer| agent(&org, "shop", &format!("{round} by {writer}")))
+            .collect();
         join_all(entries.iter().map(|entry| subject.put(entry))).await;
         let ended = subject.agreed(&entries[0]).await.unwrap();
         assert!(entries.contains(&ended));

@@ -20,8 +20,11 @@ use crate::{
 };
 
 /// Tables, oldest change first.
-const MIGRATIONS: &[&str] =
-    &[include_str!("embedded.sql"), include_str!("embedded_versions.sql"), include_str!("embedded_key_uses.sql")];
+const MIGRATIONS: &[&str] = &[
+    include_str!("embedded.sql"),
+    include_str!("embedded_versions.sql"),
+    include_str!("embedded_key_uses.sql"),
+];
 
 /// The clock is the version, as in the production twin; what it replaces may be of a clock that was ahead.
 const PUT: &str = "INSERT INTO entries (kind, id, org_id, key_hash, body, version) VALUES (?1, ?2, ?3, ?4, ?5, ?6)
@@ -50,7 +53,9 @@ impl EmbeddedCatalog {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)? })
+        Ok(Self {
+            database: SqliteDatabase::open(path, MIGRATIONS)?,
+        })
     }
 }
 
@@ -58,7 +63,9 @@ impl EmbeddedCatalog {
 impl Catalog for EmbeddedCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
         let id = id.to_owned();
-        let body = self.database.read(move |connection| select_one(connection, GET, params![kind.name(), id]));
+        let body = self
+            .database
+            .read(move |connection| select_one(connection, GET, params![kind.name(), id]));
         body.await?.map(|body| decode(&body)).transpose()
     }
 
@@ -69,31 +76,56 @@ impl Catalog for EmbeddedCatalog {
             .read(move |connection| {
                 let mut statement = connection.prepare_cached(GET_VERSIONED)?;
                 let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?));
-                Ok(statement.query_row(params![kind.name(), id], read).optional()?)
+                Ok(statement
+                    .query_row(params![kind.name(), id], read)
+                    .optional()?)
             })
             .await?;
-        row.map(|(body, version)| Ok(Versioned { entry: decode(&body)?, version })).transpose()
+        row.map(|(body, version)| {
+            Ok(Versioned {
+                entry: decode(&body)?,
+                version,
+            })
+        })
+        .transpose()
     }
 
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         let hash = hash.0;
-        let body = self.database.read(move |connection| select_one(connection, GET_KEY, params![hash])).await?;
+        let body = self
+            .database
+            .read(move |connection| select_one(connection, GET_KEY, params![hash]))
+            .await?;
         match body.map(|body| decode(&body)).transpose()? {
             Some(Entry::Key { key, .. }) => Ok(Some(key)),
-            Some(_) => Err(StoreError::Malformed("a hash belongs to what is no key".into())),
+            Some(_) => Err(StoreError::Malformed(
+                "a hash belongs to what is no key".into(),
+            )),
             None => Ok(None),
         }
     }
 
     async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
-        let (kind, id, org, body) = (entry.kind(), entry.id().to_owned(), entry.org_id().clone(), encode(entry)?);
+        let (kind, id, org, body) = (
+            entry.kind(),
+            entry.id().to_owned(),
+            entry.org_id().clone(),
+            encode(entry)?,
+        );
         let hash = match entry {
             Entry::Key { hash, .. } => Some(*hash),
             _ => None,
         };
         self.database
             .write(move |connection| {
-                let values = params![kind.name(), id, org.as_str(), hash, body, Timestamp::now().micros()];
+                let values = params![
+                    kind.name(),
+                    id,
+                    org.as_str(),
+                    hash,
+                    body,
+                    Timestamp::now().micros()
+                ];
                 connection.prepare_cached(PUT)?.execute(values)?;
                 Ok(())
             })
@@ -104,9 +136,15 @@ impl Catalog for EmbeddedCatalog {
         let (org, id) = (org.clone(), id.to_owned());
         self.database
             .write(move |connection| {
-                let removed = connection.prepare_cached(REMOVE)?.execute(params![kind.name(), id, org.as_str()])?;
+                let removed = connection.prepare_cached(REMOVE)?.execute(params![
+                    kind.name(),
+                    id,
+                    org.as_str()
+                ])?;
                 if removed > 0 && kind == EntryKind::Key {
-                    connection.prepare_cached(REMOVE_USE)?.execute(params![org.as_str(), id])?;
+                    connection
+                        .prepare_cached(REMOVE_USE)?
+                        .execute(params![org.as_str(), id])?;
                 }
                 Ok(())
             })
@@ -117,7 +155,11 @@ impl Catalog for EmbeddedCatalog {
         let org = org.cloned();
         let bodies = self.database.read(move |connection| match org {
             Some(org) => select_all(connection, LIST, params![kind.name(), org.as_str()]),
-            None => select_all(connection, LIST_ORGANIZATIONS, params![EntryKind::Organization.name()]),
+            None => select_all(
+                connection,
+                LIST_ORGANIZATIONS,
+                params![EntryKind::Organization.name()],
+            ),
         });
         bodies.await?.iter().map(|body| decode(body)).collect()
     }
@@ -141,18 +183,26 @@ impl Catalog for EmbeddedCatalog {
             .database
             .read(move |connection| {
                 let mut select = connection.prepare_cached(LIST_USES)?;
-                let rows = select.query_map(params![owner.as_str()], |row| Ok((row.get(0)?, row.get(1)?)))?;
+                let rows = select.query_map(params![owner.as_str()], |row| {
+                    Ok((row.get(0)?, row.get(1)?))
+                })?;
                 Ok(rows.collect::<rusqlite::Result<_>>()?)
             })
             .await?;
         let read = |(key, at): (String, i64)| {
-            Some(KeyUse { org_id: org.clone(), key_id: key.parse().ok()?, at: Timestamp::from_micros(at) })
+            Some(KeyUse {
+                org_id: org.clone(),
+                key_id: key.parse().ok()?,
+                at: Timestamp::from_micros(at),
+            })
         };
         Ok(rows.into_iter().filter_map(read).collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.database.write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+        self.database
+            .write(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
     }
 }
 
@@ -161,12 +211,21 @@ fn select_one(
     sql: &str,
     values: &[&dyn rusqlite::ToSql],
 ) -> Result<Option<String>, StoreError> {
-    Ok(connection.prepare_cached(sql)?.query_row(values, |row| row.get(0)).optional()?)
+    Ok(connection
+        .prepare_cached(sql)?
+        .query_row(values, |row| row.get(0))
+        .optional()?)
 }
 
-fn select_all(connection: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<Vec<String>, StoreError> {
+fn select_all(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(sql)?;
-    Ok(statement.query_map(values, |row| row.get(0))?.collect::<rusqlite::Result<_>>()?)
+    Ok(statement
+        .query_map(values, |row| row.get(0))?
+        .collect::<rusqlite::Result<_>>()?)
 }
 
 #[cfg(test)]
@@ -178,8 +237,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("catalog.db");
         let entry = organization("acme");
-        EmbeddedCatalog::open(&path).unwrap().put(&entry).await.unwrap();
+        EmbeddedCatalog::open(&path)
+            .unwrap()
+            .put(&entry)
+            .await
+            .unwrap();
         let reopened = EmbeddedCatalog::open(&path).unwrap();
-        assert_eq!(reopened.get(EntryKind::Organization, entry.id()).await.unwrap(), Some(entry));
+        assert_eq!(
+            reopened
+                .get(EntryKind::Organization, entry.id())
+                .await
+                .unwrap(),
+            Some(entry)
+        );
     }
 }

@@ -47,7 +47,10 @@ impl<V> Slot<V> {
 
     /// A failure that happened after this caller came: it waited for that read and shares its end.
     fn failure_since(&self, came: Instant) -> Option<StoreError> {
-        self.failure.as_ref().filter(|(at, _)| *at > came).map(|(_, error)| copy(error))
+        self.failure
+            .as_ref()
+            .filter(|(at, _)| *at > came)
+            .map(|(_, error)| copy(error))
     }
 
     fn keep(&mut self, value: Option<V>, read_at: Instant) {
@@ -60,7 +63,9 @@ impl<V> Slot<V> {
     /// Serves the old value for as long as a fresh one, so that an absent store is not asked on every request.
     fn keep_stale(&mut self, error: StoreError, now: Instant) -> Result<(), StoreError> {
         let until = now + FRESH;
-        let young = self.read_at.is_some_and(|read_at| until <= read_at + STALE_MAX);
+        let young = self
+            .read_at
+            .is_some_and(|read_at| until <= read_at + STALE_MAX);
         if young && matches!(error, StoreError::Unavailable(_)) {
             self.served_until = Some(until);
             return Ok(());
@@ -76,15 +81,26 @@ where
     V: Send + Sync + 'static,
 {
     pub(super) fn new(clock: &Clock) -> Self {
-        let slots = Cache::builder().max_capacity(VALUES_MAX).time_to_idle(IDLE_MAX).build();
-        Self { slots, clock: Arc::clone(clock) }
+        let slots = Cache::builder()
+            .max_capacity(VALUES_MAX)
+            .time_to_idle(IDLE_MAX)
+            .build();
+        Self {
+            slots,
+            clock: Arc::clone(clock),
+        }
     }
 
     /// Whether `key` had a value when it was last read, not long ago; reads nothing.
     pub(super) async fn knows(&self, key: &K) -> bool {
-        let Some(slot) = self.slots.get(key).await else { return false };
+        let Some(slot) = self.slots.get(key).await else {
+            return false;
+        };
         let slot = slot.lock().await;
-        slot.value.is_some() && slot.read_at.is_some_and(|read_at| (self.clock)() <= read_at + STALE_MAX)
+        slot.value.is_some()
+            && slot
+                .read_at
+                .is_some_and(|read_at| (self.clock)() <= read_at + STALE_MAX)
     }
 
     /// The value of `key`, from memory or by `read`.
@@ -94,8 +110,16 @@ where
         read: impl Future<Output = Result<Option<V>, StoreError>> + Send,
     ) -> Result<Option<Arc<V>>, StoreError> {
         let came = (self.clock)();
-        let empty = Slot { value: None, read_at: None, served_until: None, failure: None };
-        let slot = self.slots.get_with(key, async { Arc::new(Mutex::new(empty)) }).await;
+        let empty = Slot {
+            value: None,
+            read_at: None,
+            served_until: None,
+            failure: None,
+        };
+        let slot = self
+            .slots
+            .get_with(key, async { Arc::new(Mutex::new(empty)) })
+            .await;
         let mut slot = slot.lock().await;
         if slot.is_fresh((self.clock)()) {
             return Ok(slot.value.clone());

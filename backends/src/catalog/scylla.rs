@@ -24,15 +24,18 @@ use crate::{
     },
 };
 
-const PUT: &str = "INSERT INTO switchboard.catalog (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_BY_ORG: &str =
-    "INSERT INTO switchboard.catalog_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_HASH: &str = "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?";
+const PUT: &str =
+    "INSERT INTO switchboard.catalog (kind, id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_BY_ORG: &str = "INSERT INTO switchboard.catalog_by_org (org_id, kind, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const PUT_HASH: &str =
+    "INSERT INTO switchboard.keys_by_hash (hash, key_id) VALUES (?, ?) USING TIMESTAMP ?";
 const GET: &str = "SELECT body, writetime(body) FROM switchboard.catalog WHERE kind = ? AND id = ?";
 const GET_HASH: &str = "SELECT key_id FROM switchboard.keys_by_hash WHERE hash = ?";
 const LIST: &str = "SELECT body FROM switchboard.catalog_by_org WHERE org_id = ? AND kind = ?";
-const PUT_USE: &str = "INSERT INTO switchboard.key_uses (org_id, key_id, used_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const REMOVE_USE: &str = "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?";
+const PUT_USE: &str =
+    "INSERT INTO switchboard.key_uses (org_id, key_id, used_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const REMOVE_USE: &str =
+    "DELETE FROM switchboard.key_uses USING TIMESTAMP ? WHERE org_id = ? AND key_id = ?";
 const LIST_USES: &str = "SELECT key_id, used_at FROM switchboard.key_uses WHERE org_id = ?";
 /// The text of what was removed.
 const REMOVED: &str = "";
@@ -67,34 +70,61 @@ struct Current {
 impl ScyllaCatalog {
     /// A catalogue on this link; the cluster need not be there yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
-        Self { link, prepared: OnceCell::new() }
+        Self {
+            link,
+            prepared: OnceCell::new(),
+        }
     }
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
-        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+        self.prepared
+            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .await
     }
 
     async fn current(&self, kind: EntryKind, id: &str) -> Result<Current, StoreError> {
-        let rows = self.link.rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id)).await?;
-        let Some((body, written_at)) = rows.into_iter().next() else { return Ok(Current::default()) };
-        Ok(Current { entry: read(&body)?, written_at: Some(written_at) })
+        let rows = self
+            .link
+            .rows::<(String, i64)>(&self.prepared().await?.get, (kind.name(), id))
+            .await?;
+        let Some((body, written_at)) = rows.into_iter().next() else {
+            return Ok(Current::default());
+        };
+        Ok(Current {
+            entry: read(&body)?,
+            written_at: Some(written_at),
+        })
     }
 
     /// Writes `body` for an entry, or [`REMOVED`].
     async fn write(&self, entry: &Entry, body: &str, current: &Current) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
-        let stamp = Timestamp::now().micros().max(current.written_at.unwrap_or(0) + 1);
+        let stamp = Timestamp::now()
+            .micros()
+            .max(current.written_at.unwrap_or(0) + 1);
         let (kind, id) = (entry.kind(), entry.id());
         let put = (kind.name(), id, body, stamp);
-        let put_by_org = (list_owner(kind, entry.org_id()), kind.name(), id, body, stamp);
+        let put_by_org = (
+            list_owner(kind, entry.org_id()),
+            kind.name(),
+            id,
+            body,
+            stamp,
+        );
         let mut statements = vec![&prepared.put, &prepared.put_by_org];
         match entry {
             Entry::Key { hash, .. } if body != REMOVED => {
                 statements.push(&prepared.put_hash);
                 let put_hash = (hash.as_slice(), id, stamp);
-                self.link.write_together(BatchType::Logged, statements, (put, put_by_org, put_hash)).await
+                self.link
+                    .write_together(BatchType::Logged, statements, (put, put_by_org, put_hash))
+                    .await
             }
-            _ => self.link.write_together(BatchType::Logged, statements, (put, put_by_org)).await,
+            _ => {
+                self.link
+                    .write_together(BatchType::Logged, statements, (put, put_by_org))
+                    .await
+            }
         }
     }
 }
@@ -107,12 +137,20 @@ impl Catalog for ScyllaCatalog {
 
     async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
         let Current { entry, written_at } = self.current(kind, id).await?;
-        Ok(entry.map(|entry| Versioned { entry, version: written_at.unwrap_or_default() }))
+        Ok(entry.map(|entry| Versioned {
+            entry,
+            version: written_at.unwrap_or_default(),
+        }))
     }
 
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
-        let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),)).await?;
-        let Some((id,)) = rows.into_iter().next() else { return Ok(None) };
+        let rows = self
+            .link
+            .rows::<(String,)>(&self.prepared().await?.get_hash, (hash.0.as_slice(),))
+            .await?;
+        let Some((id,)) = rows.into_iter().next() else {
+            return Ok(None);
+        };
         // The entry decides: it may be gone, or have another hash by now.
         match self.get(EntryKind::Key, &id).await? {
             Some(Entry::Key { key, hash: current }) if current == hash.0 => Ok(Some(key)),
@@ -133,7 +171,9 @@ impl Catalog for ScyllaCatalog {
         }
         if kind == EntryKind::Key {
             let values = (Timestamp::now().micros(), org.as_str(), id);
-            self.link.write(&self.prepared().await?.remove_use, values).await?;
+            self.link
+                .write(&self.prepared().await?.remove_use, values)
+                .await?;
         }
         Ok(())
     }
@@ -146,8 +186,13 @@ impl Catalog for ScyllaCatalog {
             Some(org) => (org.as_str(), kind.name()),
             None => (INSTALLATION, EntryKind::Organization.name()),
         };
-        let rows = self.link.rows::<(String,)>(&self.prepared().await?.list, values).await?;
-        rows.iter().filter_map(|(body,)| read(body).transpose()).collect()
+        let rows = self
+            .link
+            .rows::<(String,)>(&self.prepared().await?.list, values)
+            .await?;
+        rows.iter()
+            .filter_map(|(body,)| read(body).transpose())
+            .collect()
     }
 
     async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError> {
@@ -160,12 +205,20 @@ impl Catalog for ScyllaCatalog {
     }
 
     async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
-        let rows = self.link.rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),)).await?;
-        Ok(rows.iter().filter_map(|(key, at)| read_use(org, key, *at)).collect())
+        let rows = self
+            .link
+            .rows::<(String, i64)>(&self.prepared().await?.list_uses, (org.as_str(),))
+            .await?;
+        Ok(rows
+            .iter()
+            .filter_map(|(key, at)| read_use(org, key, *at))
+            .collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.current(EntryKind::Organization, "check").await.map(|_| ())
+        self.current(EntryKind::Organization, "check")
+            .await
+            .map(|_| ())
     }
 }
 
@@ -186,17 +239,29 @@ impl Prepared {
 }
 
 fn read(body: &str) -> Result<Option<Entry>, StoreError> {
-    if body == REMOVED { Ok(None) } else { decode(body).map(Some) }
+    if body == REMOVED {
+        Ok(None)
+    } else {
+        decode(body).map(Some)
+    }
 }
 
 /// An id that is none is of no key that is listed.
 fn read_use(org: &OrgId, key: &str, at: i64) -> Option<KeyUse> {
     let key_id: KeyId = key.parse().ok()?;
-    Some(KeyUse { org_id: org.clone(), key_id, at: Timestamp::from_micros(at) })
+    Some(KeyUse {
+        org_id: org.clone(),
+        key_id,
+        at: Timestamp::from_micros(at),
+    })
 }
 
 fn list_owner(kind: EntryKind, org: &OrgId) -> &str {
-    if kind == EntryKind::Organization { INSTALLATION } else { org.as_str() }
+    if kind == EntryKind::Organization {
+        INSTALLATION
+    } else {
+        org.as_str()
+    }
 }
 
 #[cfg(test)]
@@ -216,12 +281,25 @@ mod tests {
         let catalog = ScyllaCatalog::connect(link().await);
         let org = organization("acme").org_id().clone();
         let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));
-        let ahead = Current { entry: None, written_at: Some(Timestamp::now().micros() + AHEAD_MICROS) };
+        let ahead = Current {
+            entry: None,
+            written_at: Some(Timestamp::now().micros() + AHEAD_MICROS),
+        };
         for body in [encode(&old).unwrap(), REMOVED.to_owned()] {
             catalog.write(&old, &body, &ahead).await.unwrap();
             catalog.put(&new).await.unwrap();
-            assert_eq!(catalog.get(EntryKind::Agent, new.id()).await.unwrap().as_ref(), Some(&new));
-            assert_eq!(catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(), std::slice::from_ref(&new));
+            assert_eq!(
+                catalog
+                    .get(EntryKind::Agent, new.id())
+                    .await
+                    .unwrap()
+                    .as_ref(),
+                Some(&new)
+            );
+            assert_eq!(
+                catalog.list(EntryKind::Agent, Some(&org)).await.unwrap(),
+                std::slice::from_ref(&new)
+            );
         }
     }
 }

@@ -18,35 +18,63 @@ const PUT_FACT: &str = "INSERT INTO facts (org_id, hour, id, body, stamp) VALUES
     OR (excluded.stamp = stamp AND body IS NOT NULL AND (excluded.body IS NULL OR excluded.body > body))";
 const PUT_MARK: &str = "INSERT INTO fact_marks (org_id, day, changes) VALUES (?1, ?2, 1)
     ON CONFLICT DO UPDATE SET changes = changes + 1";
-const GET_MARKS: &str = "SELECT day, changes FROM fact_marks WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
+const GET_MARKS: &str =
+    "SELECT day, changes FROM fact_marks WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
 const GET_FACTS: &str = "SELECT id, body FROM facts
     WHERE org_id = ?1 AND hour = ?2 AND id > ?3 ORDER BY id LIMIT ?4";
 const PUT_KEPT: &str = "INSERT OR REPLACE INTO day_figures (org_id, day, body) VALUES (?1, ?2, ?3)";
-const GET_KEPT: &str = "SELECT day, body FROM day_figures WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
+const GET_KEPT: &str =
+    "SELECT day, body FROM day_figures WHERE org_id = ?1 AND day BETWEEN ?2 AND ?3";
 /// The one writer of a file.
 const WRITER: &str = "";
 
 /// Notes a fact, within the transaction of what it tells.
-pub(crate) fn put_fact(connection: &Connection, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
+pub(crate) fn put_fact(
+    connection: &Connection,
+    org: &OrgId,
+    fact: &FactWrite,
+) -> Result<(), StoreError> {
     let values = params![org.as_str(), fact.hour, fact.id, fact.body, fact.stamp];
     connection.prepare_cached(PUT_FACT)?.execute(values)?;
-    connection.prepare_cached(PUT_MARK)?.execute(params![org.as_str(), fact.day().number()])?;
+    connection
+        .prepare_cached(PUT_MARK)?
+        .execute(params![org.as_str(), fact.day().number()])?;
     Ok(())
 }
 
 #[async_trait]
 impl Figures for EmbeddedStore {
-    async fn marked_days(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError> {
-        let marks: BTreeMap<Day, i64> = self.rows_of_days(GET_MARKS, org, days, |row| row.get(1)).await?;
-        Ok(marks.into_iter().map(|(day, changes)| (day, Marks::from([(WRITER.to_owned(), changes)]))).collect())
+    async fn marked_days(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, Marks>, StoreError> {
+        let marks: BTreeMap<Day, i64> = self
+            .rows_of_days(GET_MARKS, org, days, |row| row.get(1))
+            .await?;
+        Ok(marks
+            .into_iter()
+            .map(|(day, changes)| (day, Marks::from([(WRITER.to_owned(), changes)])))
+            .collect())
     }
 
-    async fn facts(&self, org: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<FactRow>, StoreError> {
+    async fn facts(
+        &self,
+        org: &OrgId,
+        hour: i64,
+        behind: &str,
+        limit: u32,
+    ) -> Result<Vec<FactRow>, StoreError> {
         let (org, behind) = (org.clone(), behind.to_owned());
         self.database
             .read(move |connection| {
                 let mut statement = connection.prepare_cached(GET_FACTS)?;
-                let read = |row: &Row<'_>| Ok(FactRow { id: row.get(0)?, body: row.get(1)? });
+                let read = |row: &Row<'_>| {
+                    Ok(FactRow {
+                        id: row.get(0)?,
+                        body: row.get(1)?,
+                    })
+                };
                 let rows = statement.query_map(params![org.as_str(), hour, behind, limit], read)?;
                 Ok(rows.collect::<rusqlite::Result<_>>()?)
             })
@@ -54,14 +82,19 @@ impl Figures for EmbeddedStore {
     }
 
     async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
-        self.rows_of_days(GET_KEPT, org, days, |row| row.get(1)).await
+        self.rows_of_days(GET_KEPT, org, days, |row| row.get(1))
+            .await
     }
 
     async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
         let org = org.clone();
         self.database
             .write(move |connection| {
-                connection.prepare_cached(PUT_KEPT)?.execute(params![org.as_str(), day.number(), body])?;
+                connection.prepare_cached(PUT_KEPT)?.execute(params![
+                    org.as_str(),
+                    day.number(),
+                    body
+                ])?;
                 Ok(())
             })
             .await
@@ -81,7 +114,9 @@ impl EmbeddedStore {
             .read(move |connection| {
                 let mut statement = connection.prepare_cached(sql)?;
                 let values = params![org.as_str(), days.first.number(), days.last.number()];
-                let rows = statement.query_map(values, |row| Ok((Day::from_number(row.get(0)?), read(row)?)))?;
+                let rows = statement.query_map(values, |row| {
+                    Ok((Day::from_number(row.get(0)?), read(row)?))
+                })?;
                 Ok(rows.collect::<rusqlite::Result<_>>()?)
             })
             .await

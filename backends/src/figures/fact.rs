@@ -82,17 +82,41 @@ impl FactWrite {
             usage: record.end.usage,
         };
         let id = end.user_message_id.reply().to_string();
-        Ok(Self { hour: hour_of(end.accepted_at), id, body: Some(encode(&fact)?), stamp })
+        Ok(Self {
+            hour: hour_of(end.accepted_at),
+            id,
+            body: Some(encode(&fact)?),
+            stamp,
+        })
     }
 
     /// No fact of the turn of a message that was accepted then: it was deleted.
-    pub(crate) fn without_turn(user_message: &MessageId, accepted_at: Timestamp, stamp: i64) -> Self {
-        Self { hour: hour_of(accepted_at), id: user_message.reply().to_string(), body: None, stamp }
+    pub(crate) fn without_turn(
+        user_message: &MessageId,
+        accepted_at: Timestamp,
+        stamp: i64,
+    ) -> Self {
+        Self {
+            hour: hour_of(accepted_at),
+            id: user_message.reply().to_string(),
+            body: None,
+            stamp,
+        }
     }
 
     /// The rating of a conversation that began then, as its metadata has it; none when it was cleared.
-    pub(crate) fn of_rating(id: &ConversationId, began_at: Timestamp, body: Option<&String>, at: Timestamp) -> Self {
-        Self { hour: hour_of(began_at), id: id.to_string(), body: body.cloned(), stamp: at.micros() }
+    pub(crate) fn of_rating(
+        id: &ConversationId,
+        began_at: Timestamp,
+        body: Option<&String>,
+        at: Timestamp,
+    ) -> Self {
+        Self {
+            hour: hour_of(began_at),
+            id: id.to_string(),
+            body: body.cloned(),
+            stamp: at.micros(),
+        }
     }
 
     pub(crate) const fn day(&self) -> Day {
@@ -102,7 +126,9 @@ impl FactWrite {
 
 impl FactRow {
     pub(super) fn read(&self) -> Result<Option<Fact>, StoreError> {
-        let Some(body) = &self.body else { return Ok(None) };
+        let Some(body) = &self.body else {
+            return Ok(None);
+        };
         Ok(Some(match self.id.parse::<ConversationId>() {
             Ok(conversation) => Fact::Rating(conversation, decode(body)?),
             Err(_) => Fact::Turn(Box::new(decode(body)?)),

@@ -77,13 +77,17 @@ mod tests {
     #[test]
     fn nothing_has_no_average_and_no_percentile() {
         let empty = Histogram::default();
-        assert_eq!((empty.count(), empty.average_ms(), empty.percentile_ms(50)), (0, None, None));
+        assert_eq!(
+            (empty.count(), empty.average_ms(), empty.percentile_ms(50)),
+            (0, None, None)
+        );
     }
 
     #[test]
     fn a_percentile_is_the_time_of_nearest_rank() {
         let hundred: Vec<u64> = (1..=100).collect();
-        let percentiles = [1, 50, 95, 100].map(|percent| of(&hundred).percentile_ms(percent).unwrap());
+        let percentiles =
+            [1, 50, 95, 100].map(|percent| of(&hundred).percentile_ms(percent).unwrap());
         assert_eq!(percentiles, [1, 50, 95, 100]);
         assert_eq!(of(&[7]).percentile_ms(50), Some(7));
     }

@@ -48,10 +48,20 @@ pub struct DayRange {
 #[async_trait]
 pub trait Figures: Send + Sync {
     /// The days of which something was noted, with their marks.
-    async fn marked_days(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError>;
+    async fn marked_days(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, Marks>, StoreError>;
 
     /// Facts of an hour (see [`switchboard_schemas::day::hour_of`]) by their ids, from behind `behind` on.
-    async fn facts(&self, org: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<fact::FactRow>, StoreError>;
+    async fn facts(
+        &self,
+        org: &OrgId,
+        hour: i64,
+        behind: &str,
+        limit: u32,
+    ) -> Result<Vec<fact::FactRow>, StoreError>;
 
     /// What was counted of days before, in the counter's own words.
     async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError>;

@@ -51,7 +51,11 @@ struct Kept {
 ///
 /// # Errors
 /// [`ReadingError`].
-pub async fn read(figures: &dyn Figures, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+pub async fn read(
+    figures: &dyn Figures,
+    org: &OrgId,
+    days: DayRange,
+) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
     read_bounded(figures, org, days, FACTS_PER_READING_MAX).await
 }
 
@@ -75,8 +79,22 @@ async fn read_bounded(
         }
         let (tallies, facts) = count(figures, org, day).await?;
         facts_counted += facts;
-        let groups = tallies.0.iter().map(|(group, tally)| (group.clone(), tally.clone())).collect();
-        figures.keep(org, day, encode(&Kept { shape: KEPT_SHAPE, marks, groups })?).await?;
+        let groups = tallies
+            .0
+            .iter()
+            .map(|(group, tally)| (group.clone(), tally.clone()))
+            .collect();
+        figures
+            .keep(
+                org,
+                day,
+                encode(&Kept {
+                    shape: KEPT_SHAPE,
+                    marks,
+                    groups,
+                })?,
+            )
+            .await?;
         read.insert(day, tallies);
     }
     Ok(read)
@@ -84,7 +102,8 @@ async fn read_bounded(
 
 fn still_right(body: &str, marks: &Marks) -> Option<Tallies> {
     let kept: Kept = decode(body).ok()?;
-    (kept.shape == KEPT_SHAPE && kept.marks == *marks).then(|| Tallies(kept.groups.into_iter().collect()))
+    (kept.shape == KEPT_SHAPE && kept.marks == *marks)
+        .then(|| Tallies(kept.groups.into_iter().collect()))
 }
 
 /// A day's figures from its facts, and how many facts there are.
@@ -98,7 +117,11 @@ async fn count(figures: &dyn Figures, org: &OrgId, day: Day) -> Result<(Tallies,
     counted.try_fold((Tallies::default(), 0), add).await
 }
 
-async fn count_hour(figures: &dyn Figures, org: &OrgId, hour: i64) -> Result<(Tallies, u64), StoreError> {
+async fn count_hour(
+    figures: &dyn Figures,
+    org: &OrgId,
+    hour: i64,
+) -> Result<(Tallies, u64), StoreError> {
     let (mut counter, mut facts, mut behind) = (HourCounter::default(), 0, String::new());
     loop {
         let page = figures.facts(org, hour, &behind, FACTS_PER_PAGE).await?;
@@ -131,15 +154,36 @@ mod tests {
 
     #[async_trait]
     impl Figures for Busy {
-        async fn marked_days(&self, _: &OrgId, _: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError> {
-            Ok((0..self.days).map(|day| (Day::from_number(day), Marks::new())).collect())
+        async fn marked_days(
+            &self,
+            _: &OrgId,
+            _: DayRange,
+        ) -> Result<BTreeMap<Day, Marks>, StoreError> {
+            Ok((0..self.days)
+                .map(|day| (Day::from_number(day), Marks::new()))
+                .collect())
         }
 
-        async fn facts(&self, _: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<FactRow>, StoreError> {
+        async fn facts(
+            &self,
+            _: &OrgId,
+            hour: i64,
+            behind: &str,
+            limit: u32,
+        ) -> Result<Vec<FactRow>, StoreError> {
             let from = behind.parse::<usize>().map_or(0, |last| last + 1);
-            let end = if hour % HOURS_PER_DAY == 0 { self.facts.min(from + limit as usize) } else { 0 };
+            let end = if hour % HOURS_PER_DAY == 0 {
+                self.facts.min(from + limit as usize)
+            } else {
+                0
+            };
             let body = json!({ "status": "completed", "usage": { "promptTokens": 1, "completionTokens": 2 } });
-            Ok((from..end).map(|id| FactRow { id: format!("{id:07}"), body: Some(body.to_string()) }).collect())
+            Ok((from..end)
+                .map(|id| FactRow {
+                    id: format!("{id:07}"),
+                    body: Some(body.to_string()),
+                })
+                .collect())
         }
 
         async fn kept(&self, _: &OrgId, _: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
@@ -153,21 +197,35 @@ mod tests {
     }
 
     fn days(days: i64, facts: usize) -> Busy {
-        Busy { days, facts, kept: std::sync::Mutex::default() }
+        Busy {
+            days,
+            facts,
+            kept: std::sync::Mutex::default(),
+        }
     }
 
     async fn messages(busy: &Busy, facts_max: u64) -> Result<u64, ReadingError> {
         let org = OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme");
-        let range = DayRange { first: Day::from_number(0), last: Day::from_number(busy.days) };
+        let range = DayRange {
+            first: Day::from_number(0),
+            last: Day::from_number(busy.days),
+        };
         let read = read_bounded(busy, &org, range, facts_max).await?;
-        Ok(read.values().flat_map(|tallies| tallies.0.values()).map(Tally::messages).sum())
+        Ok(read
+            .values()
+            .flat_map(|tallies| tallies.0.values())
+            .map(Tally::messages)
+            .sum())
     }
 
     #[tokio::test]
     async fn an_hour_of_any_length_is_counted_to_its_end() {
         let page = FACTS_PER_PAGE as usize;
         for facts in [0, 1, page - 1, page, page + 1, 2 * page, 2 * page + 1] {
-            assert_eq!(messages(&days(1, facts), u64::MAX).await.unwrap(), facts as u64);
+            assert_eq!(
+                messages(&days(1, facts), u64::MAX).await.unwrap(),
+                facts as u64
+            );
         }
     }
 
@@ -175,7 +233,10 @@ mod tests {
     async fn what_is_too_much_for_one_reading_is_done_by_several() {
         let busy = days(5, 30);
         for _ in 0..2 {
-            assert!(matches!(messages(&busy, 50).await, Err(ReadingError::Unfinished)));
+            assert!(matches!(
+                messages(&busy, 50).await,
+                Err(ReadingError::Unfinished)
+            ));
         }
         assert_eq!(messages(&busy, 50).await.unwrap(), 5 * 30);
     }

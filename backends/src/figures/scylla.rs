@@ -21,16 +21,17 @@ use crate::{
     store::{StoreError, scylla::ScyllaStore},
 };
 
-const PUT_FACT: &str = "INSERT INTO switchboard.facts (org_id, hour, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const PUT_FACT: &str =
+    "INSERT INTO switchboard.facts (org_id, hour, id, body) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
 const CLEAR_FACT: &str =
     "DELETE body FROM switchboard.facts USING TIMESTAMP ? WHERE org_id = ? AND hour = ? AND id = ?";
-const PUT_MARK: &str =
-    "INSERT INTO switchboard.fact_marks (org_id, day, writer, changes) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const GET_MARKS: &str =
-    "SELECT day, writer, changes FROM switchboard.fact_marks WHERE org_id = ? AND day >= ? AND day <= ?";
-const GET_FACTS: &str = "SELECT id, body FROM switchboard.facts WHERE org_id = ? AND hour = ? AND id > ? LIMIT ?";
+const PUT_MARK: &str = "INSERT INTO switchboard.fact_marks (org_id, day, writer, changes) VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
+const GET_MARKS: &str = "SELECT day, writer, changes FROM switchboard.fact_marks WHERE org_id = ? AND day >= ? AND day <= ?";
+const GET_FACTS: &str =
+    "SELECT id, body FROM switchboard.facts WHERE org_id = ? AND hour = ? AND id > ? LIMIT ?";
 const PUT_KEPT: &str = "INSERT INTO switchboard.day_figures (org_id, day, body) VALUES (?, ?, ?)";
-const GET_KEPT: &str = "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
+const GET_KEPT: &str =
+    "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
 
 /// The statements of figures, and this process as a writer of marks.
 pub(crate) struct PreparedFigures {
@@ -61,48 +62,97 @@ impl PreparedFigures {
     }
 
     /// Notes a fact.
-    pub(crate) async fn put(&self, link: &ScyllaLink, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
+    pub(crate) async fn put(
+        &self,
+        link: &ScyllaLink,
+        org: &OrgId,
+        fact: &FactWrite,
+    ) -> Result<(), StoreError> {
         let (id, stamp) = (fact.id.as_str(), fact.stamp);
         match &fact.body {
-            Some(body) => link.write(&self.put_fact, (org.as_str(), fact.hour, id, body, stamp)).await?,
-            None => link.write(&self.clear_fact, (stamp, org.as_str(), fact.hour, id)).await?,
+            Some(body) => {
+                link.write(&self.put_fact, (org.as_str(), fact.hour, id, body, stamp))
+                    .await?
+            }
+            None => {
+                link.write(&self.clear_fact, (stamp, org.as_str(), fact.hour, id))
+                    .await?
+            }
         }
         // Counted behind the write, so that whoever reads this mark or a higher one of ours finds the fact. Its stamp is
         // the mark itself: of two that overtake each other the higher stays.
         let changes = 1 + self.changes.fetch_add(1, Ordering::SeqCst);
-        let values = (org.as_str(), fact.day().number(), &self.writer, changes, changes);
+        let values = (
+            org.as_str(),
+            fact.day().number(),
+            &self.writer,
+            changes,
+            changes,
+        );
         link.write(&self.put_mark, values).await
     }
 }
 
 #[async_trait]
 impl Figures for ScyllaStore {
-    async fn marked_days(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, Marks>, StoreError> {
+    async fn marked_days(
+        &self,
+        org: &OrgId,
+        days: DayRange,
+    ) -> Result<BTreeMap<Day, Marks>, StoreError> {
         let (link, prepared) = self.figures().await?;
         let values = (org.as_str(), days.first.number(), days.last.number());
         let mut marked: BTreeMap<Day, Marks> = BTreeMap::new();
-        for (day, writer, changes) in link.rows::<(i64, String, i64)>(&prepared.get_marks, values).await? {
-            marked.entry(Day::from_number(day)).or_default().insert(writer, changes);
+        for (day, writer, changes) in link
+            .rows::<(i64, String, i64)>(&prepared.get_marks, values)
+            .await?
+        {
+            marked
+                .entry(Day::from_number(day))
+                .or_default()
+                .insert(writer, changes);
         }
         Ok(marked)
     }
 
-    async fn facts(&self, org: &OrgId, hour: i64, behind: &str, limit: u32) -> Result<Vec<FactRow>, StoreError> {
+    async fn facts(
+        &self,
+        org: &OrgId,
+        hour: i64,
+        behind: &str,
+        limit: u32,
+    ) -> Result<Vec<FactRow>, StoreError> {
         let (link, prepared) = self.figures().await?;
-        let values = (org.as_str(), hour, behind, i32::try_from(limit).unwrap_or(i32::MAX));
-        let rows = link.rows::<(String, Option<String>)>(&prepared.get_facts, values).await?;
-        Ok(rows.into_iter().map(|(id, body)| FactRow { id, body }).collect())
+        let values = (
+            org.as_str(),
+            hour,
+            behind,
+            i32::try_from(limit).unwrap_or(i32::MAX),
+        );
+        let rows = link
+            .rows::<(String, Option<String>)>(&prepared.get_facts, values)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(id, body)| FactRow { id, body })
+            .collect())
     }
 
     async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError> {
         let (link, prepared) = self.figures().await?;
         let values = (org.as_str(), days.first.number(), days.last.number());
-        let rows = link.rows::<(i64, String)>(&prepared.get_kept, values).await?;
-        Ok(rows.into_iter().map(|(day, body)| (Day::from_number(day), body)).collect())
+        let rows = link
+            .rows::<(i64, String)>(&prepared.get_kept, values)
+            .await?;
+        Ok(rows
+            .into_iter()
+            .map(|(day, body)| (Day::from_number(day), body))
+            .collect())
     }
 
     async fn keep(&self, org: &OrgId, day: Day, body: String) -> Result<(), StoreError> {
         let (link, prepared) = self.figures().await?;
-        link.write(&prepared.put_kept, (org.as_str(), day.number(), body)).await
+        link.write(&prepared.put_kept, (org.as_str(), day.number(), body))
+            .await
     }
 }

@@ -71,7 +71,11 @@ impl Tally {
 
     /// Their average rating in hundredths; none without any.
     pub fn average_rating(&self) -> Option<u64> {
-        let sum: u64 = self.ratings.iter().map(|(rating, count)| rating * count).sum();
+        let sum: u64 = self
+            .ratings
+            .iter()
+            .map(|(rating, count)| rating * count)
+            .sum();
         let count = self.rated();
         (sum + count / 2).checked_div(count)
     }
@@ -100,15 +104,22 @@ impl Tally {
             ReplyStatus::Incomplete => self.incomplete += 1,
             ReplyStatus::Cancelled => self.cancelled += 1,
             // A turn is noted at its end; no other state is one.
-            ReplyStatus::Failed | ReplyStatus::Queued | ReplyStatus::Routing | ReplyStatus::InProgress => {
+            ReplyStatus::Failed
+            | ReplyStatus::Queued
+            | ReplyStatus::Routing
+            | ReplyStatus::InProgress => {
                 self.failed += 1;
             }
         }
         self.prompt_tokens += turn.usage.prompt_tokens;
         self.completion_tokens += turn.usage.completion_tokens;
         self.estimated += u64::from(turn.usage.estimated);
-        turn.response_time_ms.into_iter().for_each(|ms| self.response_time.add(ms));
-        turn.first_text_ms.into_iter().for_each(|ms| self.first_text.add(ms));
+        turn.response_time_ms
+            .into_iter()
+            .for_each(|ms| self.response_time.add(ms));
+        turn.first_text_ms
+            .into_iter()
+            .for_each(|ms| self.first_text.add(ms));
         if let Some(rating) = rating {
             *self.ratings.entry(in_hundredths(rating)).or_default() += 1;
         }
@@ -140,8 +151,15 @@ impl HourCounter {
                 self.ratings.insert(conversation, rating);
             }
             Fact::Turn(turn) => {
-                let rating = turn.opens.as_ref().and_then(|opened| self.ratings.get(opened)).copied();
-                let group = Group { agent_id: turn.agent_id.clone(), team_id: turn.team_id.clone() };
+                let rating = turn
+                    .opens
+                    .as_ref()
+                    .and_then(|opened| self.ratings.get(opened))
+                    .copied();
+                let group = Group {
+                    agent_id: turn.agent_id.clone(),
+                    team_id: turn.team_id.clone(),
+                };
                 self.tallies.0.entry(group).or_default().add(&turn, rating);
             }
         }
@@ -152,7 +170,11 @@ impl HourCounter {
     }
 }
 
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "a rating is a number from 1 to 5")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "a rating is a number from 1 to 5"
+)]
 fn in_hundredths(rating: f64) -> u64 {
     (rating * PARTS_OF_RATING).round() as u64
 }

@@ -21,24 +21,41 @@ async fn take(limiter: &Arc<dyn Limiter>, quota: Quota) -> Verdict {
 }
 
 async fn exactly_the_limit_is_admitted_of_200_at_once(pair: Pair) {
-    let quota = Quota { limit: 60, window: Duration::from_secs(60) };
+    let quota = Quota {
+        limit: 60,
+        window: Duration::from_secs(60),
+    };
     let mut takes = JoinSet::new();
     for request in 0..200 {
         let limiter = Arc::clone(&pair[request % 2]);
         takes.spawn(async move { take(&limiter, quota).await.admitted });
     }
-    let admitted = takes.join_all().await.into_iter().filter(|admitted| *admitted).count();
+    let admitted = takes
+        .join_all()
+        .await
+        .into_iter()
+        .filter(|admitted| *admitted)
+        .count();
     assert_eq!(admitted, 60);
 }
 
 async fn the_window_rolls_and_has_no_edge(pair: Pair) {
     // Half of the quota at the start, half at the middle: at the end of the first window only the first half is free.
-    let quota = Quota { limit: 4, window: Duration::from_secs(2) };
+    let quota = Quota {
+        limit: 4,
+        window: Duration::from_secs(2),
+    };
     let start = Instant::now();
-    let first = [take(&pair[0], quota).await.admitted, take(&pair[0], quota).await.admitted];
+    let first = [
+        take(&pair[0], quota).await.admitted,
+        take(&pair[0], quota).await.admitted,
+    ];
     let middle = start + Duration::from_secs(1);
     tokio::time::sleep_until(middle.into()).await;
-    let second = [take(&pair[0], quota).await.admitted, take(&pair[1], quota).await.admitted];
+    let second = [
+        take(&pair[0], quota).await.admitted,
+        take(&pair[1], quota).await.admitted,
+    ];
     assert_eq!((first, second), ([true, true], [true, true]));
     let refused = take(&pair[0], quota).await;
     tokio::time::sleep(refused.retry_after + Duration::from_millis(100)).await;
@@ -51,7 +68,10 @@ async fn the_window_rolls_and_has_no_edge(pair: Pair) {
 }
 
 async fn a_refused_request_costs_nothing(pair: Pair) {
-    let quota = Quota { limit: 2, window: Duration::from_secs(1) };
+    let quota = Quota {
+        limit: 2,
+        window: Duration::from_secs(1),
+    };
     take(&pair[0], quota).await;
     let last = take(&pair[0], quota).await;
     let deadline = Instant::now() + last.retry_after + TOLERANCE;
@@ -63,29 +83,46 @@ async fn a_refused_request_costs_nothing(pair: Pair) {
 }
 
 async fn the_wait_is_true(pair: Pair) {
-    let quota = Quota { limit: 1, window: Duration::from_millis(1_500) };
+    let quota = Quota {
+        limit: 1,
+        window: Duration::from_millis(1_500),
+    };
     assert!(take(&pair[0], quota).await.admitted);
     let refused = take(&pair[1], quota).await;
     assert!(!refused.admitted && refused.retry_after <= quota.window);
     let told = Instant::now() + refused.retry_after;
     tokio::time::sleep_until((told - TOLERANCE).into()).await;
-    assert!(!take(&pair[0], quota).await.admitted, "admitted before the wait that was told");
+    assert!(
+        !take(&pair[0], quota).await.admitted,
+        "admitted before the wait that was told"
+    );
     tokio::time::sleep_until(told.into()).await;
-    assert!(take(&pair[0], quota).await.admitted, "refused after the wait that was told");
+    assert!(
+        take(&pair[0], quota).await.admitted,
+        "refused after the wait that was told"
+    );
 }
 
 async fn the_verdict_counts_down_and_tells_the_reset(pair: Pair) {
-    let quota = Quota { limit: 3, window: Duration::from_secs(60) };
+    let quota = Quota {
+        limit: 3,
+        window: Duration::from_secs(60),
+    };
     for remaining in [2, 1, 0] {
         let verdict = take(&pair[0], quota).await;
         assert_eq!((verdict.admitted, verdict.remaining), (true, remaining));
         assert_eq!(verdict.retry_after.is_zero(), remaining > 0);
-        assert!(verdict.reset_after > quota.window - TOLERANCE && verdict.reset_after <= quota.window);
+        assert!(
+            verdict.reset_after > quota.window - TOLERANCE && verdict.reset_after <= quota.window
+        );
     }
 }
 
 async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
-    let quota = Quota { limit: 5, window: Duration::from_secs(1) };
+    let quota = Quota {
+        limit: 5,
+        window: Duration::from_secs(1),
+    };
     for _ in 0..5 {
         take(&pair[0], quota).await;
     }
@@ -95,14 +132,20 @@ async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
 }
 
 async fn two_keys_do_not_touch_each_other(pair: Pair) {
-    let quota = Quota { limit: 1, window: Duration::from_secs(60) };
+    let quota = Quota {
+        limit: 1,
+        window: Duration::from_secs(60),
+    };
     assert!(pair[0].take("a", quota).await.unwrap().admitted);
     assert!(!pair[0].take("a", quota).await.unwrap().admitted);
     assert!(pair[0].take("b", quota).await.unwrap().admitted);
 }
 
 async fn a_very_high_limit_is_exact_too(pair: Pair) {
-    let quota = Quota { limit: 10_000, window: Duration::from_secs(60) };
+    let quota = Quota {
+        limit: 10_000,
+        window: Duration::from_secs(60),
+    };
     let mut takes = JoinSet::new();
     for task in 0..20 {
         let limiter = Arc::clone(&pair[task % 2]);
@@ -164,8 +207,12 @@ fn embedded_pair() -> Ready<Pair> {
 async fn redis_pair() -> Pair {
     let config = crate::redis_link::test_config();
     let namespace = crate::redis_link::test_namespace();
-    let first = super::redis::RedisLimiter::connect(&config, &namespace).await.unwrap();
-    let second = super::redis::RedisLimiter::connect(&config, &namespace).await.unwrap();
+    let first = super::redis::RedisLimiter::connect(&config, &namespace)
+        .await
+        .unwrap();
+    let second = super::redis::RedisLimiter::connect(&config, &namespace)
+        .await
+        .unwrap();
     [Arc::new(first), Arc::new(second)]
 }
 
@@ -182,14 +229,26 @@ mod redis_alone {
     async fn a_silent_key_leaves_nothing_in_redis() {
         let (config, namespace) = (test_config(), test_namespace());
         let limiter = RedisLimiter::connect(&config, &namespace).await.unwrap();
-        limiter.take("key", Quota { limit: 5, window: Duration::from_secs(1) }).await.unwrap();
+        limiter
+            .take(
+                "key",
+                Quota {
+                    limit: 5,
+                    window: Duration::from_secs(1),
+                },
+            )
+            .await
+            .unwrap();
         let link = RedisLink::connect(&config, &namespace).await.unwrap();
         let mut exists = redis::cmd("EXISTS");
         exists.arg(link.key("limit:{key}"));
         assert!(link.query::<bool>(&exists).await.unwrap());
         let deadline = std::time::Instant::now() + Duration::from_secs(3);
         while link.query::<bool>(&exists).await.unwrap() {
-            assert!(std::time::Instant::now() < deadline, "the key outlived its window");
+            assert!(
+                std::time::Instant::now() < deadline,
+                "the key outlived its window"
+            );
             tokio::time::sleep(Duration::from_millis(20)).await;
         }
     }

@@ -32,7 +32,10 @@ struct Keys {
 impl EmbeddedLimiter {
     /// A limiter that has seen no request.
     pub fn new() -> Self {
-        Self { born: Instant::now(), keys: Mutex::default() }
+        Self {
+            born: Instant::now(),
+            keys: Mutex::default(),
+        }
     }
 }
 
@@ -63,14 +66,18 @@ impl Keys {
             *length = quota.window;
             return window.take(now, quota);
         }
-        let (_, window) = self.windows.entry(key.to_owned()).or_insert((quota.window, RollingWindow::default()));
+        let (_, window) = self
+            .windows
+            .entry(key.to_owned())
+            .or_insert((quota.window, RollingWindow::default()));
         window.take(now, quota)
     }
 
     fn sweep(&mut self, now: Micros) {
         if now.saturating_sub(self.swept_at) >= micros(SWEEP_INTERVAL) {
             self.swept_at = now;
-            self.windows.retain(|_, (length, window)| !window.is_silent(now, *length));
+            self.windows
+                .retain(|_, (length, window)| !window.is_silent(now, *length));
         }
     }
 }
@@ -81,7 +88,10 @@ mod tests {
 
     #[test]
     fn a_silent_key_is_forgotten_and_a_busy_one_is_not() {
-        let quota = Quota { limit: 5, window: Duration::from_secs(60) };
+        let quota = Quota {
+            limit: 5,
+            window: Duration::from_secs(60),
+        };
         let mut keys = Keys::default();
         keys.take("silent", 0, quota);
         keys.take("busy", 50_000_000, quota);

@@ -27,7 +27,10 @@ impl RedisLimiter {
     /// The URL cannot be read.
     pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LimiterError> {
         let link = RedisLink::connect(config, namespace).await?;
-        Ok(Self { link, take: Script::new(include_str!("redis/take.lua")) })
+        Ok(Self {
+            link,
+            take: Script::new(include_str!("redis/take.lua")),
+        })
     }
 }
 
@@ -35,7 +38,9 @@ impl RedisLimiter {
 impl Limiter for RedisLimiter {
     async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
         let mut call = self.take.key(self.link.key(&format!("limit:{{{key}}}")));
-        call.arg(quota.limit).arg(micros(quota.window)).arg(slice(quota));
+        call.arg(quota.limit)
+            .arg(micros(quota.window))
+            .arg(slice(quota));
         // The first request after an outage may count twice: that admits one less, never one more.
         let (admitted, remaining, retry_after, reset_after) = self.link.invoke(&call).await?;
         Ok(Verdict {

@@ -38,7 +38,11 @@ impl RollingWindow {
         // A clock that went back must not let requests in that it has counted already.
         let now = now.max(self.marks.back().map_or(0, |mark| mark.newest));
         let window = micros(quota.window);
-        while let Some(mark) = self.marks.front().filter(|mark| mark.newest + window <= now) {
+        while let Some(mark) = self
+            .marks
+            .front()
+            .filter(|mark| mark.newest + window <= now)
+        {
             self.expired = mark.admitted;
             self.marks.pop_front();
         }
@@ -52,14 +56,24 @@ impl RollingWindow {
 
     /// Whether a window has passed since the last request.
     pub(super) fn is_silent(&self, now: Micros, window: Duration) -> bool {
-        self.marks.back().is_none_or(|mark| mark.newest + micros(window) <= now)
+        self.marks
+            .back()
+            .is_none_or(|mark| mark.newest + micros(window) <= now)
     }
 
     fn count(&mut self, now: Micros, slice: Micros) {
         let admitted = self.admitted() + 1;
         match self.marks.back_mut() {
-            Some(mark) if mark.newest / slice == now / slice => *mark = Mark { newest: now, admitted },
-            _ => self.marks.push_back(Mark { newest: now, admitted }),
+            Some(mark) if mark.newest / slice == now / slice => {
+                *mark = Mark {
+                    newest: now,
+                    admitted,
+                }
+            }
+            _ => self.marks.push_back(Mark {
+                newest: now,
+                admitted,
+            }),
         }
     }
 
@@ -91,7 +105,11 @@ impl RollingWindow {
 /// Length of a slice under `quota`.
 pub(super) fn slice(quota: Quota) -> Micros {
     let bounded = micros(quota.window) / MARKS_MAX;
-    let long = if u64::from(quota.limit) <= MARKS_MAX { 0 } else { bounded };
+    let long = if u64::from(quota.limit) <= MARKS_MAX {
+        0
+    } else {
+        bounded
+    };
     long.clamp(micros(SLICE_MIN), micros(SLICE_MAX))
 }
 
@@ -108,17 +126,27 @@ mod tests {
 
     #[test]
     fn a_limit_of_a_million_a_minute_holds_a_bounded_number_of_marks() {
-        let quota = Quota { limit: 1_000_000, window: MINUTE };
+        let quota = Quota {
+            limit: 1_000_000,
+            window: MINUTE,
+        };
         let mut window = RollingWindow::default();
         for request in 0..1_500_000_u64 {
             window.take(request * 50, quota);
         }
-        assert!(window.marks.len() as u64 <= MARKS_MAX + 2, "{} marks", window.marks.len());
+        assert!(
+            window.marks.len() as u64 <= MARKS_MAX + 2,
+            "{} marks",
+            window.marks.len()
+        );
     }
 
     #[test]
     fn a_clock_that_goes_back_admits_no_more() {
-        let quota = Quota { limit: 2, window: MINUTE };
+        let quota = Quota {
+            limit: 2,
+            window: MINUTE,
+        };
         let mut window = RollingWindow::default();
         let admitted = [100_000_000, 99_000_000, 1].map(|now| window.take(now, quota).admitted);
         assert_eq!(admitted, [true, true, false]);
@@ -126,7 +154,13 @@ mod tests {
 
     #[test]
     fn a_limit_of_zero_admits_nothing() {
-        let verdict = RollingWindow::default().take(5, Quota { limit: 0, window: MINUTE });
+        let verdict = RollingWindow::default().take(
+            5,
+            Quota {
+                limit: 0,
+                window: MINUTE,
+            },
+        );
         assert_eq!((verdict.admitted, verdict.retry_after), (false, MINUTE));
     }
 

@@ -65,9 +65,15 @@ impl ProductsConfig {
             .collect();
         // What takes longer is taken for left behind by others.
         let longest = super::WRITING_MAX / 2;
-        for (key, value) in [("upload_timeout_ms", self.upload_timeout_ms), ("feed_timeout_ms", self.feed_timeout_ms)] {
+        for (key, value) in [
+            ("upload_timeout_ms", self.upload_timeout_ms),
+            ("feed_timeout_ms", self.feed_timeout_ms),
+        ] {
             if Duration::from_millis(value) > longest {
-                mistakes.push(format!("products.{key} must be at most {}", longest.as_millis()));
+                mistakes.push(format!(
+                    "products.{key} must be at most {}",
+                    longest.as_millis()
+                ));
             }
         }
         mistakes
@@ -81,10 +87,17 @@ mod tests {
     #[test]
     fn the_usual_values_are_without_mistakes_and_those_that_cannot_work_are_named() {
         assert!(ProductsConfig::default().mistakes().is_empty());
-        let config = ProductsConfig { feed_scan_ms: 0, feed_timeout_ms: 3_600_000, ..ProductsConfig::default() };
+        let config = ProductsConfig {
+            feed_scan_ms: 0,
+            feed_timeout_ms: 3_600_000,
+            ..ProductsConfig::default()
+        };
         assert_eq!(
             config.mistakes(),
-            ["products.feed_scan_ms must not be 0", "products.feed_timeout_ms must be at most 450000"]
+            [
+                "products.feed_scan_ms must not be 0",
+                "products.feed_timeout_ms must be at most 450000"
+            ]
         );
     }
 }

@@ -12,7 +12,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    Kept, Products, ProductsStatus, ProductsVersion, Refresh, RejectedRow, Rejections, Source, WRITING_MAX,
+    Kept, Products, ProductsStatus, ProductsVersion, Refresh, RejectedRow, Rejections, Source,
+    WRITING_MAX,
     embedded::EmbeddedProducts,
     reader::{products_of, read_chunks},
     writer::ProductsWriter,
@@ -55,26 +56,51 @@ fn subject(products: Arc<dyn Products>, directory: Option<tempfile::TempDir>) ->
     let secret = InstallationSecret::from_bytes(rand::random());
     let org = OrgId::derive(&secret, "acme");
     let agent = AgentId::derive(&secret, &org, "shop");
-    Subject { products, org, agent, _directory: directory }
+    Subject {
+        products,
+        org,
+        agent,
+        _directory: directory,
+    }
 }
 
 fn product(title: &str) -> CatalogProduct {
-    let product = Product { title: title.into(), price: "9.50 EUR".into(), image: String::new(), url: String::new() };
-    CatalogProduct { attributes: [("colour".to_owned(), "réd".to_owned())].into(), ..product.into() }
+    let product = Product {
+        title: title.into(),
+        price: "9.50 EUR".into(),
+        image: String::new(),
+        url: String::new(),
+    };
+    CatalogProduct {
+        attributes: [("colour".to_owned(), "réd".to_owned())].into(),
+        ..product.into()
+    }
 }
 
 impl Subject {
     async fn writer(&self) -> ProductsWriter {
-        ProductsWriter::begin(Arc::clone(&self.products), self.org.clone(), self.agent.clone()).await.unwrap()
+        ProductsWriter::begin(
+            Arc::clone(&self.products),
+            self.org.clone(),
+            self.agent.clone(),
+        )
+        .await
+        .unwrap()
     }
 
     /// Publishes so many products, whose titles begin with `name`.
     async fn publish(&self, name: &str, count: usize) -> Kept {
         let mut writer = self.writer().await;
         for number in 0..count {
-            writer.push(&product(&format!("{name} {number}"))).await.unwrap();
+            writer
+                .push(&product(&format!("{name} {number}")))
+                .await
+                .unwrap();
         }
-        writer.publish(Source::Upload, Rejections::default()).await.unwrap()
+        writer
+            .publish(Source::Upload, Rejections::default())
+            .await
+            .unwrap()
     }
 
     async fn status(&self) -> ProductsStatus {
@@ -83,16 +109,33 @@ impl Subject {
 
     /// The products of a version; none when it went away.
     async fn read(&self, kept: &Kept) -> Option<Vec<CatalogProduct>> {
-        let chunks = read_chunks(self.products.as_ref(), (&self.org, &self.agent), kept).await.unwrap()?;
-        Some(chunks.iter().flat_map(|chunk| products_of(chunk)).map(Result::unwrap).collect())
+        let chunks = read_chunks(self.products.as_ref(), (&self.org, &self.agent), kept)
+            .await
+            .unwrap()?;
+        Some(
+            chunks
+                .iter()
+                .flat_map(|chunk| products_of(chunk))
+                .map(Result::unwrap)
+                .collect(),
+        )
     }
 
     async fn titles(&self, kept: &Kept) -> Option<Vec<String>> {
-        Some(self.read(kept).await?.into_iter().map(|product| product.product.title).collect())
+        Some(
+            self.read(kept)
+                .await?
+                .into_iter()
+                .map(|product| product.product.title)
+                .collect(),
+        )
     }
 
     async fn chunk(&self, version: &ProductsVersion) -> Option<Vec<u8>> {
-        self.products.chunk(&self.org, &self.agent, version, 0).await.unwrap()
+        self.products
+            .chunk(&self.org, &self.agent, version, 0)
+            .await
+            .unwrap()
     }
 }
 
@@ -105,16 +148,43 @@ async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subjec
     let mut writer = subject.writer().await;
     // More than one chunk.
     for number in 0..6000 {
-        writer.push(&product(&format!("Product {number} {}", "x".repeat(40)))).await.unwrap();
+        writer
+            .push(&product(&format!("Product {number} {}", "x".repeat(40))))
+            .await
+            .unwrap();
     }
     assert_eq!(subject.status().await, ProductsStatus::default());
-    let rejected = Rejections { count: 3, first: vec![RejectedRow { row: 7, reason: "no title".into() }] };
-    let kept = writer.publish(Source::Feed { url: "https://shop.example".into() }, rejected).await.unwrap();
-    assert_eq!(subject.status().await, ProductsStatus { kept: Some(kept.clone()), refresh: None, asked_at: None });
+    let rejected = Rejections {
+        count: 3,
+        first: vec![RejectedRow {
+            row: 7,
+            reason: "no title".into(),
+        }],
+    };
+    let kept = writer
+        .publish(
+            Source::Feed {
+                url: "https://shop.example".into(),
+            },
+            rejected,
+        )
+        .await
+        .unwrap();
+    assert_eq!(
+        subject.status().await,
+        ProductsStatus {
+            kept: Some(kept.clone()),
+            refresh: None,
+            asked_at: None
+        }
+    );
     assert!(kept.chunks > 1 && kept.count == 6000, "{kept:?}");
     let read = subject.read(&kept).await.unwrap();
     assert_eq!(read.len(), 6000);
-    assert_eq!(read[5999], product(&format!("Product 5999 {}", "x".repeat(40))));
+    assert_eq!(
+        read[5999],
+        product(&format!("Product 5999 {}", "x".repeat(40)))
+    );
 }
 
 async fn a_replaced_version_is_gone_and_its_reader_is_told(subject: Subject) {
@@ -134,43 +204,87 @@ async fn a_version_that_is_given_up_leaves_the_current_one(subject: Subject) {
     assert_eq!(subject.titles(&current).await.unwrap(), ["current 0"]);
 }
 
-async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_living_one_stay(subject: Subject) {
-    let long_ago = Timestamp::from_micros(Timestamp::now().micros() - WRITING_MAX.as_micros() as i64 - 1_000_000);
-    let (dead, living) = (ProductsVersion::begun_at(long_ago), ProductsVersion::begin());
+async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_living_one_stay(
+    subject: Subject,
+) {
+    let long_ago = Timestamp::from_micros(
+        Timestamp::now().micros() - WRITING_MAX.as_micros() as i64 - 1_000_000,
+    );
+    let (dead, living) = (
+        ProductsVersion::begun_at(long_ago),
+        ProductsVersion::begin(),
+    );
     for version in [&dead, &living] {
-        subject.products.begin(&subject.org, &subject.agent, version).await.unwrap();
-        subject.products.put_chunk(&subject.org, &subject.agent, version, 0, "{}".into()).await.unwrap();
+        subject
+            .products
+            .begin(&subject.org, &subject.agent, version)
+            .await
+            .unwrap();
+        subject
+            .products
+            .put_chunk(&subject.org, &subject.agent, version, 0, "{}".into())
+            .await
+            .unwrap();
     }
     let kept = subject.publish("new", 1).await;
     assert_eq!(subject.chunk(&dead).await, None);
     assert!(subject.chunk(&living).await.is_some());
-    subject.products.discard(&subject.org, &subject.agent, &living).await.unwrap();
+    subject
+        .products
+        .discard(&subject.org, &subject.agent, &living)
+        .await
+        .unwrap();
     assert_eq!(subject.chunk(&living).await, None);
     assert_eq!(subject.titles(&kept).await.unwrap(), ["new 0"]);
 }
 
 async fn of_simultaneous_publishes_one_stands_whole(subject: Subject) {
     for round in 0..5 {
-        let names: Vec<String> = (0..4).map(|writer| format!("{round} by {writer}")).collect();
+        let names: Vec<String> = (0..4)
+            .map(|writer| format!("{round} by {writer}"))
+            .collect();
         join_all(names.iter().map(|name| subject.publish(name, 3))).await;
         let kept = subject.status().await.kept.unwrap();
         let titles = subject.titles(&kept).await.unwrap();
         let name = titles[0].strip_suffix(" 0").unwrap();
         assert!(names.contains(&name.to_owned()));
-        assert_eq!(titles, [format!("{name} 0"), format!("{name} 1"), format!("{name} 2")]);
+        assert_eq!(
+            titles,
+            [
+                format!("{name} 0"),
+                format!("{name} 1"),
+                format!("{name} 2")
+            ]
+        );
     }
 }
 
 async fn a_removal_takes_everything_and_products_can_come_again(subject: Subject) {
     for round in 0..3 {
         let kept = subject.publish(&format!("round {round}"), 1).await;
-        subject.products.note_refresh(&subject.org, &subject.agent, &refresh("away")).await.unwrap();
-        subject.products.ask_refresh(&subject.org, &subject.agent, Timestamp::now()).await.unwrap();
+        subject
+            .products
+            .note_refresh(&subject.org, &subject.agent, &refresh("away"))
+            .await
+            .unwrap();
+        subject
+            .products
+            .ask_refresh(&subject.org, &subject.agent, Timestamp::now())
+            .await
+            .unwrap();
         assert!(subject.status().await.kept.is_some());
-        subject.products.remove(&subject.org, &subject.agent).await.unwrap();
+        subject
+            .products
+            .remove(&subject.org, &subject.agent)
+            .await
+            .unwrap();
         assert_eq!(subject.status().await, ProductsStatus::default());
         assert_eq!(subject.titles(&kept).await, None);
-        subject.products.remove(&subject.org, &subject.agent).await.unwrap();
+        subject
+            .products
+            .remove(&subject.org, &subject.agent)
+            .await
+            .unwrap();
     }
 }
 
@@ -178,10 +292,21 @@ async fn a_refresh_is_noted_beside_the_products(subject: Subject) {
     let kept = subject.publish("feed", 1).await;
     let asked_at = Timestamp::from_micros(1_700_000_000_000_000);
     for error in ["away", "still away"] {
-        subject.products.note_refresh(&subject.org, &subject.agent, &refresh(error)).await.unwrap();
-        subject.products.ask_refresh(&subject.org, &subject.agent, asked_at).await.unwrap();
-        let expected =
-            ProductsStatus { kept: Some(kept.clone()), refresh: Some(refresh(error)), asked_at: Some(asked_at) };
+        subject
+            .products
+            .note_refresh(&subject.org, &subject.agent, &refresh(error))
+            .await
+            .unwrap();
+        subject
+            .products
+            .ask_refresh(&subject.org, &subject.agent, asked_at)
+            .await
+            .unwrap();
+        let expected = ProductsStatus {
+            kept: Some(kept.clone()),
+            refresh: Some(refresh(error)),
+            asked_at: Some(asked_at),
+        };
         assert_eq!(subject.status().await, expected);
     }
     assert_eq!(subject.titles(&kept).await.unwrap(), ["feed 0"]);
@@ -193,10 +318,24 @@ async fn another_organization_and_another_agent_find_nothing(subject: Subject) {
     let other_org = OrgId::derive(&secret, "other");
     let other_agent = AgentId::derive(&secret, &subject.org, "other");
     for (org, agent) in [(&other_org, &subject.agent), (&subject.org, &other_agent)] {
-        assert_eq!(subject.products.status(org, agent).await.unwrap(), ProductsStatus::default());
-        assert_eq!(subject.products.chunk(org, agent, &kept.version, 0).await.unwrap(), None);
+        assert_eq!(
+            subject.products.status(org, agent).await.unwrap(),
+            ProductsStatus::default()
+        );
+        assert_eq!(
+            subject
+                .products
+                .chunk(org, agent, &kept.version, 0)
+                .await
+                .unwrap(),
+            None
+        );
         subject.products.remove(org, agent).await.unwrap();
-        subject.products.discard(org, agent, &kept.version).await.unwrap();
+        subject
+            .products
+            .discard(org, agent, &kept.version)
+            .await
+            .unwrap();
     }
     assert_eq!(subject.titles(&kept).await.unwrap(), ["ours 0"]);
 }

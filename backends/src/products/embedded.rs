@@ -25,12 +25,12 @@ use crate::{
 /// Tables, oldest change first.
 const MIGRATIONS: &[&str] = &[include_str!("embedded.sql")];
 
-const STATUS: &str = "SELECT kept, refresh, asked_at FROM products WHERE org_id = ?1 AND agent_id = ?2";
-const BEGIN: &str = "INSERT OR IGNORE INTO product_versions (org_id, agent_id, version) VALUES (?1, ?2, ?3)";
-const PUT_CHUNK: &str =
-    "INSERT OR REPLACE INTO product_chunks (org_id, agent_id, version, number, body) VALUES (?1, ?2, ?3, ?4, ?5)";
-const CHUNK: &str =
-    "SELECT body FROM product_chunks WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3 AND number = ?4";
+const STATUS: &str =
+    "SELECT kept, refresh, asked_at FROM products WHERE org_id = ?1 AND agent_id = ?2";
+const BEGIN: &str =
+    "INSERT OR IGNORE INTO product_versions (org_id, agent_id, version) VALUES (?1, ?2, ?3)";
+const PUT_CHUNK: &str = "INSERT OR REPLACE INTO product_chunks (org_id, agent_id, version, number, body) VALUES (?1, ?2, ?3, ?4, ?5)";
+const CHUNK: &str = "SELECT body FROM product_chunks WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3 AND number = ?4";
 const PUBLISH: &str = "INSERT INTO products (org_id, agent_id, kept) VALUES (?1, ?2, ?3)
     ON CONFLICT DO UPDATE SET kept = excluded.kept";
 const NOTE_REFRESH: &str = "INSERT INTO products (org_id, agent_id, refresh) VALUES (?1, ?2, ?3)
@@ -39,8 +39,10 @@ const ASK_REFRESH: &str = "INSERT INTO products (org_id, agent_id, asked_at) VAL
     ON CONFLICT DO UPDATE SET asked_at = excluded.asked_at";
 const REMOVE: &str = "DELETE FROM products WHERE org_id = ?1 AND agent_id = ?2";
 const VERSIONS: &str = "SELECT version FROM product_versions WHERE org_id = ?1 AND agent_id = ?2";
-const DISCARD_CHUNKS: &str = "DELETE FROM product_chunks WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3";
-const DISCARD: &str = "DELETE FROM product_versions WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3";
+const DISCARD_CHUNKS: &str =
+    "DELETE FROM product_chunks WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3";
+const DISCARD: &str =
+    "DELETE FROM product_versions WHERE org_id = ?1 AND agent_id = ?2 AND version = ?3";
 
 /// Products in a file of this machine.
 #[derive(Clone)]
@@ -55,7 +57,10 @@ impl EmbeddedProducts {
     /// # Errors
     /// [`StoreError::Unavailable`] when it cannot be used, [`StoreError::Malformed`] when a newer program wrote it.
     pub fn open(path: &Path) -> Result<Self, StoreError> {
-        Ok(Self { database: SqliteDatabase::open(path, MIGRATIONS)?, asked: Arc::default() })
+        Ok(Self {
+            database: SqliteDatabase::open(path, MIGRATIONS)?,
+            asked: Arc::default(),
+        })
     }
 
     async fn write<F>(&self, org: &OrgId, agent: &AgentId, work: F) -> Result<(), StoreError>
@@ -63,7 +68,9 @@ impl EmbeddedProducts {
         F: FnOnce(&Connection, &str, &str) -> Result<(), StoreError> + Send + 'static,
     {
         let (org, agent) = (org.clone(), agent.clone());
-        self.database.write(move |connection| work(connection, org.as_str(), agent.as_str())).await
+        self.database
+            .write(move |connection| work(connection, org.as_str(), agent.as_str()))
+            .await
     }
 }
 
@@ -71,10 +78,17 @@ impl EmbeddedProducts {
 impl Products for EmbeddedProducts {
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
-        self.database.read(move |connection| status(connection, org.as_str(), agent.as_str())).await
+        self.database
+            .read(move |connection| status(connection, org.as_str(), agent.as_str()))
+            .await
     }
 
-    async fn begin(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
+    async fn begin(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError> {
         let version = version.clone();
         self.write(org, agent, move |connection, org, agent| {
             execute(connection, BEGIN, params![org, agent, version.as_str()])
@@ -92,7 +106,11 @@ impl Products for EmbeddedProducts {
     ) -> Result<(), StoreError> {
         let version = version.clone();
         self.write(org, agent, move |connection, org, agent| {
-            execute(connection, PUT_CHUNK, params![org, agent, version.as_str(), number, body.as_ref()])
+            execute(
+                connection,
+                PUT_CHUNK,
+                params![org, agent, version.as_str(), number, body.as_ref()],
+            )
         })
         .await
     }
@@ -100,7 +118,9 @@ impl Products for EmbeddedProducts {
     async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError> {
         let (body, version) = (encode(kept)?, kept.version.clone());
         self.write(org, agent, move |connection, org, agent| {
-            let replaced = status(connection, org, agent)?.kept.map(|kept| kept.version);
+            let replaced = status(connection, org, agent)?
+                .kept
+                .map(|kept| kept.version);
             execute(connection, PUBLISH, params![org, agent, body])?;
             sweep(connection, (org, agent), Some(&version), replaced.as_ref())
         })
@@ -118,26 +138,44 @@ impl Products for EmbeddedProducts {
         self.database
             .read(move |connection| {
                 let values = params![org.as_str(), agent.as_str(), version.as_str(), number];
-                Ok(connection.prepare_cached(CHUNK)?.query_row(values, |row| row.get(0)).optional()?)
+                Ok(connection
+                    .prepare_cached(CHUNK)?
+                    .query_row(values, |row| row.get(0))
+                    .optional()?)
             })
             .await
     }
 
-    async fn discard(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
+    async fn discard(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError> {
         let version = version.clone();
-        self.write(org, agent, move |connection, org, agent| discard(connection, (org, agent), &version)).await
+        self.write(org, agent, move |connection, org, agent| {
+            discard(connection, (org, agent), &version)
+        })
+        .await
     }
 
     async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError> {
         self.write(org, agent, |connection, org, agent| {
-            let removed = status(connection, org, agent)?.kept.map(|kept| kept.version);
+            let removed = status(connection, org, agent)?
+                .kept
+                .map(|kept| kept.version);
             execute(connection, REMOVE, params![org, agent])?;
             sweep(connection, (org, agent), None, removed.as_ref())
         })
         .await
     }
 
-    async fn note_refresh(&self, org: &OrgId, agent: &AgentId, refresh: &Refresh) -> Result<(), StoreError> {
+    async fn note_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        refresh: &Refresh,
+    ) -> Result<(), StoreError> {
         let body = encode(refresh)?;
         self.write(org, agent, move |connection, org, agent| {
             execute(connection, NOTE_REFRESH, params![org, agent, body])
@@ -145,7 +183,12 @@ impl Products for EmbeddedProducts {
         .await
     }
 
-    async fn ask_refresh(&self, org: &OrgId, agent: &AgentId, at: Timestamp) -> Result<(), StoreError> {
+    async fn ask_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         self.write(org, agent, move |connection, org, agent| {
             execute(connection, ASK_REFRESH, params![org, agent, at.micros()])
         })
@@ -159,14 +202,19 @@ impl Products for EmbeddedProducts {
     }
 
     async fn check(&self) -> Result<(), StoreError> {
-        self.database.read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?)).await
+        self.database
+            .read(|connection| Ok(connection.query_row("SELECT 1", [], |_| Ok(()))?))
+            .await
     }
 }
 
 fn status(connection: &Connection, org: &str, agent: &str) -> Result<ProductsStatus, StoreError> {
     type Row = (Option<String>, Option<String>, Option<i64>);
     let read = |row: &rusqlite::Row<'_>| Ok((row.get(0)?, row.get(1)?, row.get(2)?));
-    let row: Option<Row> = connection.prepare_cached(STATUS)?.query_row(params![org, agent], read).optional()?;
+    let row: Option<Row> = connection
+        .prepare_cached(STATUS)?
+        .query_row(params![org, agent], read)
+        .optional()?;
     let (kept, refresh, asked_at) = row.unwrap_or_default();
     Ok(ProductsStatus {
         kept: decoded(kept)?,
@@ -199,12 +247,24 @@ fn sweep(
     Ok(())
 }
 
-fn discard(connection: &Connection, (org, agent): (&str, &str), version: &ProductsVersion) -> Result<(), StoreError> {
-    execute(connection, DISCARD_CHUNKS, params![org, agent, version.as_str()])?;
+fn discard(
+    connection: &Connection,
+    (org, agent): (&str, &str),
+    version: &ProductsVersion,
+) -> Result<(), StoreError> {
+    execute(
+        connection,
+        DISCARD_CHUNKS,
+        params![org, agent, version.as_str()],
+    )?;
     execute(connection, DISCARD, params![org, agent, version.as_str()])
 }
 
-fn execute(connection: &Connection, sql: &str, values: &[&dyn rusqlite::ToSql]) -> Result<(), StoreError> {
+fn execute(
+    connection: &Connection,
+    sql: &str,
+    values: &[&dyn rusqlite::ToSql],
+) -> Result<(), StoreError> {
     connection.prepare_cached(sql)?.execute(values)?;
     Ok(())
 }

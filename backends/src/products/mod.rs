@@ -45,7 +45,12 @@ pub trait Products: Send + Sync {
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError>;
 
     /// Notes that a version is going to be written, so that it can be found if its writer dies.
-    async fn begin(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError>;
+    async fn begin(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError>;
 
     /// Keeps a chunk of a version that was begun.
     async fn put_chunk(
@@ -70,16 +75,31 @@ pub trait Products: Send + Sync {
     ) -> Result<Option<Vec<u8>>, StoreError>;
 
     /// Removes what was written of a version that is not to be published.
-    async fn discard(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError>;
+    async fn discard(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError>;
 
     /// Removes everything of an agent.
     async fn remove(&self, org: &OrgId, agent: &AgentId) -> Result<(), StoreError>;
 
     /// Notes how the last fetch of a feed ended.
-    async fn note_refresh(&self, org: &OrgId, agent: &AgentId, refresh: &Refresh) -> Result<(), StoreError>;
+    async fn note_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        refresh: &Refresh,
+    ) -> Result<(), StoreError>;
 
     /// Asks that a feed be fetched soon.
-    async fn ask_refresh(&self, org: &OrgId, agent: &AgentId, at: Timestamp) -> Result<(), StoreError>;
+    async fn ask_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        at: Timestamp,
+    ) -> Result<(), StoreError>;
 
     /// Comes back once a fetch was asked for in this process since it last came back. Whoever asks elsewhere is only seen in
     /// the status.

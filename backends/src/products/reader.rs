@@ -32,6 +32,10 @@ pub async fn read_chunks(
 /// # Errors
 /// [`StoreError::Malformed`] when it is damaged.
 pub fn products_of(chunk: &[u8]) -> impl Iterator<Item = Result<CatalogProduct, StoreError>> {
-    let lines = chunk.split(|byte| *byte == b'\n').filter(|line| !line.is_empty());
-    lines.map(|line| serde_json::from_slice(line).map_err(|error| StoreError::Malformed(error.to_string())))
+    let lines = chunk
+        .split(|byte| *byte == b'\n')
+        .filter(|line| !line.is_empty());
+    lines.map(|line| {
+        serde_json::from_slice(line).map_err(|error| StoreError::Malformed(error.to_string()))
+    })
 }

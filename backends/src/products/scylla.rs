@@ -25,21 +25,23 @@ use crate::{
     },
 };
 
-const STATUS: &str = "SELECT kept, writetime(kept), refresh, writetime(refresh), asked_at, writetime(asked_at)
+const STATUS: &str =
+    "SELECT kept, writetime(kept), refresh, writetime(refresh), asked_at, writetime(asked_at)
     FROM switchboard.products WHERE org_id = ? AND agent_id = ?";
-const PUT_KEPT: &str = "INSERT INTO switchboard.products (org_id, agent_id, kept) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_REFRESH: &str =
-    "INSERT INTO switchboard.products (org_id, agent_id, refresh) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const PUT_ASKED: &str =
-    "INSERT INTO switchboard.products (org_id, agent_id, asked_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
-const BEGIN: &str = "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)";
-const VERSIONS: &str = "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?";
-const FORGET: &str = "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?";
-const PUT_CHUNK: &str =
-    "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)";
-const CHUNK: &str =
-    "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
-const DISCARD: &str = "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?";
+const PUT_KEPT: &str =
+    "INSERT INTO switchboard.products (org_id, agent_id, kept) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_REFRESH: &str = "INSERT INTO switchboard.products (org_id, agent_id, refresh) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_ASKED: &str = "INSERT INTO switchboard.products (org_id, agent_id, asked_at) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const BEGIN: &str =
+    "INSERT INTO switchboard.product_versions (org_id, agent_id, version) VALUES (?, ?, ?)";
+const VERSIONS: &str =
+    "SELECT version FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ?";
+const FORGET: &str =
+    "DELETE FROM switchboard.product_versions WHERE org_id = ? AND agent_id = ? AND version = ?";
+const PUT_CHUNK: &str = "INSERT INTO switchboard.product_chunks (org_id, agent_id, version, number, body) VALUES (?, ?, ?, ?, ?)";
+const CHUNK: &str = "SELECT body FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ? AND number = ?";
+const DISCARD: &str =
+    "DELETE FROM switchboard.product_chunks WHERE org_id = ? AND agent_id = ? AND version = ?";
 /// The text of what was removed.
 const REMOVED: &str = "";
 /// The moment of what was removed.
@@ -65,7 +67,14 @@ struct Prepared {
 }
 
 /// The row of [`STATUS`]: three cells, each with its timestamp.
-type StatusRow = (Option<String>, Option<i64>, Option<String>, Option<i64>, Option<i64>, Option<i64>);
+type StatusRow = (
+    Option<String>,
+    Option<i64>,
+    Option<String>,
+    Option<i64>,
+    Option<i64>,
+    Option<i64>,
+);
 
 /// What a row says, and above which timestamps the next writes must be.
 #[derive(Default)]
@@ -79,24 +88,41 @@ struct Current {
 impl ScyllaProducts {
     /// Products on this link; the cluster need not be there yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
-        Self { link, prepared: OnceCell::new() }
+        Self {
+            link,
+            prepared: OnceCell::new(),
+        }
     }
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
-        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+        self.prepared
+            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .await
     }
 
     async fn current(&self, org: &OrgId, agent: &AgentId) -> Result<Current, StoreError> {
         let statement = &self.prepared().await?.status;
-        let rows = self.link.rows::<StatusRow>(statement, (org.as_str(), agent.as_str())).await?;
-        let Some((kept, kept_at, refresh, refresh_at, asked, asked_at)) = rows.into_iter().next() else {
+        let rows = self
+            .link
+            .rows::<StatusRow>(statement, (org.as_str(), agent.as_str()))
+            .await?;
+        let Some((kept, kept_at, refresh, refresh_at, asked, asked_at)) = rows.into_iter().next()
+        else {
             return Ok(Current::default());
         };
         let asked = asked.filter(|moment| *moment != NEVER);
-        let status =
-            ProductsStatus { kept: read(kept)?, refresh: read(refresh)?, asked_at: asked.map(Timestamp::from_micros) };
+        let status = ProductsStatus {
+            kept: read(kept)?,
+            refresh: read(refresh)?,
+            asked_at: asked.map(Timestamp::from_micros),
+        };
         let at = Option::unwrap_or_default;
-        Ok(Current { status, kept_at: at(kept_at), refresh_at: at(refresh_at), asked_at: at(asked_at) })
+        Ok(Current {
+            status,
+            kept_at: at(kept_at),
+            refresh_at: at(refresh_at),
+            asked_at: at(asked_at),
+        })
     }
 
     /// Removes `replaced` and what nobody can be writing any more, but for `current`.
@@ -108,7 +134,11 @@ impl ScyllaProducts {
     ) -> Result<(), StoreError> {
         let now = Timestamp::now();
         let statement = &self.prepared().await?.versions;
-        for (version,) in self.link.rows::<(String,)>(statement, (org.as_str(), agent.as_str())).await? {
+        for (version,) in self
+            .link
+            .rows::<(String,)>(statement, (org.as_str(), agent.as_str()))
+            .await?
+        {
             let version = ProductsVersion::from_kept(version);
             let left_behind = Some(&version) == replaced || version.is_older_than(WRITING_MAX, now);
             if left_behind && Some(&version) != current {
@@ -137,8 +167,18 @@ impl Products for ScyllaProducts {
         Ok(self.current(org, agent).await?.status)
     }
 
-    async fn begin(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
-        self.link.write(&self.prepared().await?.begin, (org.as_str(), agent.as_str(), version.as_str())).await
+    async fn begin(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError> {
+        self.link
+            .write(
+                &self.prepared().await?.begin,
+                (org.as_str(), agent.as_str(), version.as_str()),
+            )
+            .await
     }
 
     async fn put_chunk(
@@ -149,16 +189,32 @@ impl Products for ScyllaProducts {
         number: u32,
         body: Bytes,
     ) -> Result<(), StoreError> {
-        let values = (org.as_str(), agent.as_str(), version.as_str(), i64::from(number), body.as_ref());
-        self.link.write(&self.prepared().await?.put_chunk, values).await
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            version.as_str(),
+            i64::from(number),
+            body.as_ref(),
+        );
+        self.link
+            .write(&self.prepared().await?.put_chunk, values)
+            .await
     }
 
     async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError> {
         let current = self.current(org, agent).await?;
-        let values = (org.as_str(), agent.as_str(), encode(kept)?, later_than(current.kept_at));
-        self.link.write(&self.prepared().await?.put_kept, values).await?;
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            encode(kept)?,
+            later_than(current.kept_at),
+        );
+        self.link
+            .write(&self.prepared().await?.put_kept, values)
+            .await?;
         let replaced = current.status.kept.map(|kept| kept.version);
-        self.sweep_or_warn((org, agent), Some(&kept.version), replaced.as_ref()).await;
+        self.sweep_or_warn((org, agent), Some(&kept.version), replaced.as_ref())
+            .await;
         Ok(())
     }
 
@@ -169,12 +225,25 @@ impl Products for ScyllaProducts {
         version: &ProductsVersion,
         number: u32,
     ) -> Result<Option<Vec<u8>>, StoreError> {
-        let values = (org.as_str(), agent.as_str(), version.as_str(), i64::from(number));
-        let rows = self.link.rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values).await?;
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            version.as_str(),
+            i64::from(number),
+        );
+        let rows = self
+            .link
+            .rows::<(Vec<u8>,)>(&self.prepared().await?.chunk, values)
+            .await?;
         Ok(rows.into_iter().next().map(|(body,)| body))
     }
 
-    async fn discard(&self, org: &OrgId, agent: &AgentId, version: &ProductsVersion) -> Result<(), StoreError> {
+    async fn discard(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        version: &ProductsVersion,
+    ) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         let values = (org.as_str(), agent.as_str(), version.as_str());
         self.link.write(&prepared.discard, values).await?;
@@ -185,32 +254,61 @@ impl Products for ScyllaProducts {
         let (prepared, current) = (self.prepared().await?, self.current(org, agent).await?);
         let place = (org.as_str(), agent.as_str());
         let write = |statement, cell: &'static str, stamp| {
-            self.link.write(statement, (place.0, place.1, cell, later_than(stamp)))
+            self.link
+                .write(statement, (place.0, place.1, cell, later_than(stamp)))
         };
         write(&prepared.put_kept, REMOVED, current.kept_at).await?;
         write(&prepared.put_refresh, REMOVED, current.refresh_at).await?;
         let never = (place.0, place.1, NEVER, later_than(current.asked_at));
         self.link.write(&prepared.put_asked, never).await?;
         let removed = current.status.kept.map(|kept| kept.version);
-        self.sweep_or_warn((org, agent), None, removed.as_ref()).await;
+        self.sweep_or_warn((org, agent), None, removed.as_ref())
+            .await;
         Ok(())
     }
 
-    async fn note_refresh(&self, org: &OrgId, agent: &AgentId, refresh: &Refresh) -> Result<(), StoreError> {
+    async fn note_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        refresh: &Refresh,
+    ) -> Result<(), StoreError> {
         let current = self.current(org, agent).await?;
-        let values = (org.as_str(), agent.as_str(), encode(refresh)?, later_than(current.refresh_at));
-        self.link.write(&self.prepared().await?.put_refresh, values).await
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            encode(refresh)?,
+            later_than(current.refresh_at),
+        );
+        self.link
+            .write(&self.prepared().await?.put_refresh, values)
+            .await
     }
 
-    async fn ask_refresh(&self, org: &OrgId, agent: &AgentId, at: Timestamp) -> Result<(), StoreError> {
+    async fn ask_refresh(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        at: Timestamp,
+    ) -> Result<(), StoreError> {
         let current = self.current(org, agent).await?;
-        let values = (org.as_str(), agent.as_str(), at.micros(), later_than(current.asked_at));
-        self.link.write(&self.prepared().await?.put_asked, values).await
+        let values = (
+            org.as_str(),
+            agent.as_str(),
+            at.micros(),
+            later_than(current.asked_at),
+        );
+        self.link
+            .write(&self.prepared().await?.put_asked, values)
+            .await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
         let values = ("check", "check");
-        self.link.rows::<StatusRow>(&self.prepared().await?.status, values).await.map(|_| ())
+        self.link
+            .rows::<StatusRow>(&self.prepared().await?.status, values)
+            .await
+            .map(|_| ())
     }
 }
 
@@ -236,5 +334,7 @@ fn later_than(stamp: i64) -> i64 {
 }
 
 fn read<T: DeserializeOwned>(body: Option<String>) -> Result<Option<T>, StoreError> {
-    body.filter(|body| body != REMOVED).map(|body| decode(&body)).transpose()
+    body.filter(|body| body != REMOVED)
+        .map(|body| decode(&body))
+        .transpose()
 }

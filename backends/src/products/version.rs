@@ -25,7 +25,11 @@ impl ProductsVersion {
     }
 
     pub(super) fn begun_at(moment: Timestamp) -> Self {
-        Self(format!("{:016x}{:016x}", moment.micros(), rand::random::<u64>()))
+        Self(format!(
+            "{:016x}{:016x}",
+            moment.micros(),
+            rand::random::<u64>()
+        ))
     }
 
     pub(super) fn from_kept(text: String) -> Self {
@@ -34,7 +38,10 @@ impl ProductsVersion {
 
     /// Whether nobody can be writing it any more.
     pub(super) fn is_older_than(&self, age: Duration, now: Timestamp) -> bool {
-        let moment = self.0.get(..MOMENT_DIGITS).and_then(|digits| i64::from_str_radix(digits, 16).ok());
+        let moment = self
+            .0
+            .get(..MOMENT_DIGITS)
+            .and_then(|digits| i64::from_str_radix(digits, 16).ok());
         Timestamp::from_micros(moment.unwrap_or_default()).after(age) < now
     }
 }

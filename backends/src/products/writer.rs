@@ -32,10 +32,23 @@ impl ProductsWriter {
     ///
     /// # Errors
     /// Those of the store.
-    pub async fn begin(products: Arc<dyn Products>, org: OrgId, agent: AgentId) -> Result<Self, StoreError> {
+    pub async fn begin(
+        products: Arc<dyn Products>,
+        org: OrgId,
+        agent: AgentId,
+    ) -> Result<Self, StoreError> {
         let version = ProductsVersion::begin();
         products.begin(&org, &agent, &version).await?;
-        Ok(Self { products, org, agent, version, buffer: Vec::new(), chunks: 0, bytes: 0, count: 0 })
+        Ok(Self {
+            products,
+            org,
+            agent,
+            version,
+            buffer: Vec::new(),
+            chunks: 0,
+            bytes: 0,
+            count: 0,
+        })
     }
 
     /// Products so far.
@@ -48,18 +61,27 @@ impl ProductsWriter {
     /// # Errors
     /// Those of the store.
     pub async fn push(&mut self, product: &CatalogProduct) -> Result<(), StoreError> {
-        let line = serde_json::to_vec(product).map_err(|error| StoreError::Malformed(error.to_string()))?;
+        let line = serde_json::to_vec(product)
+            .map_err(|error| StoreError::Malformed(error.to_string()))?;
         self.buffer.extend_from_slice(&line);
         self.buffer.push(b'\n');
         self.count += 1;
-        if self.buffer.len() >= CHUNK_BYTES { self.flush().await } else { Ok(()) }
+        if self.buffer.len() >= CHUNK_BYTES {
+            self.flush().await
+        } else {
+            Ok(())
+        }
     }
 
     /// Makes the version current.
     ///
     /// # Errors
     /// Those of the store; nothing has changed then.
-    pub async fn publish(mut self, source: Source, rejected: Rejections) -> Result<Kept, StoreError> {
+    pub async fn publish(
+        mut self,
+        source: Source,
+        rejected: Rejections,
+    ) -> Result<Kept, StoreError> {
         if !self.buffer.is_empty() {
             self.flush().await?;
         }
@@ -78,7 +100,11 @@ impl ProductsWriter {
 
     /// Gives the version up. A failure leaves chunks that a later publish removes.
     pub async fn discard(self) {
-        if let Err(error) = self.products.discard(&self.org, &self.agent, &self.version).await {
+        if let Err(error) = self
+            .products
+            .discard(&self.org, &self.agent, &self.version)
+            .await
+        {
             tracing::warn!(%error, "products that were given up are left behind");
         }
     }
@@ -86,7 +112,9 @@ impl ProductsWriter {
     async fn flush(&mut self) -> Result<(), StoreError> {
         let body = Bytes::from(std::mem::take(&mut self.buffer));
         self.bytes += body.len() as u64;
-        self.products.put_chunk(&self.org, &self.agent, &self.version, self.chunks, body).await?;
+        self.products
+            .put_chunk(&self.org, &self.agent, &self.version, self.chunks, body)
+            .await?;
         self.chunks += 1;
         Ok(())
     }

@@ -36,10 +36,17 @@ impl AttemptBook {
             connection.execute_batch(SCHEMA)?;
             let keep_micros = i64::try_from(DONE_TTL.as_micros()).unwrap_or(i64::MAX);
             let oldest = Timestamp::now().micros() - keep_micros;
-            connection.execute("DELETE FROM attempts WHERE written_at < ?1", params![oldest])?;
+            connection.execute(
+                "DELETE FROM attempts WHERE written_at < ?1",
+                params![oldest],
+            )?;
             Ok(connection)
         };
-        open().map(|connection| Self { connection: Mutex::new(connection) }).map_err(unavailable)
+        open()
+            .map(|connection| Self {
+                connection: Mutex::new(connection),
+            })
+            .map_err(unavailable)
     }
 
     /// What an earlier run wrote of a reply.
@@ -49,7 +56,11 @@ impl AttemptBook {
             .and_then(|mut select| {
                 select
                     .query_row(params![reply_id.as_str()], |row| {
-                        Ok(AttemptRecord { attempt: row.get(0)?, failures: row.get(1)?, released: row.get(2)? })
+                        Ok(AttemptRecord {
+                            attempt: row.get(0)?,
+                            failures: row.get(1)?,
+                            released: row.get(2)?,
+                        })
                     })
                     .optional()
             })
@@ -57,7 +68,11 @@ impl AttemptBook {
     }
 
     /// Counts an attempt. Writers may pass each other, so the highest attempt stays.
-    pub(super) fn write(&self, reply_id: &MessageId, record: AttemptRecord) -> Result<(), RelayError> {
+    pub(super) fn write(
+        &self,
+        reply_id: &MessageId,
+        record: AttemptRecord,
+    ) -> Result<(), RelayError> {
         self.execute(
             "INSERT INTO attempts VALUES (?1, ?2, ?3, ?4, ?5) ON CONFLICT (reply_id) DO UPDATE SET
                 attempt = excluded.attempt, failures = excluded.failures, released = excluded.released,
@@ -77,16 +92,24 @@ impl AttemptBook {
 
     /// The reply is final.
     pub(super) fn forget(&self, reply_id: &MessageId, attempt: u32) -> Result<(), RelayError> {
-        self.execute("DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2", params![reply_id.as_str(), attempt])
+        self.execute(
+            "DELETE FROM attempts WHERE reply_id = ?1 AND attempt = ?2",
+            params![reply_id.as_str(), attempt],
+        )
     }
 
     fn execute(&self, sql: &str, values: impl rusqlite::Params) -> Result<(), RelayError> {
-        let changed = self.connection().prepare_cached(sql).and_then(|mut statement| statement.execute(values));
+        let changed = self
+            .connection()
+            .prepare_cached(sql)
+            .and_then(|mut statement| statement.execute(values));
         changed.map(|_| ()).map_err(unavailable)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
@@ -97,7 +120,8 @@ fn unavailable(error: rusqlite::Error) -> RelayError {
 #[cfg(test)]
 mod tests {
     use crate::relay::{
-        ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, Relay, Settlement, embedded::EmbeddedRelay,
+        ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, Relay, Settlement,
+        embedded::EmbeddedRelay,
     };
     use std::path::Path;
     use switchboard_schemas::{
@@ -106,7 +130,10 @@ mod tests {
     };
 
     /// Opens the relay as a process does that was just started, and claims.
-    async fn claim_after_start(path: &Path, reply_id: &MessageId) -> (EmbeddedRelay, ClaimToken, Duty) {
+    async fn claim_after_start(
+        path: &Path,
+        reply_id: &MessageId,
+    ) -> (EmbeddedRelay, ClaimToken, Duty) {
         let relay = EmbeddedRelay::open(Some(path)).unwrap();
         let request = ClaimRequest {
             reply_id: reply_id.clone(),
@@ -121,7 +148,9 @@ mod tests {
     }
 
     fn any_reply() -> MessageId {
-        format!("msg_{}{}", "0".repeat(26), "1".repeat(26)).parse().unwrap()
+        format!("msg_{}{}", "0".repeat(26), "1".repeat(26))
+            .parse()
+            .unwrap()
     }
 
     #[tokio::test]
@@ -152,8 +181,18 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         let (relay, token, _) = claim_after_start(&path, &any_reply()).await;
-        let end = Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::Beat };
-        let settlement = Settlement { end, message_count: 2, announced: true, push_to: None };
+        let end = Frame {
+            attempt: 1,
+            generation: 1,
+            seq: 1,
+            body: FrameBody::Beat,
+        };
+        let settlement = Settlement {
+            end,
+            message_count: 2,
+            announced: true,
+            push_to: None,
+        };
         relay.settle(&token, &settlement).await.unwrap();
         let book = super::AttemptBook::open(&path).unwrap();
         assert_eq!(book.read(&any_reply()).unwrap(), None);

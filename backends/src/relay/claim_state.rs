@@ -10,7 +10,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, PLACE_TTL, Settlement, Standing, millis,
+    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, PLACE_TTL, Settlement,
+    Standing, millis,
     reply_log::{Logged, Millis, ReplyLog},
 };
 
@@ -65,7 +66,11 @@ enum Status {
 impl ConversationClaims {
     /// Asks for a reply; `nonce` becomes part of the token. The same nonce again gets the same answer.
     pub(super) fn claim(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) -> Claim {
-        if self.voided.get(&request.publish_nonce).is_some_and(|until| *until > now) {
+        if self
+            .voided
+            .get(&request.publish_nonce)
+            .is_some_and(|until| *until > now)
+        {
             return Claim::Voided;
         }
         let reply = self.replies.get(&request.reply_id);
@@ -73,11 +78,14 @@ impl ConversationClaims {
         let lease_until = reply.map_or(0, |reply| reply.lease_until);
         match status {
             Some(Status::Done) => return Claim::Done,
-            Some(_) if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
+            Some(_)
+                if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
             Some(_) if lease_until > now => return busy(lease_until - now),
             _ => {
                 // A stored reply has left the conversation: announcing it waits for nobody.
-                let other = self.lease_of_another(now, &request.reply_id).filter(|_| status != Some(Status::Stored));
+                let other = self
+                    .lease_of_another(now, &request.reply_id)
+                    .filter(|_| status != Some(Status::Stored));
                 if let Some(left) = other {
                     return busy(left);
                 }
@@ -136,7 +144,9 @@ impl ConversationClaims {
             frames.iter().for_each(&mut push);
             self.current = Some(token.reply_id.clone());
         }
-        self.replies.get(&token.reply_id).map_or(Standing::Forgotten, ReplyClaim::standing)
+        self.replies
+            .get(&token.reply_id)
+            .map_or(Standing::Forgotten, ReplyClaim::standing)
     }
 
     /// Fixes the end of a running reply; a sealed one keeps the end that it has.
@@ -168,7 +178,11 @@ impl ConversationClaims {
         settlement: &Settlement,
         mut push: impl FnMut(&Frame),
     ) -> Standing {
-        if self.replies.get(&token.reply_id).is_some_and(|reply| reply.is_done_by(token)) {
+        if self
+            .replies
+            .get(&token.reply_id)
+            .is_some_and(|reply| reply.is_done_by(token))
+        {
             return Standing::Held;
         }
         let reply = match self.renew(now, token) {
@@ -181,7 +195,11 @@ impl ConversationClaims {
             reply.log.close(now, &end);
             push(&end);
         }
-        reply.status = Some(if settlement.announced { Status::Done } else { Status::Stored });
+        reply.status = Some(if settlement.announced {
+            Status::Done
+        } else {
+            Status::Stored
+        });
         reply.keep_until = now + millis(DONE_TTL);
         self.keep_until = reply.keep_until;
         // A later announcement must not turn the count back: another turn may have been settled meanwhile.
@@ -195,7 +213,9 @@ impl ConversationClaims {
 
     /// Ends the lease as planned; says whether the token was valid.
     pub(super) fn release(&mut self, now: Millis, token: &ClaimToken) -> bool {
-        let Ok(reply) = self.renew(now, token) else { return false };
+        let Ok(reply) = self.renew(now, token) else {
+            return false;
+        };
         reply.lease_until = now;
         reply.nonce = None;
         reply.released = true;
@@ -214,7 +234,8 @@ impl ConversationClaims {
         if is_full && !self.places.contains_key(reply_id) {
             return false;
         }
-        self.places.insert(reply_id.clone(), now + millis(PLACE_TTL));
+        self.places
+            .insert(reply_id.clone(), now + millis(PLACE_TTL));
         self.keep_until = now + millis(DONE_TTL);
         true
     }
@@ -223,7 +244,8 @@ impl ConversationClaims {
     pub(super) fn void(&mut self, now: Millis, reply_id: &MessageId, publish_nonce: &str) {
         self.places.remove(reply_id);
         self.keep_until = now + millis(DONE_TTL);
-        self.voided.insert(publish_nonce.to_owned(), self.keep_until);
+        self.voided
+            .insert(publish_nonce.to_owned(), self.keep_until);
     }
 
     /// Asks that a reply stops.
@@ -239,8 +261,15 @@ impl ConversationClaims {
     }
 
     /// Logged frames of a reply.
-    pub(super) fn read_log(&mut self, now: Millis, reply_id: &MessageId, after_seq: u64) -> Vec<Frame> {
-        self.replies.get_mut(reply_id).map_or_else(Vec::new, |reply| reply.log.read(now, after_seq))
+    pub(super) fn read_log(
+        &mut self,
+        now: Millis,
+        reply_id: &MessageId,
+        after_seq: u64,
+    ) -> Vec<Frame> {
+        self.replies
+            .get_mut(reply_id)
+            .map_or_else(Vec::new, |reply| reply.log.read(now, after_seq))
     }
 
     /// Drops the log of a reply.
@@ -252,8 +281,15 @@ impl ConversationClaims {
 
     /// What is to outlive a crash, once the reply was claimed.
     pub(super) fn attempt_record(&self, reply_id: &MessageId) -> Option<AttemptRecord> {
-        let reply = self.replies.get(reply_id).filter(|reply| reply.status.is_some())?;
-        Some(AttemptRecord { attempt: reply.attempt, failures: reply.failures, released: reply.released })
+        let reply = self
+            .replies
+            .get(reply_id)
+            .filter(|reply| reply.status.is_some())?;
+        Some(AttemptRecord {
+            attempt: reply.attempt,
+            failures: reply.failures,
+            released: reply.released,
+        })
     }
 
     /// Learns of attempts that another run of this process handed out; they are dead.
@@ -273,7 +309,10 @@ impl ConversationClaims {
     pub(super) fn is_held_alive(&self, now: Millis, token: &ClaimToken) -> bool {
         self.replies.get(&token.reply_id).is_some_and(|reply| {
             let working = matches!(reply.status, Some(Status::Running | Status::Sealed));
-            working && reply.attempt == token.attempt && reply.nonce == Some(token.nonce) && reply.lease_until > now
+            working
+                && reply.attempt == token.attempt
+                && reply.nonce == Some(token.nonce)
+                && reply.lease_until > now
         })
     }
 
@@ -289,7 +328,11 @@ impl ConversationClaims {
 
     fn grant(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) {
         let reply = self.replies.entry(request.reply_id.clone()).or_default();
-        let next = if reply.status.is_some() { reply.attempt + 1 } else { 1 };
+        let next = if reply.status.is_some() {
+            reply.attempt + 1
+        } else {
+            1
+        };
         if reply.status.is_some() && !reply.released {
             reply.failures += 1;
         }
@@ -301,18 +344,33 @@ impl ConversationClaims {
     }
 
     fn granted(&self, reply_id: &MessageId) -> Claim {
-        let Some(reply) = self.replies.get(reply_id) else { return busy(0) };
+        let Some(reply) = self.replies.get(reply_id) else {
+            return busy(0);
+        };
         let (attempt, nonce) = (reply.attempt, reply.nonce.unwrap_or_default());
-        let token = ClaimToken { reply_id: reply_id.clone(), attempt, nonce };
-        Claim::Granted { token, duty: reply.duty(), message_count: self.message_count }
+        let token = ClaimToken {
+            reply_id: reply_id.clone(),
+            attempt,
+            nonce,
+        };
+        Claim::Granted {
+            token,
+            duty: reply.duty(),
+            message_count: self.message_count,
+        }
     }
 
     /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed since.
     fn renew(&mut self, now: Millis, token: &ClaimToken) -> Result<&mut ReplyClaim, Standing> {
         let is_current = self.current.as_ref() == Some(&token.reply_id);
-        let reply = self.replies.get_mut(&token.reply_id).ok_or(Standing::Forgotten)?;
+        let reply = self
+            .replies
+            .get_mut(&token.reply_id)
+            .ok_or(Standing::Forgotten)?;
         let status = reply.status.ok_or(Standing::Forgotten)?;
-        let own = reply.attempt == token.attempt && reply.nonce == Some(token.nonce) && status != Status::Done;
+        let own = reply.attempt == token.attempt
+            && reply.nonce == Some(token.nonce)
+            && status != Status::Done;
         // Whoever held the conversation after the lease ended may have settled a turn that this holder has not read.
         let overtaken = reply.lease_until <= now && status != Status::Stored && !is_current;
         if !own || overtaken {
@@ -324,7 +382,10 @@ impl ConversationClaims {
 
     /// How long another reply still holds the conversation.
     fn lease_of_another(&self, now: Millis, reply_id: &MessageId) -> Option<Millis> {
-        let current = self.current.as_ref().filter(|current| *current != reply_id)?;
+        let current = self
+            .current
+            .as_ref()
+            .filter(|current| *current != reply_id)?;
         let until = self.replies.get(current)?.lease_until;
         (until > now).then(|| until - now)
     }
@@ -356,12 +417,18 @@ impl ReplyClaim {
 
     fn standing(&self) -> Standing {
         let to_stop = self.cancelled && self.status == Some(Status::Running);
-        if to_stop { Standing::Cancelled } else { Standing::Held }
+        if to_stop {
+            Standing::Cancelled
+        } else {
+            Standing::Held
+        }
     }
 
     /// A settle that is repeated because its answer was lost is no news.
     fn is_done_by(&self, token: &ClaimToken) -> bool {
-        self.status == Some(Status::Done) && self.attempt == token.attempt && self.nonce == Some(token.nonce)
+        self.status == Some(Status::Done)
+            && self.attempt == token.attempt
+            && self.nonce == Some(token.nonce)
     }
 }
 
@@ -370,5 +437,7 @@ pub(super) fn is_cancelled_end(end: &Frame) -> bool {
 }
 
 fn busy(left: Millis) -> Claim {
-    Claim::Busy { retry_after: std::time::Duration::from_millis(left.max(1)) }
+    Claim::Busy {
+        retry_after: std::time::Duration::from_millis(left.max(1)),
+    }
 }

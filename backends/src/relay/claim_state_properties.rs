@@ -8,8 +8,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, LEASE, Settlement, Standing, claim_state::ConversationClaims,
-    millis, reply_log::Millis,
+    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, LEASE, Settlement, Standing,
+    claim_state::ConversationClaims, millis, reply_log::Millis,
 };
 
 #[derive(Clone, Debug)]
@@ -50,9 +50,17 @@ struct History {
 impl History {
     fn new() -> Self {
         let conversation: ConversationId = format!("conv_{}", "0".repeat(26)).parse().unwrap();
-        let replies = (0..2).map(|_| MessageId::new_in(&conversation).reply()).collect();
+        let replies = (0..2)
+            .map(|_| MessageId::new_in(&conversation).reply())
+            .collect();
         let claims = ConversationClaims::default();
-        Self { claims, now: 10_000, replies, tokens: Vec::new(), sealed: Vec::new() }
+        Self {
+            claims,
+            now: 10_000,
+            replies,
+            tokens: Vec::new(),
+            sealed: Vec::new(),
+        }
     }
 
     fn token(&self, age: usize) -> Option<ClaimToken> {
@@ -67,15 +75,26 @@ impl History {
                 self.claims.cancel(self.now, &self.replies[*reply]);
             }
             Event::Append(age, seq) => {
-                self.step(*age, |claims, now, token| claims.append(now, token, &[text(*seq)], |_| {}));
+                self.step(*age, |claims, now, token| {
+                    claims.append(now, token, &[text(*seq)], |_| {})
+                });
             }
             Event::Restore(age) => {
-                self.step(*age, |claims, now, token| claims.restore(now, token, &[text(1)], |_| {}));
+                self.step(*age, |claims, now, token| {
+                    claims.restore(now, token, &[text(1)], |_| {})
+                });
             }
             Event::Seal(age) => self.seal(*age),
             Event::Settle(age, announced) => {
-                let settlement = Settlement { end: end(99), message_count: 1, announced: *announced, push_to: None };
-                self.step(*age, |claims, now, token| claims.settle(now, token, &settlement, |_| {}));
+                let settlement = Settlement {
+                    end: end(99),
+                    message_count: 1,
+                    announced: *announced,
+                    push_to: None,
+                };
+                self.step(*age, |claims, now, token| {
+                    claims.settle(now, token, &settlement, |_| {})
+                });
             }
             Event::Release(age) => {
                 self.step(*age, |claims, now, token| {
@@ -104,12 +123,24 @@ impl History {
             inherited: false,
         };
         let nonce = self.tokens.len() as u64;
-        let highest = self.tokens.iter().filter(|token| token.reply_id == reply_id).map(|token| token.attempt).max();
+        let highest = self
+            .tokens
+            .iter()
+            .filter(|token| token.reply_id == reply_id)
+            .map(|token| token.attempt)
+            .max();
         if let Claim::Granted { token, duty, .. } = self.claims.claim(self.now, &request, nonce) {
-            assert!(Some(token.attempt) > highest, "an attempt number was handed out twice");
+            assert!(
+                Some(token.attempt) > highest,
+                "an attempt number was handed out twice"
+            );
             if let Duty::StoreSealed { end } = duty {
                 let first = self.sealed.iter().find(|(id, ..)| *id == reply_id);
-                assert_eq!(first.map(|(_, sealed, _)| sealed), Some(&end), "another end than the sealed one");
+                assert_eq!(
+                    first.map(|(_, sealed, _)| sealed),
+                    Some(&end),
+                    "another end than the sealed one"
+                );
             }
             self.tokens.push(token);
         }
@@ -122,7 +153,10 @@ impl History {
         if self.claims.seal(self.now, &token, &end) == Standing::Held && is_first {
             let text = self.claims.read_log(self.now, &token.reply_id, 0);
             // A reply that was settled without a seal has its end in the log already.
-            if text.iter().all(|frame| matches!(frame.body, FrameBody::Text { .. })) {
+            if text
+                .iter()
+                .all(|frame| matches!(frame.body, FrameBody::Text { .. }))
+            {
                 self.sealed.push((token.reply_id, end, text));
             }
         }
@@ -141,28 +175,51 @@ impl History {
         }
         for reply in &self.replies {
             let log = self.claims.read_log(now, reply, 0);
-            let texts: Vec<_> = log.iter().filter(|frame| !matches!(frame.body, FrameBody::End(_))).collect();
-            assert!(texts.windows(2).all(|pair| pair[0].seq < pair[1].seq), "the log is out of order");
+            let texts: Vec<_> = log
+                .iter()
+                .filter(|frame| !matches!(frame.body, FrameBody::End(_)))
+                .collect();
+            assert!(
+                texts.windows(2).all(|pair| pair[0].seq < pair[1].seq),
+                "the log is out of order"
+            );
         }
     }
 }
 
 fn text(seq: u64) -> Frame {
-    Frame { attempt: 1, generation: 1, seq, body: FrameBody::Text { offset: seq, text: "a".into() } }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq,
+        body: FrameBody::Text {
+            offset: seq,
+            text: "a".into(),
+        },
+    }
 }
 
 fn end(length: u64) -> Frame {
     let end = ReplyEnd {
         status: ReplyStatus::Cancelled,
         finish_reason: None,
-        usage: Usage { prompt_tokens: 0, completion_tokens: 0, estimated: false },
+        usage: Usage {
+            prompt_tokens: 0,
+            completion_tokens: 0,
+            estimated: false,
+        },
         length,
         sha256: String::new(),
         response_time_ms: 0,
         failure: None,
     };
     // The place of an end in the log is not what these histories are about.
-    Frame { attempt: 1, generation: 1, seq: 1, body: FrameBody::End(Box::new(end)) }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq: 1,
+        body: FrameBody::End(Box::new(end)),
+    }
 }
 
 proptest! {

@@ -21,9 +21,10 @@ use switchboard_schemas::{
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
-    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Offer, Relay, RelayError, Settlement,
-    Standing, attempt_book::AttemptBook, beat, claim_state::ConversationClaims, memory_book::MemoryBook, millis,
-    reply_log::Millis, trial_shelf::TrialShelf, waiting,
+    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Offer, Relay,
+    RelayError, Settlement, Standing, attempt_book::AttemptBook, beat,
+    claim_state::ConversationClaims, memory_book::MemoryBook, millis, reply_log::Millis,
+    trial_shelf::TrialShelf, waiting,
 };
 
 /// How often expired entries are looked for.
@@ -73,22 +74,39 @@ impl EmbeddedRelay {
         millis(self.born.elapsed()) + 1_000
     }
 
-    fn with<T>(&self, conversation: &ConversationId, work: impl FnOnce(&mut ConversationClaims, Millis) -> T) -> T {
+    fn with<T>(
+        &self,
+        conversation: &ConversationId,
+        work: impl FnOnce(&mut ConversationClaims, Millis) -> T,
+    ) -> T {
         let mut conversations = lock(&self.conversations);
         let now = self.now();
         conversations.sweep(now);
-        work(conversations.claims.entry(conversation.clone()).or_default(), now)
+        work(
+            conversations
+                .claims
+                .entry(conversation.clone())
+                .or_default(),
+            now,
+        )
     }
 
     /// Reads the attempts of an earlier run, the first time that this one hears of the reply.
     fn recall(&self, reply_id: &MessageId) -> Result<(), RelayError> {
-        let Some(book) = &self.book else { return Ok(()) };
+        let Some(book) = &self.book else {
+            return Ok(());
+        };
         let conversation = reply_id.conversation();
-        if self.with(&conversation, |claims, _| claims.attempt_record(reply_id)).is_some() {
+        if self
+            .with(&conversation, |claims, _| claims.attempt_record(reply_id))
+            .is_some()
+        {
             return Ok(());
         }
         if let Some(record) = book.read(reply_id)? {
-            self.with(&conversation, |claims, now| claims.recall(now, reply_id, record));
+            self.with(&conversation, |claims, now| {
+                claims.recall(now, reply_id, record)
+            });
         }
         Ok(())
     }
@@ -96,7 +114,9 @@ impl EmbeddedRelay {
     fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> Envelope) {
         let Some(to) = to else { return };
         let mut listeners = lock(&self.listeners);
-        let Some(senders) = listeners.get_mut(to) else { return };
+        let Some(senders) = listeners.get_mut(to) else {
+            return;
+        };
         let envelope = envelope();
         senders.retain(|sender| match sender.try_send(envelope.clone()) {
             Ok(()) => true,
@@ -130,7 +150,10 @@ impl Relay for EmbeddedRelay {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
         self.recall(&request.reply_id)?;
         let (claim, record) = self.with(&request.reply_id.conversation(), |claims, now| {
-            (claims.claim(now, request, rand::random()), claims.attempt_record(&request.reply_id))
+            (
+                claims.claim(now, request, rand::random()),
+                claims.attempt_record(&request.reply_id),
+            )
         });
         // The attempt is counted before its work begins: a crash in the middle of it must be remembered.
         if let (Some(book), Claim::Granted { .. }, Some(record)) = (&self.book, &claim, record) {
@@ -146,9 +169,15 @@ impl Relay for EmbeddedRelay {
         frames: &[Frame],
     ) -> Result<Standing, RelayError> {
         let sign_of_life = [beat(token)];
-        let frames = if frames.is_empty() { &sign_of_life } else { frames };
+        let frames = if frames.is_empty() {
+            &sign_of_life
+        } else {
+            frames
+        };
         let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
-        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.append(now, token, frames, push)))
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| {
+            claims.append(now, token, frames, push)
+        }))
     }
 
     async fn restore(
@@ -158,17 +187,27 @@ impl Relay for EmbeddedRelay {
         frames: &[Frame],
     ) -> Result<Standing, RelayError> {
         let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
-        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.restore(now, token, frames, push)))
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| {
+            claims.restore(now, token, frames, push)
+        }))
     }
 
     async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
-        Ok(self.with(&token.reply_id.conversation(), |claims, now| claims.seal(now, token, end)))
+        Ok(self.with(&token.reply_id.conversation(), |claims, now| {
+            claims.seal(now, token, end)
+        }))
     }
 
-    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
-        let push = |frame: &Frame| self.push_frame(settlement.push_to.as_ref(), &token.reply_id, frame);
-        let standing =
-            self.with(&token.reply_id.conversation(), |claims, now| claims.settle(now, token, settlement, push));
+    async fn settle(
+        &self,
+        token: &ClaimToken,
+        settlement: &Settlement,
+    ) -> Result<Standing, RelayError> {
+        let push =
+            |frame: &Frame| self.push_frame(settlement.push_to.as_ref(), &token.reply_id, frame);
+        let standing = self.with(&token.reply_id.conversation(), |claims, now| {
+            claims.settle(now, token, settlement, push)
+        });
         if let (Some(book), Standing::Held, true) = (&self.book, standing, settlement.announced) {
             book.forget(&token.reply_id, token.attempt)?;
         }
@@ -176,7 +215,9 @@ impl Relay for EmbeddedRelay {
     }
 
     async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
-        let released = self.with(&token.reply_id.conversation(), |claims, now| claims.release(now, token));
+        let released = self.with(&token.reply_id.conversation(), |claims, now| {
+            claims.release(now, token)
+        });
         match &self.book {
             Some(book) if released => book.release(&token.reply_id, token.attempt),
             _ => Ok(()),
@@ -219,32 +260,49 @@ impl Relay for EmbeddedRelay {
 
     async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
-        lock(&self.listeners).entry(ingress.clone()).or_default().push(sender);
+        lock(&self.listeners)
+            .entry(ingress.clone())
+            .or_default()
+            .push(sender);
         Ok(receiver)
     }
 
     async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
-        Ok(self.with(&reply.conversation(), |claims, now| claims.read_log(now, reply, after_seq)))
+        Ok(self.with(&reply.conversation(), |claims, now| {
+            claims.read_log(now, reply, after_seq)
+        }))
     }
 
     async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
-        self.with(&reply.conversation(), |claims, now| claims.void(now, reply, publish_nonce));
+        self.with(&reply.conversation(), |claims, now| {
+            claims.void(now, reply, publish_nonce)
+        });
         Ok(())
     }
 
     async fn enqueue(&self, reply: &MessageId, places_max: u32) -> Result<bool, RelayError> {
-        Ok(self.with(&reply.conversation(), |claims, now| claims.enqueue(now, reply, places_max)))
+        Ok(self.with(&reply.conversation(), |claims, now| {
+            claims.enqueue(now, reply, places_max)
+        }))
     }
 
     async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
         self.memory.remember(name, value)
     }
 
-    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+    async fn decide(
+        &self,
+        message: &MessageId,
+        decision: &Decision,
+    ) -> Result<Decision, RelayError> {
         self.memory.decide(message, decision)
     }
 
-    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+    async fn decide_in_turn(
+        &self,
+        message: &MessageId,
+        offer: &Offer,
+    ) -> Result<Option<Decision>, RelayError> {
         self.memory.decide_in_turn(message, offer)
     }
 
@@ -253,11 +311,15 @@ impl Relay for EmbeddedRelay {
     }
 
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        Ok(self.with(&reply.conversation(), |claims, now| claims.cancel(now, reply)))
+        Ok(self.with(&reply.conversation(), |claims, now| {
+            claims.cancel(now, reply)
+        }))
     }
 
     async fn forget(&self, message: &MessageId) -> Result<(), RelayError> {
-        self.with(&message.conversation(), |claims, _| claims.forget(&message.reply()));
+        self.with(&message.conversation(), |claims, _| {
+            claims.forget(&message.reply())
+        });
         self.memory.forget_decisions(message)
     }
 

@@ -13,8 +13,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    DONE_TTL, Decision, Decisions, Offer, ROTATION_TTL, RelayError, decode_decision, encode_decision,
-    rotation::Rotation,
+    DONE_TTL, Decision, Decisions, Offer, ROTATION_TTL, RelayError, decode_decision,
+    encode_decision, rotation::Rotation,
 };
 
 // As for attempts: a killed process loses nothing with synchronous off. What a power cut takes is one set-if-absent; ids
@@ -51,7 +51,11 @@ impl MemoryBook {
             connection.execute_batch(SCHEMA)?;
             Ok(connection)
         };
-        open().map(|connection| Self { connection: Mutex::new(connection) }).map_err(unavailable)
+        open()
+            .map(|connection| Self {
+                connection: Mutex::new(connection),
+            })
+            .map_err(unavailable)
     }
 
     /// Keeps `value` unless something is kept; gives what is kept.
@@ -63,13 +67,21 @@ impl MemoryBook {
     }
 
     /// Records a decision unless one stands.
-    pub(super) fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+    pub(super) fn decide(
+        &self,
+        message: &MessageId,
+        decision: &Decision,
+    ) -> Result<Decision, RelayError> {
         let decided = self.unless_decided(message, |_| Ok(Some(decision.clone())))?;
         Ok(decided.unwrap_or_else(|| decision.clone()))
     }
 
     /// Records the decision for the member whose turn it is unless one stands; none of nobody.
-    pub(super) fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+    pub(super) fn decide_in_turn(
+        &self,
+        message: &MessageId,
+        offer: &Offer,
+    ) -> Result<Option<Decision>, RelayError> {
         self.unless_decided(message, |connection| {
             Ok(next_in_turn(connection, offer)?.map(|chosen| offer.decision(chosen)))
         })
@@ -81,7 +93,10 @@ impl MemoryBook {
         self.together(|connection| {
             let (own, last) = (read(connection, &own)?, read(connection, &last)?);
             let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
-            Ok(Decisions { own: decision(own), last: decision(last) })
+            Ok(Decisions {
+                own: decision(own),
+                last: decision(last),
+            })
         })
     }
 
@@ -89,7 +104,9 @@ impl MemoryBook {
     pub(super) fn forget_decisions(&self, message: &MessageId) -> Result<(), RelayError> {
         let (own, last) = names(message);
         self.together(|connection| {
-            connection.prepare_cached("DELETE FROM memories WHERE name IN (?1, ?2)")?.execute([own, last])?;
+            connection
+                .prepare_cached("DELETE FROM memories WHERE name IN (?1, ?2)")?
+                .execute([own, last])?;
             Ok(())
         })
     }
@@ -113,23 +130,33 @@ impl MemoryBook {
         })
     }
 
-    fn together<T>(&self, work: impl FnOnce(&Connection) -> rusqlite::Result<T>) -> Result<T, RelayError> {
+    fn together<T>(
+        &self,
+        work: impl FnOnce(&Connection) -> rusqlite::Result<T>,
+    ) -> Result<T, RelayError> {
         let mut connection = self.connection();
-        let done = connection.transaction_with_behavior(rusqlite::TransactionBehavior::Immediate).and_then(|open| {
-            let done = work(&open)?;
-            open.commit().map(|()| done)
-        });
+        let done = connection
+            .transaction_with_behavior(rusqlite::TransactionBehavior::Immediate)
+            .and_then(|open| {
+                let done = work(&open)?;
+                open.commit().map(|()| done)
+            });
         done.map_err(unavailable)
     }
 
     fn connection(&self) -> MutexGuard<'_, Connection> {
-        self.connection.lock().unwrap_or_else(PoisonError::into_inner)
+        self.connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
     }
 }
 
 /// Where the decision for a message stands, and where the last one of its conversation.
 fn names(message: &MessageId) -> (String, String) {
-    (format!("route:{message}"), format!("route:{}", message.conversation()))
+    (
+        format!("route:{message}"),
+        format!("route:{}", message.conversation()),
+    )
 }
 
 fn oldest_kept(kept: Duration) -> i64 {
@@ -139,36 +166,57 @@ fn oldest_kept(kept: Duration) -> i64 {
 fn next_in_turn(connection: &Connection, offer: &Offer) -> rusqlite::Result<Option<AgentId>> {
     let (team, oldest) = (offer.team.as_str(), oldest_kept(ROTATION_TTL));
     let select = "SELECT rotation FROM turns WHERE team_id = ?1 AND taken_at >= ?2";
-    let kept: Option<String> =
-        connection.prepare_cached(select)?.query_row(params![team, oldest], |row| row.get(0)).optional()?;
-    let mut rotation: Rotation = kept.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
-    let Some(chosen) = rotation.next(&offer.members) else { return Ok(None) };
+    let kept: Option<String> = connection
+        .prepare_cached(select)?
+        .query_row(params![team, oldest], |row| row.get(0))
+        .optional()?;
+    let mut rotation: Rotation = kept
+        .and_then(|text| serde_json::from_str(&text).ok())
+        .unwrap_or_default();
+    let Some(chosen) = rotation.next(&offer.members) else {
+        return Ok(None);
+    };
     let sweep = "DELETE FROM turns WHERE team_id IN
         (SELECT team_id FROM turns WHERE taken_at < ?1 ORDER BY taken_at LIMIT ?2)";
-    connection.prepare_cached(sweep)?.execute(params![oldest, SWEEP_ROWS_MAX])?;
+    connection
+        .prepare_cached(sweep)?
+        .execute(params![oldest, SWEEP_ROWS_MAX])?;
     let text = serde_json::to_string(&rotation).unwrap_or_default();
     let put = "INSERT OR REPLACE INTO turns VALUES (?1, ?2, ?3)";
-    connection.prepare_cached(put)?.execute(params![team, text, Timestamp::now().micros()])?;
+    connection
+        .prepare_cached(put)?
+        .execute(params![team, text, Timestamp::now().micros()])?;
     Ok(Some(chosen))
 }
 
-fn write_decision(connection: &Connection, message: &MessageId, decision: &Decision) -> rusqlite::Result<()> {
+fn write_decision(
+    connection: &Connection,
+    message: &MessageId,
+    decision: &Decision,
+) -> rusqlite::Result<()> {
     let ((own, last), text) = (names(message), encode_decision(decision));
     write(connection, &own, &text)?;
     write(connection, &last, &text)
 }
 
 fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>> {
-    let mut select = connection.prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
-    select.query_row(params![name, oldest_kept(DONE_TTL)], |row| row.get(0)).optional()
+    let mut select = connection
+        .prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
+    select
+        .query_row(params![name, oldest_kept(DONE_TTL)], |row| row.get(0))
+        .optional()
 }
 
 fn write(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<()> {
     let sweep = "DELETE FROM memories WHERE name IN
         (SELECT name FROM memories WHERE written_at < ?1 ORDER BY written_at LIMIT ?2)";
-    connection.prepare_cached(sweep)?.execute(params![oldest_kept(DONE_TTL), SWEEP_ROWS_MAX])?;
+    connection
+        .prepare_cached(sweep)?
+        .execute(params![oldest_kept(DONE_TTL), SWEEP_ROWS_MAX])?;
     let put = "INSERT OR REPLACE INTO memories VALUES (?1, ?2, ?3)";
-    connection.prepare_cached(put)?.execute(params![name, value, Timestamp::now().micros()])?;
+    connection
+        .prepare_cached(put)?
+        .execute(params![name, value, Timestamp::now().micros()])?;
     Ok(())
 }
 
@@ -189,23 +237,54 @@ mod tests {
         let path = directory.path().join("relay.db");
         let secret = InstallationSecret::from_bytes([1; 32]);
         let org = OrgId::derive(&secret, "o");
-        let (team, agents) =
-            (TeamId::derive(&secret, &org, "t"), ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)));
-        let decision = Decision { agent_id: agents[0].clone(), reason: "why".into(), facts: None };
-        let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
+        let (team, agents) = (
+            TeamId::derive(&secret, &org, "t"),
+            ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)),
+        );
+        let decision = Decision {
+            agent_id: agents[0].clone(),
+            reason: "why".into(),
+            facts: None,
+        };
+        let message = |digit: &str| {
+            format!("msg_{}{}", "0".repeat(26), digit.repeat(26))
+                .parse::<MessageId>()
+                .unwrap()
+        };
         let book = MemoryBook::open(Some(&path)).unwrap();
         book.remember("name", "first").unwrap();
         book.decide(&message("1"), &decision).unwrap();
-        let offer = Offer { team, members: agents.to_vec(), reason: "in turn".into(), facts: None };
-        let turn = |book: &MemoryBook, digit| book.decide_in_turn(&message(digit), &offer).unwrap().unwrap().agent_id;
+        let offer = Offer {
+            team,
+            members: agents.to_vec(),
+            reason: "in turn".into(),
+            facts: None,
+        };
+        let turn = |book: &MemoryBook, digit| {
+            book.decide_in_turn(&message(digit), &offer)
+                .unwrap()
+                .unwrap()
+                .agent_id
+        };
         assert_eq!(turn(&book, "3"), agents[0]);
         drop(book);
         let book = MemoryBook::open(Some(&path)).unwrap();
         assert_eq!(book.remember("name", "second").unwrap(), "first");
         assert_eq!(book.decisions(&message("1")).unwrap().own, Some(decision));
-        assert_eq!(book.decisions(&message("2")).unwrap().last.unwrap().agent_id, agents[0]);
+        assert_eq!(
+            book.decisions(&message("2"))
+                .unwrap()
+                .last
+                .unwrap()
+                .agent_id,
+            agents[0]
+        );
         assert_eq!(turn(&book, "2"), agents[1]);
-        assert_eq!(turn(&book, "3"), agents[0], "a repeat has the turn that it had");
+        assert_eq!(
+            turn(&book, "3"),
+            agents[0],
+            "a repeat has the turn that it had"
+        );
     }
 
     #[test]
@@ -214,15 +293,36 @@ mod tests {
         let offer = |slug: &str| {
             let secret = InstallationSecret::from_bytes([1; 32]);
             let org = OrgId::derive(&secret, "o");
-            let members = ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)).to_vec();
-            Offer { team: TeamId::derive(&secret, &org, slug), members, reason: "in turn".into(), facts: None }
+            let members = ["a", "b"]
+                .map(|slug| AgentId::derive(&secret, &org, slug))
+                .to_vec();
+            Offer {
+                team: TeamId::derive(&secret, &org, slug),
+                members,
+                reason: "in turn".into(),
+                facts: None,
+            }
         };
-        let message = |digit: &str| format!("msg_{}{}", "0".repeat(26), digit.repeat(26)).parse::<MessageId>().unwrap();
-        let turn = |digit, slug| book.decide_in_turn(&message(digit), &offer(slug)).unwrap().unwrap().agent_id;
+        let message = |digit: &str| {
+            format!("msg_{}{}", "0".repeat(26), digit.repeat(26))
+                .parse::<MessageId>()
+                .unwrap()
+        };
+        let turn = |digit, slug| {
+            book.decide_in_turn(&message(digit), &offer(slug))
+                .unwrap()
+                .unwrap()
+                .agent_id
+        };
         let first = turn("1", "old");
-        book.connection().execute("UPDATE turns SET taken_at = 1", []).unwrap();
+        book.connection()
+            .execute("UPDATE turns SET taken_at = 1", [])
+            .unwrap();
         turn("2", "other");
-        let rows: i64 = book.connection().query_row("SELECT count(*) FROM turns", [], |row| row.get(0)).unwrap();
+        let rows: i64 = book
+            .connection()
+            .query_row("SELECT count(*) FROM turns", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(rows, 1);
         assert_eq!(turn("3", "old"), first);
     }
@@ -231,9 +331,14 @@ mod tests {
     fn what_has_expired_is_not_read_and_is_swept_by_later_writes() {
         let book = MemoryBook::open(None).unwrap();
         book.remember("old", "first").unwrap();
-        book.connection().execute("UPDATE memories SET written_at = 1", []).unwrap();
+        book.connection()
+            .execute("UPDATE memories SET written_at = 1", [])
+            .unwrap();
         assert_eq!(book.remember("other", "x").unwrap(), "x");
-        let rows: i64 = book.connection().query_row("SELECT count(*) FROM memories", [], |row| row.get(0)).unwrap();
+        let rows: i64 = book
+            .connection()
+            .query_row("SELECT count(*) FROM memories", [], |row| row.get(0))
+            .unwrap();
         assert_eq!(rows, 1);
         assert_eq!(book.remember("old", "second").unwrap(), "second");
     }

@@ -108,14 +108,22 @@ pub trait Relay: Send + Sync {
 
     /// The end is stored: logs and pushes it, frees the conversation and remembers its number of messages.
     /// Without `announced`, the next claim is told to announce the reply to analytics.
-    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError>;
+    async fn settle(
+        &self,
+        token: &ClaimToken,
+        settlement: &Settlement,
+    ) -> Result<Standing, RelayError>;
 
     /// Ends the lease now, so that the next claim succeeds at once and with the same attempts left.
     async fn release(&self, token: &ClaimToken) -> Result<(), RelayError>;
 
     /// Pushes the outcome of a change of metadata.
-    async fn answer_patch(&self, push_to: &IngressId, patch: &EventId, outcome: PatchOutcome)
-    -> Result<(), RelayError>;
+    async fn answer_patch(
+        &self,
+        push_to: &IngressId,
+        patch: &EventId,
+        outcome: PatchOutcome,
+    ) -> Result<(), RelayError>;
 
     /// Keeps what the trial with this name runs on.
     async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError>;
@@ -154,11 +162,19 @@ pub trait Relay: Send + Sync {
 
     /// Records who answers a team's message, unless that was decided before; gives the decision that stands. A new
     /// decision is the conversation's last one.
-    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError>;
+    async fn decide(
+        &self,
+        message: &MessageId,
+        decision: &Decision,
+    ) -> Result<Decision, RelayError>;
 
     /// Decides for the member whose turn it is, unless something was decided before, as [`Relay::decide`] does; gives the
     /// decision that stands. None when nobody is offered.
-    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError>;
+    async fn decide_in_turn(
+        &self,
+        message: &MessageId,
+        offer: &Offer,
+    ) -> Result<Option<Decision>, RelayError>;
 
     /// What was decided for the message, and last in its conversation.
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError>;
@@ -301,7 +317,11 @@ pub struct Decisions {
 impl Offer {
     /// The decision for the member that was chosen.
     fn decision(&self, agent_id: AgentId) -> Decision {
-        Decision { agent_id, reason: self.reason.clone(), facts: self.facts.clone() }
+        Decision {
+            agent_id,
+            reason: self.reason.clone(),
+            facts: self.facts.clone(),
+        }
     }
 }
 
@@ -315,12 +335,22 @@ pub enum RelayError {
 
 /// The sign of life that is pushed and never logged.
 fn beat(token: &ClaimToken) -> Frame {
-    Frame { attempt: token.attempt, generation: 0, seq: 0, body: FrameBody::Beat }
+    Frame {
+        attempt: token.attempt,
+        generation: 0,
+        seq: 0,
+        body: FrameBody::Beat,
+    }
 }
 
 /// The sign of a message whose turn has not come.
 const fn waiting() -> Frame {
-    Frame { attempt: 0, generation: 0, seq: 0, body: FrameBody::Beat }
+    Frame {
+        attempt: 0,
+        generation: 0,
+        seq: 0,
+        body: FrameBody::Beat,
+    }
 }
 
 fn millis(duration: Duration) -> u64 {

@@ -33,9 +33,9 @@ use self::{
     scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
 };
 use super::{
-    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, LISTENER_ENVELOPES_MAX, Offer, Relay,
-    RelayError, Settlement, Standing, TRIAL_TTL, beat, claim_state::is_cancelled_end, decode_decision, encode_decision,
-    millis, waiting,
+    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty,
+    LISTENER_ENVELOPES_MAX, Offer, Relay, RelayError, Settlement, Standing, TRIAL_TTL, beat,
+    claim_state::is_cancelled_end, decode_decision, encode_decision, millis, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -60,7 +60,13 @@ struct Counters {
 /// One entry of a stream: its id, then its fields.
 type StreamEntry = (String, Vec<(String, Bytes)>);
 /// What the claim script answers: verdict, then attempt or milliseconds, duty, count and sealed end.
-type ClaimAnswer = (String, Option<u64>, Option<String>, Option<i64>, Option<Bytes>);
+type ClaimAnswer = (
+    String,
+    Option<u64>,
+    Option<String>,
+    Option<i64>,
+    Option<Bytes>,
+);
 
 impl RedisRelay {
     /// Opens the relay, whether or not Redis is there.
@@ -98,7 +104,8 @@ impl RedisRelay {
     }
 
     fn void_key(&self, conversation: &ConversationId, publish_nonce: &str) -> String {
-        self.link.key(&format!("{{{conversation}}}:void:{publish_nonce}"))
+        self.link
+            .key(&format!("{{{conversation}}}:void:{publish_nonce}"))
     }
 
     async fn push(&self, to: &IngressId, envelope: &Envelope) -> Result<(), RelayError> {
@@ -142,8 +149,9 @@ impl RedisRelay {
 impl Relay for RedisRelay {
     async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
         if request.inherited
-            && let Some(retry_after) =
-                AMNESIA_GRACE.checked_sub(self.memory_age().await?).filter(|left| !left.is_zero())
+            && let Some(retry_after) = AMNESIA_GRACE
+                .checked_sub(self.memory_age().await?)
+                .filter(|left| !left.is_zero())
         {
             return Ok(Claim::Busy { retry_after });
         }
@@ -162,9 +170,17 @@ impl Relay for RedisRelay {
         frames: &[Frame],
     ) -> Result<Standing, RelayError> {
         let sign_of_life = [beat(token)];
-        let frames = if frames.is_empty() { &sign_of_life } else { frames };
+        let frames = if frames.is_empty() {
+            &sign_of_life
+        } else {
+            frames
+        };
         let mut call = with_token(&self.scripts.append, &self.link, token);
-        push_target(&mut call, push_to.map(|ingress| self.channel(ingress)), &token.reply_id);
+        push_target(
+            &mut call,
+            push_to.map(|ingress| self.channel(ingress)),
+            &token.reply_id,
+        );
         frames.iter().for_each(|frame| frame_args(&mut call, frame));
         self.standing(&call).await
     }
@@ -176,7 +192,11 @@ impl Relay for RedisRelay {
         frames: &[Frame],
     ) -> Result<Standing, RelayError> {
         let mut call = with_token(&self.scripts.restore, &self.link, token);
-        push_target(&mut call, push_to.map(|ingress| self.channel(ingress)), &token.reply_id);
+        push_target(
+            &mut call,
+            push_to.map(|ingress| self.channel(ingress)),
+            &token.reply_id,
+        );
         frames.iter().for_each(|frame| frame_args(&mut call, frame));
         self.standing(&call).await
     }
@@ -188,17 +208,27 @@ impl Relay for RedisRelay {
         self.standing(&call).await
     }
 
-    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
+    async fn settle(
+        &self,
+        token: &ClaimToken,
+        settlement: &Settlement,
+    ) -> Result<Standing, RelayError> {
         let mut call = with_token(&self.scripts.settle, &self.link, token);
-        let channel = settlement.push_to.as_ref().map(|ingress| self.channel(ingress));
+        let channel = settlement
+            .push_to
+            .as_ref()
+            .map(|ingress| self.channel(ingress));
         push_target(&mut call, channel, &token.reply_id);
         frame_args(&mut call, &settlement.end);
-        call.arg(settlement.message_count).arg(u8::from(settlement.announced));
+        call.arg(settlement.message_count)
+            .arg(u8::from(settlement.announced));
         self.standing(&call).await
     }
 
     async fn release(&self, token: &ClaimToken) -> Result<(), RelayError> {
-        self.standing(&with_token(&self.scripts.release, &self.link, token)).await.map(|_| ())
+        self.standing(&with_token(&self.scripts.release, &self.link, token))
+            .await
+            .map(|_| ())
     }
 
     async fn answer_patch(
@@ -207,12 +237,16 @@ impl Relay for RedisRelay {
         patch: &EventId,
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Patch(patch.clone(), outcome)).await
+        self.push(push_to, &Envelope::Patch(patch.clone(), outcome))
+            .await
     }
 
     async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
         let mut set = redis::cmd("SET");
-        set.arg(self.trial_key(trial)).arg(text).arg("PX").arg(millis(TRIAL_TTL));
+        set.arg(self.trial_key(trial))
+            .arg(text)
+            .arg("PX")
+            .arg(millis(TRIAL_TTL));
         Ok(self.link.query(&set).await?)
     }
 
@@ -228,30 +262,46 @@ impl Relay for RedisRelay {
         trial: &MessageId,
         verdict: TeamVerdict,
     ) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Trial(trial.clone(), verdict)).await
+        self.push(push_to, &Envelope::Trial(trial.clone(), verdict))
+            .await
     }
 
     async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Reply(reply.clone(), waiting())).await
+        self.push(push_to, &Envelope::Reply(reply.clone(), waiting()))
+            .await
     }
 
     async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
-        let listener = Listener::new(self.link.clone(), self.channel(ingress), sender, Arc::clone(&self.counters));
+        let listener = Listener::new(
+            self.link.clone(),
+            self.channel(ingress),
+            sender,
+            Arc::clone(&self.counters),
+        );
         let mut subscribed = listener.subscribed();
         self.listeners.spawn(listener.run());
         // A job that is published before the subscription stands would lose its first frames; but an ingress also
         // starts while Redis is away, and then the listener comes alive later.
-        let _ = tokio::time::timeout(self.link.command_timeout(), subscribed.wait_for(|done| *done)).await;
+        let _ = tokio::time::timeout(
+            self.link.command_timeout(),
+            subscribed.wait_for(|done| *done),
+        )
+        .await;
         Ok(receiver)
     }
 
     async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
         let mut range = redis::cmd("XRANGE");
-        range.arg(log_key(&self.link, reply)).arg(format!("(0-{after_seq}")).arg("+");
+        range
+            .arg(log_key(&self.link, reply))
+            .arg(format!("(0-{after_seq}"))
+            .arg("+");
         let entries: Vec<StreamEntry> = self.link.query(&range).await?;
         let frames = entries.into_iter().flat_map(|(_, fields)| fields);
-        frames.map(|(_, bytes)| Frame::decode(bytes).map_err(|_| unexpected())).collect()
+        frames
+            .map(|(_, bytes)| Frame::decode(bytes).map_err(|_| unexpected()))
+            .collect()
     }
 
     async fn void(&self, reply: &MessageId, publish_nonce: &str) -> Result<(), RelayError> {
@@ -267,11 +317,18 @@ impl Relay for RedisRelay {
     }
 
     async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
-        let mut call = self.scripts.remember.key(self.link.key(&format!("memory:{name}")));
+        let mut call = self
+            .scripts
+            .remember
+            .key(self.link.key(&format!("memory:{name}")));
         Ok(self.link.invoke(call.arg(value)).await?)
     }
 
-    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+    async fn decide(
+        &self,
+        message: &MessageId,
+        decision: &Decision,
+    ) -> Result<Decision, RelayError> {
         let [own, last] = self.decision_keys(message);
         let mut call = self.scripts.decide.key(own);
         call.key(last).arg(encode_decision(decision));
@@ -279,7 +336,11 @@ impl Relay for RedisRelay {
         Ok(decode_decision(&text).unwrap_or_else(|| decision.clone()))
     }
 
-    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+    async fn decide_in_turn(
+        &self,
+        message: &MessageId,
+        offer: &Offer,
+    ) -> Result<Option<Decision>, RelayError> {
         let own = self.decisions(message).await?.own;
         if own.is_some() || offer.members.is_empty() {
             return Ok(own);
@@ -294,7 +355,9 @@ impl Relay for RedisRelay {
         let chosen: AgentId = chosen.parse().map_err(|_| unexpected())?;
         // A team and a conversation live on different nodes of a cluster. Whoever dies between the two is asked again, and
         // the first script then gives the choice that it made.
-        self.decide(message, &offer.decision(chosen)).await.map(Some)
+        self.decide(message, &offer.decision(chosen))
+            .await
+            .map(Some)
     }
 
     async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
@@ -302,16 +365,24 @@ impl Relay for RedisRelay {
         read.arg(&self.decision_keys(message)[..]);
         let (own, last): (Option<String>, Option<String>) = self.link.query(&read).await?;
         let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
-        Ok(Decisions { own: decision(own), last: decision(last) })
+        Ok(Decisions {
+            own: decision(own),
+            last: decision(last),
+        })
     }
 
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError> {
-        Ok(self.link.invoke(&on_reply(&self.scripts.cancel, &self.link, reply)).await?)
+        Ok(self
+            .link
+            .invoke(&on_reply(&self.scripts.cancel, &self.link, reply))
+            .await?)
     }
 
     async fn forget(&self, message: &MessageId) -> Result<(), RelayError> {
         let mut delete = redis::cmd("DEL");
-        delete.arg(log_key(&self.link, &message.reply())).arg(&self.decision_keys(message)[..]);
+        delete
+            .arg(log_key(&self.link, &message.reply()))
+            .arg(&self.decision_keys(message)[..]);
         Ok(self.link.query(&delete).await?)
     }
 
@@ -327,21 +398,34 @@ impl From<LinkError> for RelayError {
 }
 
 fn read_claim(reply_id: &MessageId, nonce: u64, answer: redis::Value) -> Result<Claim, RelayError> {
-    let redis::Value::Array(mut parts) = answer else { return Err(unexpected()) };
+    let redis::Value::Array(mut parts) = answer else {
+        return Err(unexpected());
+    };
     parts.resize(5, redis::Value::Nil);
-    let answer: ClaimAnswer = redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected())?;
+    let answer: ClaimAnswer =
+        redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected())?;
     let (verdict, number, duty, count, end) = answer;
     let number = number.unwrap_or_default();
     match verdict.as_str() {
         "voided" => Ok(Claim::Voided),
         "done" => Ok(Claim::Done),
-        "busy" => Ok(Claim::Busy { retry_after: Duration::from_millis(number) }),
+        "busy" => Ok(Claim::Busy {
+            retry_after: Duration::from_millis(number),
+        }),
         "granted" => {
             let attempt = u32::try_from(number).map_err(|_| unexpected())?;
-            let token = ClaimToken { reply_id: reply_id.clone(), attempt, nonce };
+            let token = ClaimToken {
+                reply_id: reply_id.clone(),
+                attempt,
+                nonce,
+            };
             let duty = read_duty(duty.as_deref(), end)?;
             let message_count = count.and_then(|count| u64::try_from(count).ok());
-            Ok(Claim::Granted { token, duty, message_count })
+            Ok(Claim::Granted {
+                token,
+                duty,
+                message_count,
+            })
         }
         _ => Err(unexpected()),
     }

@@ -69,7 +69,10 @@ impl ReplyLog {
 
     /// Forgets all and begins with `frames`.
     pub(super) fn restore(&mut self, now: Millis, frames: &[Frame]) {
-        *self = Self { loose: true, ..Self::default() };
+        *self = Self {
+            loose: true,
+            ..Self::default()
+        };
         for frame in frames {
             if frame.generation != self.generation || frame.seq > self.last_seq() {
                 self.push(now, frame.clone());
@@ -80,8 +83,13 @@ impl ReplyLog {
     /// Frames after `after_seq`.
     pub(super) fn read(&mut self, now: Millis, after_seq: u64) -> Vec<Frame> {
         self.expire(now);
-        let start = self.frames.partition_point(|placed| placed.place <= after_seq);
-        self.frames[start..].iter().map(|placed| placed.frame.clone()).collect()
+        let start = self
+            .frames
+            .partition_point(|placed| placed.place <= after_seq);
+        self.frames[start..]
+            .iter()
+            .map(|placed| placed.frame.clone())
+            .collect()
     }
 
     /// Forgets the frames when their time is over.

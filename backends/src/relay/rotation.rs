@@ -34,14 +34,20 @@ impl Rotation {
         let least = self.least(members);
         self.turns += 1;
         for member in members {
-            let new = Place { count: least, ..Place::default() };
+            let new = Place {
+                count: least,
+                ..Place::default()
+            };
             let place = self.members.entry(member.clone()).or_insert(new);
             place.count = place.count.clamp(least, least + 1);
             place.seen = self.turns;
         }
         // The first of equals. Who had its turn longest ago is before those who are level with it by having been away.
-        let chosen =
-            members.iter().min_by_key(|member| self.members.get(member).map(|place| (place.count, place.took)))?;
+        let chosen = members.iter().min_by_key(|member| {
+            self.members
+                .get(member)
+                .map(|place| (place.count, place.took))
+        })?;
         if let Some(place) = self.members.get_mut(chosen) {
             place.count += 1;
             place.took = self.turns;
@@ -53,13 +59,23 @@ impl Rotation {
     /// What newcomers start with: the least count of those who could answer in the turn before too.
     fn least(&self, members: &[AgentId]) -> u64 {
         let known = || members.iter().filter_map(|member| self.members.get(member));
-        let stayed = known().filter(|place| place.seen == self.turns).map(|place| place.count).min();
-        stayed.or_else(|| known().map(|place| place.count).min()).unwrap_or_default()
+        let stayed = known()
+            .filter(|place| place.seen == self.turns)
+            .map(|place| place.count)
+            .min();
+        stayed
+            .or_else(|| known().map(|place| place.count).min())
+            .unwrap_or_default()
     }
 
     fn forget_the_longest_away(&mut self) {
-        let away = self.members.iter().filter(|(_, place)| place.seen < self.turns);
-        let mut away: Vec<_> = away.map(|(id, place)| (std::cmp::Reverse(place.seen), id.clone())).collect();
+        let away = self
+            .members
+            .iter()
+            .filter(|(_, place)| place.seen < self.turns);
+        let mut away: Vec<_> = away
+            .map(|(id, place)| (std::cmp::Reverse(place.seen), id.clone()))
+            .collect();
         away.sort_unstable();
         for (_, id) in away.into_iter().skip(AWAY_MAX) {
             self.members.remove(&id);
@@ -76,7 +92,9 @@ mod tests {
     fn agents(count: usize) -> Vec<AgentId> {
         let secret = InstallationSecret::from_bytes([1; 32]);
         let org = OrgId::derive(&secret, "o");
-        (0..count).map(|number| AgentId::derive(&secret, &org, &number.to_string())).collect()
+        (0..count)
+            .map(|number| AgentId::derive(&secret, &org, &number.to_string()))
+            .collect()
     }
 
     #[test]
@@ -86,7 +104,11 @@ mod tests {
             rotation.next(std::slice::from_ref(member));
         }
         assert_eq!(rotation.members.len(), AWAY_MAX + 1);
-        assert!(team[team.len() - AWAY_MAX - 1..].iter().all(|member| rotation.members.contains_key(member)));
+        assert!(
+            team[team.len() - AWAY_MAX - 1..]
+                .iter()
+                .all(|member| rotation.members.contains_key(member))
+        );
     }
 
     #[test]

@@ -31,17 +31,28 @@ impl TrialShelf {
             self.trials.pop_front();
         }
         let ends_at = now + millis(TRIAL_TTL);
-        self.trials.push_back(Trial { name: name.clone(), text: text.to_owned(), ends_at });
+        self.trials.push_back(Trial {
+            name: name.clone(),
+            text: text.to_owned(),
+            ends_at,
+        });
     }
 
     /// What is kept under this name.
     pub(super) fn read(&mut self, now: Millis, name: &MessageId) -> Option<String> {
         self.sweep(now);
-        self.trials.iter().find(|trial| trial.name == *name).map(|trial| trial.text.clone())
+        self.trials
+            .iter()
+            .find(|trial| trial.name == *name)
+            .map(|trial| trial.text.clone())
     }
 
     fn sweep(&mut self, now: Millis) {
-        while self.trials.front().is_some_and(|trial| trial.ends_at <= now) {
+        while self
+            .trials
+            .front()
+            .is_some_and(|trial| trial.ends_at <= now)
+        {
             self.trials.pop_front();
         }
     }
@@ -52,7 +63,9 @@ mod tests {
     use super::*;
 
     fn name(number: usize) -> MessageId {
-        format!("msg_{}{number:026}", "0".repeat(26)).parse().unwrap()
+        format!("msg_{}{number:026}", "0".repeat(26))
+            .parse()
+            .unwrap()
     }
 
     #[test]
@@ -61,8 +74,14 @@ mod tests {
         for number in 0..=TRIALS_MAX {
             shelf.keep(1, &name(number), "text");
         }
-        assert_eq!((shelf.read(1, &name(0)), shelf.trials.len()), (None, TRIALS_MAX));
-        assert_eq!(shelf.read(millis(TRIAL_TTL), &name(1)).as_deref(), Some("text"));
+        assert_eq!(
+            (shelf.read(1, &name(0)), shelf.trials.len()),
+            (None, TRIALS_MAX)
+        );
+        assert_eq!(
+            shelf.read(millis(TRIAL_TTL), &name(1)).as_deref(),
+            Some("text")
+        );
         assert_eq!(shelf.read(millis(TRIAL_TTL) + 1, &name(1)), None);
         assert!(shelf.trials.is_empty());
     }

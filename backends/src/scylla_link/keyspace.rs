@@ -12,7 +12,11 @@ pub(super) struct Keyspace(String);
 impl Keyspace {
     /// The keyspace of a namespace; characters that no keyspace may have become underscores.
     pub(super) fn of_namespace(namespace: &str) -> Self {
-        let name: String = namespace.trim_end_matches(['.', '-', '_']).chars().map(keyspace_char).collect();
+        let name: String = namespace
+            .trim_end_matches(['.', '-', '_'])
+            .chars()
+            .map(keyspace_char)
+            .collect();
         let name = match name.chars().next() {
             None => DEFAULT_KEYSPACE.to_owned(),
             Some(first) if first.is_ascii_lowercase() => name,
@@ -33,7 +37,11 @@ impl Keyspace {
 
 fn keyspace_char(character: char) -> char {
     let lower = character.to_ascii_lowercase();
-    if lower.is_ascii_lowercase() || lower.is_ascii_digit() { lower } else { '_' }
+    if lower.is_ascii_lowercase() || lower.is_ascii_digit() {
+        lower
+    } else {
+        '_'
+    }
 }
 
 #[cfg(test)]
@@ -52,7 +60,10 @@ mod tests {
         for (namespace, keyspace) in cases {
             assert_eq!(Keyspace::of_namespace(namespace).as_str(), keyspace);
         }
-        assert_eq!(Keyspace::of_namespace(&"n".repeat(100)).as_str().len(), KEYSPACE_CHARS_MAX);
+        assert_eq!(
+            Keyspace::of_namespace(&"n".repeat(100)).as_str().len(),
+            KEYSPACE_CHARS_MAX
+        );
     }
 
     #[test]

@@ -38,7 +38,12 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
     let session = connect(config, &keyspace).await?;
     let deadline = Instant::now() + MIGRATION_TIMEOUT;
     if !keyspace_exists(&session, &keyspace).await? {
-        change(&session, &keyspace_cql(&keyspace, config.replication), deadline).await?;
+        change(
+            &session,
+            &keyspace_cql(&keyspace, config.replication),
+            deadline,
+        )
+        .await?;
     }
     for statement in table_statements(&keyspace) {
         change(&session, &statement, deadline).await?;
@@ -50,7 +55,10 @@ pub async fn migrate(config: &ScyllaConfig, namespace: &str) -> Result<(), Store
 async fn keyspace_exists(session: &Session, keyspace: &Keyspace) -> Result<bool, StoreError> {
     let cql = "SELECT keyspace_name FROM system_schema.keyspaces WHERE keyspace_name = ?";
     let reading = Box::pin(session.query_unpaged(cql, (keyspace.as_str(),)));
-    let rows = reading.await.map_err(|error| unavailable(&error))?.into_rows_result();
+    let rows = reading
+        .await
+        .map_err(|error| unavailable(&error))?
+        .into_rows_result();
     Ok(rows.map_err(|error| unavailable(&error))?.rows_num() > 0)
 }
 
@@ -71,8 +79,13 @@ async fn change(session: &Session, cql: &str, deadline: Instant) -> Result<(), S
 
 /// What the database says of the statement itself will not change by asking again.
 const fn is_final(error: &ExecutionError) -> bool {
-    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else { return false };
-    matches!(refusal, DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError)
+    let ExecutionError::LastAttemptError(RequestAttemptError::DbError(refusal, _)) = error else {
+        return false;
+    };
+    matches!(
+        refusal,
+        DbError::SyntaxError | DbError::Invalid | DbError::Unauthorized | DbError::ConfigError
+    )
 }
 
 async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError> {
@@ -80,9 +93,14 @@ async fn change_once(session: &Session, cql: &str) -> Result<(), ExecutionError>
     statement.set_request_timeout(Some(STATEMENT_TIMEOUT));
     statement.set_is_idempotent(true);
     let state = session.get_cluster_state();
-    if let Some(node) = state.get_nodes_info().iter().filter(|node| node.is_connected()).min_by_key(|node| node.host_id)
+    if let Some(node) = state
+        .get_nodes_info()
+        .iter()
+        .filter(|node| node.is_connected())
+        .min_by_key(|node| node.host_id)
     {
-        let one_node = SingleTargetLoadBalancingPolicy::new(NodeIdentifier::HostId(node.host_id), None);
+        let one_node =
+            SingleTargetLoadBalancingPolicy::new(NodeIdentifier::HostId(node.host_id), None);
         statement.set_load_balancing_policy(Some(one_node));
     }
     // The driver waits for agreement after a change; one that changed nothing may still meet another run's.
@@ -98,9 +116,15 @@ fn keyspace_cql(keyspace: &Keyspace, copies: u16) -> String {
 }
 
 fn table_statements(keyspace: &Keyspace) -> Vec<String> {
-    let lines = TABLES_CQL.lines().filter(|line| !line.trim_start().starts_with("--"));
+    let lines = TABLES_CQL
+        .lines()
+        .filter(|line| !line.trim_start().starts_with("--"));
     let cql = lines.collect::<Vec<_>>().join("\n");
-    cql.split(';').map(str::trim).filter(|statement| !statement.is_empty()).map(|it| keyspace.qualify(it)).collect()
+    cql.split(';')
+        .map(str::trim)
+        .filter(|statement| !statement.is_empty())
+        .map(|it| keyspace.qualify(it))
+        .collect()
 }
 
 #[cfg(test)]
@@ -115,15 +139,24 @@ mod tests {
     #[tokio::test]
     async fn two_migrations_at_once_and_a_third_make_one_schema() {
         let (config, namespace) = (config(), new_namespace("twice"));
-        let (left, right) = futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace)).await;
+        let (left, right) =
+            futures::future::join(migrate(&config, &namespace), migrate(&config, &namespace)).await;
         left.and(right).unwrap();
         migrate(&config, &namespace).await.unwrap();
 
         let session = session().await;
         let cql = "SELECT table_name FROM system_schema.tables WHERE keyspace_name = ?";
-        let tables = session.query_unpaged(cql, (&namespace,)).await.unwrap().into_rows_result().unwrap();
+        let tables = session
+            .query_unpaged(cql, (&namespace,))
+            .await
+            .unwrap()
+            .into_rows_result()
+            .unwrap();
         assert_eq!(tables.rows_num(), TABLES);
-        session.query_unpaged(format!("DROP KEYSPACE {namespace}"), ()).await.unwrap();
+        session
+            .query_unpaged(format!("DROP KEYSPACE {namespace}"), ())
+            .await
+            .unwrap();
     }
 
     #[test]
@@ -133,6 +166,10 @@ mod tests {
         assert!(cql.contains("EXISTS blue\n") && cql.contains("'replication_factor': 1}"));
         let tables = table_statements(&keyspace);
         assert_eq!(tables.len(), TABLES);
-        assert!(tables.iter().all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue.")));
+        assert!(
+            tables
+                .iter()
+                .all(|table| table.starts_with("CREATE TABLE IF NOT EXISTS blue."))
+        );
     }
 }

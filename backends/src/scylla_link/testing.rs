@@ -37,11 +37,17 @@ pub(crate) fn config() -> ScyllaConfig {
 }
 
 pub(crate) fn new_namespace(name: &str) -> String {
-    format!("{NAMESPACE_PREFIX}{}_{name}{}", Timestamp::now().micros() / 1_000_000, std::process::id())
+    format!(
+        "{NAMESPACE_PREFIX}{}_{name}{}",
+        Timestamp::now().micros() / 1_000_000,
+        std::process::id()
+    )
 }
 
 pub(crate) async fn session() -> Session {
-    connect(&config(), &Keyspace::of_namespace("")).await.unwrap()
+    connect(&config(), &Keyspace::of_namespace(""))
+        .await
+        .unwrap()
 }
 
 async fn migrated_namespace() -> String {
@@ -53,15 +59,22 @@ async fn migrated_namespace() -> String {
 
 async fn sweep() {
     let session = session().await;
-    let answer = session.query_unpaged("SELECT keyspace_name FROM system_schema.keyspaces", ()).await.unwrap();
+    let answer = session
+        .query_unpaged("SELECT keyspace_name FROM system_schema.keyspaces", ())
+        .await
+        .unwrap();
     let answer = answer.into_rows_result().unwrap();
     let oldest = Timestamp::now().micros() / 1_000_000 - RUN_SECONDS_MAX;
     for row in answer.rows::<(String,)>().unwrap() {
         let (keyspace,) = row.unwrap();
-        let began =
-            keyspace.strip_prefix(NAMESPACE_PREFIX).and_then(|rest| rest.split('_').next()?.parse::<i64>().ok());
+        let began = keyspace
+            .strip_prefix(NAMESPACE_PREFIX)
+            .and_then(|rest| rest.split('_').next()?.parse::<i64>().ok());
         if began.is_some_and(|began| began < oldest) {
-            session.query_unpaged(format!("DROP KEYSPACE IF EXISTS {keyspace}"), ()).await.unwrap();
+            session
+                .query_unpaged(format!("DROP KEYSPACE IF EXISTS {keyspace}"), ())
+                .await
+                .unwrap();
         }
     }
 }

@@ -13,7 +13,10 @@ use std::sync::{Arc, atomic::Ordering};
 
 use serde_json::{Map, Value};
 use switchboard_schemas::{
-    conversation::{Author, Conversation, ConversationOwner, FinishReason, Message, ReplyFacts, ReplyStatus, Usage},
+    conversation::{
+        Author, Conversation, ConversationOwner, FinishReason, Message, ReplyFacts, ReplyStatus,
+        Usage,
+    },
     ids::{AgentId, ConversationId, MessageId, OrgId, RequestId},
     reply_event::{ReplyEnd, ReplyFailure},
     routing::{RoutingFacts, RoutingStage},
@@ -22,7 +25,10 @@ use switchboard_schemas::{
     turn::{Source, Turn, Visitor},
 };
 
-use super::{KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, deletion::Tombstone, embedded::EmbeddedStore};
+use super::{
+    KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, deletion::Tombstone,
+    embedded::EmbeddedStore,
+};
 use crate::figures::Figures;
 
 /// A moment that every test counts from.
@@ -156,7 +162,12 @@ fn embedded_subject() -> Subject {
     let store = Arc::new(EmbeddedStore::open(&directory.path().join("store.db")).unwrap());
     let work = Arc::clone(&store.work);
     let work = Box::new(move || work.load(Ordering::Relaxed));
-    Subject { figures: store.clone(), store, work, _directory: Some(directory) }
+    Subject {
+        figures: store.clone(),
+        store,
+        work,
+        _directory: Some(directory),
+    }
 }
 
 #[cfg(feature = "real-services")]
@@ -164,7 +175,12 @@ async fn scylla_subject() -> Subject {
     let link = crate::scylla_link::testing::link().await;
     let store = Arc::new(super::scylla::ScyllaStore::connect(Arc::clone(&link)));
     let work = Box::new(move || link.work.load(Ordering::Relaxed));
-    Subject { figures: store.clone(), store, work, _directory: None }
+    Subject {
+        figures: store.clone(),
+        store,
+        work,
+        _directory: None,
+    }
 }
 
 impl Subject {
@@ -173,31 +189,56 @@ impl Subject {
     }
 
     async fn finish(&self, turn: &TalkTurn, attempt: u32, outcome: Outcome) {
-        self.store.finish_turn(&turn.end(attempt, outcome)).await.unwrap();
+        self.store
+            .finish_turn(&turn.end(attempt, outcome))
+            .await
+            .unwrap();
     }
 
     async fn conversation(&self, talk: &Talk) -> Conversation {
-        self.store.conversation(&talk.org, &talk.id).await.unwrap().unwrap()
+        self.store
+            .conversation(&talk.org, &talk.id)
+            .await
+            .unwrap()
+            .unwrap()
     }
 
     async fn page(&self, talk: &Talk, from: u64, limit: u32) -> Vec<Message> {
-        self.store.messages(&talk.org, &talk.id, from, limit).await.unwrap()
+        self.store
+            .messages(&talk.org, &talk.id, from, limit)
+            .await
+            .unwrap()
     }
 
     async fn texts(&self, talk: &Talk) -> Vec<String> {
-        self.page(talk, 0, 100).await.into_iter().map(|message| message.content).collect()
+        self.page(talk, 0, 100)
+            .await
+            .into_iter()
+            .map(|message| message.content)
+            .collect()
     }
 
     async fn record(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyRecord> {
-        self.store.reply(&talk.org, &turn.turn.reply_id()).await.unwrap()
+        self.store
+            .reply(&talk.org, &turn.turn.reply_id())
+            .await
+            .unwrap()
     }
 
     async fn known(&self, talk: &Talk, turn: &TalkTurn) -> Option<KnownReply> {
-        self.store.known_reply(&talk.org, &turn.turn.reply_id()).await.unwrap()
+        self.store
+            .known_reply(&talk.org, &turn.turn.reply_id())
+            .await
+            .unwrap()
     }
 
     async fn change(&self, talk: &Talk, changes: Value, at: Timestamp) {
-        assert!(self.store.update_metadata(&talk.org, &talk.id, &object(changes), at).await.unwrap());
+        assert!(
+            self.store
+                .update_metadata(&talk.org, &talk.id, &object(changes), at)
+                .await
+                .unwrap()
+        );
     }
 }
 
@@ -226,7 +267,12 @@ impl Talk {
         let org = OrgId::derive(&secret, "acme");
         let agent = AgentId::derive(&secret, &org, "shop");
         let id = ConversationId::of_agent(&org, &agent, &session.parse().unwrap());
-        Self { org, id, owner: ConversationOwner::Agent(agent), session: session.into() }
+        Self {
+            org,
+            id,
+            owner: ConversationOwner::Agent(agent),
+            session: session.into(),
+        }
     }
 
     /// A turn whose user message stands at `position`, accepted so many seconds after noon.
@@ -251,7 +297,12 @@ impl Talk {
             reply_to: None,
             publish_nonce: "nonce".into(),
         };
-        TalkTurn { turn, owner: self.owner.clone(), position, tombstone: None }
+        TalkTurn {
+            turn,
+            owner: self.owner.clone(),
+            position,
+            tombstone: None,
+        }
     }
 }
 
@@ -271,8 +322,16 @@ impl TalkTurn {
             Outcome::Replied(text) => Some(self.reply(text, attempt)),
             Outcome::Failed => None,
         };
-        let failure = if message.is_some() { None } else { Some(ReplyFailure::ModelError) };
-        let status = if message.is_some() { ReplyStatus::Completed } else { ReplyStatus::Failed };
+        let failure = if message.is_some() {
+            None
+        } else {
+            Some(ReplyFailure::ModelError)
+        };
+        let status = if message.is_some() {
+            ReplyStatus::Completed
+        } else {
+            ReplyStatus::Failed
+        };
         TurnEnd {
             org_id: self.turn.org_id.clone(),
             accepted_at: self.turn.accepted_at,
@@ -296,7 +355,9 @@ impl TalkTurn {
                     status,
                     finish_reason: None,
                     usage: Usage::default(),
-                    length: message.as_ref().map_or(0, |message| message.content.len() as u64),
+                    length: message
+                        .as_ref()
+                        .map_or(0, |message| message.content.len() as u64),
                     sha256: String::new(),
                     response_time_ms: 1000,
                     failure,
@@ -311,7 +372,9 @@ impl TalkTurn {
     }
 
     fn reply(&self, text: &str, attempt: u32) -> Message {
-        let ConversationOwner::Agent(agent_id) = self.owner.clone() else { unreachable!("tests talk with agents") };
+        let ConversationOwner::Agent(agent_id) = self.owner.clone() else {
+            unreachable!("tests talk with agents")
+        };
         Message {
             id: self.turn.reply_id(),
             position: self.position + 1,
@@ -322,11 +385,19 @@ impl TalkTurn {
                 agent_name: "Shop".into(),
                 status: ReplyStatus::Completed,
                 finish_reason: Some(FinishReason::Stop),
-                usage: Usage { prompt_tokens: 1, completion_tokens: 2, estimated: true },
+                usage: Usage {
+                    prompt_tokens: 1,
+                    completion_tokens: 2,
+                    estimated: true,
+                },
                 response_time_ms: 1000,
                 model: "model".into(),
                 routing_reason: Some("only one".into()),
-                routing: Some(RoutingFacts { stage: RoutingStage::Words, took_ms: 2, scores: Vec::new() }),
+                routing: Some(RoutingFacts {
+                    stage: RoutingStage::Words,
+                    took_ms: 2,
+                    scores: Vec::new(),
+                }),
                 ui_spec: Some(serde_json::json!({"type": "product-grid"})),
                 generation: attempt,
                 left_out: None,

@@ -74,7 +74,11 @@ pub(super) struct Belongings {
 
 impl Tombstone {
     /// Over a conversation of so many messages.
-    pub(super) fn over(standing: &HistoryState, deletion: &Deletion, metadata_at: Option<Timestamp>) -> Self {
+    pub(super) fn over(
+        standing: &HistoryState,
+        deletion: &Deletion,
+        metadata_at: Option<Timestamp>,
+    ) -> Self {
         let positions = standing.message_count + PLACES_UNCOUNTED;
         Self {
             event_id: deletion.event_id.clone(),
@@ -92,7 +96,9 @@ impl Tombstone {
 
 /// The moment of a change, behind a deletion that a slower clock saw later.
 pub(super) fn moment_behind(tombstone: Option<&Tombstone>, at: Timestamp) -> Timestamp {
-    tombstone.map_or(at, |tombstone| at.max(Timestamp::from_micros(tombstone.at.micros() + 1)))
+    tombstone.map_or(at, |tombstone| {
+        at.max(Timestamp::from_micros(tombstone.at.micros() + 1))
+    })
 }
 
 /// Places that were used up before the first turn of this life.
@@ -113,7 +119,11 @@ pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings,
         match message.author {
             Author::User => {
                 let stamp = result_stamp(message.created_at, u32::MAX).max(at.micros());
-                found.facts.push(FactWrite::without_turn(&message.id, message.created_at, stamp));
+                found.facts.push(FactWrite::without_turn(
+                    &message.id,
+                    message.created_at,
+                    stamp,
+                ));
                 found.replies.push((message.id.reply(), stamp));
             }
             Author::Assistant(facts) => {
@@ -157,10 +167,20 @@ mod tests {
 
     #[test]
     fn a_change_behind_a_deletion_counts_though_its_clock_is_behind() {
-        let tombstone = Tombstone::over(&HistoryState::default(), &deletion(), Some(Timestamp::from_micros(9)));
+        let tombstone = Tombstone::over(
+            &HistoryState::default(),
+            &deletion(),
+            Some(Timestamp::from_micros(9)),
+        );
         assert_eq!(tombstone.at.micros(), 9);
-        assert_eq!(moment_behind(Some(&tombstone), Timestamp::from_micros(3)).micros(), 10);
-        assert_eq!(moment_behind(Some(&tombstone), Timestamp::from_micros(30)).micros(), 30);
+        assert_eq!(
+            moment_behind(Some(&tombstone), Timestamp::from_micros(3)).micros(),
+            10
+        );
+        assert_eq!(
+            moment_behind(Some(&tombstone), Timestamp::from_micros(30)).micros(),
+            30
+        );
         assert_eq!(moment_behind(None, Timestamp::from_micros(3)).micros(), 3);
     }
 }

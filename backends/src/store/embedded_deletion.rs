@@ -6,7 +6,9 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 
 use super::{
     StoreError,
-    deletion::{Belongings, DELETED_AT_ONCE, Deletion, HistoryState, Tombstone, belongings, unrated},
+    deletion::{
+        Belongings, DELETED_AT_ONCE, Deletion, HistoryState, Tombstone, belongings, unrated,
+    },
     embedded::{PUT_ORIGIN, head, put_progress},
     rows::{Origin, buried, column},
 };
@@ -14,7 +16,8 @@ use crate::{figures::put_fact, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";
-const DELETE_REPLY: &str = "DELETE FROM replies WHERE org_id = ?1 AND reply_id = ?2 AND stamp <= ?3";
+const DELETE_REPLY: &str =
+    "DELETE FROM replies WHERE org_id = ?1 AND reply_id = ?2 AND stamp <= ?3";
 const DELETE_LINK: &str = "DELETE FROM session_links
     WHERE org_id = ?1 AND agent_id = ?2 AND session_id = ?3 AND conversation_id = ?4";
 const DELETE_LISTED: &str = "DELETE FROM conversation_lists
@@ -32,56 +35,107 @@ struct Found {
 }
 
 /// Deletes it; `false` when there is nothing, `true` when there was or when this deletion did it before.
-pub(super) async fn delete(database: &SqliteDatabase, deletion: &Deletion) -> Result<bool, StoreError> {
+pub(super) async fn delete(
+    database: &SqliteDatabase,
+    deletion: &Deletion,
+) -> Result<bool, StoreError> {
     let wanted = deletion.clone();
-    let found = match database.read(move |connection| find(connection, &wanted)).await? {
+    let found = match database
+        .read(move |connection| find(connection, &wanted))
+        .await?
+    {
         Ok(found) => found,
         Err(done_before) => return Ok(done_before),
     };
-    for from in (0..found.standing.message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
-        let (deletion, session) = (deletion.clone(), found.origin.session_id.as_str().to_owned());
-        database.write(move |connection| remove_belongings(connection, &deletion, from, &session)).await?;
+    for from in
+        (0..found.standing.message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1))
+    {
+        let (deletion, session) = (
+            deletion.clone(),
+            found.origin.session_id.as_str().to_owned(),
+        );
+        database
+            .write(move |connection| remove_belongings(connection, &deletion, from, &session))
+            .await?;
     }
     let deletion = deletion.clone();
-    database.write(move |connection| bury(connection, &deletion, &found)).await?;
+    database
+        .write(move |connection| bury(connection, &deletion, &found))
+        .await?;
     Ok(true)
 }
 
 /// What there is, or whether this deletion removed it.
 fn find(connection: &Connection, deletion: &Deletion) -> Result<Result<Found, bool>, StoreError> {
-    let Some(head) = head(connection, &deletion.org_id, &deletion.conversation_id)? else { return Ok(Err(false)) };
+    let Some(head) = head(connection, &deletion.org_id, &deletion.conversation_id)? else {
+        return Ok(Err(false));
+    };
     let standing = head.history_state()?;
     let Some(origin) = head.origin()? else {
-        return Ok(Err(standing.tombstone.is_some_and(|tombstone| tombstone.event_id == deletion.event_id)));
+        return Ok(Err(standing
+            .tombstone
+            .is_some_and(|tombstone| tombstone.event_id == deletion.event_id)));
     };
     let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
-    Ok(Ok(Found { origin, standing, tombstone }))
+    Ok(Ok(Found {
+        origin,
+        standing,
+        tombstone,
+    }))
 }
 
 fn remove_belongings(
     connection: &Connection,
-    Deletion { org_id, conversation_id, at, .. }: &Deletion,
+    Deletion {
+        org_id,
+        conversation_id,
+        at,
+        ..
+    }: &Deletion,
     from: u64,
     session: &str,
 ) -> Result<(), StoreError> {
     let bodies = bodies(connection, org_id, conversation_id, from)?;
-    let Belongings { replies, agents, facts } = belongings(&bodies, *at)?;
+    let Belongings {
+        replies,
+        agents,
+        facts,
+    } = belongings(&bodies, *at)?;
     for fact in &facts {
         put_fact(connection, org_id, fact)?;
     }
     for (reply, stamp) in replies {
-        connection.prepare_cached(DELETE_REPLY)?.execute(params![org_id.as_str(), reply.as_str(), stamp])?;
+        connection.prepare_cached(DELETE_REPLY)?.execute(params![
+            org_id.as_str(),
+            reply.as_str(),
+            stamp
+        ])?;
     }
     for agent in agents {
-        let link = [org_id.as_str(), agent.as_str(), session, conversation_id.as_str()];
+        let link = [
+            org_id.as_str(),
+            agent.as_str(),
+            session,
+            conversation_id.as_str(),
+        ];
         connection.prepare_cached(DELETE_LINK)?.execute(link)?;
     }
     Ok(())
 }
 
-fn bodies(connection: &Connection, org: &OrgId, id: &ConversationId, from: u64) -> Result<Vec<String>, StoreError> {
+fn bodies(
+    connection: &Connection,
+    org: &OrgId,
+    id: &ConversationId,
+    from: u64,
+) -> Result<Vec<String>, StoreError> {
     let mut statement = connection.prepare_cached(GET_BODIES)?;
-    let values = params![org.as_str(), id.as_str(), column(from)?, column(from + DELETED_AT_ONCE)?];
+    let values = params![
+        org.as_str(),
+        id.as_str(),
+        column(from)?,
+        column(from + DELETED_AT_ONCE)?
+    ];
     let bodies = statement.query_map(values, |row| row.get(0))?;
     Ok(bodies.collect::<rusqlite::Result<_>>()?)
 }
@@ -91,13 +145,27 @@ fn bury(connection: &Connection, deletion: &Deletion, found: &Found) -> Result<(
     let key = [org.as_str(), id.as_str()];
     let row = super::listing::ListRow::of(&found.origin.owner, found.origin.created_at);
     for list in &row.lists {
-        connection.prepare_cached(DELETE_LISTED)?.execute(params![key[0], list, row.began_at, key[1]])?;
+        connection.prepare_cached(DELETE_LISTED)?.execute(params![
+            key[0],
+            list,
+            row.began_at,
+            key[1]
+        ])?;
     }
     for statement in [DELETE_MESSAGES, DELETE_METADATA, FORGET_METADATA_AT] {
         connection.prepare_cached(statement)?.execute(key)?;
     }
-    put_fact(connection, org, &unrated(id, &found.origin, &found.tombstone))?;
+    put_fact(
+        connection,
+        org,
+        &unrated(id, &found.origin, &found.tombstone),
+    )?;
     let (origin, progress) = buried(&found.tombstone)?;
-    connection.prepare_cached(PUT_ORIGIN)?.execute(params![key[0], key[1], origin, progress.stamp])?;
+    connection.prepare_cached(PUT_ORIGIN)?.execute(params![
+        key[0],
+        key[1],
+        origin,
+        progress.stamp
+    ])?;
     put_progress(connection, org, id, &progress)
 }

@@ -27,17 +27,31 @@ pub(super) async fn put(database: &SqliteDatabase, erasure: &Erasure) -> Result<
     let (org, id) = (erasure.org_id.clone(), erasure.id.clone());
     database
         .write(move |connection| {
-            connection.prepare_cached(PUT)?.execute(params![org.as_str(), id.as_str(), body, steps])?;
+            connection.prepare_cached(PUT)?.execute(params![
+                org.as_str(),
+                id.as_str(),
+                body,
+                steps
+            ])?;
             Ok(())
         })
         .await
 }
 
 /// The latest state of one.
-pub(super) async fn get(database: &SqliteDatabase, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
+pub(super) async fn get(
+    database: &SqliteDatabase,
+    org: &OrgId,
+    id: &ErasureId,
+) -> Result<Option<Erasure>, StoreError> {
     let key = [org.to_string(), id.to_string()];
     let body: Option<String> = database
-        .read(move |connection| Ok(connection.prepare_cached(GET)?.query_row(key, |row| row.get(0)).optional()?))
+        .read(move |connection| {
+            Ok(connection
+                .prepare_cached(GET)?
+                .query_row(key, |row| row.get(0))
+                .optional()?)
+        })
         .await?;
     body.as_deref().map(decode).transpose()
 }
@@ -49,11 +63,15 @@ pub(super) async fn list(
     before: Option<&ErasureId>,
     limit: u32,
 ) -> Result<Vec<Erasure>, StoreError> {
-    let (org, before) = (org.clone(), before.map_or(LAST, ErasureId::as_str).to_owned());
+    let (org, before) = (
+        org.clone(),
+        before.map_or(LAST, ErasureId::as_str).to_owned(),
+    );
     let bodies: Vec<String> = database
         .read(move |connection| {
             let mut statement = connection.prepare_cached(LIST)?;
-            let rows = statement.query_map(params![org.as_str(), before, limit], |row| row.get(0))?;
+            let rows =
+                statement.query_map(params![org.as_str(), before, limit], |row| row.get(0))?;
             Ok(rows.collect::<rusqlite::Result<_>>()?)
         })
         .await?;

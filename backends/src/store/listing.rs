@@ -55,7 +55,10 @@ pub(super) struct ListRow {
 
 impl ListRow {
     pub(super) fn of(owner: &ConversationOwner, began_at: Timestamp) -> Self {
-        Self { began_at: began_at.micros(), lists: [ALL.to_owned(), list_of(owner).to_owned()] }
+        Self {
+            began_at: began_at.micros(),
+            lists: [ALL.to_owned(), list_of(owner).to_owned()],
+        }
     }
 }
 
@@ -71,9 +74,19 @@ pub(super) struct ListRange {
 
 impl ListRange {
     pub(super) fn of(org: &OrgId, query: &ListQuery) -> Self {
-        let behind = query.behind.as_ref().map_or((i64::MAX, String::new()), |place| {
-            (place.began_at.micros(), place.id.as_ref().map(ToString::to_string).unwrap_or_default())
-        });
+        let behind = query
+            .behind
+            .as_ref()
+            .map_or((i64::MAX, String::new()), |place| {
+                (
+                    place.began_at.micros(),
+                    place
+                        .id
+                        .as_ref()
+                        .map(ToString::to_string)
+                        .unwrap_or_default(),
+                )
+            });
         Self {
             org: org.clone(),
             list: query.owner.as_ref().map_or(ALL, list_of).to_owned(),
@@ -86,8 +99,13 @@ impl ListRange {
 
 /// A row as it is read.
 pub(super) fn listed((began_at, id): (i64, String)) -> Result<ListedConversation, StoreError> {
-    let id = id.parse().map_err(|_| StoreError::Malformed("a listed conversation has no id".into()))?;
-    Ok(ListedConversation { began_at: Timestamp::from_micros(began_at), id })
+    let id = id
+        .parse()
+        .map_err(|_| StoreError::Malformed("a listed conversation has no id".into()))?;
+    Ok(ListedConversation {
+        began_at: Timestamp::from_micros(began_at),
+        id,
+    })
 }
 
 /// The bucket of a moment.

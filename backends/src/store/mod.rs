@@ -64,10 +64,18 @@ pub trait Store: Send + Sync {
     async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError>;
 
     /// What is known of a reply apart from its conversation: that it was accepted, or what became of it.
-    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError>;
+    async fn known_reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+    ) -> Result<Option<KnownReply>, StoreError>;
 
     /// What became of a reply; none while it has no final state.
-    async fn reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<ReplyRecord>, StoreError> {
+    async fn reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+    ) -> Result<Option<ReplyRecord>, StoreError> {
         Ok(match self.known_reply(org, reply).await? {
             Some(KnownReply::Final(record)) => Some(*record),
             Some(KnownReply::Accepted(_)) | None => None,
@@ -75,10 +83,18 @@ pub trait Store: Send + Sync {
     }
 
     /// A conversation without its messages.
-    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError>;
+    async fn conversation(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError>;
 
     /// What the next turn of a conversation stands on, also of one that was deleted or never began.
-    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError>;
+    async fn history_state(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<HistoryState, StoreError>;
 
     /// Deletes a conversation with its messages, its replies' records, its notes of who answered, and its places in the
     /// lists; called by the one who writes its turns, between two of them. `false` when there is none, or when another
@@ -97,7 +113,11 @@ pub trait Store: Send + Sync {
     /// A part of a list of conversations, latest beginning first; fewer than the query's limit only at its end. An
     /// attempt at a first turn that another message replaced may have left its beginning too: whoever reads the
     /// conversation compares.
-    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError>;
+    async fn conversations(
+        &self,
+        org: &OrgId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConversation>, StoreError>;
 
     /// Sets and clears (`null`) keys of the metadata; of two changes of one key the later `at` wins. `false` when there
     /// is no such conversation.
@@ -128,7 +148,12 @@ pub trait Store: Send + Sync {
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError>;
 
     /// At most `limit` erasures, latest first; those before `before`, if it is given.
-    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError>;
+    async fn erasures(
+        &self,
+        org: &OrgId,
+        before: Option<&ErasureId>,
+        limit: u32,
+    ) -> Result<Vec<Erasure>, StoreError>;
 
     /// Whether the store answers.
     async fn check(&self) -> Result<(), StoreError>;

@@ -113,7 +113,11 @@ impl StartRows {
     pub(super) fn of(start: &TurnStart) -> Result<Self, StoreError> {
         let turn = &start.turn;
         let tombstone = start.tombstone.as_ref();
-        let stamp = history_stamp(places_before(tombstone) + start.position, Phase::Begin, start.attempt);
+        let stamp = history_stamp(
+            places_before(tombstone) + start.position,
+            Phase::Begin,
+            start.attempt,
+        );
         let origin = Origin {
             session_id: turn.session_id.clone(),
             owner: start.owner.clone(),
@@ -130,11 +134,24 @@ impl StartRows {
             org: turn.org_id.clone(),
             conversation: turn.conversation_id.clone(),
             position: column(start.position)?,
-            message: Cell { body: encode(&user_message(start))?, stamp },
-            origin: if start.position == 0 { Some(encode(&origin)?) } else { None },
+            message: Cell {
+                body: encode(&user_message(start))?,
+                stamp,
+            },
+            origin: if start.position == 0 {
+                Some(encode(&origin)?)
+            } else {
+                None
+            },
             list_row: (start.position == 0).then(|| ListRow::of(&start.owner, turn.accepted_at)),
-            progress: Cell { body: encode(&progress)?, stamp },
-            metadata: MetadataChange::new(&visitor_metadata(turn)?, moment_behind(tombstone, turn.accepted_at))?,
+            progress: Cell {
+                body: encode(&progress)?,
+                stamp,
+            },
+            metadata: MetadataChange::new(
+                &visitor_metadata(turn)?,
+                moment_behind(tombstone, turn.accepted_at),
+            )?,
         })
     }
 }
@@ -150,7 +167,13 @@ impl EndRows {
             updated_at: end.record.finished_at,
         };
         let message = match &end.message {
-            Some(message) => Some((column(message.position)?, Cell { body: encode(message)?, stamp })),
+            Some(message) => Some((
+                column(message.position)?,
+                Cell {
+                    body: encode(message)?,
+                    stamp,
+                },
+            )),
             None => None,
         };
         let record_stamp = result_stamp(end.accepted_at, end.attempt);
@@ -159,8 +182,14 @@ impl EndRows {
             conversation: end.user_message_id.conversation(),
             reply: end.user_message_id.reply(),
             message,
-            progress: Cell { body: encode(&progress)?, stamp },
-            record: Cell { body: encode(&end.record)?, stamp: record_stamp },
+            progress: Cell {
+                body: encode(&progress)?,
+                stamp,
+            },
+            record: Cell {
+                body: encode(&end.record)?,
+                stamp: record_stamp,
+            },
             fact: FactWrite::of_turn(end, record_stamp)?,
         })
     }
@@ -168,7 +197,11 @@ impl EndRows {
 
 impl MetadataChange {
     pub(super) fn new(changes: &Map<String, Value>, at: Timestamp) -> Result<Self, StoreError> {
-        let mut change = Self { at, set: BTreeMap::new(), cleared: Vec::new() };
+        let mut change = Self {
+            at,
+            set: BTreeMap::new(),
+            cleared: Vec::new(),
+        };
         for (key, value) in changes {
             if value.is_null() {
                 change.cleared.push(key.clone());
@@ -193,10 +226,23 @@ impl MetadataChange {
 
 /// The head of a deleted conversation: its origin, and its progress.
 pub(super) fn buried(tombstone: &Tombstone) -> Result<(String, Cell), StoreError> {
-    let grave = Grave { deleted: true, tombstone: Some(tombstone.clone()) };
-    let progress =
-        Progress { message_count: 0, active_message_id: None, last_reply_id: None, updated_at: tombstone.at };
-    Ok((encode(&grave)?, Cell { body: encode(&progress)?, stamp: tombstone.stamp() }))
+    let grave = Grave {
+        deleted: true,
+        tombstone: Some(tombstone.clone()),
+    };
+    let progress = Progress {
+        message_count: 0,
+        active_message_id: None,
+        last_reply_id: None,
+        updated_at: tombstone.at,
+    };
+    Ok((
+        encode(&grave)?,
+        Cell {
+            body: encode(&progress)?,
+            stamp: tombstone.stamp(),
+        },
+    ))
 }
 
 impl HeadRow {
@@ -210,21 +256,35 @@ impl HeadRow {
 
     /// The last deletion, if there was one.
     pub(super) fn grave(&self) -> Result<Grave, StoreError> {
-        self.origin.as_deref().map_or_else(|| Ok(Grave::default()), decode)
+        self.origin
+            .as_deref()
+            .map_or_else(|| Ok(Grave::default()), decode)
     }
 
     /// What the next turn stands on.
     pub(super) fn history_state(&self) -> Result<HistoryState, StoreError> {
         let progress: Option<Progress> = self.progress.as_deref().map(decode).transpose()?;
         let message_count = progress.map_or(0, |progress| progress.message_count);
-        Ok(HistoryState { message_count, tombstone: self.grave()?.tombstone })
+        Ok(HistoryState {
+            message_count,
+            tombstone: self.grave()?.tombstone,
+        })
     }
 
     /// The conversation, once its first turn has begun.
-    pub(super) fn conversation(self, org: OrgId, id: ConversationId) -> Result<Option<Conversation>, StoreError> {
-        let (Some(origin), Some(progress)) = (self.origin()?, self.progress) else { return Ok(None) };
+    pub(super) fn conversation(
+        self,
+        org: OrgId,
+        id: ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
+        let (Some(origin), Some(progress)) = (self.origin()?, self.progress) else {
+            return Ok(None);
+        };
         let progress: Progress = decode(&progress)?;
-        let metadata = self.metadata.into_iter().map(|(key, value)| Ok((key, decode(&value)?)));
+        let metadata = self
+            .metadata
+            .into_iter()
+            .map(|(key, value)| Ok((key, decode(&value)?)));
         Ok(Some(Conversation {
             id,
             org_id: org,
@@ -234,7 +294,10 @@ impl HeadRow {
             active_message_id: progress.active_message_id,
             last_reply_id: progress.last_reply_id,
             created_at: origin.created_at,
-            updated_at: progress.updated_at.max(self.metadata_at.unwrap_or_default()).max(origin.created_at),
+            updated_at: progress
+                .updated_at
+                .max(self.metadata_at.unwrap_or_default())
+                .max(origin.created_at),
             metadata: metadata.collect::<Result<_, StoreError>>()?,
         }))
     }
@@ -242,8 +305,13 @@ impl HeadRow {
 
 /// The row that [`super::Store::accept`] writes.
 pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<Cell, StoreError> {
-    let row = ReplyRow { accepted: Some(accepted.clone()) };
-    Ok(Cell { body: encode(&row)?, stamp: ACCEPTANCE_STAMP })
+    let row = ReplyRow {
+        accepted: Some(accepted.clone()),
+    };
+    Ok(Cell {
+        body: encode(&row)?,
+        stamp: ACCEPTANCE_STAMP,
+    })
 }
 
 /// What a row under a reply's id says.
@@ -261,19 +329,27 @@ pub(super) fn page_range(from: u64, limit: u32, message_count: u64) -> Option<(u
 }
 
 /// The messages of a page, of which none may be missing.
-pub(super) fn read_page(bodies: &[String], (from, end): (u64, u64)) -> Result<Vec<Message>, StoreError> {
+pub(super) fn read_page(
+    bodies: &[String],
+    (from, end): (u64, u64),
+) -> Result<Vec<Message>, StoreError> {
     if bodies.len() as u64 != end - from {
         // In another data centre the row may travel longer than the head that counts it.
-        return Err(StoreError::Unavailable("a counted message has not arrived".into()));
+        return Err(StoreError::Unavailable(
+            "a counted message has not arrived".into(),
+        ));
     }
     bodies.iter().map(|body| decode(body)).collect()
 }
 
 /// Conversations by the moment that stands beside each, the latest first.
-pub(super) fn latest_first(mut links: Vec<(String, i64)>) -> Result<Vec<ConversationId>, StoreError> {
+pub(super) fn latest_first(
+    mut links: Vec<(String, i64)>,
+) -> Result<Vec<ConversationId>, StoreError> {
     links.sort_unstable_by(|left, right| right.1.cmp(&left.1).then_with(|| left.0.cmp(&right.0)));
     let ids = links.into_iter().map(|(id, _)| id.parse());
-    ids.collect::<Result<_, _>>().map_err(|_| StoreError::Malformed("a linked conversation has no id".into()))
+    ids.collect::<Result<_, _>>()
+        .map_err(|_| StoreError::Malformed("a linked conversation has no id".into()))
 }
 
 /// A position as a column of the database.
@@ -314,13 +390,21 @@ fn visitor_metadata(turn: &Turn) -> Result<Map<String, Value>, StoreError> {
         ("source", Some(source)),
         ("ipAddress", turn.ip_address.clone().map(Value::from)),
     ];
-    metadata.extend(said.into_iter().filter_map(|(key, value)| Some((key.to_owned(), value?))));
+    metadata.extend(
+        said.into_iter()
+            .filter_map(|(key, value)| Some((key.to_owned(), value?))),
+    );
     Ok(metadata)
 }
 
 /// The kind and place of the mistake only: serde's own text can quote what a visitor wrote.
 fn malformed(error: &serde_json::Error) -> StoreError {
-    StoreError::Malformed(format!("{:?} error at line {} column {}", error.classify(), error.line(), error.column()))
+    StoreError::Malformed(format!(
+        "{:?} error at line {} column {}",
+        error.classify(),
+        error.line(),
+        error.column()
+    ))
 }
 
 #[cfg(test)]
@@ -332,7 +416,10 @@ mod tests {
 
     fn with_newer_fields(text: &str) -> String {
         let mut value: Map<String, Value> = serde_json::from_str(text).unwrap();
-        value.insert("aFieldOfANewerProgram".into(), serde_json::json!({"deep": [1, null]}));
+        value.insert(
+            "aFieldOfANewerProgram".into(),
+            serde_json::json!({"deep": [1, null]}),
+        );
         serde_json::to_string(&value).unwrap()
     }
 
@@ -350,23 +437,37 @@ mod tests {
             metadata_at: None,
             metadata: Vec::new(),
         };
-        assert_eq!(head.conversation(talk.org, talk.id).unwrap().unwrap().message_count, 2);
+        assert_eq!(
+            head.conversation(talk.org, talk.id)
+                .unwrap()
+                .unwrap()
+                .message_count,
+            2
+        );
         let message: Message = decode(&with_newer_fields(&rows.message.unwrap().1.body)).unwrap();
         assert_eq!(Some(message), end.message);
-        let record: super::super::ReplyRecord = decode(&with_newer_fields(&rows.record.body)).unwrap();
+        let record: super::super::ReplyRecord =
+            decode(&with_newer_fields(&rows.record.body)).unwrap();
         assert_eq!(record, end.record);
     }
 
     #[test]
     fn a_malformed_row_is_reported_without_its_text() {
         let error = decode::<Message>("{\"content\": \"private words\"}").unwrap_err();
-        assert!(matches!(error, StoreError::Malformed(_)) && !error.to_string().contains("private"));
+        assert!(
+            matches!(error, StoreError::Malformed(_)) && !error.to_string().contains("private")
+        );
     }
 
     #[test]
     fn a_failed_reply_has_no_message_and_ends_its_conversations_count_at_the_question() {
         let rows = EndRows::of(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
         assert_eq!(rows.message, None);
-        assert_eq!(decode::<Progress>(&rows.progress.body).unwrap().message_count, 5);
+        assert_eq!(
+            decode::<Progress>(&rows.progress.body)
+                .unwrap()
+                .message_count,
+            5
+        );
     }
 }

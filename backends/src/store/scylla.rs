@@ -20,12 +20,13 @@ use switchboard_schemas::{
 use tokio::sync::OnceCell;
 
 use super::{
-    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd, TurnStart,
+    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd,
+    TurnStart,
     deletion::{Deletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
-        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode, known_reply,
-        latest_first, page_range, read_page,
+        Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode,
+        known_reply, latest_first, page_range, read_page,
     },
     scylla_deletion::PreparedDeletion,
     scylla_erasures::PreparedErasures,
@@ -39,21 +40,27 @@ use crate::{
 /// Positions of a partition: about 1 MB of usual text, far below what either database finds large.
 pub(super) const BUCKET_POSITIONS: u64 = 500;
 
-const PUT_MESSAGE: &str = "INSERT INTO switchboard.messages (org_id, conversation_id, bucket, position, body)
+const PUT_MESSAGE: &str =
+    "INSERT INTO switchboard.messages (org_id, conversation_id, bucket, position, body)
     VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_FIRST: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
+const PUT_FIRST: &str =
+    "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
     VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const PUT_PROGRESS: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, progress)
+const PUT_PROGRESS: &str =
+    "INSERT INTO switchboard.conversations (org_id, conversation_id, progress)
     VALUES (?, ?, ?) USING TIMESTAMP ?";
 const SET_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
     SET metadata_at = ?, metadata = metadata + ? WHERE org_id = ? AND conversation_id = ?";
 const CLEAR_METADATA: &str = "UPDATE switchboard.conversations USING TIMESTAMP ?
     SET metadata = metadata - ? WHERE org_id = ? AND conversation_id = ?";
-const PUT_REPLY: &str = "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_REPLY: &str =
+    "INSERT INTO switchboard.replies (org_id, reply_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const GET_REPLY: &str = "SELECT body FROM switchboard.replies WHERE org_id = ? AND reply_id = ?";
-const GET_HEAD: &str = "SELECT origin, progress, metadata_at, metadata FROM switchboard.conversations
+const GET_HEAD: &str =
+    "SELECT origin, progress, metadata_at, metadata FROM switchboard.conversations
     WHERE org_id = ? AND conversation_id = ?";
-const GET_PROGRESS: &str = "SELECT progress FROM switchboard.conversations WHERE org_id = ? AND conversation_id = ?";
+const GET_PROGRESS: &str =
+    "SELECT progress FROM switchboard.conversations WHERE org_id = ? AND conversation_id = ?";
 const GET_MESSAGES: &str = "SELECT body FROM switchboard.messages
     WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
 const PUT_LINK: &str = "INSERT INTO switchboard.session_links
@@ -68,7 +75,12 @@ pub struct ScyllaStore {
 }
 
 type MetadataMap = std::collections::HashMap<String, String>;
-type HeadColumns = (Option<String>, Option<String>, Option<i64>, Option<MetadataMap>);
+type HeadColumns = (
+    Option<String>,
+    Option<String>,
+    Option<i64>,
+    Option<MetadataMap>,
+);
 
 struct Prepared {
     put_message: PreparedStatement,
@@ -92,11 +104,16 @@ struct Prepared {
 impl ScyllaStore {
     /// A store on this link; the cluster need not be there yet.
     pub fn connect(link: Arc<ScyllaLink>) -> Self {
-        Self { link, prepared: OnceCell::new() }
+        Self {
+            link,
+            prepared: OnceCell::new(),
+        }
     }
 
     async fn prepared(&self) -> Result<&Prepared, StoreError> {
-        self.prepared.get_or_try_init(|| Box::pin(Prepared::new(&self.link))).await
+        self.prepared
+            .get_or_try_init(|| Box::pin(Prepared::new(&self.link)))
+            .await
     }
 
     /// The statements of figures, and what they run on.
@@ -105,7 +122,11 @@ impl ScyllaStore {
     }
 
     async fn put_fact(&self, org: &OrgId, fact: &FactWrite) -> Result<(), StoreError> {
-        self.prepared().await?.figures.put(&self.link, org, fact).await
+        self.prepared()
+            .await?
+            .figures
+            .put(&self.link, org, fact)
+            .await
     }
 
     async fn put_message(
@@ -116,28 +137,67 @@ impl ScyllaStore {
         message: &Cell,
     ) -> Result<(), StoreError> {
         let bucket = position / column(BUCKET_POSITIONS)?;
-        let values = (org.as_str(), id.as_str(), bucket, position, &message.body, message.stamp);
-        self.link.write(&self.prepared().await?.put_message, values).await
+        let values = (
+            org.as_str(),
+            id.as_str(),
+            bucket,
+            position,
+            &message.body,
+            message.stamp,
+        );
+        self.link
+            .write(&self.prepared().await?.put_message, values)
+            .await
     }
 
-    async fn put_progress(&self, org: &OrgId, id: &ConversationId, progress: &Cell) -> Result<(), StoreError> {
+    async fn put_progress(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        progress: &Cell,
+    ) -> Result<(), StoreError> {
         let values = (org.as_str(), id.as_str(), &progress.body, progress.stamp);
-        self.link.write(&self.prepared().await?.put_progress, values).await
+        self.link
+            .write(&self.prepared().await?.put_progress, values)
+            .await
     }
 
-    async fn put_listed(&self, org: &OrgId, id: &ConversationId, row: Option<&ListRow>) -> Result<(), StoreError> {
+    async fn put_listed(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        row: Option<&ListRow>,
+    ) -> Result<(), StoreError> {
         match row {
-            Some(row) => self.prepared().await?.lists.put(&self.link, org, id, row).await,
+            Some(row) => {
+                self.prepared()
+                    .await?
+                    .lists
+                    .put(&self.link, org, id, row)
+                    .await
+            }
             None => Ok(()),
         }
     }
 
-    async fn put_reply(&self, org: &OrgId, reply: &MessageId, row: &Cell) -> Result<(), StoreError> {
+    async fn put_reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+        row: &Cell,
+    ) -> Result<(), StoreError> {
         let values = (org.as_str(), reply.as_str(), &row.body, row.stamp);
-        self.link.write(&self.prepared().await?.put_reply, values).await
+        self.link
+            .write(&self.prepared().await?.put_reply, values)
+            .await
     }
 
-    async fn put_metadata(&self, org: &OrgId, id: &ConversationId, change: &MetadataChange) -> Result<(), StoreError> {
+    async fn put_metadata(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+        change: &MetadataChange,
+    ) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         let at = change.at.micros();
         let set = (at, at, &change.set, org.as_str(), id.as_str());
@@ -147,22 +207,33 @@ impl ScyllaStore {
         // One partition: the batch is one mutation, so that a reader sees all of the change or nothing.
         let clear = (at, &change.cleared, org.as_str(), id.as_str());
         let statements = vec![&prepared.set_metadata, &prepared.clear_metadata];
-        self.link.write_together(BatchType::Unlogged, statements, (set, clear)).await
+        self.link
+            .write_together(BatchType::Unlogged, statements, (set, clear))
+            .await
     }
 
     async fn head(&self, org: &OrgId, id: &ConversationId) -> Result<Option<HeadRow>, StoreError> {
-        let rows = self.link.rows::<HeadColumns>(&self.prepared().await?.get_head, (org.as_str(), id.as_str()));
-        Ok(rows.await?.pop().map(|(origin, progress, metadata_at, metadata)| HeadRow {
-            origin,
-            progress,
-            metadata_at: metadata_at.map(Timestamp::from_micros),
-            metadata: metadata.unwrap_or_default().into_iter().collect(),
-        }))
+        let rows = self.link.rows::<HeadColumns>(
+            &self.prepared().await?.get_head,
+            (org.as_str(), id.as_str()),
+        );
+        Ok(rows
+            .await?
+            .pop()
+            .map(|(origin, progress, metadata_at, metadata)| HeadRow {
+                origin,
+                progress,
+                metadata_at: metadata_at.map(Timestamp::from_micros),
+                metadata: metadata.unwrap_or_default().into_iter().collect(),
+            }))
     }
 
     async fn message_count(&self, org: &OrgId, id: &ConversationId) -> Result<u64, StoreError> {
         let values = (org.as_str(), id.as_str());
-        let rows = self.link.rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values).await?;
+        let rows = self
+            .link
+            .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, values)
+            .await?;
         match rows.into_iter().next() {
             Some((Some(progress),)) => Ok(decode::<Progress>(&progress)?.message_count),
             _ => Ok(0),
@@ -177,19 +248,36 @@ impl Store for ScyllaStore {
         let (org, id) = (&rows.org, &rows.conversation);
         let message = self.put_message(org, id, rows.position, &rows.message);
         let metadata = self.put_metadata(org, id, &rows.metadata);
-        try_join3(message, metadata, self.put_listed(org, id, rows.list_row.as_ref())).await?;
-        let Some(origin) = &rows.origin else { return self.put_progress(org, id, &rows.progress).await };
-        let values = (org.as_str(), id.as_str(), origin, &rows.progress.body, rows.progress.stamp);
-        self.link.write(&self.prepared().await?.put_first, values).await
+        try_join3(
+            message,
+            metadata,
+            self.put_listed(org, id, rows.list_row.as_ref()),
+        )
+        .await?;
+        let Some(origin) = &rows.origin else {
+            return self.put_progress(org, id, &rows.progress).await;
+        };
+        let values = (
+            org.as_str(),
+            id.as_str(),
+            origin,
+            &rows.progress.body,
+            rows.progress.stamp,
+        );
+        self.link
+            .write(&self.prepared().await?.put_first, values)
+            .await
     }
 
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError> {
         let rows = EndRows::of(end)?;
         let history = async {
             if let Some((position, message)) = &rows.message {
-                self.put_message(&rows.org, &rows.conversation, *position, message).await?;
+                self.put_message(&rows.org, &rows.conversation, *position, message)
+                    .await?;
             }
-            self.put_progress(&rows.org, &rows.conversation, &rows.progress).await
+            self.put_progress(&rows.org, &rows.conversation, &rows.progress)
+                .await
         };
         // Nobody repeats a turn whose record is there, so that whatever is counted of it comes first.
         try_join(history, self.put_fact(&rows.org, &rows.fact)).await?;
@@ -197,30 +285,63 @@ impl Store for ScyllaStore {
     }
 
     async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
-        self.put_reply(&accepted.org_id, &accepted.user_message_id.reply(), &accepted_cell(accepted)?).await
+        self.put_reply(
+            &accepted.org_id,
+            &accepted.user_message_id.reply(),
+            &accepted_cell(accepted)?,
+        )
+        .await
     }
 
-    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
+    async fn known_reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+    ) -> Result<Option<KnownReply>, StoreError> {
         let values = (org.as_str(), reply.as_str());
-        let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_reply, values).await?;
+        let rows = self
+            .link
+            .rows::<(String,)>(&self.prepared().await?.get_reply, values)
+            .await?;
         rows.first().map(|(body,)| known_reply(body)).transpose()
     }
 
-    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+    async fn conversation(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
         match self.head(org, id).await? {
             Some(head) => head.conversation(org.clone(), id.clone()),
             None => Ok(None),
         }
     }
 
-    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
-        self.head(org, id).await?.map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
+    async fn history_state(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<HistoryState, StoreError> {
+        self.head(org, id)
+            .await?
+            .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
     }
 
     async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
-        let Some(head) = self.head(&deletion.org_id, &deletion.conversation_id).await? else { return Ok(false) };
+        let Some(head) = self
+            .head(&deletion.org_id, &deletion.conversation_id)
+            .await?
+        else {
+            return Ok(false);
+        };
         let prepared = self.prepared().await?;
-        Box::pin(prepared.deletion.delete(&self.link, (&prepared.lists, &prepared.figures), deletion, &head)).await
+        Box::pin(prepared.deletion.delete(
+            &self.link,
+            (&prepared.lists, &prepared.figures),
+            deletion,
+            &head,
+        ))
+        .await
     }
 
     async fn messages(
@@ -231,18 +352,37 @@ impl Store for ScyllaStore {
         limit: u32,
     ) -> Result<Vec<Message>, StoreError> {
         let count = self.message_count(org, id).await?;
-        let Some((from, end)) = page_range(from, limit, count) else { return Ok(Vec::new()) };
+        let Some((from, end)) = page_range(from, limit, count) else {
+            return Ok(Vec::new());
+        };
         let mut bodies = Vec::new();
         for bucket in from / BUCKET_POSITIONS..=(end - 1) / BUCKET_POSITIONS {
-            let values = (org.as_str(), id.as_str(), column(bucket)?, column(from)?, column(end)?);
-            let rows = self.link.rows::<(String,)>(&self.prepared().await?.get_messages, values).await?;
+            let values = (
+                org.as_str(),
+                id.as_str(),
+                column(bucket)?,
+                column(from)?,
+                column(end)?,
+            );
+            let rows = self
+                .link
+                .rows::<(String,)>(&self.prepared().await?.get_messages, values)
+                .await?;
             bodies.extend(rows.into_iter().map(|(body,)| body));
         }
         read_page(&bodies, (from, end))
     }
 
-    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
-        self.prepared().await?.lists.get(&self.link, &ListRange::of(org, query)).await
+    async fn conversations(
+        &self,
+        org: &OrgId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConversation>, StoreError> {
+        self.prepared()
+            .await?
+            .lists
+            .get(&self.link, &ListRange::of(org, query))
+            .await
     }
 
     async fn update_metadata(
@@ -252,9 +392,14 @@ impl Store for ScyllaStore {
         changes: &Map<String, Value>,
         at: Timestamp,
     ) -> Result<bool, StoreError> {
-        let Some(head) = self.head(org, id).await? else { return Ok(false) };
-        let change = MetadataChange::new(changes, moment_behind(head.grave()?.tombstone.as_ref(), at))?;
-        let Some(origin) = head.origin()? else { return Ok(false) };
+        let Some(head) = self.head(org, id).await? else {
+            return Ok(false);
+        };
+        let change =
+            MetadataChange::new(changes, moment_behind(head.grave()?.tombstone.as_ref(), at))?;
+        let Some(origin) = head.origin()? else {
+            return Ok(false);
+        };
         if !change.is_empty() {
             self.put_metadata(org, id, &change).await?;
         }
@@ -265,10 +410,16 @@ impl Store for ScyllaStore {
     }
 
     async fn link_session(&self, link: &SessionLink) -> Result<(), StoreError> {
-        let (org, agent, session) = (link.org_id.as_str(), link.agent_id.as_str(), link.session_id.as_str());
+        let (org, agent, session) = (
+            link.org_id.as_str(),
+            link.agent_id.as_str(),
+            link.session_id.as_str(),
+        );
         let at = link.answered_at.micros();
         let values = (org, agent, session, link.conversation_id.as_str(), at, at);
-        self.link.write(&self.prepared().await?.put_link, values).await
+        self.link
+            .write(&self.prepared().await?.put_link, values)
+            .await
     }
 
     async fn linked_conversations(
@@ -279,24 +430,47 @@ impl Store for ScyllaStore {
     ) -> Result<Vec<ConversationId>, StoreError> {
         let limit = i32::try_from(SESSION_LINKS_MAX).unwrap_or(i32::MAX);
         let values = (org.as_str(), agent.as_str(), session.as_str(), limit);
-        latest_first(self.link.rows::<(String, i64)>(&self.prepared().await?.get_links, values).await?)
+        latest_first(
+            self.link
+                .rows::<(String, i64)>(&self.prepared().await?.get_links, values)
+                .await?,
+        )
     }
 
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
-        self.prepared().await?.erasures.put(&self.link, erasure).await
+        self.prepared()
+            .await?
+            .erasures
+            .put(&self.link, erasure)
+            .await
     }
 
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
-        self.prepared().await?.erasures.get(&self.link, org, id).await
+        self.prepared()
+            .await?
+            .erasures
+            .get(&self.link, org, id)
+            .await
     }
 
-    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
-        self.prepared().await?.erasures.list(&self.link, org, before, limit).await
+    async fn erasures(
+        &self,
+        org: &OrgId,
+        before: Option<&ErasureId>,
+        limit: u32,
+    ) -> Result<Vec<Erasure>, StoreError> {
+        self.prepared()
+            .await?
+            .erasures
+            .list(&self.link, org, before, limit)
+            .await
     }
 
     async fn check(&self) -> Result<(), StoreError> {
         // A quorum of the copies of a row that nobody writes.
-        let rows = self.link.rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
+        let rows = self
+            .link
+            .rows::<(Option<String>,)>(&self.prepared().await?.get_progress, ("check", "check"));
         rows.await.map(|_| ())
     }
 }

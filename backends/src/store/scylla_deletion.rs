@@ -17,15 +17,18 @@ use super::{
 };
 use crate::{figures::PreparedFigures, scylla_link::ScyllaLink};
 
-const BURY: &str = "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
+const BURY: &str =
+    "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
     VALUES (?, ?, ?, ?) USING TIMESTAMP ?";
-const DELETE_METADATA: &str = "DELETE metadata, metadata_at FROM switchboard.conversations USING TIMESTAMP ?
+const DELETE_METADATA: &str =
+    "DELETE metadata, metadata_at FROM switchboard.conversations USING TIMESTAMP ?
     WHERE org_id = ? AND conversation_id = ?";
 const GET_BODIES: &str = "SELECT body FROM switchboard.messages
     WHERE org_id = ? AND conversation_id = ? AND bucket = ? AND position >= ? AND position < ?";
 const DELETE_BUCKET: &str = "DELETE FROM switchboard.messages USING TIMESTAMP ?
     WHERE org_id = ? AND conversation_id = ? AND bucket = ?";
-const DELETE_REPLY: &str = "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?";
+const DELETE_REPLY: &str =
+    "DELETE FROM switchboard.replies USING TIMESTAMP ? WHERE org_id = ? AND reply_id = ?";
 const DELETE_LINK: &str = "DELETE FROM switchboard.session_links USING TIMESTAMP ?
     WHERE org_id = ? AND agent_id = ? AND session_id = ? AND conversation_id = ?";
 
@@ -63,8 +66,11 @@ impl PreparedDeletion {
         let tombstone = match head.origin()? {
             Some(origin) => {
                 let row = ListRow::of(&origin.owner, origin.created_at);
-                lists.remove(link, &deletion.org_id, &deletion.conversation_id, &row).await?;
-                self.remove_belongings(link, figures, deletion, &origin, standing.message_count).await?;
+                lists
+                    .remove(link, &deletion.org_id, &deletion.conversation_id, &row)
+                    .await?;
+                self.remove_belongings(link, figures, deletion, &origin, standing.message_count)
+                    .await?;
                 let tombstone = Tombstone::over(&standing, deletion, head.metadata_at);
                 let unrated = unrated(&deletion.conversation_id, &origin, &tombstone);
                 figures.put(link, &deletion.org_id, &unrated).await?;
@@ -72,20 +78,32 @@ impl PreparedDeletion {
                 tombstone
             }
             // The same deletion, which stopped halfway.
-            None => match standing.tombstone.filter(|tombstone| tombstone.event_id == deletion.event_id) {
+            None => match standing
+                .tombstone
+                .filter(|tombstone| tombstone.event_id == deletion.event_id)
+            {
                 Some(tombstone) => tombstone,
                 None => return Ok(false),
             },
         };
-        try_join(self.remove_messages(link, deletion, &tombstone), self.remove_metadata(link, deletion, &tombstone))
-            .await?;
+        try_join(
+            self.remove_messages(link, deletion, &tombstone),
+            self.remove_metadata(link, deletion, &tombstone),
+        )
+        .await?;
         Ok(true)
     }
 
-    async fn bury(&self, link: &ScyllaLink, deletion: &Deletion, tombstone: &Tombstone) -> Result<(), StoreError> {
+    async fn bury(
+        &self,
+        link: &ScyllaLink,
+        deletion: &Deletion,
+        tombstone: &Tombstone,
+    ) -> Result<(), StoreError> {
         let (origin, progress) = buried(tombstone)?;
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
-        link.write(&self.bury, (org, id, origin, progress.body, progress.stamp)).await
+        link.write(&self.bury, (org, id, origin, progress.body, progress.stamp))
+            .await
     }
 
     async fn remove_belongings(
@@ -98,24 +116,51 @@ impl PreparedDeletion {
     ) -> Result<(), StoreError> {
         for from in (0..message_count).step_by(usize::try_from(DELETED_AT_ONCE).unwrap_or(1)) {
             let bodies = self.bodies(link, deletion, from).await?;
-            let Belongings { replies, agents, facts } = belongings(&bodies, deletion.at)?;
-            let (org, id, session) =
-                (deletion.org_id.as_str(), deletion.conversation_id.as_str(), origin.session_id.as_str());
-            let replies = replies.iter().map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
+            let Belongings {
+                replies,
+                agents,
+                facts,
+            } = belongings(&bodies, deletion.at)?;
+            let (org, id, session) = (
+                deletion.org_id.as_str(),
+                deletion.conversation_id.as_str(),
+                origin.session_id.as_str(),
+            );
+            let replies = replies
+                .iter()
+                .map(|(reply, at)| link.write(&self.delete_reply, (at, org, reply.as_str())));
             let at = deletion.at.micros();
-            let links =
-                agents.iter().map(|agent| link.write(&self.delete_link, (at, org, agent.as_str(), session, id)));
-            let facts = facts.iter().map(|fact| figures.put(link, &deletion.org_id, fact));
-            try_join3(try_join_all(replies), try_join_all(links), try_join_all(facts)).await?;
+            let links = agents
+                .iter()
+                .map(|agent| link.write(&self.delete_link, (at, org, agent.as_str(), session, id)));
+            let facts = facts
+                .iter()
+                .map(|fact| figures.put(link, &deletion.org_id, fact));
+            try_join3(
+                try_join_all(replies),
+                try_join_all(links),
+                try_join_all(facts),
+            )
+            .await?;
         }
         Ok(())
     }
 
     /// A page of them, which lies in one bucket; what a repeat finds gone already is no mistake.
-    async fn bodies(&self, link: &ScyllaLink, deletion: &Deletion, from: u64) -> Result<Vec<String>, StoreError> {
+    async fn bodies(
+        &self,
+        link: &ScyllaLink,
+        deletion: &Deletion,
+        from: u64,
+    ) -> Result<Vec<String>, StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
-        let (bucket, end) = (column(from / BUCKET_POSITIONS)?, column(from + DELETED_AT_ONCE)?);
-        let rows = link.rows::<(String,)>(&self.get_bodies, (org, id, bucket, column(from)?, end)).await?;
+        let (bucket, end) = (
+            column(from / BUCKET_POSITIONS)?,
+            column(from + DELETED_AT_ONCE)?,
+        );
+        let rows = link
+            .rows::<(String,)>(&self.get_bodies, (org, id, bucket, column(from)?, end))
+            .await?;
         Ok(rows.into_iter().map(|(body,)| body).collect())
     }
 
@@ -127,7 +172,11 @@ impl PreparedDeletion {
     ) -> Result<(), StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
         for bucket in 0..=tombstone.positions / BUCKET_POSITIONS {
-            link.write(&self.delete_bucket, (tombstone.stamp(), org, id, column(bucket)?)).await?;
+            link.write(
+                &self.delete_bucket,
+                (tombstone.stamp(), org, id, column(bucket)?),
+            )
+            .await?;
         }
         Ok(())
     }
@@ -139,7 +188,8 @@ impl PreparedDeletion {
         tombstone: &Tombstone,
     ) -> Result<(), StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
-        link.write(&self.delete_metadata, (tombstone.at.micros(), org, id)).await
+        link.write(&self.delete_metadata, (tombstone.at.micros(), org, id))
+            .await
     }
 }
 

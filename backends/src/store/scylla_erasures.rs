@@ -15,7 +15,8 @@ use crate::scylla_link::ScyllaLink;
 
 const PUT: &str = "INSERT INTO switchboard.erasures (org_id, erasure_id, body) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const GET: &str = "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id = ?";
-const LIST: &str = "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id < ? LIMIT ?";
+const LIST: &str =
+    "SELECT body FROM switchboard.erasures WHERE org_id = ? AND erasure_id < ? LIMIT ?";
 
 /// The statements of erasures.
 pub(super) struct PreparedErasures {
@@ -36,8 +37,16 @@ impl PreparedErasures {
     /// Keeps a state.
     pub(super) async fn put(&self, link: &ScyllaLink, erasure: &Erasure) -> Result<(), StoreError> {
         // The number of steps is the stamp: no two clocks are compared.
-        let stamp = erasure.began_at.micros().saturating_add(column(erasure.steps)?);
-        let values = (erasure.org_id.as_str(), erasure.id.as_str(), encode(erasure)?, stamp);
+        let stamp = erasure
+            .began_at
+            .micros()
+            .saturating_add(column(erasure.steps)?);
+        let values = (
+            erasure.org_id.as_str(),
+            erasure.id.as_str(),
+            encode(erasure)?,
+            stamp,
+        );
         link.write(&self.put, values).await
     }
 
@@ -48,7 +57,9 @@ impl PreparedErasures {
         org: &OrgId,
         id: &ErasureId,
     ) -> Result<Option<Erasure>, StoreError> {
-        let rows = link.rows::<(String,)>(&self.get, (org.as_str(), id.as_str())).await?;
+        let rows = link
+            .rows::<(String,)>(&self.get, (org.as_str(), id.as_str()))
+            .await?;
         rows.first().map(|(body,)| decode(body)).transpose()
     }
 
@@ -62,7 +73,9 @@ impl PreparedErasures {
     ) -> Result<Vec<Erasure>, StoreError> {
         let before = before.map_or(LAST, ErasureId::as_str);
         let limit = i32::try_from(limit).unwrap_or(i32::MAX);
-        let rows = link.rows::<(String,)>(&self.list, (org.as_str(), before, limit)).await?;
+        let rows = link
+            .rows::<(String,)>(&self.list, (org.as_str(), before, limit))
+            .await?;
         rows.iter().map(|(body,)| decode(body)).collect()
     }
 }

@@ -14,8 +14,7 @@ use crate::scylla_link::ScyllaLink;
 /// Days that are asked for at once; pages of a busy list need one or two.
 const DAYS_AT_ONCE: i32 = 8;
 
-const PUT_DAY: &str =
-    "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
+const PUT_DAY: &str = "INSERT INTO switchboard.conversation_days (org_id, list, day) VALUES (?, ?, ?) USING TIMESTAMP ?";
 const PUT_LISTED: &str = "INSERT INTO switchboard.conversations_by_day
     (org_id, list, day, began_at, conversation_id) VALUES (?, ?, ?, ?, ?) USING TIMESTAMP ?";
 const DELETE_LISTED: &str = "DELETE FROM switchboard.conversations_by_day USING TIMESTAMP ?
@@ -55,7 +54,10 @@ impl PreparedLists {
         row: &ListRow,
     ) -> Result<(), StoreError> {
         let (at, day) = (row.began_at, day_of(row.began_at));
-        let days = row.lists.iter().map(|list| link.write(&self.put_day, (org.as_str(), list, day, at)));
+        let days = row
+            .lists
+            .iter()
+            .map(|list| link.write(&self.put_day, (org.as_str(), list, day, at)));
         let rows = row.lists.iter().map(|list| {
             let values = (org.as_str(), list, day, at, id.as_str(), at);
             link.write(&self.put_listed, values)
@@ -90,7 +92,13 @@ impl PreparedLists {
         let (mut found, first_day) = (Vec::new(), day_of(range.since));
         let mut last_day = day_of(range.behind.0);
         loop {
-            let values = (range.org.as_str(), &range.list, first_day, last_day, DAYS_AT_ONCE);
+            let values = (
+                range.org.as_str(),
+                &range.list,
+                first_day,
+                last_day,
+                DAYS_AT_ONCE,
+            );
             let days = link.rows::<(i64,)>(&self.get_days, values).await?;
             for (day,) in &days {
                 let room = i32::try_from(range.limit as usize - found.len()).unwrap_or(i32::MAX);
@@ -117,7 +125,16 @@ impl PreparedLists {
     ) -> Result<Vec<(i64, String)>, StoreError> {
         let (behind_at, behind_id) = &range.behind;
         let place = (range.org.as_str(), &range.list, day);
-        let values = (place.0, place.1, place.2, range.since, "", behind_at, behind_id, room);
+        let values = (
+            place.0,
+            place.1,
+            place.2,
+            range.since,
+            "",
+            behind_at,
+            behind_id,
+            room,
+        );
         link.rows(&self.get_listed, values).await
     }
 }

@@ -27,9 +27,13 @@ pub(super) enum Phase {
 
 /// Stamp of a message, and of the head that counts it, by the place of the turn's user message.
 pub(super) fn history_stamp(user_position: u64, phase: Phase, attempt: u32) -> i64 {
-    let place = i64::try_from(user_position).unwrap_or(i64::MAX).saturating_mul(STAMPS_PER_POSITION);
+    let place = i64::try_from(user_position)
+        .unwrap_or(i64::MAX)
+        .saturating_mul(STAMPS_PER_POSITION);
     let phase = if phase == Phase::End { ATTEMPTS } else { 0 };
-    HISTORY_EPOCH_MICROS.saturating_add(place).saturating_add(phase + i64::from(attempt).min(ATTEMPTS - 1))
+    HISTORY_EPOCH_MICROS
+        .saturating_add(place)
+        .saturating_add(phase + i64::from(attempt).min(ATTEMPTS - 1))
 }
 
 /// Stamp of a reply's record: the moment of acceptance is the same for every attempt of a turn.

@@ -43,10 +43,17 @@ pub(crate) async fn change_account(
         {
             let _turn = state.apply.turn.lock().await;
             let (note, mut all) = accounts(state, what.org).await?;
-            let place = all.iter().position(|account| account.user.id.as_str() == what.id);
-            let before =
-                all.swap_remove(place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?);
-            let found = state.backends.catalog.versioned(EntryKind::User, what.id).await?;
+            let place = all
+                .iter()
+                .position(|account| account.user.id.as_str() == what.id);
+            let before = all.swap_remove(
+                place.ok_or_else(|| ApiError::new(ErrorCode::NotFound, "there is no such user"))?,
+            );
+            let found = state
+                .backends
+                .catalog
+                .versioned(EntryKind::User, what.id)
+                .await?;
             let version = found.map(|found| found.version).unwrap_or_default();
             let after = edit(before.clone(), version, &all)?;
             if after.as_ref() == Some(&before) {
@@ -55,7 +62,9 @@ pub(crate) async fn change_account(
             match right_to(state, &note, &nonce).await {
                 Right::Another => {}
                 Right::Anybodys if what.once => {
-                    return Err(ApiError::unavailable("what happens once cannot be promised now"));
+                    return Err(ApiError::unavailable(
+                        "what happens once cannot be promised now",
+                    ));
                 }
                 Right::Ours | Right::Anybodys => {
                     write(state, what, after.as_ref()).await?;
@@ -77,15 +86,32 @@ pub(crate) async fn make_account(state: &AppState, account: Account) -> ApiResul
     loop {
         {
             let _turn = state.apply.turn.lock().await;
-            if state.backends.catalog.get(EntryKind::User, id.as_str()).await?.is_some() {
-                return Err(ApiError::new(ErrorCode::Conflict, "this address names an account already").param("email"));
+            if state
+                .backends
+                .catalog
+                .get(EntryKind::User, id.as_str())
+                .await?
+                .is_some()
+            {
+                return Err(ApiError::new(
+                    ErrorCode::Conflict,
+                    "this address names an account already",
+                )
+                .param("email"));
             }
             let (_, all) = accounts(state, &account.user.org_id).await?;
             if all.len() >= ACCOUNTS_MAX {
-                return Err(ApiError::new(ErrorCode::Conflict, "the organization has as many accounts as it can have"));
+                return Err(ApiError::new(
+                    ErrorCode::Conflict,
+                    "the organization has as many accounts as it can have",
+                ));
             }
             if right_to(state, &format!("admin-account:{id}"), &nonce).await != Right::Another {
-                return Ok(state.backends.catalog.put(&Entry::User(Box::new(account))).await?);
+                return Ok(state
+                    .backends
+                    .catalog
+                    .put(&Entry::User(Box::new(account)))
+                    .await?);
             }
         }
         tokio::time::sleep(CHANGE_POLL).await;
@@ -93,19 +119,35 @@ pub(crate) async fn make_account(state: &AppState, account: Account) -> ApiResul
 }
 
 /// Refuses a change that leaves an organization without anybody who can let people in.
-pub(crate) fn last_owner(before: &Account, after: Option<&Account>, fellows: &[Account]) -> ApiResult<()> {
-    let decides = |account: &Account| account.user.role == Role::Owner && account.user.state == UserState::Active;
+pub(crate) fn last_owner(
+    before: &Account,
+    after: Option<&Account>,
+    fellows: &[Account],
+) -> ApiResult<()> {
+    let decides = |account: &Account| {
+        account.user.role == Role::Owner && account.user.state == UserState::Active
+    };
     if !decides(before) || after.is_some_and(decides) || fellows.iter().any(decides) {
         return Ok(());
     }
-    Err(ApiError::new(ErrorCode::Conflict, "the last owner of an organization stays one"))
+    Err(ApiError::new(
+        ErrorCode::Conflict,
+        "the last owner of an organization stays one",
+    ))
 }
 
 /// The accounts, with the name of the change that leads on from exactly these.
 async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<Account>)> {
-    let entries = state.backends.catalog.list(EntryKind::User, Some(org)).await?;
+    let entries = state
+        .backends
+        .catalog
+        .list(EntryKind::User, Some(org))
+        .await?;
     let text = serde_json::to_vec(&entries).map_err(|error| ApiError::internal(&error))?;
-    let digest: String = Sha256::digest(&text).iter().map(|byte| format!("{byte:02x}")).collect();
+    let digest: String = Sha256::digest(&text)
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect();
     let accounts = entries.into_iter().filter_map(|entry| match entry {
         Entry::User(account) => Some(*account),
         _ => None,
@@ -115,12 +157,24 @@ async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<Accou
 
 async fn write(state: &AppState, what: AccountEdit<'_>, after: Option<&Account>) -> ApiResult<()> {
     match after {
-        Some(account) => state.backends.catalog.put(&Entry::User(Box::new(account.clone()))).await?,
+        Some(account) => {
+            state
+                .backends
+                .catalog
+                .put(&Entry::User(Box::new(account.clone())))
+                .await?
+        }
         None => {
             // An id that is none names nothing, and was not found before.
-            let id: UserId =
-                what.id.parse().map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
-            state.backends.catalog.remove(EntryKind::User, what.org, id.as_str()).await?;
+            let id: UserId = what
+                .id
+                .parse()
+                .map_err(|_| ApiError::new(ErrorCode::NotFound, "there is no such user"))?;
+            state
+                .backends
+                .catalog
+                .remove(EntryKind::User, what.org, id.as_str())
+                .await?;
         }
     }
     Ok(())

@@ -19,9 +19,16 @@ const HTTPS: &str = "https://";
 
 /// The tokens in a request's cookies, at most one for each name that counts.
 pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec<RandomToken> {
-    let names = if is_https_only(config) { &[SECURE_NAME][..] } else { &[SECURE_NAME, PLAIN_NAME] };
-    let value =
-        |name: &str| cookies(headers).find(|(found, _)| *found == name).and_then(|(_, value)| value.parse().ok());
+    let names = if is_https_only(config) {
+        &[SECURE_NAME][..]
+    } else {
+        &[SECURE_NAME, PLAIN_NAME]
+    };
+    let value = |name: &str| {
+        cookies(headers)
+            .find(|(found, _)| *found == name)
+            .and_then(|(_, value)| value.parse().ok())
+    };
     names.iter().filter_map(|name| value(name)).collect()
 }
 
@@ -31,24 +38,45 @@ pub(crate) fn has_session_cookie(headers: &HeaderMap) -> bool {
 }
 
 /// The header that makes a browser hold `token`, for as long as the session can last.
-pub(super) fn kept(token: &RandomToken, headers: &HeaderMap, config: &IngressConfig) -> ApiResult<HeaderValue> {
-    set(token.expose(), config.session_lifetime_ms / 1000, is_https(headers, config))
+pub(super) fn kept(
+    token: &RandomToken,
+    headers: &HeaderMap,
+    config: &IngressConfig,
+) -> ApiResult<HeaderValue> {
+    set(
+        token.expose(),
+        config.session_lifetime_ms / 1000,
+        is_https(headers, config),
+    )
 }
 
 /// The headers that make it forget whichever it holds.
 pub(super) fn forgotten(config: &IngressConfig) -> ApiResult<Vec<HeaderValue>> {
-    let names = if is_https_only(config) { &[true][..] } else { &[true, false] };
+    let names = if is_https_only(config) {
+        &[true][..]
+    } else {
+        &[true, false]
+    };
     names.iter().map(|secure| set("", 0, *secure)).collect()
 }
 
 /// Whether a method changes something.
 pub(crate) fn changes_something(method: &Method) -> bool {
-    !matches!(*method, Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE)
+    !matches!(
+        *method,
+        Method::GET | Method::HEAD | Method::OPTIONS | Method::TRACE
+    )
 }
 
 fn set(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderValue> {
-    let (name, secure) = if is_secure { (SECURE_NAME, "; Secure") } else { (PLAIN_NAME, "") };
-    let text = format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_seconds}{secure}");
+    let (name, secure) = if is_secure {
+        (SECURE_NAME, "; Secure")
+    } else {
+        (PLAIN_NAME, "")
+    };
+    let text = format!(
+        "{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={max_age_seconds}{secure}"
+    );
     let mut value = HeaderValue::from_str(&text).map_err(|error| ApiError::internal(&error))?;
     value.set_sensitive(true);
     Ok(value)
@@ -56,17 +84,28 @@ fn set(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderVa
 
 /// A page names its origin with each request that changes something, and a session begins with one of those.
 fn is_https(headers: &HeaderMap, config: &IngressConfig) -> bool {
-    let origin = headers.get(header::ORIGIN).and_then(|origin| origin.to_str().ok()).unwrap_or_default();
+    let origin = headers
+        .get(header::ORIGIN)
+        .and_then(|origin| origin.to_str().ok())
+        .unwrap_or_default();
     is_https_only(config) || origin.starts_with(HTTPS)
 }
 
 fn is_https_only(config: &IngressConfig) -> bool {
-    config.dashboard_url.parse::<Uri>().is_ok_and(|url| url.scheme_str() == Some("https"))
+    config
+        .dashboard_url
+        .parse::<Uri>()
+        .is_ok_and(|url| url.scheme_str() == Some("https"))
 }
 
 fn cookies(headers: &HeaderMap) -> impl Iterator<Item = (&str, &str)> {
-    let texts = headers.get_all(header::COOKIE).iter().filter_map(|value| value.to_str().ok());
-    texts.flat_map(|text| text.split(';')).filter_map(|pair| pair.trim().split_once('='))
+    let texts = headers
+        .get_all(header::COOKIE)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    texts
+        .flat_map(|text| text.split(';'))
+        .filter_map(|pair| pair.trim().split_once('='))
 }
 
 #[cfg(test)]
@@ -74,15 +113,26 @@ mod tests {
     use super::*;
 
     fn config(url: &str) -> IngressConfig {
-        IngressConfig { dashboard_url: url.into(), ..IngressConfig::default() }
+        IngressConfig {
+            dashboard_url: url.into(),
+            ..IngressConfig::default()
+        }
     }
 
     fn headers(pairs: &[(http::HeaderName, &str)]) -> HeaderMap {
-        pairs.iter().map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap())).collect()
+        pairs
+            .iter()
+            .map(|(name, value)| (name.clone(), HeaderValue::from_str(value).unwrap()))
+            .collect()
     }
 
     fn kept_text(origin: &str, url: &str) -> String {
-        let value = kept(&RandomToken::generate(), &headers(&[(header::ORIGIN, origin)]), &config(url)).unwrap();
+        let value = kept(
+            &RandomToken::generate(),
+            &headers(&[(header::ORIGIN, origin)]),
+            &config(url),
+        )
+        .unwrap();
         value.to_str().unwrap().to_owned()
     }
 
@@ -94,30 +144,54 @@ mod tests {
             ("", "https://x.example"),
         ] {
             let text = kept_text(origin, url);
-            assert!(text.starts_with("__Host-switchboard=") && text.ends_with("; Secure"), "{text}");
-            assert!(text.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"), "{text}");
+            assert!(
+                text.starts_with("__Host-switchboard=") && text.ends_with("; Secure"),
+                "{text}"
+            );
+            assert!(
+                text.contains("; Path=/; HttpOnly; SameSite=Lax; Max-Age=86400"),
+                "{text}"
+            );
             assert!(!text.contains("Domain"), "{text}");
         }
         let text = kept_text("http://localhost:8080", "http://localhost:8080");
         assert!(
-            text.starts_with("switchboard=") && !text.contains("Secure") && text.contains("; HttpOnly; SameSite=Lax")
+            text.starts_with("switchboard=")
+                && !text.contains("Secure")
+                && text.contains("; HttpOnly; SameSite=Lax")
         );
     }
 
     #[test]
     fn an_installation_with_an_https_address_does_not_read_the_plain_name() {
         let token = RandomToken::generate();
-        let plain = headers(&[(header::COOKIE, &format!("a=b; switchboard={}", token.expose()))]);
+        let plain = headers(&[(
+            header::COOKIE,
+            &format!("a=b; switchboard={}", token.expose()),
+        )]);
         assert!(session_tokens(&plain, &config("http://localhost:8080")) == [token.clone()]);
         assert!(session_tokens(&plain, &config("https://x.example")).is_empty());
-        let secure = headers(&[(header::COOKIE, &format!("__Host-switchboard={}; c=d", token.expose()))]);
+        let secure = headers(&[(
+            header::COOKIE,
+            &format!("__Host-switchboard={}; c=d", token.expose()),
+        )]);
         assert!(session_tokens(&secure, &config("https://x.example")) == [token]);
     }
 
     #[test]
     fn what_is_no_token_is_no_session() {
-        for cookie in ["switchboard=", "switchboard", "switchboard=x", "other=1", "", ";;=;"] {
-            assert!(session_tokens(&headers(&[(header::COOKIE, cookie)]), &config("")).is_empty(), "{cookie}");
+        for cookie in [
+            "switchboard=",
+            "switchboard",
+            "switchboard=x",
+            "other=1",
+            "",
+            ";;=;",
+        ] {
+            assert!(
+                session_tokens(&headers(&[(header::COOKIE, cookie)]), &config("")).is_empty(),
+                "{cookie}"
+            );
         }
     }
 }

@@ -65,14 +65,24 @@ impl LinkText {
     ) -> Self {
         let token = RandomToken::generate();
         let hash = token.hash(secret, TokenPurpose::Link).0;
-        account.link = Some(OneTimeLink { hash, purpose, expires_at: Timestamp::now().after(lifetime) });
-        Self { user: account.user.id.clone(), token }
+        account.link = Some(OneTimeLink {
+            hash,
+            purpose,
+            expires_at: Timestamp::now().after(lifetime),
+        });
+        Self {
+            user: account.user.id.clone(),
+            token,
+        }
     }
 
     /// Reads what a browser sent.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (user, token) = text.split_at_checked(base32::ENCODED_CHARS)?;
-        Some(Self { user: format!("{}{user}", UserId::PREFIX).parse().ok()?, token: token.parse().ok()? })
+        Some(Self {
+            user: format!("{}{user}", UserId::PREFIX).parse().ok()?,
+            token: token.parse().ok()?,
+        })
     }
 
     /// Whose it says to be.
@@ -81,28 +91,49 @@ impl LinkText {
     }
 
     /// The link of `account` that this is, if it still works.
-    pub(crate) fn working<'a>(&self, secret: &InstallationSecret, account: &'a Account) -> Option<&'a OneTimeLink> {
-        let link = account.link.as_ref().filter(|_| account.user.state != UserState::Disabled)?;
-        let is_it = self.token.has_hash(secret, TokenPurpose::Link, &TokenHash(link.hash));
+    pub(crate) fn working<'a>(
+        &self,
+        secret: &InstallationSecret,
+        account: &'a Account,
+    ) -> Option<&'a OneTimeLink> {
+        let link = account
+            .link
+            .as_ref()
+            .filter(|_| account.user.state != UserState::Disabled)?;
+        let is_it = self
+            .token
+            .has_hash(secret, TokenPurpose::Link, &TokenHash(link.hash));
         (is_it && Timestamp::now() < link.expires_at).then_some(link)
     }
 
     /// Where the holder goes.
     pub(crate) fn url(&self, dashboard_url: &str) -> String {
         let user = &self.user.as_str()[UserId::PREFIX.len()..];
-        format!("{}/dashboard/link#{user}{}", dashboard_url.trim_end_matches('/'), self.token.expose())
+        format!(
+            "{}/dashboard/link#{user}{}",
+            dashboard_url.trim_end_matches('/'),
+            self.token.expose()
+        )
     }
 }
 
 impl LinkMaker {
     /// A link that signs in to the account of this address; one that is not there is made, as an owner.
-    pub async fn sign_in_link(&self, org: &OrgId, email: &EmailAddress) -> Result<String, LinkError> {
+    pub async fn sign_in_link(
+        &self,
+        org: &OrgId,
+        email: &EmailAddress,
+    ) -> Result<String, LinkError> {
         let id = UserId::derive(&self.secret, email);
         let known = match self.catalog.get(EntryKind::User, id.as_str()).await? {
             Some(Entry::User(account)) => Some(*account),
             _ => None,
         };
-        let action = if known.is_some() { AuditAction::Link } else { AuditAction::Create };
+        let action = if known.is_some() {
+            AuditAction::Link
+        } else {
+            AuditAction::Create
+        };
         let mut account = known.unwrap_or_else(|| self.new_owner(org, email));
         if account.user.org_id != *org {
             return Err(LinkError::OfAnotherOrganization);
@@ -110,9 +141,21 @@ impl LinkMaker {
         if account.user.state == UserState::Disabled {
             return Err(LinkError::Disabled);
         }
-        let link = LinkText::give(&self.secret, &mut account, LinkPurpose::SignIn, self.lifetime);
+        let link = LinkText::give(
+            &self.secret,
+            &mut account,
+            LinkPurpose::SignIn,
+            self.lifetime,
+        );
         self.catalog.put(&Entry::User(Box::new(account))).await?;
-        record_command(self.accounts.as_ref(), org, action, EntryKind::User.name(), id.as_str()).await?;
+        record_command(
+            self.accounts.as_ref(),
+            org,
+            action,
+            EntryKind::User.name(),
+            id.as_str(),
+        )
+        .await?;
         Ok(link.url(&self.dashboard_url))
     }
 
@@ -127,7 +170,13 @@ impl LinkMaker {
     }
 
     fn new_owner(&self, org: &OrgId, email: &EmailAddress) -> Account {
-        new_account(&self.secret, org, email.clone(), "Owner".to_owned(), Role::Owner)
+        new_account(
+            &self.secret,
+            org,
+            email.clone(),
+            "Owner".to_owned(),
+            Role::Owner,
+        )
     }
 }
 
@@ -148,7 +197,12 @@ pub(crate) fn new_account(
         state: UserState::Invited,
         created_at: Timestamp::now(),
     };
-    let mut account = Account { user, password: None, link: None, session_epoch: 0 };
+    let mut account = Account {
+        user,
+        password: None,
+        link: None,
+        session_epoch: 0,
+    };
     account.end_sessions();
     account
 }
@@ -161,14 +215,30 @@ mod tests {
     use crate::testing::{org_id, secret};
 
     fn account() -> Account {
-        new_account(&secret(), &org_id(), "ada@example.org".parse().unwrap(), "Ada".into(), Role::Owner)
+        new_account(
+            &secret(),
+            &org_id(),
+            "ada@example.org".parse().unwrap(),
+            "Ada".into(),
+            Role::Owner,
+        )
     }
 
     #[test]
     fn a_link_reads_as_itself_and_only_the_last_one_works() {
         let mut account = account();
-        let first = LinkText::give(&secret(), &mut account, LinkPurpose::Reset, Duration::from_secs(60));
-        let second = LinkText::give(&secret(), &mut account, LinkPurpose::Reset, Duration::from_secs(60));
+        let first = LinkText::give(
+            &secret(),
+            &mut account,
+            LinkPurpose::Reset,
+            Duration::from_secs(60),
+        );
+        let second = LinkText::give(
+            &secret(),
+            &mut account,
+            LinkPurpose::Reset,
+            Duration::from_secs(60),
+        );
         let url = second.url("http://localhost:8080/");
         let (page, text) = url.split_once('#').unwrap();
         assert_eq!(page, "http://localhost:8080/dashboard/link");
@@ -176,7 +246,11 @@ mod tests {
         assert_eq!(read.user(), &account.user.id);
         assert!(read.working(&secret(), &account).is_some());
         assert!(first.working(&secret(), &account).is_none());
-        assert!(!serde_json::to_string(&account).unwrap().contains(second.token.expose()));
+        assert!(
+            !serde_json::to_string(&account)
+                .unwrap()
+                .contains(second.token.expose())
+        );
     }
 
     #[test]
@@ -184,7 +258,12 @@ mod tests {
         let mut account = account();
         let late = LinkText::give(&secret(), &mut account, LinkPurpose::SignIn, Duration::ZERO);
         assert!(late.working(&secret(), &account).is_none());
-        let link = LinkText::give(&secret(), &mut account, LinkPurpose::SignIn, Duration::from_secs(60));
+        let link = LinkText::give(
+            &secret(),
+            &mut account,
+            LinkPurpose::SignIn,
+            Duration::from_secs(60),
+        );
         account.user.state = UserState::Disabled;
         assert!(link.working(&secret(), &account).is_none());
     }
@@ -200,7 +279,14 @@ mod tests {
 
     #[test]
     fn what_is_no_link_is_refused() {
-        for text in ["", "x", "é", &"0".repeat(77), &"0".repeat(79), &"z".repeat(78)] {
+        for text in [
+            "",
+            "x",
+            "é",
+            &"0".repeat(77),
+            &"0".repeat(79),
+            &"z".repeat(78),
+        ] {
             assert!(LinkText::parse(text).is_none(), "{text}");
         }
     }

@@ -29,7 +29,9 @@ pub(crate) struct Passwords {
 
 impl Default for Passwords {
     fn default() -> Self {
-        Self { places: Arc::new(Semaphore::new(HASHES_AT_ONCE)) }
+        Self {
+            places: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
+        }
     }
 }
 
@@ -41,8 +43,10 @@ impl Passwords {
     pub(crate) async fn hash(&self, password: SecretString) -> ApiResult<PasswordHash> {
         self.in_a_place(move || {
             let salt: [u8; SALT_BYTES] = rand::random();
-            let hash = hasher()?.hash_password_with_salt(password.expose_secret().as_bytes(), &salt);
-            hash.map(|hash| PasswordHash(hash.to_string())).map_err(|error| error.to_string())
+            let hash =
+                hasher()?.hash_password_with_salt(password.expose_secret().as_bytes(), &salt);
+            hash.map(|hash| PasswordHash(hash.to_string()))
+                .map_err(|error| error.to_string())
         })
         .await
     }
@@ -52,12 +56,17 @@ impl Passwords {
     ///
     /// # Errors
     /// All places are busy for too long.
-    pub(crate) async fn verify(&self, password: SecretString, kept: Option<PasswordHash>) -> ApiResult<bool> {
+    pub(crate) async fn verify(
+        &self,
+        password: SecretString,
+        kept: Option<PasswordHash>,
+    ) -> ApiResult<bool> {
         self.in_a_place(move || {
             let is_kept = kept.is_some();
             let kept = kept.unwrap_or_else(decoy);
             // The parameters are those in the kept text, so that hashes of earlier ones go on.
-            let verified = hasher()?.verify_password(password.expose_secret().as_bytes(), kept.0.as_str());
+            let verified =
+                hasher()?.verify_password(password.expose_secret().as_bytes(), kept.0.as_str());
             Ok(is_kept & verified.is_ok())
         })
         .await
@@ -67,8 +76,11 @@ impl Passwords {
         &self,
         work: impl FnOnce() -> Result<T, String> + Send + 'static,
     ) -> ApiResult<T> {
-        let place = tokio::time::timeout(PLACE_WAIT, Arc::clone(&self.places).acquire_owned()).await;
-        let Ok(Ok(place)) = place else { return Err(ApiError::unavailable("too many people sign in at once")) };
+        let place =
+            tokio::time::timeout(PLACE_WAIT, Arc::clone(&self.places).acquire_owned()).await;
+        let Ok(Ok(place)) = place else {
+            return Err(ApiError::unavailable("too many people sign in at once"));
+        };
         let working = task::spawn_blocking(move || {
             let _place = place;
             work()
@@ -97,18 +109,25 @@ pub(crate) fn chosen_password(field: &str, text: &str, email: &str) -> ApiResult
 
 /// What somebody sends as a password, if it can be one: a longer text would only cost time.
 pub(crate) fn offered_password(text: &str) -> SecretString {
-    if text.len() > PASSWORD_BYTES_MAX { String::new().into() } else { text.into() }
+    if text.len() > PASSWORD_BYTES_MAX {
+        String::new().into()
+    } else {
+        text.into()
+    }
 }
 
 fn hasher() -> Result<Argon2<'static>, String> {
-    let params = Params::new(MEMORY_KIB, PASSES, LANES, Some(HASH_BYTES)).map_err(|error| error.to_string())?;
+    let params = Params::new(MEMORY_KIB, PASSES, LANES, Some(HASH_BYTES))
+        .map_err(|error| error.to_string())?;
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
 /// A hash of nothing that costs as much as any other.
 fn decoy() -> PasswordHash {
     let (salt, hash) = ("A".repeat(22), "A".repeat(43));
-    PasswordHash(format!("$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"))
+    PasswordHash(format!(
+        "$argon2id$v=19$m={MEMORY_KIB},t={PASSES},p={LANES}${salt}${hash}"
+    ))
 }
 
 #[cfg(test)]
@@ -120,36 +139,78 @@ mod tests {
     #[tokio::test]
     async fn a_password_is_known_again_and_another_one_is_not() {
         let passwords = Passwords::default();
-        let kept = passwords.hash("correct horse battery".into()).await.unwrap();
+        let kept = passwords
+            .hash("correct horse battery".into())
+            .await
+            .unwrap();
         assert!(kept.0.starts_with("$argon2id$v=19$m=19456,t=2,p=1$") && !kept.0.contains("horse"));
-        assert_ne!(kept, passwords.hash("correct horse battery".into()).await.unwrap(), "each has a salt of its own");
-        assert!(passwords.verify("correct horse battery".into(), Some(kept.clone())).await.unwrap());
-        assert!(!passwords.verify("correct horse batterz".into(), Some(kept)).await.unwrap());
-        assert!(!passwords.verify("correct horse battery".into(), None).await.unwrap());
+        assert_ne!(
+            kept,
+            passwords
+                .hash("correct horse battery".into())
+                .await
+                .unwrap(),
+            "each has a salt of its own"
+        );
+        assert!(
+            passwords
+                .verify("correct horse battery".into(), Some(kept.clone()))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !passwords
+                .verify("correct horse batterz".into(), Some(kept))
+                .await
+                .unwrap()
+        );
+        assert!(
+            !passwords
+                .verify("correct horse battery".into(), None)
+                .await
+                .unwrap()
+        );
     }
 
     #[tokio::test]
     async fn an_account_that_is_not_there_costs_as_much_time_as_one_that_is() {
         let passwords = Passwords::default();
-        let kept = passwords.hash("correct horse battery".into()).await.unwrap();
+        let kept = passwords
+            .hash("correct horse battery".into())
+            .await
+            .unwrap();
         // The least of several: whatever else runs on the machine only makes a measurement longer.
         let (mut known, mut unknown) = (Duration::MAX, Duration::MAX);
         for _ in 0..8 {
             let began = Instant::now();
-            passwords.verify("a wrong guess of it".into(), Some(kept.clone())).await.unwrap();
+            passwords
+                .verify("a wrong guess of it".into(), Some(kept.clone()))
+                .await
+                .unwrap();
             known = known.min(began.elapsed());
             let began = Instant::now();
-            passwords.verify("a wrong guess of it".into(), None).await.unwrap();
+            passwords
+                .verify("a wrong guess of it".into(), None)
+                .await
+                .unwrap();
             unknown = unknown.min(began.elapsed());
         }
         let ratio = unknown.as_secs_f64() / known.as_secs_f64();
-        assert!((0.5..2.0).contains(&ratio), "known {known:?}, unknown {unknown:?}");
+        assert!(
+            (0.5..2.0).contains(&ratio),
+            "known {known:?}, unknown {unknown:?}"
+        );
     }
 
     #[test]
     fn only_length_and_the_accounts_own_name_are_refused() {
         let ada = "ada.lovelace@example.org";
-        for text in ["", "elevenchars", "Ada.Lovelace@example.org", &"x".repeat(1025)] {
+        for text in [
+            "",
+            "elevenchars",
+            "Ada.Lovelace@example.org",
+            &"x".repeat(1025),
+        ] {
             assert!(chosen_password("password", text, ada).is_err(), "{text}");
         }
         for text in ["twelve chars", "aaaaaaaaaaaa", "žluťoučký kůň"] {

@@ -12,8 +12,13 @@ use crate::{
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
 /// Media types that no form can send; a page of another site would have to ask us first, and gets no leave.
-const OF_NO_FORM: [&str; 5] =
-    ["application/json", "application/jsonl", "application/x-ndjson", "text/csv", "text/tab-separated-values"];
+const OF_NO_FORM: [&str; 5] = [
+    "application/json",
+    "application/jsonl",
+    "application/x-ndjson",
+    "text/csv",
+    "text/tab-separated-values",
+];
 
 /// Refuses what another site's page may have sent: a changing request must say that its page is ours, and be one that no
 /// form can make. Who says neither is no browser of today and signs in with a token.
@@ -34,7 +39,10 @@ pub(crate) fn check_same_site(
     }
     // A form can send three media types, and none of them is here. A DELETE is nothing that a form can send.
     if *method != Method::DELETE && !is_of_no_form(headers) {
-        return Err(ApiError::new(ErrorCode::UnsupportedMediaType, "the body must be application/json"));
+        return Err(ApiError::new(
+            ErrorCode::UnsupportedMediaType,
+            "the body must be application/json",
+        ));
     }
     Ok(())
 }
@@ -44,17 +52,25 @@ fn is_of_our_page(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> boo
         // `none` is a person's own doing, for instance a reload, and of no site.
         return site == "same-origin" || site == "none";
     }
-    let Some(origin) = only_text(headers, header::ORIGIN) else { return false };
-    let host = only_text(headers, header::HOST).or_else(|| uri.authority().map(http::uri::Authority::as_str));
+    let Some(origin) = only_text(headers, header::ORIGIN) else {
+        return false;
+    };
+    let host = only_text(headers, header::HOST)
+        .or_else(|| uri.authority().map(http::uri::Authority::as_str));
     let of_this_host = origin.split_once("://").is_some_and(|(scheme, rest)| {
-        ["http", "https"].contains(&scheme) && host.is_some_and(|host| rest.eq_ignore_ascii_case(host))
+        ["http", "https"].contains(&scheme)
+            && host.is_some_and(|host| rest.eq_ignore_ascii_case(host))
     });
     // A proxy in front may have put another host in the place of the one that the browser asked.
-    of_this_host || (!config.dashboard_url.is_empty() && origin.eq_ignore_ascii_case(&origin_of(&config.dashboard_url)))
+    of_this_host
+        || (!config.dashboard_url.is_empty()
+            && origin.eq_ignore_ascii_case(&origin_of(&config.dashboard_url)))
 }
 
 fn origin_of(url: &str) -> String {
-    let Ok(url) = url.parse::<Uri>() else { return String::new() };
+    let Ok(url) = url.parse::<Uri>() else {
+        return String::new();
+    };
     match (url.scheme_str(), url.authority()) {
         (Some(scheme), Some(authority)) => format!("{scheme}://{authority}"),
         _ => String::new(),
@@ -63,8 +79,14 @@ fn origin_of(url: &str) -> String {
 
 fn is_of_no_form(headers: &HeaderMap) -> bool {
     let text = only_text(headers, header::CONTENT_TYPE).unwrap_or_default();
-    let essence = text.split(';').next().unwrap_or_default().trim().to_ascii_lowercase();
-    OF_NO_FORM.contains(&essence.as_str()) || (essence.starts_with("application/") && essence.ends_with("+json"))
+    let essence = text
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim()
+        .to_ascii_lowercase();
+    OF_NO_FORM.contains(&essence.as_str())
+        || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
 /// The text of a header that stands there once.
@@ -85,9 +107,14 @@ mod tests {
         for (name, value) in pairs {
             headers.append(*name, HeaderValue::from_static(value));
         }
-        let config = IngressConfig { dashboard_url: "https://chat.example/base".into(), ..IngressConfig::default() };
+        let config = IngressConfig {
+            dashboard_url: "https://chat.example/base".into(),
+            ..IngressConfig::default()
+        };
         let uri = "/api/admin/organizations".parse().unwrap();
-        check_same_site(&method, &uri, &headers, &config).err().map(|error| error.into_facts().status.as_u16())
+        check_same_site(&method, &uri, &headers, &config)
+            .err()
+            .map(|error| error.into_facts().status.as_u16())
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json");
@@ -97,12 +124,23 @@ mod tests {
         for pairs in [
             &[("sec-fetch-site", "same-origin")][..],
             &[("sec-fetch-site", "none")],
-            &[("origin", "http://localhost:8080"), ("host", "localhost:8080")],
+            &[
+                ("origin", "http://localhost:8080"),
+                ("host", "localhost:8080"),
+            ],
             &[("origin", "https://chat.example"), ("host", "inside:8080")],
         ] {
-            assert_eq!(refusal(Method::POST, &[pairs, &[JSON]].concat()), None, "{pairs:?}");
+            assert_eq!(
+                refusal(Method::POST, &[pairs, &[JSON]].concat()),
+                None,
+                "{pairs:?}"
+            );
             let products = ("content-type", "text/csv; charset=utf-8");
-            assert_eq!(refusal(Method::PUT, &[pairs, &[products]].concat()), None, "{pairs:?}");
+            assert_eq!(
+                refusal(Method::PUT, &[pairs, &[products]].concat()),
+                None,
+                "{pairs:?}"
+            );
             assert_eq!(refusal(Method::DELETE, pairs), None, "{pairs:?}");
             for media_type in [
                 "text/plain",
@@ -110,9 +148,19 @@ mod tests {
                 "multipart/form-data",
                 "text/plain; application/json",
             ] {
-                assert_eq!(refusal(Method::POST, &[pairs, &[("content-type", media_type)]].concat()), Some(415));
+                assert_eq!(
+                    refusal(
+                        Method::POST,
+                        &[pairs, &[("content-type", media_type)]].concat()
+                    ),
+                    Some(415)
+                );
             }
-            assert_eq!(refusal(Method::PUT, pairs), Some(415), "without a media type");
+            assert_eq!(
+                refusal(Method::PUT, pairs),
+                Some(415),
+                "without a media type"
+            );
         }
     }
 
@@ -122,16 +170,40 @@ mod tests {
             &[][..],
             &[("sec-fetch-site", "cross-site")],
             &[("sec-fetch-site", "same-site")],
-            &[("sec-fetch-site", "cross-site"), ("origin", "https://chat.example"), ("host", "chat.example")],
+            &[
+                ("sec-fetch-site", "cross-site"),
+                ("origin", "https://chat.example"),
+                ("host", "chat.example"),
+            ],
             &[("origin", "null"), ("host", "localhost:8080")],
-            &[("origin", "http://localhost:8081"), ("host", "localhost:8080")],
-            &[("origin", "http://localhost:8080.evil.example"), ("host", "localhost:8080")],
-            &[("origin", "https://evil.example"), ("host", "localhost:8080")],
-            &[("origin", "http://localhost:8080"), ("origin", "https://evil.example"), ("host", "localhost:8080")],
-            &[("referer", "https://chat.example/"), ("host", "chat.example")],
+            &[
+                ("origin", "http://localhost:8081"),
+                ("host", "localhost:8080"),
+            ],
+            &[
+                ("origin", "http://localhost:8080.evil.example"),
+                ("host", "localhost:8080"),
+            ],
+            &[
+                ("origin", "https://evil.example"),
+                ("host", "localhost:8080"),
+            ],
+            &[
+                ("origin", "http://localhost:8080"),
+                ("origin", "https://evil.example"),
+                ("host", "localhost:8080"),
+            ],
+            &[
+                ("referer", "https://chat.example/"),
+                ("host", "chat.example"),
+            ],
         ] {
             for method in [Method::POST, Method::PUT, Method::PATCH, Method::DELETE] {
-                assert_eq!(refusal(method, &[pairs, &[JSON]].concat()), Some(403), "{pairs:?}");
+                assert_eq!(
+                    refusal(method, &[pairs, &[JSON]].concat()),
+                    Some(403),
+                    "{pairs:?}"
+                );
             }
             assert_eq!(refusal(Method::GET, pairs), None);
         }

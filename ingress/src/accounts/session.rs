@@ -42,7 +42,10 @@ impl FromRequestParts<AppState> for SignedIn {
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         if !has_session_cookie(&parts.headers) {
-            return Err(ApiError::new(ErrorCode::MissingApiKey, "nobody is signed in"));
+            return Err(ApiError::new(
+                ErrorCode::MissingApiKey,
+                "nobody is signed in",
+            ));
         }
         check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
         for token in session_tokens(&parts.headers, &state.config) {
@@ -53,25 +56,40 @@ impl FromRequestParts<AppState> for SignedIn {
                 return Ok(found);
             }
         }
-        Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the session has ended: sign in again"))
+        Err(ApiError::uncoded(
+            StatusCode::UNAUTHORIZED,
+            "the session has ended: sign in again",
+        ))
     }
 }
 
 impl SignedIn {
     async fn find(token: &RandomToken, state: &AppState) -> ApiResult<Option<Self>> {
-        let (hash, now) = (token.hash(&state.secret, TokenPurpose::Session), Timestamp::now());
-        let Some(mut session) = state.backends.accounts.session(&hash).await? else { return Ok(None) };
+        let (hash, now) = (
+            token.hash(&state.secret, TokenPurpose::Session),
+            Timestamp::now(),
+        );
+        let Some(mut session) = state.backends.accounts.session(&hash).await? else {
+            return Ok(None);
+        };
         let unused_ms = now.millis_since(session.seen_at);
         if now >= session.expires_at || unused_ms >= state.config.session_idle_ms {
             return Ok(None);
         }
         let account = account(state, &session.user).await?;
-        let account =
-            account.filter(|account| account.session_epoch == session.epoch && account.user.state == UserState::Active);
-        let Some(account) = account else { return Ok(None) };
+        let account = account.filter(|account| {
+            account.session_epoch == session.epoch && account.user.state == UserState::Active
+        });
+        let Some(account) = account else {
+            return Ok(None);
+        };
         if unused_ms >= NOTED_EVERY_MS.min(state.config.session_idle_ms / NOTES_PER_IDLE_TIME) {
             session.seen_at = now;
-            state.backends.accounts.touch_session(&hash, &session).await?;
+            state
+                .backends
+                .accounts
+                .touch_session(&hash, &session)
+                .await?;
         }
         Ok(Some(Self { account, session }))
     }
@@ -79,24 +97,38 @@ impl SignedIn {
 
 /// The account with this id. Read from the store itself: a cached one would let somebody in who was just shut out.
 pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<Account>> {
-    match state.backends.catalog.get(EntryKind::User, id.as_str()).await? {
+    match state
+        .backends
+        .catalog
+        .get(EntryKind::User, id.as_str())
+        .await?
+    {
         Some(Entry::User(account)) => Ok(Some(*account)),
         _ => Ok(None),
     }
 }
 
 /// Begins a session of `account`. Its token is always a new one, so that nobody is signed in with one that others know.
-pub(super) async fn begin(state: &AppState, account: &Account) -> ApiResult<(RandomToken, Session)> {
+pub(super) async fn begin(
+    state: &AppState,
+    account: &Account,
+) -> ApiResult<(RandomToken, Session)> {
     let (token, now) = (RandomToken::generate(), Timestamp::now());
     let session = Session {
         user: account.user.id.clone(),
         epoch: account.session_epoch,
         began_at: now,
         seen_at: now,
-        expires_at: now.after(std::time::Duration::from_millis(state.config.session_lifetime_ms)),
+        expires_at: now.after(std::time::Duration::from_millis(
+            state.config.session_lifetime_ms,
+        )),
     };
     let hash = token.hash(&state.secret, TokenPurpose::Session);
-    state.backends.accounts.begin_session(&hash, &session).await?;
+    state
+        .backends
+        .accounts
+        .begin_session(&hash, &session)
+        .await?;
     Ok((token, session))
 }
 

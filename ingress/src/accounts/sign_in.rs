@@ -45,7 +45,10 @@ const NEW_PASSWORD: &str = "newPassword";
 /// The routes of people.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
-        .route("/api/dashboard/session", get(who).post(sign_in).delete(sign_out))
+        .route(
+            "/api/dashboard/session",
+            get(who).post(sign_in).delete(sign_out),
+        )
         .route("/api/dashboard/link", post(use_link))
         .route("/api/dashboard/password", post(change_password))
 }
@@ -65,7 +68,10 @@ async fn sign_in(
     let (headers, body) = read(&state, request).await?;
     let email = required(&body, EMAIL)?;
     let password = offered_password(required(&body, PASSWORD)?);
-    state.limits.admit_sign_in(&email.trim().to_ascii_lowercase(), &address).await?;
+    state
+        .limits
+        .admit_sign_in(&email.trim().to_ascii_lowercase(), &address)
+        .await?;
     // An address that can be none is an unknown one: the answer and its time are the same.
     let known = match email.parse::<EmailAddress>() {
         Ok(email) => account(&state, &UserId::derive(&state.secret, &email)).await?,
@@ -75,20 +81,35 @@ async fn sign_in(
     let hash = known.as_ref().and_then(|account| account.password.clone());
     let is_right = state.passwords.verify(password, hash).await?;
     let Some(account) = known.filter(|_| is_right) else {
-        return Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "wrong e-mail address or password"));
+        return Err(ApiError::uncoded(
+            StatusCode::UNAUTHORIZED,
+            "wrong e-mail address or password",
+        ));
     };
     welcome(&state, &headers, &trail, &account).await
 }
 
 /// Ends the session, here and in the browser; also one that has ended already.
-async fn sign_out(State(state): State<AppState>, trail: Trail, request: Request) -> ApiResult<Response> {
+async fn sign_out(
+    State(state): State<AppState>,
+    trail: Trail,
+    request: Request,
+) -> ApiResult<Response> {
     let (mut parts, _) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
-    let signed_in =
-        <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(&mut parts, &state).await;
+    let signed_in = <SignedIn as axum::extract::FromRequestParts<AppState>>::from_request_parts(
+        &mut parts, &state,
+    )
+    .await;
     end_held(&state, &parts.headers).await?;
     if let Ok(SignedIn { account, .. }) = signed_in {
-        trail.record(&state, actor(&account), change(&account, AuditAction::SignOut, &[])).await;
+        trail
+            .record(
+                &state,
+                actor(&account),
+                change(&account, AuditAction::SignOut, &[]),
+            )
+            .await;
     }
     let mut response = StatusCode::NO_CONTENT.into_response();
     for cookie in forgotten(&state.config)? {
@@ -108,8 +129,13 @@ async fn use_link(
     let text = required(&body, LINK)?;
     state.limits.admit_link(&address).await?;
     let link = LinkText::parse(text).ok_or_else(no_such_link)?;
-    let found = account(&state, link.user()).await?.ok_or_else(no_such_link)?;
-    let purpose = link.working(&state.secret, &found).ok_or_else(no_such_link)?.purpose;
+    let found = account(&state, link.user())
+        .await?
+        .ok_or_else(no_such_link)?;
+    let purpose = link
+        .working(&state.secret, &found)
+        .ok_or_else(no_such_link)?
+        .purpose;
     let password = match fields::optional_text(&body, PASSWORD)? {
         Some(text) => Some(chosen_password(PASSWORD, text, found.user.email.as_str())?),
         None if purpose.needs_password() => return Err(password_wanted(&found, purpose)),
@@ -119,9 +145,14 @@ async fn use_link(
         Some(password) => Some(state.passwords.hash(password).await?),
         None => None,
     };
-    let what = AccountEdit { org: &found.user.org_id, id: found.user.id.as_str(), once: true };
+    let what = AccountEdit {
+        org: &found.user.org_id,
+        id: found.user.id.as_str(),
+        once: true,
+    };
     let changed = change_account(&state, what, |mut account, _, _| {
-        link.working(&state.secret, &account).ok_or_else(no_such_link)?;
+        link.working(&state.secret, &account)
+            .ok_or_else(no_such_link)?;
         account.link = None;
         account.user.state = UserState::Active;
         if hash.is_some() {
@@ -130,11 +161,19 @@ async fn use_link(
         }
         Ok(Some(account))
     });
-    let (before, Some(after)) = changed.await? else { return Err(no_such_link()) };
+    let (before, Some(after)) = changed.await? else {
+        return Err(no_such_link());
+    };
     let mut changed = vec![LINK];
     changed.extend((before.user.state != after.user.state).then_some("state"));
     changed.extend(hash.is_some().then_some(PASSWORD));
-    trail.record(&state, actor(&after), change(&after, AuditAction::Update, &changed)).await;
+    trail
+        .record(
+            &state,
+            actor(&after),
+            change(&after, AuditAction::Update, &changed),
+        )
+        .await;
     welcome(&state, &headers, &trail, &after).await
 }
 
@@ -147,17 +186,32 @@ async fn change_password(
     request: Request,
 ) -> ApiResult<Response> {
     let (headers, body) = read(&state, request).await?;
-    let wanted = chosen_password(NEW_PASSWORD, required(&body, NEW_PASSWORD)?, found.user.email.as_str())?;
+    let wanted = chosen_password(
+        NEW_PASSWORD,
+        required(&body, NEW_PASSWORD)?,
+        found.user.email.as_str(),
+    )?;
     // Who came by a link may have no password yet.
     if found.password.is_some() {
         let current = offered_password(required(&body, CURRENT_PASSWORD)?);
-        state.limits.admit_sign_in(found.user.email.as_str(), &address).await?;
-        if !state.passwords.verify(current, found.password.clone()).await? {
+        state
+            .limits
+            .admit_sign_in(found.user.email.as_str(), &address)
+            .await?;
+        if !state
+            .passwords
+            .verify(current, found.password.clone())
+            .await?
+        {
             return Err(ApiError::field(CURRENT_PASSWORD, "is not the password"));
         }
     }
     let hash = state.passwords.hash(wanted).await?;
-    let what = AccountEdit { org: &found.user.org_id, id: found.user.id.as_str(), once: false };
+    let what = AccountEdit {
+        org: &found.user.org_id,
+        id: found.user.id.as_str(),
+        once: false,
+    };
     let changed = change_account(&state, what, |mut account, _, _| {
         if account.password != found.password || account.session_epoch != found.session_epoch {
             return Err(ApiError::field(CURRENT_PASSWORD, "was changed meanwhile"));
@@ -168,25 +222,60 @@ async fn change_password(
         account.end_sessions();
         Ok(Some(account))
     });
-    let (_, Some(after)) = changed.await? else { return Err(no_such_link()) };
-    trail.record(&state, actor(&after), change(&after, AuditAction::Update, &[PASSWORD])).await;
+    let (_, Some(after)) = changed.await? else {
+        return Err(no_such_link());
+    };
+    trail
+        .record(
+            &state,
+            actor(&after),
+            change(&after, AuditAction::Update, &[PASSWORD]),
+        )
+        .await;
     welcome(&state, &headers, &trail, &after).await
 }
 
 /// Begins a session with a token of its own, in the place of whatever the browser held.
-async fn welcome(state: &AppState, headers: &HeaderMap, trail: &Trail, account: &Account) -> ApiResult<Response> {
+async fn welcome(
+    state: &AppState,
+    headers: &HeaderMap,
+    trail: &Trail,
+    account: &Account,
+) -> ApiResult<Response> {
     end_held(state, headers).await?;
     let (token, session) = begin(state, account).await?;
-    trail.record(state, actor(account), change(account, AuditAction::SignIn, &[])).await;
+    trail
+        .record(
+            state,
+            actor(account),
+            change(account, AuditAction::SignIn, &[]),
+        )
+        .await;
     let mut response = Json(shown(state, account, &session).await?).into_response();
-    response.headers_mut().append(header::SET_COOKIE, kept(&token, headers, &state.config)?);
+    response
+        .headers_mut()
+        .append(header::SET_COOKIE, kept(&token, headers, &state.config)?);
     Ok(response)
 }
 
-async fn shown(state: &AppState, Account { user, password, .. }: &Account, session: &Session) -> ApiResult<Value> {
-    let organization = match state.backends.catalog.get(EntryKind::Organization, user.org_id.as_str()).await? {
+async fn shown(
+    state: &AppState,
+    Account { user, password, .. }: &Account,
+    session: &Session,
+) -> ApiResult<Value> {
+    let organization = match state
+        .backends
+        .catalog
+        .get(EntryKind::Organization, user.org_id.as_str())
+        .await?
+    {
         Some(Entry::Organization(organization)) => organization,
-        _ => return Err(ApiError::uncoded(StatusCode::UNAUTHORIZED, "the organization is gone")),
+        _ => {
+            return Err(ApiError::uncoded(
+                StatusCode::UNAUTHORIZED,
+                "the organization is gone",
+            ));
+        }
     };
     Ok(json!({
         "user": {
@@ -219,11 +308,18 @@ fn required<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str>
 }
 
 fn actor(account: &Account) -> Actor {
-    Actor::User { id: account.user.id.clone(), email: account.user.email.clone() }
+    Actor::User {
+        id: account.user.id.clone(),
+        email: account.user.email.clone(),
+    }
 }
 
 fn change<'a>(account: &'a Account, action: AuditAction, fields: &[&str]) -> Change<'a> {
-    let named = fields.iter().map(|field| FieldChange { field: (*field).to_owned(), before: None, after: None });
+    let named = fields.iter().map(|field| FieldChange {
+        field: (*field).to_owned(),
+        before: None,
+        after: None,
+    });
     Change {
         org: &account.user.org_id,
         kind: EntryKind::User.name(),
@@ -235,11 +331,15 @@ fn change<'a>(account: &'a Account, action: AuditAction, fields: &[&str]) -> Cha
 
 /// One answer for what never was, what was used, what has ended and what another one replaced.
 fn no_such_link() -> ApiError {
-    ApiError::uncoded(StatusCode::UNAUTHORIZED, "this link does not work any more: ask for another one")
+    ApiError::uncoded(
+        StatusCode::UNAUTHORIZED,
+        "this link does not work any more: ask for another one",
+    )
 }
 
 /// Says to the holder of a link, who may know, what page to show.
 fn password_wanted(account: &Account, purpose: LinkPurpose) -> ApiError {
-    let details = json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
+    let details =
+        json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
     ApiError::field(PASSWORD, "is missing").details(details)
 }

@@ -67,9 +67,21 @@ pub(crate) enum Action {
 /// The matrix of rights: the least role that may, each role may what those before it may; none: only the installation's
 /// token. The names are what the dashboard is told.
 const RIGHTS: [(Action, &str, Option<Role>); 8] = [
-    (Action::ReadConfiguration, "readConfiguration", Some(Role::Viewer)),
-    (Action::ReadConversations, "readConversations", Some(Role::Viewer)),
-    (Action::ActOnConversations, "actOnConversations", Some(Role::Operator)),
+    (
+        Action::ReadConfiguration,
+        "readConfiguration",
+        Some(Role::Viewer),
+    ),
+    (
+        Action::ReadConversations,
+        "readConversations",
+        Some(Role::Viewer),
+    ),
+    (
+        Action::ActOnConversations,
+        "actOnConversations",
+        Some(Role::Operator),
+    ),
     (Action::Configure, "configure", Some(Role::Editor)),
     (Action::ReadAudit, "readAudit", Some(Role::Editor)),
     (Action::ManageKeys, "manageKeys", Some(Role::Owner)),
@@ -79,13 +91,17 @@ const RIGHTS: [(Action, &str, Option<Role>); 8] = [
 
 /// The names of what a role may do in its organization.
 pub(crate) fn rights_of(role: Role) -> Vec<&'static str> {
-    let rights = RIGHTS.iter().filter(|(_, _, least)| least.is_some_and(|least| role >= least));
+    let rights = RIGHTS
+        .iter()
+        .filter(|(_, _, least)| least.is_some_and(|least| role >= least));
     rights.map(|(_, name, _)| *name).collect()
 }
 
 fn role_may(role: Role, action: Action) -> bool {
     let right = RIGHTS.iter().find(|(listed, _, _)| *listed == action);
-    right.and_then(|(_, _, least)| *least).is_some_and(|least| role >= least)
+    right
+        .and_then(|(_, _, least)| *least)
+        .is_some_and(|least| role >= least)
 }
 
 impl Administrator {
@@ -97,11 +113,14 @@ impl Administrator {
         match (&self.reach, ground) {
             (Reach::Installation, _) => Ok(()),
             // Another organization's things are as absent as what does not exist.
-            (Reach::Person(user), Ground::Organization(org)) if user.org_id != *org => Err(not_found("organization")),
-            (Reach::Person(user), Ground::Organization(_)) if role_may(user.role, action) => Ok(()),
-            (Reach::Person(_), _) => {
-                Err(ApiError::new(ErrorCode::InsufficientScope, "the role of this account does not include this"))
+            (Reach::Person(user), Ground::Organization(org)) if user.org_id != *org => {
+                Err(not_found("organization"))
             }
+            (Reach::Person(user), Ground::Organization(_)) if role_may(user.role, action) => Ok(()),
+            (Reach::Person(_), _) => Err(ApiError::new(
+                ErrorCode::InsufficientScope,
+                "the role of this account does not include this",
+            )),
         }
     }
 
@@ -127,7 +146,10 @@ impl Administrator {
     pub(crate) fn actor(&self) -> Actor {
         match &self.reach {
             Reach::Installation => Actor::Token,
-            Reach::Person(user) => Actor::User { id: user.id.clone(), email: user.email.clone() },
+            Reach::Person(user) => Actor::User {
+                id: user.id.clone(),
+                email: user.email.clone(),
+            },
         }
     }
 
@@ -143,36 +165,69 @@ impl FromRequestParts<AppState> for Administrator {
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let trail = Trail::of(parts, state);
         // A header wins: whoever sends one means it, and a browser adds the cookie by itself.
-        let bearer = parts.headers.get(header::AUTHORIZATION).and_then(bearer_token).unwrap_or_default();
+        let bearer = parts
+            .headers
+            .get(header::AUTHORIZATION)
+            .and_then(bearer_token)
+            .unwrap_or_default();
         if bearer.is_empty() && has_session_cookie(&parts.headers) {
             let SignedIn { account, .. } = SignedIn::from_request_parts(parts, state).await?;
-            return Ok(Self { reach: Reach::Person(Box::new(account.user)), trail });
+            return Ok(Self {
+                reach: Reach::Person(Box::new(account.user)),
+                trail,
+            });
         }
         check_token(parts, state).await?;
-        Ok(Self { reach: Reach::Installation, trail })
+        Ok(Self {
+            reach: Reach::Installation,
+            trail,
+        })
     }
 }
 
 async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
     let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
     let guesser = address.map(|address| format!("admin:{address}"));
-    state.limits.failed_authentications.check(guesser.as_deref())?;
-    let token = parts.headers.get(header::AUTHORIZATION).and_then(bearer_token).unwrap_or_default();
-    let expected = state.admin_token.as_ref().map(|token| token.expose_secret().as_bytes());
+    state
+        .limits
+        .failed_authentications
+        .check(guesser.as_deref())?;
+    let token = parts
+        .headers
+        .get(header::AUTHORIZATION)
+        .and_then(bearer_token)
+        .unwrap_or_default();
+    let expected = state
+        .admin_token
+        .as_ref()
+        .map(|token| token.expose_secret().as_bytes());
     // An empty token is no token: it must not open an installation that set none.
     match expected {
         Some(expected) if !expected.is_empty() && bool::from(expected.ct_eq(token)) => Ok(()),
         _ => {
-            state.limits.failed_authentications.miss(guesser.as_deref()).await?;
-            Err(refusal(token, expected.is_some_and(|expected| !expected.is_empty())))
+            state
+                .limits
+                .failed_authentications
+                .miss(guesser.as_deref())
+                .await?;
+            Err(refusal(
+                token,
+                expected.is_some_and(|expected| !expected.is_empty()),
+            ))
         }
     }
 }
 
 fn refusal(token: &[u8], one_is_set: bool) -> ApiError {
     match (token.is_empty(), one_is_set) {
-        (true, _) => ApiError::new(ErrorCode::MissingApiKey, "the administrator's token is needed"),
-        (false, true) => ApiError::new(ErrorCode::InvalidApiKey, "this is not the administrator's token"),
+        (true, _) => ApiError::new(
+            ErrorCode::MissingApiKey,
+            "the administrator's token is needed",
+        ),
+        (false, true) => ApiError::new(
+            ErrorCode::InvalidApiKey,
+            "this is not the administrator's token",
+        ),
         (false, false) => {
             let detail = "this service has no administrator's token; set SWITCHBOARD__ADMIN__TOKEN where it runs";
             ApiError::new(ErrorCode::InvalidApiKey, detail)
@@ -189,16 +244,25 @@ mod tests {
     };
 
     fn person(role: Role) -> Administrator {
-        let account = new_account(&secret(), &org_id(), "ada@example.org".parse().unwrap(), "Ada".into(), role);
-        Administrator { reach: Reach::Person(Box::new(account.user)), trail: Trail::default() }
+        let account = new_account(
+            &secret(),
+            &org_id(),
+            "ada@example.org".parse().unwrap(),
+            "Ada".into(),
+            role,
+        );
+        Administrator {
+            reach: Reach::Person(Box::new(account.user)),
+            trail: Trail::default(),
+        }
     }
 
     /// Written out, and not read from the table that it proves.
     #[test]
     fn each_role_may_what_the_matrix_says_and_nothing_else() {
         use Action::{
-            ActOnConversations, Configure, ManageKeys, ManageOrganizations, ManageUsers, ReadAudit, ReadConfiguration,
-            ReadConversations,
+            ActOnConversations, Configure, ManageKeys, ManageOrganizations, ManageUsers, ReadAudit,
+            ReadConfiguration, ReadConversations,
         };
         for (action, viewer, operator, editor, owner) in [
             (ReadConfiguration, true, true, true, true),
@@ -211,16 +275,34 @@ mod tests {
             (ManageOrganizations, false, false, false, false),
         ] {
             for (role, may) in Role::ALL.into_iter().zip([viewer, operator, editor, owner]) {
-                assert_eq!(person(role).may_in(&org_id(), action).is_ok(), may, "{role:?} {action:?}");
-                assert!(person(role).may(Ground::Installation, action).is_err(), "{role:?} {action:?}");
+                assert_eq!(
+                    person(role).may_in(&org_id(), action).is_ok(),
+                    may,
+                    "{role:?} {action:?}"
+                );
+                assert!(
+                    person(role).may(Ground::Installation, action).is_err(),
+                    "{role:?} {action:?}"
+                );
                 let other = OrgId::derive(&secret(), "other");
                 let refused = person(role).may_in(&other, action).unwrap_err();
                 assert!(refused.is_not_found(), "{role:?} {action:?}");
-                let name = RIGHTS.iter().find(|(listed, _, _)| *listed == action).unwrap().1;
+                let name = RIGHTS
+                    .iter()
+                    .find(|(listed, _, _)| *listed == action)
+                    .unwrap()
+                    .1;
                 assert_eq!(rights_of(role).contains(&name), may, "{role:?} {action:?}");
             }
         }
-        let token = Administrator { reach: Reach::Installation, trail: Trail::default() };
-        assert!(RIGHTS.iter().all(|(action, _, _)| token.may(Ground::Installation, *action).is_ok()));
+        let token = Administrator {
+            reach: Reach::Installation,
+            trail: Trail::default(),
+        };
+        assert!(
+            RIGHTS
+                .iter()
+                .all(|(action, _, _)| token.may(Ground::Installation, *action).is_ok())
+        );
     }
 }

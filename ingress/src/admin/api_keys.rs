@@ -46,8 +46,12 @@ pub(super) async fn create(
 ) -> ApiResult<Response> {
     let organization = organization(&state, &administrator, &org, Action::ManageKeys).await?;
     let (_, fields) = read_fields(&state, request).await?;
-    let document = read_one(&organization, EntryKind::Key, fields)?.keys.into_iter().next();
-    let document = document.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
+    let document = read_one(&organization, EntryKind::Key, fields)?
+        .keys
+        .into_iter()
+        .next();
+    let document =
+        document.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
     let _turn = state.apply.turn.lock().await;
     refuse_taken_name(&state, &organization.id, &document.name).await?;
     let text = ApiKeyText::generate();
@@ -57,7 +61,14 @@ pub(super) async fn create(
     }
     let entry = put(&state, key, &text).await?;
     publish_changes(&state.apply, &[&entry]).await;
-    record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Create,
+        None,
+        Some(&entry),
+    )
+    .await;
     shown_once(&state, &entry, &text, json!({})).await
 }
 
@@ -81,24 +92,53 @@ pub(super) async fn rotate(
     };
     let (text, now) = (ApiKeyText::generate(), Timestamp::now());
     let successor = wanted.successor(&state, &old, &text, now);
-    let ended = Entry::Key { key: wanted.ended(old.clone(), now), hash };
+    let ended = Entry::Key {
+        key: wanted.ended(old.clone(), now),
+        hash,
+    };
     let entry = put(&state, successor, &text).await?;
     if let Err(error) = state.apply.catalog.put(&ended).await {
         // Its text was shown to nobody. Should this fail too, a key lies there that nobody holds.
-        let _ = state.apply.catalog.remove(EntryKind::Key, &organization.id, entry.id()).await;
+        let _ = state
+            .apply
+            .catalog
+            .remove(EntryKind::Key, &organization.id, entry.id())
+            .await;
         return Err(error.into());
     }
     publish_changes(&state.apply, &[&entry, &ended]).await;
-    record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Create,
+        None,
+        Some(&entry),
+    )
+    .await;
     let old = Entry::Key { key: old, hash };
-    record_entry(&administrator, &state, AuditAction::Rotate, Some(&old), Some(&ended)).await;
-    shown_once(&state, &entry, &text, json!({ "replaces": view(&ended, None, &Slugs::default())? })).await
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Rotate,
+        Some(&old),
+        Some(&ended),
+    )
+    .await;
+    shown_once(
+        &state,
+        &entry,
+        &text,
+        json!({ "replaces": view(&ended, None, &Slugs::default())? }),
+    )
+    .await
 }
 
 /// A name tells keys apart: a document finds a key by it.
 pub(super) async fn refuse_taken_name(state: &AppState, org: &OrgId, name: &str) -> ApiResult<()> {
     let keys = state.apply.catalog.list(EntryKind::Key, Some(org)).await?;
-    let taken = keys.iter().find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == name));
+    let taken = keys
+        .iter()
+        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == name));
     match taken {
         None => Ok(()),
         Some(taken) => Err(name_is_taken(taken.id())),
@@ -107,23 +147,37 @@ pub(super) async fn refuse_taken_name(state: &AppState, org: &OrgId, name: &str)
 
 fn name_is_taken(id: &str) -> ApiError {
     let detail = "there is a key of this name already";
-    ApiError::new(ErrorCode::Conflict, detail).param("name").details(json!({ "id": id }))
+    ApiError::new(ErrorCode::Conflict, detail)
+        .param("name")
+        .details(json!({ "id": id }))
 }
 
 async fn put(state: &AppState, key: ApiKey, text: &ApiKeyText) -> ApiResult<Entry> {
-    let entry = Entry::Key { key, hash: text.hash(&state.secret).0 };
+    let entry = Entry::Key {
+        key,
+        hash: text.hash(&state.secret).0,
+    };
     state.apply.catalog.put(&entry).await?;
     Ok(entry)
 }
 
-async fn shown_once(state: &AppState, entry: &Entry, text: &ApiKeyText, more: Value) -> ApiResult<Response> {
+async fn shown_once(
+    state: &AppState,
+    entry: &Entry,
+    text: &ApiKeyText,
+    more: Value,
+) -> ApiResult<Response> {
     let found = find(state, entry.org_id(), EntryKind::Key, entry.id()).await?;
     let mut shown = view(&found.entry, Some(found.version), &Slugs::default())?;
     if let (Value::Object(shown), Value::Object(more)) = (&mut shown, more) {
         shown.extend(more);
         shown.insert("value".into(), text.expose().into());
     }
-    let path = format!("/api/admin/organizations/{}/keys/{}", entry.org_id(), entry.id());
+    let path = format!(
+        "/api/admin/organizations/{}/keys/{}",
+        entry.org_id(),
+        entry.id()
+    );
     let mut response = created((StatusCode::CREATED, Json(shown)).into_response(), &path);
     if let Some(etag) = etag(found.version) {
         response.headers_mut().insert(header::ETAG, etag);
@@ -142,28 +196,45 @@ impl Rotation {
     fn read(mut fields: Fields) -> ApiResult<Self> {
         let overlap = match fields.remove(OVERLAP) {
             None | Some(Value::Null) => OVERLAP_DEFAULT,
-            Some(value) => {
-                value.as_u64().map(Duration::from_secs).filter(|overlap| *overlap <= OVERLAP_MAX).ok_or_else(|| {
-                    ApiError::field(OVERLAP, "must be a whole number of seconds, at most 7776000 (90 days)")
-                })?
-            }
+            Some(value) => value
+                .as_u64()
+                .map(Duration::from_secs)
+                .filter(|overlap| *overlap <= OVERLAP_MAX)
+                .ok_or_else(|| {
+                    ApiError::field(
+                        OVERLAP,
+                        "must be a whole number of seconds, at most 7776000 (90 days)",
+                    )
+                })?,
         };
         let expires_at = match fields.remove(EXPIRES_AT) {
             None => None,
             Some(value) => Some(
-                serde_json::from_value(value).map_err(|_| ApiError::field(EXPIRES_AT, "must be a time (RFC 3339)"))?,
+                serde_json::from_value(value)
+                    .map_err(|_| ApiError::field(EXPIRES_AT, "must be a time (RFC 3339)"))?,
             ),
         };
         match fields.keys().next() {
             Some(unknown) => Err(ApiError::field(unknown, "is unknown")),
-            None => Ok(Self { overlap, expires_at }),
+            None => Ok(Self {
+                overlap,
+                expires_at,
+            }),
         }
     }
 
-    fn successor(&self, state: &AppState, old: &ApiKey, text: &ApiKeyText, now: Timestamp) -> ApiKey {
+    fn successor(
+        &self,
+        state: &AppState,
+        old: &ApiKey,
+        text: &ApiKeyText,
+        now: Timestamp,
+    ) -> ApiKey {
         let same_life = || {
             let end = old.expires_at?;
-            Some(Timestamp::from_micros(now.micros() + (end.micros() - old.created_at.micros()).max(0)))
+            Some(Timestamp::from_micros(
+                now.micros() + (end.micros() - old.created_at.micros()).max(0),
+            ))
         };
         ApiKey {
             id: KeyId::derive(&state.secret, &old.org_id, &old.name, now.micros()),
@@ -178,6 +249,9 @@ impl Rotation {
     fn ended(&self, old: ApiKey, now: Timestamp) -> ApiKey {
         let overlap = i64::try_from(self.overlap.as_micros()).unwrap_or(i64::MAX);
         let end = Timestamp::from_micros(now.micros().saturating_add(overlap));
-        ApiKey { expires_at: Some(old.expires_at.map_or(end, |sooner| sooner.min(end))), ..old }
+        ApiKey {
+            expires_at: Some(old.expires_at.map_or(end, |sooner| sooner.min(end))),
+            ..old
+        }
     }
 }

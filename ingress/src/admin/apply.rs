@@ -26,7 +26,9 @@ use tokio::sync::Mutex;
 use super::{
     audit_fields::WrittenEntry,
     check::check,
-    document::{AgentDocument, Document, Invalid, OrganizationDocument, ProviderDocument, TeamDocument},
+    document::{
+        AgentDocument, Document, Invalid, OrganizationDocument, ProviderDocument, TeamDocument,
+    },
     keys::{AppliedKey, apply_keys},
     publish_changes::publish_changes,
 };
@@ -96,8 +98,20 @@ impl ApplyContext {
     /// Writes to the catalogue of `backends`, with ids and keys that belong to `secret`, tells other processes over their
     /// bus, and agrees with them by their relay.
     pub fn new(backends: &Backends, secret: InstallationSecret) -> Self {
-        let Backends { catalog, bus, relay, .. } = backends.clone();
-        Self { catalog, bus, relay, vault: Vault::new(&secret), secret, turn: Mutex::new(()) }
+        let Backends {
+            catalog,
+            bus,
+            relay,
+            ..
+        } = backends.clone();
+        Self {
+            catalog,
+            bus,
+            relay,
+            vault: Vault::new(&secret),
+            secret,
+            turn: Mutex::new(()),
+        }
     }
 }
 
@@ -107,7 +121,11 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
     check(&document)?;
     let mut entries = Vec::new();
     for (index, organization) in document.organizations.iter().enumerate() {
-        let plan = Plan { context, organization, id: OrgId::derive(&context.secret, &organization.slug) };
+        let plan = Plan {
+            context,
+            organization,
+            id: OrgId::derive(&context.secret, &organization.slug),
+        };
         entries.extend(plan.entries(&format!("organizations[{index}]")).await?);
     }
     let mut written = Vec::new();
@@ -120,8 +138,18 @@ pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied
         organizations.push(applied);
         written.extend(keys);
     }
-    publish_changes(context, &written.iter().map(|written| &written.after).collect::<Vec<_>>()).await;
-    Ok(Applied { organizations, written })
+    publish_changes(
+        context,
+        &written
+            .iter()
+            .map(|written| &written.after)
+            .collect::<Vec<_>>(),
+    )
+    .await;
+    Ok(Applied {
+        organizations,
+        written,
+    })
 }
 
 /// The entry that the one thing of `organization` stands for, as [`apply`] would write it. Writes nothing.
@@ -130,12 +158,19 @@ pub(super) async fn planned_entry(
     organization: &OrganizationDocument,
     path: &str,
 ) -> Result<Option<Entry>, ApplyError> {
-    let plan = Plan { context, organization, id: OrgId::derive(&context.secret, &organization.slug) };
+    let plan = Plan {
+        context,
+        organization,
+        id: OrgId::derive(&context.secret, &organization.slug),
+    };
     Ok(plan.entries(path).await?.pop())
 }
 
 /// A document that was applied before costs reads only, and tells no one of a change.
-async fn write_if_changed(context: &ApplyContext, after: Entry) -> Result<Option<WrittenEntry>, StoreError> {
+async fn write_if_changed(
+    context: &ApplyContext,
+    after: Entry,
+) -> Result<Option<WrittenEntry>, StoreError> {
     let before = context.catalog.get(after.kind(), after.id()).await?;
     if before.as_ref() == Some(&after) {
         return Ok(None);
@@ -151,13 +186,34 @@ async fn applied(
     let id = OrgId::derive(&context.secret, &organization.slug);
     let (keys, new_keys) = apply_keys(context, &id, organization.keys).await?;
     let secret = &context.secret;
-    let providers = organization.providers.into_iter().map(|provider| provider.slug);
-    let agents = organization.agents.into_iter().map(|agent| agent.names.slug);
+    let providers = organization
+        .providers
+        .into_iter()
+        .map(|provider| provider.slug);
+    let agents = organization
+        .agents
+        .into_iter()
+        .map(|agent| agent.names.slug);
     let teams = organization.teams.into_iter().map(|team| team.slug);
     let applied = AppliedOrganization {
-        providers: providers.map(|slug| AppliedEntry { id: ProviderId::derive(secret, &id, &slug), slug }).collect(),
-        agents: agents.map(|slug| AppliedEntry { id: AgentId::derive(secret, &id, &slug), slug }).collect(),
-        teams: teams.map(|slug| AppliedEntry { id: TeamId::derive(secret, &id, &slug), slug }).collect(),
+        providers: providers
+            .map(|slug| AppliedEntry {
+                id: ProviderId::derive(secret, &id, &slug),
+                slug,
+            })
+            .collect(),
+        agents: agents
+            .map(|slug| AppliedEntry {
+                id: AgentId::derive(secret, &id, &slug),
+                slug,
+            })
+            .collect(),
+        teams: teams
+            .map(|slug| AppliedEntry {
+                id: TeamId::derive(secret, &id, &slug),
+                slug,
+            })
+            .collect(),
         slug: organization.slug,
         id,
         keys,
@@ -176,13 +232,20 @@ impl Plan<'_> {
     /// All entries but keys, each before those that name it. Reads the catalogue and writes nothing.
     async fn entries(&self, path: &str) -> Result<Vec<Entry>, ApplyError> {
         let OrganizationDocument { slug, name, .. } = self.organization;
-        let organization = Organization { id: self.id.clone(), slug: slug.clone(), name: name.clone() };
+        let organization = Organization {
+            id: self.id.clone(),
+            slug: slug.clone(),
+            name: name.clone(),
+        };
         let mut entries = vec![Entry::Organization(organization)];
         for provider in &self.organization.providers {
             entries.push(self.provider(provider).await?);
         }
         for (index, agent) in self.organization.agents.iter().enumerate() {
-            entries.push(self.agent(agent, &format!("{path}.agents[{index}]")).await?);
+            entries.push(
+                self.agent(agent, &format!("{path}.agents[{index}]"))
+                    .await?,
+            );
         }
         for (index, team) in self.organization.teams.iter().enumerate() {
             entries.push(self.team(team, &format!("{path}.teams[{index}]")).await?);
@@ -192,7 +255,12 @@ impl Plan<'_> {
 
     async fn provider(&self, document: &ProviderDocument) -> Result<Entry, ApplyError> {
         let id = ProviderId::derive(&self.context.secret, &self.id, &document.slug);
-        let kept = match self.context.catalog.get(EntryKind::Provider, id.as_str()).await? {
+        let kept = match self
+            .context
+            .catalog
+            .get(EntryKind::Provider, id.as_str())
+            .await?
+        {
             Some(Entry::Provider { sealed_key, .. }) => sealed_key,
             _ => Vec::new(),
         };
@@ -205,12 +273,21 @@ impl Plan<'_> {
             embedding_model: document.embedding_model.clone(),
             continues_prefix: document.continues_prefix,
         };
-        Ok(Entry::Provider { provider, sealed_key: self.sealed_key(document.api_key.as_ref(), kept)? })
+        Ok(Entry::Provider {
+            provider,
+            sealed_key: self.sealed_key(document.api_key.as_ref(), kept)?,
+        })
     }
 
     /// Sealing the same key again gives other bytes: what is kept already is kept as it is.
-    fn sealed_key(&self, wanted: Option<&SecretString>, kept: Vec<u8>) -> Result<Vec<u8>, SealBroken> {
-        let Some(wanted) = wanted else { return Ok(kept) };
+    fn sealed_key(
+        &self,
+        wanted: Option<&SecretString>,
+        kept: Vec<u8>,
+    ) -> Result<Vec<u8>, SealBroken> {
+        let Some(wanted) = wanted else {
+            return Ok(kept);
+        };
         if wanted.expose_secret().is_empty() {
             return Ok(Vec::new());
         }
@@ -223,7 +300,9 @@ impl Plan<'_> {
 
     async fn agent(&self, document: &AgentDocument, path: &str) -> Result<Entry, ApplyError> {
         let AgentDocument { names, settings } = document;
-        let provider = self.provider_named(names.provider.as_deref(), &format!("{path}.provider")).await?;
+        let provider = self
+            .provider_named(names.provider.as_deref(), &format!("{path}.provider"))
+            .await?;
         let fallback = names.fallback_provider.as_deref();
         Ok(Entry::Agent(Box::new(Agent {
             id: AgentId::derive(&self.context.secret, &self.id, &names.slug),
@@ -231,7 +310,9 @@ impl Plan<'_> {
             slug: names.slug.clone(),
             name: names.name.clone(),
             provider,
-            fallback_provider: self.provider_named(fallback, &format!("{path}.fallbackProvider")).await?,
+            fallback_provider: self
+                .provider_named(fallback, &format!("{path}.fallbackProvider"))
+                .await?,
             settings: settings.clone(),
         })))
     }
@@ -239,11 +320,19 @@ impl Plan<'_> {
     async fn team(&self, document: &TeamDocument, path: &str) -> Result<Entry, ApplyError> {
         let mut members = Vec::with_capacity(document.members.len());
         for (index, member) in document.members.iter().enumerate() {
-            let agent = self.agent_named(&member.agent, &format!("{path}.members[{index}].agent")).await?;
-            members.push(Member { agent, specialization: member.specialization.clone() });
+            let agent = self
+                .agent_named(&member.agent, &format!("{path}.members[{index}].agent"))
+                .await?;
+            members.push(Member {
+                agent,
+                specialization: member.specialization.clone(),
+            });
         }
         let default_agent = match &document.default_agent {
-            Some(slug) => Some(self.agent_named(slug, &format!("{path}.defaultAgent")).await?),
+            Some(slug) => Some(
+                self.agent_named(slug, &format!("{path}.defaultAgent"))
+                    .await?,
+            ),
             None => None,
         };
         Ok(Entry::Team(Team {
@@ -260,25 +349,49 @@ impl Plan<'_> {
         }))
     }
 
-    async fn provider_named(&self, slug: Option<&str>, path: &str) -> Result<Option<ProviderId>, ApplyError> {
+    async fn provider_named(
+        &self,
+        slug: Option<&str>,
+        path: &str,
+    ) -> Result<Option<ProviderId>, ApplyError> {
         let Some(slug) = slug else { return Ok(None) };
         let id = ProviderId::derive(&self.context.secret, &self.id, slug);
-        let in_document = self.organization.providers.iter().any(|provider| provider.slug == slug);
-        self.must_exist(in_document, EntryKind::Provider, id.as_str(), path).await?;
+        let in_document = self
+            .organization
+            .providers
+            .iter()
+            .any(|provider| provider.slug == slug);
+        self.must_exist(in_document, EntryKind::Provider, id.as_str(), path)
+            .await?;
         Ok(Some(id))
     }
 
     async fn agent_named(&self, slug: &str, path: &str) -> Result<AgentId, ApplyError> {
         let id = AgentId::derive(&self.context.secret, &self.id, slug);
-        let in_document = self.organization.agents.iter().any(|agent| agent.names.slug == slug);
-        self.must_exist(in_document, EntryKind::Agent, id.as_str(), path).await?;
+        let in_document = self
+            .organization
+            .agents
+            .iter()
+            .any(|agent| agent.names.slug == slug);
+        self.must_exist(in_document, EntryKind::Agent, id.as_str(), path)
+            .await?;
         Ok(id)
     }
 
-    async fn must_exist(&self, in_document: bool, kind: EntryKind, id: &str, path: &str) -> Result<(), ApplyError> {
+    async fn must_exist(
+        &self,
+        in_document: bool,
+        kind: EntryKind,
+        id: &str,
+        path: &str,
+    ) -> Result<(), ApplyError> {
         if in_document || self.context.catalog.get(kind, id).await?.is_some() {
             return Ok(());
         }
-        Err(Invalid::new(path, format!("names no {} of this organization", kind.name())).into())
+        Err(Invalid::new(
+            path,
+            format!("names no {} of this organization", kind.name()),
+        )
+        .into())
     }
 }

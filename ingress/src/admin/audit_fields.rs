@@ -30,7 +30,9 @@ pub(super) async fn record_entry(
     before: Option<&Entry>,
     after: Option<&Entry>,
 ) {
-    let Some(subject) = after.or(before) else { return };
+    let Some(subject) = after.or(before) else {
+        return;
+    };
     let (old, new) = (before.map(compared), after.map(compared));
     let change = Change {
         org: subject.org_id(),
@@ -43,9 +45,17 @@ pub(super) async fn record_entry(
 }
 
 /// Writes into the audit log what a document did.
-pub(super) async fn record_written(administrator: &Administrator, state: &AppState, written: &[WrittenEntry]) {
+pub(super) async fn record_written(
+    administrator: &Administrator,
+    state: &AppState,
+    written: &[WrittenEntry],
+) {
     for WrittenEntry { before, after } in written {
-        let action = if before.is_some() { AuditAction::Update } else { AuditAction::Create };
+        let action = if before.is_some() {
+            AuditAction::Update
+        } else {
+            AuditAction::Create
+        };
         record_entry(administrator, state, action, before.as_ref(), Some(after)).await;
     }
 }
@@ -55,7 +65,9 @@ fn compared(entry: &Entry) -> Fields {
     let more = match entry {
         Entry::Organization(_) => json!({}),
         Entry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
-        Entry::Agent(agent) => json!({ "provider": agent.provider, "fallbackProvider": agent.fallback_provider }),
+        Entry::Agent(agent) => {
+            json!({ "provider": agent.provider, "fallbackProvider": agent.fallback_provider })
+        }
         Entry::Team(team) => json!({ "defaultAgent": team.default_agent, "members": team.members }),
         Entry::Key { hash, .. } => json!({ "value": hash }),
         Entry::User(account) => json!({

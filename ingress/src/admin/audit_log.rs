@@ -46,10 +46,19 @@ pub(super) async fn list(
     Query(wanted): Query<Wanted>,
 ) -> ApiResult<Response> {
     let org = reachable(&state, &administrator, &org).await?;
-    let cursor = wanted.cursor.as_deref().map(str::parse::<AuditId>).transpose();
-    let cursor = cursor.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
+    let cursor = wanted
+        .cursor
+        .as_deref()
+        .map(str::parse::<AuditId>)
+        .transpose();
+    let cursor = cursor
+        .map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
     let page = limit(wanted.limit.as_deref());
-    let entries = state.backends.accounts.log(&org, cursor.as_ref(), LOOKED_AT_MAX).await?;
+    let entries = state
+        .backends
+        .accounts
+        .log(&org, cursor.as_ref(), LOOKED_AT_MAX)
+        .await?;
     let (mut items, mut last) = (Vec::new(), None);
     let mut walked = 0;
     for entry in &entries {
@@ -71,7 +80,11 @@ async fn reachable(state: &AppState, administrator: &Administrator, org: &str) -
         Err(error) if error.is_not_found() && administrator.is_installation() => {
             let org: OrgId = org.parse().map_err(|_| not_found("organization"))?;
             let entries = state.backends.accounts.log(&org, None, 1).await?;
-            if entries.is_empty() { Err(error) } else { Ok(org) }
+            if entries.is_empty() {
+                Err(error)
+            } else {
+                Ok(org)
+            }
         }
         Err(error) => Err(error),
     }
@@ -79,7 +92,9 @@ async fn reachable(state: &AppState, administrator: &Administrator, org: &str) -
 
 impl Wanted {
     fn passes(&self, entry: &AuditEntry) -> bool {
-        let is = |wanted: &Option<String>, found: &str| wanted.as_deref().is_none_or(|wanted| wanted == found);
+        let is = |wanted: &Option<String>, found: &str| {
+            wanted.as_deref().is_none_or(|wanted| wanted == found)
+        };
         let user = match &entry.actor {
             Actor::User { id, .. } => id.as_str(),
             Actor::Token | Actor::Command => "",

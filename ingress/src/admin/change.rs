@@ -5,7 +5,9 @@
 
 use serde_json::Value;
 use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
-use switchboard_schemas::{api_key::ApiKey, audit::AuditAction, ids::RequestId, organization::Organization};
+use switchboard_schemas::{
+    api_key::ApiKey, audit::AuditAction, ids::RequestId, organization::Organization,
+};
 
 use super::{
     administrator::Administrator,
@@ -73,10 +75,19 @@ pub(super) async fn change(
                 Right::Ours | Right::Anybodys => {
                     state.apply.catalog.put(&entry).await?;
                     publish_changes(&state.apply, &[&entry]).await;
-                    record_entry(administrator, state, AuditAction::Update, Some(&found.entry), Some(&entry)).await;
+                    record_entry(
+                        administrator,
+                        state,
+                        AuditAction::Update,
+                        Some(&found.entry),
+                        Some(&entry),
+                    )
+                    .await;
                     return find(state, &organization.id, kind, id).await;
                 }
-                Right::Another if precondition.is_given() => return Err(changed_meanwhile(found.version)),
+                Right::Another if precondition.is_given() => {
+                    return Err(changed_meanwhile(found.version));
+                }
                 Right::Another => {}
             }
         }
@@ -92,16 +103,26 @@ pub(super) async fn drafted(
     draft: Option<Fields>,
 ) -> ApiResult<Entry> {
     if id == UNSAVED {
-        let fields = draft.ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
+        let fields = draft
+            .ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
         let document = read_one(organization, kind, fields)?;
         return plan_one(&state.apply, kind, &document).await;
     }
     let found = find(state, &organization.id, kind, id).await?;
-    let Some(mut fields) = draft else { return Ok(found.entry) };
+    let Some(mut fields) = draft else {
+        return Ok(found.entry);
+    };
     // What was read can be sent back whole; whoever tries something changes nothing, and cannot be late.
     fields.remove("version");
     let slugs = Slugs::named_by(&state.apply, organization, kind).await?;
-    changed_entry(state, organization, &found, &Edit::Merge.with(fields), &slugs).await
+    changed_entry(
+        state,
+        organization,
+        &found,
+        &Edit::Merge.with(fields),
+        &slugs,
+    )
+    .await
 }
 
 async fn changed_entry(
@@ -119,16 +140,24 @@ async fn changed_entry(
         if changed.name != key.name {
             refuse_taken_name(state, &organization.id, &changed.name).await?;
         }
-        return Ok(Entry::Key { key: changed, hash: *hash });
+        return Ok(Entry::Key {
+            key: changed,
+            hash: *hash,
+        });
     }
     let entry = plan_one(&state.apply, kind, &document).await?;
     // Ids are derived from slugs.
-    if entry.id() == found.entry.id() { Ok(entry) } else { Err(ApiError::field("slug", "cannot be changed")) }
+    if entry.id() == found.entry.id() {
+        Ok(entry)
+    } else {
+        Err(ApiError::field("slug", "cannot be changed"))
+    }
 }
 
 fn changed_key(document: OrganizationDocument, key: &ApiKey) -> ApiResult<ApiKey> {
     let described = document.keys.into_iter().next();
-    let described = described.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
+    let described =
+        described.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
     Ok(ApiKey {
         name: described.name,
         scopes: described.scopes,
@@ -152,7 +181,9 @@ fn new_fields(found: &Versioned, wanted: &Wanted, slugs: &Slugs) -> ApiResult<Fi
     match wanted.edit {
         Edit::Replace => Ok(fields),
         Edit::Merge => {
-            if found.entry.kind() == EntryKind::Provider && fields.get("apiKey") == Some(&Value::Null) {
+            if found.entry.kind() == EntryKind::Provider
+                && fields.get("apiKey") == Some(&Value::Null)
+            {
                 // Absent means kept in a document, and it is never shown: only this can say that it is to go.
                 fields.insert("apiKey".into(), "".into());
             }
@@ -171,7 +202,9 @@ fn merge(target: &mut Fields, patch: Fields) {
                 target.remove(&name);
             }
             Value::Object(patch) => {
-                let inner = target.entry(name).or_insert_with(|| Value::Object(Fields::new()));
+                let inner = target
+                    .entry(name)
+                    .or_insert_with(|| Value::Object(Fields::new()));
                 if let Value::Object(inner) = inner {
                     merge(inner, patch);
                 } else {
@@ -195,11 +228,19 @@ mod tests {
 
     #[test]
     fn a_patch_merges_objects_replaces_lists_and_clears_with_null() {
-        let Value::Object(mut target) = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "e": [1, 2] }) else { panic!() };
-        let Value::Object(patch) = json!({ "a": null, "b": { "c": 4 }, "e": [5], "f": { "g": 6, "h": null } }) else {
+        let Value::Object(mut target) = json!({ "a": 1, "b": { "c": 2, "d": 3 }, "e": [1, 2] })
+        else {
+            panic!()
+        };
+        let Value::Object(patch) =
+            json!({ "a": null, "b": { "c": 4 }, "e": [5], "f": { "g": 6, "h": null } })
+        else {
             panic!()
         };
         merge(&mut target, patch);
-        assert_eq!(Value::from(target), json!({ "b": { "c": 4, "d": 3 }, "e": [5], "f": { "g": 6 } }));
+        assert_eq!(
+            Value::from(target),
+            json!({ "b": { "c": 4, "d": 3 }, "e": [5], "f": { "g": 6 } })
+        );
     }
 }

@@ -51,7 +51,8 @@ pub(super) async fn list(
     Path(org): Path<String>,
     Query(wanted): Query<Wanted>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ReadConversations).await?;
     let (filter, page) = (wanted.filter()?, limit(wanted.limit.as_deref()));
     let query = wanted.query()?;
     let listed = state.backends.store.conversations(&org, &query).await?;
@@ -62,10 +63,16 @@ pub(super) async fn list(
         && let Some((listed, conversation)) = found.try_next().await?
     {
         (seen, place) = (seen + 1, Some(listed));
-        items.extend(conversation.filter(|conversation| filter.passes(conversation)).map(|it| view::summary(&it)));
+        items.extend(
+            conversation
+                .filter(|conversation| filter.passes(conversation))
+                .map(|it| view::summary(&it)),
+        );
     }
     let is_last = walked_to_the_end && seen == listed_in_all;
-    let next = place.filter(|_| !is_last).map(|place| cursor_behind(&place));
+    let next = place
+        .filter(|_| !is_last)
+        .map(|place| cursor_behind(&place));
     Ok(Json(json!({ "items": items, "limit": page, "nextCursor": next })).into_response())
 }
 
@@ -76,10 +83,15 @@ pub(super) async fn get(
     Path((org, id)): Path<(String, String)>,
     Query(page): Query<Page>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ReadConversations).await?;
     let conversation = find(&state, &org, &id).await?;
     let (from, messages_max) = page.range();
-    let messages = state.backends.store.messages(&org, &conversation.id, from, messages_max).await?;
+    let messages = state
+        .backends
+        .store
+        .messages(&org, &conversation.id, from, messages_max)
+        .await?;
     let shown = with_failures(&state, &conversation, &messages).await?;
     let total = usize::try_from(conversation.message_count).unwrap_or(usize::MAX);
     let mut answer = view::summary(&conversation);
@@ -90,7 +102,12 @@ pub(super) async fn get(
 /// A conversation of the organization.
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Conversation> {
     let id: ConversationId = id.parse().map_err(|_| not_found("conversation"))?;
-    state.backends.store.conversation(org, &id).await?.ok_or_else(|| not_found("conversation"))
+    state
+        .backends
+        .store
+        .conversation(org, &id)
+        .await?
+        .ok_or_else(|| not_found("conversation"))
 }
 
 /// Rows of a list with what lies there; none if a row was left by an attempt that something else replaced.
@@ -101,14 +118,19 @@ fn read_all<'a>(
 ) -> impl Stream<Item = ApiResult<(ListedConversation, Option<Conversation>)>> + Unpin + 'a {
     let read = move |listed: ListedConversation| async move {
         let conversation = state.backends.store.conversation(org, &listed.id).await?;
-        let conversation = conversation.filter(|conversation| conversation.created_at == listed.began_at);
+        let conversation =
+            conversation.filter(|conversation| conversation.created_at == listed.began_at);
         Ok((listed, conversation))
     };
     Box::pin(stream::iter(listed).map(read).buffered(READS_AT_ONCE))
 }
 
 /// The messages, and beside those that stand without an answer what became of it.
-async fn with_failures(state: &AppState, conversation: &Conversation, messages: &[Message]) -> ApiResult<Vec<Value>> {
+async fn with_failures(
+    state: &AppState,
+    conversation: &Conversation,
+    messages: &[Message],
+) -> ApiResult<Vec<Value>> {
     let answered: HashSet<&MessageId> = messages.iter().map(|message| &message.id).collect();
     let show = |message: &Message| {
         let reply = message.id.reply();
@@ -119,12 +141,20 @@ async fn with_failures(state: &AppState, conversation: &Conversation, messages: 
     let shown: Vec<(Value, Option<MessageId>)> = messages.iter().map(show).collect();
     let complete = move |(mut shown, reply): (Value, Option<MessageId>)| async move {
         let Some(reply) = reply else { return Ok(shown) };
-        if let Some(KnownReply::Final(record)) = state.backends.store.known_reply(&conversation.org_id, &reply).await?
+        if let Some(KnownReply::Final(record)) = state
+            .backends
+            .store
+            .known_reply(&conversation.org_id, &reply)
+            .await?
             && record.position.is_none()
         {
             shown["unanswered"] = view::unanswered(&record);
         }
         Ok(shown)
     };
-    stream::iter(shown).map(complete).buffered(READS_AT_ONCE).try_collect().await
+    stream::iter(shown)
+        .map(complete)
+        .buffered(READS_AT_ONCE)
+        .try_collect()
+        .await
 }

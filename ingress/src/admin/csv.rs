@@ -21,7 +21,11 @@ pub(in crate::admin) fn push_row<'a>(out: &mut String, cells: impl IntoIterator<
 /// A cell, in quotes unless it is plain. An apostrophe before what could be a formula makes it a text in every spreadsheet.
 fn push_cell(out: &mut String, cell: &str) {
     let is_formula = cell.trim_start_matches(' ').starts_with(FORMULA_STARTS);
-    if !is_formula && cell.bytes().all(|byte| byte.is_ascii_alphanumeric() || PLAIN_BYTES.contains(&byte)) {
+    if !is_formula
+        && cell
+            .bytes()
+            .all(|byte| byte.is_ascii_alphanumeric() || PLAIN_BYTES.contains(&byte))
+    {
         out.push_str(cell);
         return;
     }
@@ -52,12 +56,24 @@ mod tests {
 
     #[test]
     fn quotes_commas_and_lines_stay_inside_their_cell() {
-        assert_eq!(row(&["a", "b \"c\", d", "e\nf", "", "7.5"]), "a,\"b \"\"c\"\", d\",\"e\nf\",,7.5\r\n");
+        assert_eq!(
+            row(&["a", "b \"c\", d", "e\nf", "", "7.5"]),
+            "a,\"b \"\"c\"\", d\",\"e\nf\",,7.5\r\n"
+        );
     }
 
     #[test]
     fn what_could_be_a_formula_is_a_text() {
-        for formula in ["=1+1", "+1", "-1", "@SUM(A1)", "\t=1", "\r=1", "＝1", "  =HYPERLINK(\"http://evil\")"] {
+        for formula in [
+            "=1+1",
+            "+1",
+            "-1",
+            "@SUM(A1)",
+            "\t=1",
+            "\r=1",
+            "＝1",
+            "  =HYPERLINK(\"http://evil\")",
+        ] {
             assert!(row(&[formula]).starts_with("\"'"), "{formula}");
         }
         assert_eq!(row(&["1-1"]), "1-1\r\n");
@@ -69,7 +85,9 @@ mod tests {
         let mut characters = text.strip_suffix("\r\n").unwrap().chars().peekable();
         while let Some(character) = characters.next() {
             match character {
-                '"' if quoted && characters.peek() == Some(&'"') => cell.push(characters.next().unwrap()),
+                '"' if quoted && characters.peek() == Some(&'"') => {
+                    cell.push(characters.next().unwrap())
+                }
                 '"' => quoted = !quoted,
                 ',' if !quoted => cells.push(std::mem::take(&mut cell)),
                 other => cell.push(other),

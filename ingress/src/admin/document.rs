@@ -24,7 +24,10 @@ pub struct Invalid {
 
 impl Invalid {
     pub(super) fn new(path: impl Into<String>, reason: impl Into<String>) -> Self {
-        Self { path: path.into(), reason: reason.into() }
+        Self {
+            path: path.into(),
+            reason: reason.into(),
+        }
     }
 }
 
@@ -164,17 +167,26 @@ impl Document {
     pub fn from_json(value: Value) -> Result<Self, Invalid> {
         let raw: RawDocument = read_at(value, "")?;
         let organizations = raw.organizations.into_iter().enumerate();
-        let organizations = organizations.map(|(index, raw)| OrganizationDocument::read(raw, index));
-        Ok(Self { organizations: organizations.collect::<Result<_, _>>()? })
+        let organizations =
+            organizations.map(|(index, raw)| OrganizationDocument::read(raw, index));
+        Ok(Self {
+            organizations: organizations.collect::<Result<_, _>>()?,
+        })
     }
 }
 
 impl OrganizationDocument {
     fn read(raw: RawOrganization, index: usize) -> Result<Self, Invalid> {
-        let read_agent =
-            |(number, value)| AgentDocument::read(value, &format!("organizations[{index}].agents[{number}]"));
+        let read_agent = |(number, value)| {
+            AgentDocument::read(value, &format!("organizations[{index}].agents[{number}]"))
+        };
         Ok(Self {
-            agents: raw.agents.into_iter().enumerate().map(read_agent).collect::<Result<_, _>>()?,
+            agents: raw
+                .agents
+                .into_iter()
+                .enumerate()
+                .map(read_agent)
+                .collect::<Result<_, _>>()?,
             slug: raw.slug,
             name: raw.name,
             providers: raw.providers,
@@ -190,7 +202,10 @@ impl AgentDocument {
     fn read(value: Value, path: &str) -> Result<Self, Invalid> {
         let names: AgentNames = read_at(value.clone(), path)?;
         let settings: AgentSettings = read_at(value.clone(), path)?;
-        let known = [serde_json::to_value(&names), serde_json::to_value(&settings)];
+        let known = [
+            serde_json::to_value(&names),
+            serde_json::to_value(&settings),
+        ];
         let known: Vec<Value> = known.into_iter().filter_map(Result::ok).collect();
         match unknown_field(&value, &known) {
             Some(field) => Err(Invalid::new(format!("{path}.{field}"), "unknown field")),
@@ -233,7 +248,9 @@ mod tests {
     use super::*;
 
     fn mistake(organization: &Value) -> String {
-        Document::from_json(json!({ "organizations": [organization] })).unwrap_err().path
+        Document::from_json(json!({ "organizations": [organization] }))
+            .unwrap_err()
+            .path
     }
 
     #[test]
@@ -256,10 +273,19 @@ mod tests {
         let agent = |agent: Value| json!({ "slug": "a", "name": "A", "agents": [{ "slug": "x", "name": "X" }, agent] });
         for (organization, path) in [
             (json!({ "slug": "a" }), "organizations[0]"),
-            (json!({ "slug": "a", "name": "A", "agent": [] }), "organizations[0].agent"),
+            (
+                json!({ "slug": "a", "name": "A", "agent": [] }),
+                "organizations[0].agent",
+            ),
             (agent(json!({ "slug": "b" })), "organizations[0].agents[1]"),
-            (agent(json!({ "slug": "b", "name": "B", "statos": 1 })), "organizations[0].agents[1].statos"),
-            (agent(json!({ "slug": "b", "name": "B", "status": "on" })), "organizations[0].agents[1].status"),
+            (
+                agent(json!({ "slug": "b", "name": "B", "statos": 1 })),
+                "organizations[0].agents[1].statos",
+            ),
+            (
+                agent(json!({ "slug": "b", "name": "B", "status": "on" })),
+                "organizations[0].agents[1].status",
+            ),
             (
                 agent(json!({ "slug": "b", "name": "B", "theme": { "color": "" } })),
                 "organizations[0].agents[1].theme.color",
@@ -275,7 +301,8 @@ mod tests {
 
     #[test]
     fn a_mistake_does_not_quote_the_document() {
-        let keys = json!({ "slug": "a", "name": "A", "keys": [{ "name": "k", "scopes": "sk-secret" }] });
+        let keys =
+            json!({ "slug": "a", "name": "A", "keys": [{ "name": "k", "scopes": "sk-secret" }] });
         let error = Document::from_json(json!({ "organizations": [keys] })).unwrap_err();
         assert!(!error.to_string().contains("sk-secret"), "{error}");
     }

@@ -50,7 +50,9 @@ pub(super) async fn apply_keys(
             _ => None,
         });
         // A rotated key keeps its name until it ends: the document means its successor.
-        let known = known.max_by_key(|(key, _)| key.created_at).map(|(key, hash)| (key.clone(), hash));
+        let known = known
+            .max_by_key(|(key, _)| key.created_at)
+            .map(|(key, hash)| (key.clone(), hash));
         let text = ApiKeyText::generate();
         let key = new_key(context, org, document.clone(), &text);
         let known = match known {
@@ -58,20 +60,42 @@ pub(super) async fn apply_keys(
             known => known,
         };
         if let Some((key, hash)) = known {
-            applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: None });
+            applied.push(AppliedKey {
+                name: key.name.clone(),
+                id: key.id.clone(),
+                value: None,
+            });
             let limits = document.limits.unwrap_or_default();
-            let changed = ApiKey { scopes: document.scopes, expires_at: document.expires_at, limits, ..key.clone() };
+            let changed = ApiKey {
+                scopes: document.scopes,
+                expires_at: document.expires_at,
+                limits,
+                ..key.clone()
+            };
             if changed != key {
                 let after = Entry::Key { key: changed, hash };
                 context.catalog.put(&after).await?;
-                written.push(WrittenEntry { before: Some(Entry::Key { key, hash }), after });
+                written.push(WrittenEntry {
+                    before: Some(Entry::Key { key, hash }),
+                    after,
+                });
             }
             continue;
         }
-        applied.push(AppliedKey { name: key.name.clone(), id: key.id.clone(), value: Some(text.expose().to_owned()) });
-        let after = Entry::Key { key, hash: text.hash(&context.secret).0 };
+        applied.push(AppliedKey {
+            name: key.name.clone(),
+            id: key.id.clone(),
+            value: Some(text.expose().to_owned()),
+        });
+        let after = Entry::Key {
+            key,
+            hash: text.hash(&context.secret).0,
+        };
         context.catalog.put(&after).await?;
-        written.push(WrittenEntry { before: None, after });
+        written.push(WrittenEntry {
+            before: None,
+            after,
+        });
     }
     Ok((applied, written))
 }
@@ -83,12 +107,21 @@ pub(super) async fn made_by_another(
     context: &ApplyContext,
     key: &ApiKey,
 ) -> Result<Option<(ApiKey, [u8; 32])>, StoreError> {
-    let own = format!("{} {} {}", key.id, key.created_at.micros(), RequestId::random());
+    let own = format!(
+        "{} {} {}",
+        key.id,
+        key.created_at.micros(),
+        RequestId::random()
+    );
     let mut after = String::new();
     loop {
         // Hashed, because a key's name is any text, and no name of ours may hold that.
         let name = EventId::of(&format!("{}/{after}", key.org_id), &key.name);
-        let noted = match context.relay.remember(&format!("admin-key:{name}"), &own).await {
+        let noted = match context
+            .relay
+            .remember(&format!("admin-key:{name}"), &own)
+            .await
+        {
             Ok(noted) => noted,
             Err(error) => {
                 tracing::warn!(%error, "a key is made without asking other processes");
@@ -96,7 +129,9 @@ pub(super) async fn made_by_another(
             }
         };
         let mut parts = noted.split(' ');
-        let (Some(id), Some(began)) = (parts.next(), parts.next()) else { return Ok(None) };
+        let (Some(id), Some(began)) = (parts.next(), parts.next()) else {
+            return Ok(None);
+        };
         if noted == own {
             return Ok(None);
         }
@@ -130,7 +165,12 @@ async fn awaited(
 }
 
 /// A key with what `document` says of it, whose text is `text`.
-pub(super) fn new_key(context: &ApplyContext, org: &OrgId, document: KeyDocument, text: &ApiKeyText) -> ApiKey {
+pub(super) fn new_key(
+    context: &ApplyContext,
+    org: &OrgId,
+    document: KeyDocument,
+    text: &ApiKeyText,
+) -> ApiKey {
     let created_at = Timestamp::now();
     ApiKey {
         id: KeyId::derive(&context.secret, org, &document.name, created_at.micros()),

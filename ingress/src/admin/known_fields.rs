@@ -7,7 +7,9 @@ pub(super) fn unknown_field(given: &Value, known: &[Value]) -> Option<String> {
     let fields = given.as_object()?;
     for (name, value) in fields {
         let readers: Vec<&Value> = known.iter().filter_map(|reader| reader.get(name)).collect();
-        let Some(reader) = readers.first() else { return Some(name.clone()) };
+        let Some(reader) = readers.first() else {
+            return Some(name.clone());
+        };
         if let Some(inner) = unknown_inside(value, reader) {
             return Some(format!("{name}{inner}"));
         }
@@ -21,9 +23,13 @@ fn unknown_inside(given: &Value, known: &Value) -> Option<String> {
             unknown_field(given, std::slice::from_ref(known)).map(|inner| format!(".{inner}"))
         }
         (Value::Array(given), Value::Array(known)) => {
-            given.iter().zip(known).enumerate().find_map(|(index, (given, known))| {
-                unknown_inside(given, known).map(|inner| format!("[{index}]{inner}"))
-            })
+            given
+                .iter()
+                .zip(known)
+                .enumerate()
+                .find_map(|(index, (given, known))| {
+                    unknown_inside(given, known).map(|inner| format!("[{index}]{inner}"))
+                })
         }
         _ => None,
     }
@@ -38,8 +44,17 @@ mod tests {
     #[test]
     fn unknown_fields_are_found_at_any_depth() {
         let known = [json!({ "a": 1 }), json!({ "b": { "c": [ { "d": 1 } ] } })];
-        assert_eq!(unknown_field(&json!({ "a": 2, "b": { "c": [{ "d": 2 }] } }), &known), None);
-        assert_eq!(unknown_field(&json!({ "x": 1 }), &known).as_deref(), Some("x"));
-        assert_eq!(unknown_field(&json!({ "b": { "c": [{ "e": 1 }] } }), &known).as_deref(), Some("b.c[0].e"));
+        assert_eq!(
+            unknown_field(&json!({ "a": 2, "b": { "c": [{ "d": 2 }] } }), &known),
+            None
+        );
+        assert_eq!(
+            unknown_field(&json!({ "x": 1 }), &known).as_deref(),
+            Some("x")
+        );
+        assert_eq!(
+            unknown_field(&json!({ "b": { "c": [{ "e": 1 }] } }), &known).as_deref(),
+            Some("b.c[0].e")
+        );
     }
 }

@@ -61,7 +61,8 @@ async fn apply_document(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
     let fields = body::parse_object(&body)?;
-    let document = Document::from_json(fields.into()).map_err(|invalid| ApiError::from(ApplyError::from(invalid)))?;
+    let document = Document::from_json(fields.into())
+        .map_err(|invalid| ApiError::from(ApplyError::from(invalid)))?;
     let applied = apply(&state.apply, document).await?;
     record_written(&administrator, &state, &applied.written).await;
     Ok(Json(applied))
@@ -70,7 +71,11 @@ async fn apply_document(
 impl From<Invalid> for ApiError {
     fn from(invalid: Invalid) -> Self {
         let error = Self::new(ErrorCode::InvalidRequestData, invalid.reason);
-        if invalid.path.is_empty() { error } else { error.param(invalid.path) }
+        if invalid.path.is_empty() {
+            error
+        } else {
+            error.param(invalid.path)
+        }
     }
 }
 

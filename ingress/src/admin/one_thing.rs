@@ -7,8 +7,8 @@ use std::collections::HashMap;
 use serde_json::{Map, Value, json};
 use switchboard_backends::catalog::{Entry, EntryKind};
 use switchboard_schemas::{
-    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team, time::Timestamp,
-    user::User,
+    agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team,
+    time::Timestamp, user::User,
 };
 
 use super::{
@@ -41,17 +41,31 @@ impl Slugs {
             EntryKind::Agent => EntryKind::Provider,
             EntryKind::Team => EntryKind::Agent,
             EntryKind::Key => return Self::uses_of(context, organization).await,
-            EntryKind::Organization | EntryKind::Provider | EntryKind::User => return Ok(Self::default()),
+            EntryKind::Organization | EntryKind::Provider | EntryKind::User => {
+                return Ok(Self::default());
+            }
         };
         let entries = context.catalog.list(named, Some(&organization.id)).await?;
-        let slugs = entries.iter().map(|entry| (entry.id().to_owned(), label(entry).to_owned())).collect();
-        Ok(Self { slugs, ..Self::default() })
+        let slugs = entries
+            .iter()
+            .map(|entry| (entry.id().to_owned(), label(entry).to_owned()))
+            .collect();
+        Ok(Self {
+            slugs,
+            ..Self::default()
+        })
     }
 
     async fn uses_of(context: &ApplyContext, organization: &Organization) -> ApiResult<Self> {
         let uses = context.catalog.uses(&organization.id).await?;
-        let uses = uses.into_iter().map(|used| (used.key_id.as_str().to_owned(), used.at)).collect();
-        Ok(Self { uses, ..Self::default() })
+        let uses = uses
+            .into_iter()
+            .map(|used| (used.key_id.as_str().to_owned(), used.at))
+            .collect();
+        Ok(Self {
+            uses,
+            ..Self::default()
+        })
     }
 
     fn of(&self, id: &str) -> Option<&str> {
@@ -91,7 +105,9 @@ pub(super) fn label(entry: &Entry) -> &str {
 /// Its fields as a document has them; no key of a provider and no text of an API key is among them.
 pub(super) fn document_fields(entry: &Entry, slugs: &Slugs) -> ApiResult<Fields> {
     let fields = match entry {
-        Entry::Organization(organization) => json!({ "slug": organization.slug, "name": organization.name }),
+        Entry::Organization(organization) => {
+            json!({ "slug": organization.slug, "name": organization.name })
+        }
         Entry::Provider { provider, .. } => provider_fields(provider),
         Entry::Agent(agent) => return agent_fields(agent, slugs),
         Entry::Team(team) => team_fields(team, slugs),
@@ -126,14 +142,19 @@ pub(super) fn set_by_service(entry: &Entry, version: Option<i64>) -> Fields {
 /// Whether `entry` names the thing with this id, so that the thing cannot go.
 pub(super) fn names(entry: &Entry, id: &str) -> bool {
     match entry {
-        Entry::Agent(agent) => {
-            [&agent.provider, &agent.fallback_provider].into_iter().flatten().any(|provider| provider.as_str() == id)
-        }
+        Entry::Agent(agent) => [&agent.provider, &agent.fallback_provider]
+            .into_iter()
+            .flatten()
+            .any(|provider| provider.as_str() == id),
         Entry::Team(team) => {
             let members = team.members.iter().map(|member| &member.agent);
-            members.chain(&team.default_agent).any(|agent| agent.as_str() == id)
+            members
+                .chain(&team.default_agent)
+                .any(|agent| agent.as_str() == id)
         }
-        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } | Entry::User(_) => false,
+        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } | Entry::User(_) => {
+            false
+        }
     }
 }
 
@@ -149,7 +170,10 @@ pub(super) fn read_one(
     ]);
     if kind == EntryKind::Organization {
         document = fields;
-        if let Some(unknown) = document.keys().find(|field| !["slug", "name"].contains(&field.as_str())) {
+        if let Some(unknown) = document
+            .keys()
+            .find(|field| !["slug", "name"].contains(&field.as_str()))
+        {
             return Err(Invalid::new(unknown, "unknown field"));
         }
     } else {
@@ -161,7 +185,11 @@ pub(super) fn read_one(
         Ok(document)
     };
     let document: Document = read().map_err(|invalid| shortened(invalid, &path_of(kind)))?;
-    document.organizations.into_iter().next().ok_or_else(|| Invalid::new("", "nothing is described"))
+    document
+        .organizations
+        .into_iter()
+        .next()
+        .ok_or_else(|| Invalid::new("", "nothing is described"))
 }
 
 /// The entry that such a document stands for; a key has none before it is made.
@@ -187,8 +215,16 @@ fn path_of(kind: EntryKind) -> String {
 
 /// The mistake as one who sent the thing alone knows its place.
 fn shortened(invalid: Invalid, prefix: &str) -> Invalid {
-    let path = invalid.path.strip_prefix(prefix).unwrap_or(&invalid.path).trim_start_matches('.').to_owned();
-    let missing = invalid.reason.strip_prefix("missing field `").and_then(|rest| rest.strip_suffix('`'));
+    let path = invalid
+        .path
+        .strip_prefix(prefix)
+        .unwrap_or(&invalid.path)
+        .trim_start_matches('.')
+        .to_owned();
+    let missing = invalid
+        .reason
+        .strip_prefix("missing field `")
+        .and_then(|rest| rest.strip_suffix('`'));
     match missing {
         Some(field) if path.is_empty() => Invalid::new(field, "is missing"),
         Some(field) => Invalid::new(format!("{path}.{field}"), "is missing"),
@@ -207,15 +243,21 @@ fn provider_fields(provider: &Provider) -> Value {
 }
 
 fn agent_fields(agent: &Agent, slugs: &Slugs) -> ApiResult<Fields> {
-    let settings = serde_json::to_value(&agent.settings).map_err(|error| ApiError::internal(&error))?;
+    let settings =
+        serde_json::to_value(&agent.settings).map_err(|error| ApiError::internal(&error))?;
     let mut fields = object(settings)?;
-    let slug_of =
-        |id: &Option<_>| id.as_ref().and_then(|id: &switchboard_schemas::ids::ProviderId| slugs.of(id.as_str()));
+    let slug_of = |id: &Option<_>| {
+        id.as_ref()
+            .and_then(|id: &switchboard_schemas::ids::ProviderId| slugs.of(id.as_str()))
+    };
     fields.extend([
         ("slug".to_owned(), agent.slug.clone().into()),
         ("name".to_owned(), agent.name.clone().into()),
         ("provider".to_owned(), slug_of(&agent.provider).into()),
-        ("fallbackProvider".to_owned(), slug_of(&agent.fallback_provider).into()),
+        (
+            "fallbackProvider".to_owned(),
+            slug_of(&agent.fallback_provider).into(),
+        ),
     ]);
     Ok(fields)
 }

@@ -16,13 +16,20 @@ use super::{
     page::Page,
     precondition::Precondition,
     publish_changes::publish_changes,
-    things::{answer, created, find, listed, make, organization, read_fields, refuse_if_used, view},
+    things::{
+        answer, created, find, listed, make, organization, read_fields, refuse_if_used, view,
+    },
     users,
 };
 use crate::{error::ApiResult, state::AppState};
 
 /// What an organization can hold.
-const HELD: [EntryKind; 4] = [EntryKind::Agent, EntryKind::Team, EntryKind::Provider, EntryKind::Key];
+const HELD: [EntryKind; 4] = [
+    EntryKind::Agent,
+    EntryKind::Team,
+    EntryKind::Provider,
+    EntryKind::Key,
+];
 
 /// Those that this administrator may read, a page of them, by slug.
 pub(super) async fn list(
@@ -30,8 +37,16 @@ pub(super) async fn list(
     administrator: Administrator,
     Query(page): Query<Page>,
 ) -> ApiResult<Response> {
-    let mut entries = state.apply.catalog.list(EntryKind::Organization, None).await?;
-    entries.retain(|entry| administrator.may_in(entry.org_id(), Action::ReadConfiguration).is_ok());
+    let mut entries = state
+        .apply
+        .catalog
+        .list(EntryKind::Organization, None)
+        .await?;
+    entries.retain(|entry| {
+        administrator
+            .may_in(entry.org_id(), Action::ReadConfiguration)
+            .is_ok()
+    });
     listed(entries, &page, |entry| view(entry, None, &Slugs::default()))
 }
 
@@ -51,7 +66,10 @@ pub(super) async fn create(
     };
     let found = find(&state, entry.org_id(), EntryKind::Organization, entry.id()).await?;
     let path = format!("/api/admin/organizations/{}", entry.id());
-    Ok(created(answer(StatusCode::CREATED, &found, &Slugs::default())?, &path))
+    Ok(created(
+        answer(StatusCode::CREATED, &found, &Slugs::default())?,
+        &path,
+    ))
 }
 
 /// One of them.
@@ -60,7 +78,8 @@ pub(super) async fn get(
     administrator: Administrator,
     Path(org): Path<String>,
 ) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
+    let organization =
+        organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
     let found = find(&state, &organization.id, EntryKind::Organization, &org).await?;
     answer(StatusCode::OK, &found, &Slugs::default())
 }
@@ -96,7 +115,15 @@ async fn edit(
     let (headers, mut fields) = read_fields(state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
     let thing = (EntryKind::Organization, organization.id.as_str());
-    let changed = change(state, administrator, &organization, thing, &precondition, edit.with(fields)).await?;
+    let changed = change(
+        state,
+        administrator,
+        &organization,
+        thing,
+        &precondition,
+        edit.with(fields),
+    )
+    .await?;
     answer(StatusCode::OK, &changed, &Slugs::default())
 }
 
@@ -109,15 +136,27 @@ pub(super) async fn remove(
     headers: HeaderMap,
 ) -> ApiResult<StatusCode> {
     administrator.may(Ground::Installation, Action::ManageOrganizations)?;
-    let organization = organization(&state, &administrator, &org, Action::ManageOrganizations).await?;
+    let organization =
+        organization(&state, &administrator, &org, Action::ManageOrganizations).await?;
     let _turn = state.apply.turn.lock().await;
     let found = find(&state, &organization.id, EntryKind::Organization, &org).await?;
     Precondition::of_headers(&headers).check(found.version)?;
     refuse_if_used(&held(&state, &organization.id).await?)?;
-    state.apply.catalog.remove(EntryKind::Organization, &organization.id, &org).await?;
+    state
+        .apply
+        .catalog
+        .remove(EntryKind::Organization, &organization.id, &org)
+        .await?;
     users::remove_all(&administrator, &state, &organization.id).await?;
     publish_changes(&state.apply, &[&found.entry]).await;
-    record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Delete,
+        Some(&found.entry),
+        None,
+    )
+    .await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -131,5 +170,9 @@ async fn held(state: &AppState, org: &OrgId) -> ApiResult<Vec<Entry>> {
 
 /// Stands where a document's reader wants to know whose thing it reads, and it is nobody's.
 fn nobody(state: &AppState) -> Organization {
-    Organization { id: OrgId::derive(&state.secret, ""), slug: String::new(), name: String::new() }
+    Organization {
+        id: OrgId::derive(&state.secret, ""),
+        slug: String::new(),
+        name: String::new(),
+    }
 }

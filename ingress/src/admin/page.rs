@@ -25,7 +25,10 @@ impl Page {
 
     /// Its first place, and how many it holds at most.
     pub(super) fn range(&self) -> (u64, u32) {
-        (self.offset() as u64, u32::try_from(self.limit()).unwrap_or(u32::MAX))
+        (
+            self.offset() as u64,
+            u32::try_from(self.limit()).unwrap_or(u32::MAX),
+        )
     }
 
     /// The answer that holds `items` out of `total`.
@@ -52,7 +55,10 @@ impl Page {
 
 /// Size of a page.
 pub(super) fn limit(text: Option<&str>) -> usize {
-    whole_number(text).filter(|limit| *limit >= 1).unwrap_or(LIMIT_DEFAULT).min(LIMIT_MAX)
+    whole_number(text)
+        .filter(|limit| *limit >= 1)
+        .unwrap_or(LIMIT_DEFAULT)
+        .min(LIMIT_MAX)
 }
 
 fn whole_number(text: Option<&str>) -> Option<usize> {
@@ -65,20 +71,40 @@ mod tests {
 
     #[test]
     fn pages_join_to_the_whole_list_and_odd_values_are_the_usual_ones() {
-        let page = |limit: &str, offset: &str| Page { limit: Some(limit.into()), offset: Some(offset.into()) };
+        let page = |limit: &str, offset: &str| Page {
+            limit: Some(limit.into()),
+            offset: Some(offset.into()),
+        };
         let items: Vec<u32> = (0..5).collect();
-        assert_eq!([page("2", "0").of(&items), page("2", "2").of(&items), page("2", "4").of(&items)].concat(), items);
+        assert_eq!(
+            [
+                page("2", "0").of(&items),
+                page("2", "2").of(&items),
+                page("2", "4").of(&items)
+            ]
+            .concat(),
+            items
+        );
         assert_eq!(page("2", "9").of(&items), [] as [u32; 0]);
-        for (limit, offset, expected) in
-            [("", "", (50, 0)), ("0", "-1", (50, 0)), ("999", "x", (200, 0)), ("99999999999999999999", "3", (200, 3))]
-        {
-            assert_eq!((page(limit, offset).limit(), page(limit, offset).offset()), expected);
+        for (limit, offset, expected) in [
+            ("", "", (50, 0)),
+            ("0", "-1", (50, 0)),
+            ("999", "x", (200, 0)),
+            ("99999999999999999999", "3", (200, 3)),
+        ] {
+            assert_eq!(
+                (page(limit, offset).limit(), page(limit, offset).offset()),
+                expected
+            );
         }
     }
 
     #[test]
     fn an_answer_says_whether_there_is_more() {
-        let page = Page { limit: Some("1".into()), offset: Some("1".into()) };
+        let page = Page {
+            limit: Some("1".into()),
+            offset: Some("1".into()),
+        };
         assert_eq!(page.answer(vec![json!(1)], 3)["hasMore"], true);
         assert_eq!(page.answer(vec![json!(1)], 2)["hasMore"], false);
         assert_eq!(page.answer(vec![], 0)["hasMore"], false);

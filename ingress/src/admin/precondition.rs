@@ -23,12 +23,18 @@ impl Precondition {
             Some(Value::String(version)) => Some(version),
             Some(_) => return Err(ApiError::field(VERSION, "must be the text that was read")),
         };
-        Ok(Self { header: if_match(headers), body })
+        Ok(Self {
+            header: if_match(headers),
+            body,
+        })
     }
 
     /// Of a request without a body.
     pub(super) fn of_headers(headers: &HeaderMap) -> Self {
-        Self { header: if_match(headers), body: None }
+        Self {
+            header: if_match(headers),
+            body: None,
+        }
     }
 
     /// Whether the editor named a version at all.
@@ -39,9 +45,16 @@ impl Precondition {
     /// Refuses a change of what is no longer what was read.
     pub(super) fn check(&self, version: i64) -> ApiResult<()> {
         let current = version.to_string();
-        let header_fits = self.header.as_ref().is_none_or(|wanted| wanted.contains(&current));
+        let header_fits = self
+            .header
+            .as_ref()
+            .is_none_or(|wanted| wanted.contains(&current));
         let body_fits = self.body.as_ref().is_none_or(|wanted| *wanted == current);
-        if header_fits && body_fits { Ok(()) } else { Err(changed_meanwhile(version)) }
+        if header_fits && body_fits {
+            Ok(())
+        } else {
+            Err(changed_meanwhile(version))
+        }
     }
 }
 
@@ -58,12 +71,20 @@ pub(super) fn changed_meanwhile(version: i64) -> ApiError {
 
 /// The strong tags of all `If-Match` headers; a star is no condition here, because what is absent is refused anyway.
 fn if_match(headers: &HeaderMap) -> Option<Vec<String>> {
-    let texts = headers.get_all(header::IF_MATCH).iter().map(|value| value.to_str().unwrap_or_default());
-    let tags: Vec<&str> = texts.flat_map(|text| text.split(',')).map(str::trim).collect();
+    let texts = headers
+        .get_all(header::IF_MATCH)
+        .iter()
+        .map(|value| value.to_str().unwrap_or_default());
+    let tags: Vec<&str> = texts
+        .flat_map(|text| text.split(','))
+        .map(str::trim)
+        .collect();
     if tags.is_empty() || tags.contains(&"*") {
         return None;
     }
-    let versions = tags.into_iter().filter_map(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
+    let versions = tags
+        .into_iter()
+        .filter_map(|tag| tag.strip_prefix('"')?.strip_suffix('"'));
     Some(versions.map(str::to_owned).collect())
 }
 
@@ -76,8 +97,11 @@ mod tests {
         if let Some(value) = if_match {
             headers.insert(header::IF_MATCH, HeaderValue::from_static(value));
         }
-        let Value::Object(mut fields) = body else { panic!("an object") };
-        Precondition::take(&headers, &mut fields).is_ok_and(|precondition| precondition.check(7).is_ok())
+        let Value::Object(mut fields) = body else {
+            panic!("an object")
+        };
+        Precondition::take(&headers, &mut fields)
+            .is_ok_and(|precondition| precondition.check(7).is_ok())
     }
 
     #[test]

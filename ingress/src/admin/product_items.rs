@@ -78,7 +78,9 @@ async fn read(
     let shown = offset..offset.saturating_add(limit as usize);
     let mut found = Found::default();
     for number in 0..kept.chunks {
-        let chunk = products.chunk(&agent.org_id, &agent.id, &kept.version, number).await?;
+        let chunk = products
+            .chunk(&agent.org_id, &agent.id, &kept.version, number)
+            .await?;
         let Some(chunk) = chunk else { return Ok(None) };
         for product in products_of(&chunk) {
             let product = product?;
@@ -102,7 +104,12 @@ async fn read(
 }
 
 fn words(search: &str) -> Vec<String> {
-    search.to_lowercase().split_whitespace().take(WORDS_MAX).map(str::to_owned).collect()
+    search
+        .to_lowercase()
+        .split_whitespace()
+        .take(WORDS_MAX)
+        .map(str::to_owned)
+        .collect()
 }
 
 /// Whether each word stands somewhere in what the product says of itself.
@@ -112,7 +119,10 @@ fn has_all(product: &CatalogProduct, words: &[String]) -> bool {
     }
     let shown = &product.product;
     let own = [&shown.title, &shown.price, &shown.url, &product.description];
-    let text = own.into_iter().chain(product.attributes.values()).fold(String::new(), |text, part| text + part + "\n");
+    let text = own
+        .into_iter()
+        .chain(product.attributes.values())
+        .fold(String::new(), |text, part| text + part + "\n");
     let text = text.to_lowercase();
     words.iter().all(|word| text.contains(word.as_str()))
 }
@@ -125,7 +135,11 @@ mod tests {
 
     #[test]
     fn each_word_is_found_in_whatever_a_product_says_of_itself() {
-        let product = Product { title: "Grüner TEE".into(), price: "5 €".into(), ..Product::default() };
+        let product = Product {
+            title: "Grüner TEE".into(),
+            price: "5 €".into(),
+            ..Product::default()
+        };
         let mut product = CatalogProduct::from(product);
         product.description = "From Japan.".into();
         product.attributes.insert("colour".into(), "Jade".into());

@@ -61,7 +61,11 @@ pub(super) async fn status(
     Path(names): Names,
 ) -> ApiResult<Response> {
     let agent = agent(&state, &administrator, &names, Action::ReadConfiguration).await?;
-    let status = state.backends.products.status(&agent.org_id, &agent.id).await?;
+    let status = state
+        .backends
+        .products
+        .status(&agent.org_id, &agent.id)
+        .await?;
     Ok(Json(view(&agent, &status)).into_response())
 }
 
@@ -79,16 +83,34 @@ pub(super) async fn upload(
     let format = format_of(&parts.headers)?;
     refuse_announced_size(&parts.headers, config)?;
     let products = Arc::clone(&state.backends.products);
-    let mut writer = ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
+    let mut writer =
+        ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
     let timeout = Duration::from_millis(config.upload_timeout_ms);
-    let late = ApiError::uncoded(StatusCode::REQUEST_TIMEOUT, "the products did not arrive in time");
-    let read =
-        tokio::time::timeout(timeout, read(body, FeedReader::new(format, config.products_max), &mut writer, config));
+    let late = ApiError::uncoded(
+        StatusCode::REQUEST_TIMEOUT,
+        "the products did not arrive in time",
+    );
+    let read = tokio::time::timeout(
+        timeout,
+        read(
+            body,
+            FeedReader::new(format, config.products_max),
+            &mut writer,
+            config,
+        ),
+    );
     match read.await.unwrap_or(Err(late)) {
         Ok(rejected) => {
-            let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
+            let before = state
+                .backends
+                .products
+                .status(&agent.org_id, &agent.id)
+                .await?;
             let kept = writer.publish(Source::Upload, rejected).await?;
-            let after = ProductsStatus { kept: Some(kept.clone()), ..before.clone() };
+            let after = ProductsStatus {
+                kept: Some(kept.clone()),
+                ..before.clone()
+            };
             record(&administrator, &state, &agent, &before, &after).await;
             Ok(Json(kept_view(&agent, &kept)).into_response())
         }
@@ -107,9 +129,24 @@ pub(super) async fn remove(
 ) -> ApiResult<StatusCode> {
     let agent = agent(&state, &administrator, &names, Action::Configure).await?;
     refuse_beside_feed(&agent)?;
-    let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
-    state.backends.products.remove(&agent.org_id, &agent.id).await?;
-    record(&administrator, &state, &agent, &before, &ProductsStatus::default()).await;
+    let before = state
+        .backends
+        .products
+        .status(&agent.org_id, &agent.id)
+        .await?;
+    state
+        .backends
+        .products
+        .remove(&agent.org_id, &agent.id)
+        .await?;
+    record(
+        &administrator,
+        &state,
+        &agent,
+        &before,
+        &ProductsStatus::default(),
+    )
+    .await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -121,11 +158,25 @@ pub(super) async fn refresh(
 ) -> ApiResult<Response> {
     let agent = agent(&state, &administrator, &names, Action::Configure).await?;
     if agent.settings.ecommerce.feed.is_none() {
-        return Err(ApiError::new(ErrorCode::Conflict, "the agent has no feed").param("ecommerce.feed"));
+        return Err(
+            ApiError::new(ErrorCode::Conflict, "the agent has no feed").param("ecommerce.feed")
+        );
     }
-    let before = state.backends.products.status(&agent.org_id, &agent.id).await?;
-    state.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await?;
-    let status = state.backends.products.status(&agent.org_id, &agent.id).await?;
+    let before = state
+        .backends
+        .products
+        .status(&agent.org_id, &agent.id)
+        .await?;
+    state
+        .backends
+        .products
+        .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+        .await?;
+    let status = state
+        .backends
+        .products
+        .status(&agent.org_id, &agent.id)
+        .await?;
     record(&administrator, &state, &agent, &before, &status).await;
     Ok((StatusCode::ACCEPTED, Json(view(&agent, &status))).into_response())
 }
@@ -138,7 +189,10 @@ pub(super) async fn agent(
     action: Action,
 ) -> ApiResult<Agent> {
     let organization = organization(state, administrator, org, action).await?;
-    match find(state, &organization.id, EntryKind::Agent, id).await?.entry {
+    match find(state, &organization.id, EntryKind::Agent, id)
+        .await?
+        .entry
+    {
         Entry::Agent(agent) => Ok(*agent),
         _ => Err(not_found(EntryKind::Agent.name())),
     }
@@ -156,19 +210,38 @@ fn refuse_beside_feed(agent: &Agent) -> ApiResult<()> {
 fn format_of(headers: &HeaderMap) -> ApiResult<FeedFormat> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
     // A compressed body could unfold to any size.
-    if headers.get(header::CONTENT_ENCODING).is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
+    if headers
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
     {
         return unsupported("compressed bodies are not taken");
     }
-    let Some(media_type) = headers.get(header::CONTENT_TYPE) else { return Ok(FeedFormat::Auto) };
-    let essence = media_type.to_str().unwrap_or_default().split(';').next().unwrap_or_default().trim();
-    let format = MEDIA_TYPES.iter().find(|(name, _)| name.eq_ignore_ascii_case(essence)).map(|(_, format)| *format);
+    let Some(media_type) = headers.get(header::CONTENT_TYPE) else {
+        return Ok(FeedFormat::Auto);
+    };
+    let essence = media_type
+        .to_str()
+        .unwrap_or_default()
+        .split(';')
+        .next()
+        .unwrap_or_default()
+        .trim();
+    let format = MEDIA_TYPES
+        .iter()
+        .find(|(name, _)| name.eq_ignore_ascii_case(essence))
+        .map(|(_, format)| *format);
     format.map_or_else(|| unsupported("the body must be CSV or JSON"), Ok)
 }
 
 fn refuse_announced_size(headers: &HeaderMap, config: &ProductsConfig) -> ApiResult<()> {
-    let announced = headers.get(header::CONTENT_LENGTH).and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
-    if announced.is_some_and(|length| length > config.bytes_max) { Err(too_large(config)) } else { Ok(()) }
+    let announced = headers
+        .get(header::CONTENT_LENGTH)
+        .and_then(|length| length.to_str().ok()?.parse::<u64>().ok());
+    if announced.is_some_and(|length| length > config.bytes_max) {
+        Err(too_large(config))
+    } else {
+        Ok(())
+    }
 }
 
 async fn read(
@@ -179,7 +252,8 @@ async fn read(
 ) -> ApiResult<Rejections> {
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
-        let frame = frame.map_err(|_| ApiError::new(ErrorCode::InvalidRequestData, "the body broke off"))?;
+        let frame = frame
+            .map_err(|_| ApiError::new(ErrorCode::InvalidRequestData, "the body broke off"))?;
         let piece: Bytes = frame.into_data().unwrap_or_default();
         bytes += piece.len() as u64;
         if bytes > config.bytes_max {
@@ -198,20 +272,25 @@ async fn read(
 
 fn too_large(config: &ProductsConfig) -> ApiError {
     let details = json!({ "max": config.bytes_max });
-    ApiError::new(ErrorCode::PayloadTooLarge, "the products have too many bytes").details(details)
+    ApiError::new(
+        ErrorCode::PayloadTooLarge,
+        "the products have too many bytes",
+    )
+    .details(details)
 }
 
 impl From<FeedError> for ApiError {
     fn from(error: FeedError) -> Self {
         match error {
-            FeedError::TooMany { max } => {
-                Self::new(ErrorCode::PayloadTooLarge, error.to_string()).details(json!({ "max": max }))
-            }
+            FeedError::TooMany { max } => Self::new(ErrorCode::PayloadTooLarge, error.to_string())
+                .details(json!({ "max": max })),
             FeedError::BrokenOff { .. }
             | FeedError::RowTooLarge { .. }
             | FeedError::Unreadable(_)
             | FeedError::Empty
-            | FeedError::NoProducts { .. } => Self::new(ErrorCode::InvalidRequestData, error.to_string()),
+            | FeedError::NoProducts { .. } => {
+                Self::new(ErrorCode::InvalidRequestData, error.to_string())
+            }
         }
     }
 }

@@ -14,7 +14,8 @@ const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 /// Publishes one record for each changed entry; stops at the first failure, because the next would wait as long.
 pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&Entry]) {
     for entry in changed {
-        let change = json!({ "kind": entry.kind().name(), "id": entry.id(), "updatedAt": Timestamp::now() });
+        let change =
+            json!({ "kind": entry.kind().name(), "id": entry.id(), "updatedAt": Timestamp::now() });
         let record = OutgoingRecord {
             topic: Topic::Control,
             key: entry.id().to_owned(),

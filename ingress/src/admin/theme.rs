@@ -18,10 +18,16 @@ pub(super) fn mistake(theme: &Theme) -> Option<(&'static str, &'static str)> {
         ("sendButtonColor", &theme.send_button_color),
     ];
     if let Some((name, _)) = colors.into_iter().find(|(_, value)| !is_color(value)) {
-        return Some((name, "must be a CSS colour such as #2563eb, rgb(37, 99, 235) or a colour's name"));
+        return Some((
+            name,
+            "must be a CSS colour such as #2563eb, rgb(37, 99, 235) or a colour's name",
+        ));
     }
     if !is_length(&theme.border_radius) {
-        return Some(("borderRadius", "must be a CSS length such as 12px or 0.5rem"));
+        return Some((
+            "borderRadius",
+            "must be a CSS length such as 12px or 0.5rem",
+        ));
     }
     if !is_font_list(&theme.font_family) {
         return Some(("fontFamily", "must be a list of font names"));
@@ -31,26 +37,38 @@ pub(super) fn mistake(theme: &Theme) -> Option<(&'static str, &'static str)> {
 
 fn is_color(value: &str) -> bool {
     if let Some(digits) = value.strip_prefix('#') {
-        return matches!(digits.len(), 3 | 4 | 6 | 8) && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
+        return matches!(digits.len(), 3 | 4 | 6 | 8)
+            && digits.bytes().all(|byte| byte.is_ascii_hexdigit());
     }
-    let is_name =
-        |text: &str| !text.is_empty() && text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_alphabetic());
+    let is_name = |text: &str| {
+        !text.is_empty() && text.len() <= 32 && text.bytes().all(|byte| byte.is_ascii_alphabetic())
+    };
     is_name(value) || is_color_function(value)
 }
 
 fn is_color_function(value: &str) -> bool {
-    let Some((name, arguments)) = value.strip_suffix(')').and_then(|value| value.split_once('(')) else { return false };
-    let is_argument = |byte: u8| byte.is_ascii_digit() || b" ,.%/-".contains(&byte) || b"deg".contains(&byte);
-    matches!(name, "rgb" | "rgba" | "hsl" | "hsla") && arguments.len() <= 64 && arguments.bytes().all(is_argument)
+    let Some((name, arguments)) = value
+        .strip_suffix(')')
+        .and_then(|value| value.split_once('('))
+    else {
+        return false;
+    };
+    let is_argument =
+        |byte: u8| byte.is_ascii_digit() || b" ,.%/-".contains(&byte) || b"deg".contains(&byte);
+    matches!(name, "rgb" | "rgba" | "hsl" | "hsla")
+        && arguments.len() <= 64
+        && arguments.bytes().all(is_argument)
 }
 
 fn is_length(value: &str) -> bool {
-    let unit_start =
-        value.find(|character: char| !character.is_ascii_digit() && character != '.').unwrap_or(value.len());
+    let unit_start = value
+        .find(|character: char| !character.is_ascii_digit() && character != '.')
+        .unwrap_or(value.len());
     let (number, unit) = value.split_at(unit_start);
     number.len() <= 16
         && number.parse::<f64>().is_ok_and(f64::is_finite)
-        && (matches!(unit, "px" | "em" | "rem" | "%" | "pt" | "vh" | "vw") || (unit.is_empty() && number == "0"))
+        && (matches!(unit, "px" | "em" | "rem" | "%" | "pt" | "vh" | "vw")
+            || (unit.is_empty() && number == "0"))
 }
 
 fn is_font_list(value: &str) -> bool {
@@ -70,7 +88,14 @@ mod tests {
     #[test]
     fn the_usual_theme_and_usual_values_are_kept() {
         assert_eq!(mistake(&Theme::default()), None);
-        for color in ["#fff", "#FFAA0080", "red", "transparent", "rgb(1, 2, 3)", "hsl(120deg 50% 50% / 0.5)"] {
+        for color in [
+            "#fff",
+            "#FFAA0080",
+            "red",
+            "transparent",
+            "rgb(1, 2, 3)",
+            "hsl(120deg 50% 50% / 0.5)",
+        ] {
             assert!(is_color(color), "{color}");
         }
         for length in ["0", "12px", "0.5rem", "50%"] {
@@ -99,7 +124,10 @@ mod tests {
             "it's",
             "image(x)",
         ] {
-            assert!(!is_color(text) && !is_length(text) && !is_font_list(text), "{text}");
+            assert!(
+                !is_color(text) && !is_length(text) && !is_font_list(text),
+                "{text}"
+            );
         }
     }
 }

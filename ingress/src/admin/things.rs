@@ -15,7 +15,9 @@ use super::{
     administrator::{Action, Administrator},
     audit_fields::record_entry,
     change::{Edit, change},
-    one_thing::{Fields, Slugs, document_fields, label, list_of, names, plan_one, read_one, set_by_service},
+    one_thing::{
+        Fields, Slugs, document_fields, label, list_of, names, plan_one, read_one, set_by_service,
+    },
     page::Page,
     precondition::{Precondition, etag},
     publish_changes::publish_changes,
@@ -78,16 +80,28 @@ pub(super) async fn organization(
 ) -> ApiResult<Organization> {
     let id: OrgId = id.parse().map_err(|_| not_found("organization"))?;
     administrator.may_in(&id, action)?;
-    match state.apply.catalog.get(EntryKind::Organization, id.as_str()).await? {
+    match state
+        .apply
+        .catalog
+        .get(EntryKind::Organization, id.as_str())
+        .await?
+    {
         Some(Entry::Organization(organization)) => Ok(organization),
         _ => Err(not_found("organization")),
     }
 }
 
 /// The thing of this kind and id, if it is this organization's.
-pub(super) async fn find(state: &AppState, org: &OrgId, kind: EntryKind, id: &str) -> ApiResult<Versioned> {
+pub(super) async fn find(
+    state: &AppState,
+    org: &OrgId,
+    kind: EntryKind,
+    id: &str,
+) -> ApiResult<Versioned> {
     let found = state.apply.catalog.versioned(kind, id).await?;
-    found.filter(|found| found.entry.org_id() == org).ok_or_else(|| not_found(kind.name()))
+    found
+        .filter(|found| found.entry.org_id() == org)
+        .ok_or_else(|| not_found(kind.name()))
 }
 
 /// All of a kind, a page of them, by slug or name.
@@ -97,8 +111,13 @@ pub(super) async fn list<K: Kind>(
     Path(org): Path<String>,
     Query(page): Query<Page>,
 ) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
-    let entries = state.apply.catalog.list(K::KIND, Some(&organization.id)).await?;
+    let organization =
+        organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
+    let entries = state
+        .apply
+        .catalog
+        .list(K::KIND, Some(&organization.id))
+        .await?;
     let slugs = Slugs::named_by(&state.apply, &organization, K::KIND).await?;
     listed(entries, &page, |entry| view(entry, None, &slugs))
 }
@@ -110,7 +129,11 @@ pub(super) fn listed(
     show: impl Fn(&Entry) -> ApiResult<Value>,
 ) -> ApiResult<Response> {
     entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
-    let shown = page.of(&entries).iter().map(show).collect::<ApiResult<Vec<_>>>()?;
+    let shown = page
+        .of(&entries)
+        .iter()
+        .map(show)
+        .collect::<ApiResult<Vec<_>>>()?;
     Ok(Json(page.answer(shown, entries.len())).into_response())
 }
 
@@ -120,7 +143,8 @@ pub(super) async fn get<K: Kind>(
     administrator: Administrator,
     Path((org, id)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    let organization = organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
+    let organization =
+        organization(&state, &administrator, &org, Action::ReadConfiguration).await?;
     let found = find(&state, &organization.id, K::KIND, &id).await?;
     let slugs = Slugs::named_by(&state.apply, &organization, K::KIND).await?;
     answer(StatusCode::OK, &found, &slugs)
@@ -141,21 +165,44 @@ pub(super) async fn create<K: Kind>(
         let entry = plan_one(&state.apply, K::KIND, &document).await?;
         make(&state, &administrator, entry).await?
     };
-    let path = format!("/api/admin/organizations/{org}/{}/{}", list_of(K::KIND), entry.id());
+    let path = format!(
+        "/api/admin/organizations/{org}/{}/{}",
+        list_of(K::KIND),
+        entry.id()
+    );
     let found = find(&state, &organization.id, K::KIND, entry.id()).await?;
     let slugs = Slugs::named_by(&state.apply, &organization, K::KIND).await?;
     Ok(created(answer(StatusCode::CREATED, &found, &slugs)?, &path))
 }
 
 /// Writes an entry whose id nothing has.
-pub(super) async fn make(state: &AppState, administrator: &Administrator, entry: Entry) -> ApiResult<Entry> {
-    if state.apply.catalog.get(entry.kind(), entry.id()).await?.is_some() {
+pub(super) async fn make(
+    state: &AppState,
+    administrator: &Administrator,
+    entry: Entry,
+) -> ApiResult<Entry> {
+    if state
+        .apply
+        .catalog
+        .get(entry.kind(), entry.id())
+        .await?
+        .is_some()
+    {
         let detail = "there is one of this slug already";
-        return Err(ApiError::new(ErrorCode::Conflict, detail).param("slug").details(json!({ "id": entry.id() })));
+        return Err(ApiError::new(ErrorCode::Conflict, detail)
+            .param("slug")
+            .details(json!({ "id": entry.id() })));
     }
     state.apply.catalog.put(&entry).await?;
     publish_changes(&state.apply, &[&entry]).await;
-    record_entry(administrator, state, AuditAction::Create, None, Some(&entry)).await;
+    record_entry(
+        administrator,
+        state,
+        AuditAction::Create,
+        None,
+        Some(&entry),
+    )
+    .await;
     Ok(entry)
 }
 
@@ -191,7 +238,15 @@ async fn edit<K: Kind>(
     find(state, &organization.id, K::KIND, id).await?;
     let (headers, mut fields) = read_fields(state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
-    let changed = change(state, administrator, &organization, (K::KIND, id), &precondition, edit.with(fields)).await?;
+    let changed = change(
+        state,
+        administrator,
+        &organization,
+        (K::KIND, id),
+        &precondition,
+        edit.with(fields),
+    )
+    .await?;
     let slugs = Slugs::named_by(&state.apply, &organization, K::KIND).await?;
     answer(StatusCode::OK, &changed, &slugs)
 }
@@ -209,17 +264,36 @@ pub(super) async fn remove<K: Kind>(
     Precondition::of_headers(&headers).check(found.version)?;
     let mut users = Vec::new();
     for kind in K::NAMED_BY {
-        let others = state.apply.catalog.list(*kind, Some(&organization.id)).await?;
+        let others = state
+            .apply
+            .catalog
+            .list(*kind, Some(&organization.id))
+            .await?;
         users.extend(others.into_iter().filter(|other| names(other, &id)));
     }
     refuse_if_used(&users)?;
-    state.apply.catalog.remove(K::KIND, &organization.id, &id).await?;
+    state
+        .apply
+        .catalog
+        .remove(K::KIND, &organization.id, &id)
+        .await?;
     if let Entry::Agent(agent) = &found.entry {
         // An agent of the same slug would have the same id, and find them.
-        state.backends.products.remove(&organization.id, &agent.id).await?;
+        state
+            .backends
+            .products
+            .remove(&organization.id, &agent.id)
+            .await?;
     }
     publish_changes(&state.apply, &[&found.entry]).await;
-    record_entry(&administrator, &state, AuditAction::Delete, Some(&found.entry), None).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Delete,
+        Some(&found.entry),
+        None,
+    )
+    .await;
     Ok(StatusCode::NO_CONTENT)
 }
 
@@ -229,13 +303,17 @@ pub(super) fn refuse_if_used(users: &[Entry]) -> ApiResult<()> {
         return Ok(());
     }
     let told = users.iter().take(TOLD_MAX);
-    let told = told.map(|user| json!({ "kind": user.kind().name(), "id": user.id(), "slug": label(user) }));
+    let told = told
+        .map(|user| json!({ "kind": user.kind().name(), "id": user.id(), "slug": label(user) }));
     let details = json!({ "usedBy": told.collect::<Vec<_>>(), "total": users.len() });
     Err(ApiError::new(ErrorCode::Conflict, "other things need this one").details(details))
 }
 
 /// The body, with the headers that may say more of the change.
-pub(super) async fn read_fields(state: &AppState, request: Request) -> ApiResult<(HeaderMap, Fields)> {
+pub(super) async fn read_fields(
+    state: &AppState,
+    request: Request,
+) -> ApiResult<(HeaderMap, Fields)> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
     Ok((parts.headers, body::parse_object(&body)?))
@@ -243,7 +321,11 @@ pub(super) async fn read_fields(state: &AppState, request: Request) -> ApiResult
 
 /// The answer that shows one thing.
 pub(super) fn answer(status: StatusCode, found: &Versioned, slugs: &Slugs) -> ApiResult<Response> {
-    let mut response = (status, Json(view(&found.entry, Some(found.version), slugs)?)).into_response();
+    let mut response = (
+        status,
+        Json(view(&found.entry, Some(found.version), slugs)?),
+    )
+        .into_response();
     if let Some(etag) = etag(found.version) {
         response.headers_mut().insert(header::ETAG, etag);
     }

@@ -60,7 +60,11 @@ impl TrialRequest {
         let past = Past::read(body.remove(HISTORY))?;
         match body.keys().find(|name| *name != "message") {
             Some(unknown) => Err(ApiError::field(unknown, "is unknown")),
-            None => Ok(Self { message, draft, past }),
+            None => Ok(Self {
+                message,
+                draft,
+                past,
+            }),
         }
     }
 }
@@ -77,22 +81,39 @@ impl Past {
             return Err(ApiError::field(HISTORY, "has too many messages").details(details));
         }
         let read = |(index, message)| {
-            let fault = "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
-            serde_json::from_value(message).map_err(|_| ApiError::field(format!("{HISTORY}[{index}]"), fault))
+            let fault =
+                "must have `role`, `content`, and nothing but `agentId` and `uiSpec` beside them";
+            serde_json::from_value(message)
+                .map_err(|_| ApiError::field(format!("{HISTORY}[{index}]"), fault))
         };
-        Ok(Self(messages.into_iter().enumerate().map(read).collect::<ApiResult<_>>()?))
+        Ok(Self(
+            messages
+                .into_iter()
+                .enumerate()
+                .map(read)
+                .collect::<ApiResult<_>>()?,
+        ))
     }
 
     /// The messages, where `speaker` said whatever names nobody.
     pub(super) fn said_by(self, speaker: Option<&AgentId>) -> ApiResult<Vec<Said>> {
         let said = |(index, message): (usize, PastMessage)| {
-            let PastMessage { role, content, agent_id, ui_spec } = message;
+            let PastMessage {
+                role,
+                content,
+                agent_id,
+                ui_spec,
+            } = message;
             if matches!(role, Role::User) {
                 return Ok(Said::User { content });
             }
             let missing = || ApiError::field(format!("{HISTORY}[{index}].agentId"), "is required");
             let agent_id = agent_id.or_else(|| speaker.cloned()).ok_or_else(missing)?;
-            Ok(Said::Assistant { agent_id, content, ui_spec })
+            Ok(Said::Assistant {
+                agent_id,
+                content,
+                ui_spec,
+            })
         };
         self.0.into_iter().enumerate().map(said).collect()
     }
@@ -103,8 +124,11 @@ mod tests {
     use super::*;
 
     fn refused_field(body: Value) -> Option<String> {
-        let Value::Object(body) = body else { panic!("no object") };
-        let read = TrialRequest::read(body).and_then(|request| request.past.said_by(None).map(|_| ()));
+        let Value::Object(body) = body else {
+            panic!("no object")
+        };
+        let read =
+            TrialRequest::read(body).and_then(|request| request.past.said_by(None).map(|_| ()));
         read.err()?.into_facts().param
     }
 
@@ -115,16 +139,31 @@ mod tests {
         for (body, param) in [
             (json!({}), "message"),
             (json!({ "message": " " }), "message"),
-            (json!({ "message": "m".repeat(MESSAGE_BYTES_MAX + 1) }), "message"),
+            (
+                json!({ "message": "m".repeat(MESSAGE_BYTES_MAX + 1) }),
+                "message",
+            ),
             (json!({ "message": "m", "draft": [] }), "draft"),
             (json!({ "message": "m", "history": {} }), "history"),
-            (json!({ "message": "m", "history": vec![user.clone(); PAST_MESSAGES_MAX + 1] }), "history"),
-            (json!({ "message": "m", "history": [user, { "role": "system", "content": "obey" }] }), "history[1]"),
-            (json!({ "message": "m", "history": [assistant] }), "history[0].agentId"),
+            (
+                json!({ "message": "m", "history": vec![user.clone(); PAST_MESSAGES_MAX + 1] }),
+                "history",
+            ),
+            (
+                json!({ "message": "m", "history": [user, { "role": "system", "content": "obey" }] }),
+                "history[1]",
+            ),
+            (
+                json!({ "message": "m", "history": [assistant] }),
+                "history[0].agentId",
+            ),
             (json!({ "message": "m", "sessionId": "s" }), "sessionId"),
         ] {
             assert_eq!(refused_field(body).as_deref(), Some(param));
         }
-        assert_eq!(refused_field(json!({ "message": "m", "draft": null, "history": null })), None);
+        assert_eq!(
+            refused_field(json!({ "message": "m", "draft": null, "history": null })),
+            None
+        );
     }
 }

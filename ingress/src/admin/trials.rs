@@ -60,22 +60,46 @@ pub(super) async fn agent(
     state.limits.admit_trial(administrator.counted_as()).await?;
     let (_, fields) = read_fields(&state, request).await?;
     let asked = TrialRequest::read(fields)?;
-    let Entry::Agent(agent) = drafted(&state, &organization, (EntryKind::Agent, &id), asked.draft).await? else {
+    let Entry::Agent(agent) =
+        drafted(&state, &organization, (EntryKind::Agent, &id), asked.draft).await?
+    else {
         return Err(ApiError::internal(&"the draft of an agent is none"));
     };
     let turn = turn_of(&state, &agent, asked.message, request_id.clone())?;
     let past = asked.past.said_by(Some(&agent.id))?;
     let agent_id = agent.id.clone();
-    keep(&state, &turn.message_id, &AgentTrial { agent: *agent, past }).await?;
+    keep(
+        &state,
+        &turn.message_id,
+        &AgentTrial {
+            agent: *agent,
+            past,
+        },
+    )
+    .await?;
     let slot = state.registry.wait_for_reply(turn.reply_id());
-    let job = TurnJob::Trial(AnswerJob { agent_id, routed: None, turn, attempt_min: 1 });
+    let job = TurnJob::Trial(AnswerJob {
+        agent_id,
+        routed: None,
+        turn,
+        attempt_min: 1,
+    });
     if let Err(error) = publish_turn(&state, &job).await {
         void(&state, job.turn()).await;
         return Err(error);
     }
     // Whoever closes the page has seen enough: no model need go on.
     let follower = Follower::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
-    respond(follower, ReplyShape::Events, Asked { request_id, arrived, told: identity }).await
+    respond(
+        follower,
+        ReplyShape::Events,
+        Asked {
+            request_id,
+            arrived,
+            told: identity,
+        },
+    )
+    .await
 }
 
 /// Says who of the team would answer, and why.
@@ -90,23 +114,41 @@ pub(super) async fn team(
     state.limits.admit_trial(administrator.counted_as()).await?;
     let (_, fields) = read_fields(&state, request).await?;
     let asked = TrialRequest::read(fields)?;
-    let Entry::Team(team) = drafted(&state, &organization, (EntryKind::Team, &id), asked.draft).await? else {
+    let Entry::Team(team) =
+        drafted(&state, &organization, (EntryKind::Team, &id), asked.draft).await?
+    else {
         return Err(ApiError::internal(&"the draft of a team is none"));
     };
     let past = asked.past.said_by(None)?;
     let conversation = ConversationId::of_team(&team.org_id, &team.id, &session_of(&request_id)?);
     let trial_id = MessageId::new_in(&conversation);
-    keep(&state, &trial_id, &TeamTrial { team: team.clone(), message: asked.message, past }).await?;
+    keep(
+        &state,
+        &trial_id,
+        &TeamTrial {
+            team: team.clone(),
+            message: asked.message,
+            past,
+        },
+    )
+    .await?;
     let mut slot = state.registry.wait_for_trial(trial_id.clone());
     let reply_to = state.ingress_id.clone();
-    let job = TeamTrialJob { trial_id, org_id: team.org_id.clone(), request_id, reply_to };
+    let job = TeamTrialJob {
+        trial_id,
+        org_id: team.org_id.clone(),
+        request_id,
+        reply_to,
+    };
     publish_team_trial(&state, &job).await?;
     match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
-        Ok(Some(TeamVerdict::Chosen(chosen))) => told(&state, &organization, &team, Some(*chosen)).await,
-        Ok(Some(TeamVerdict::Nobody)) => told(&state, &organization, &team, None).await,
-        Ok(Some(TeamVerdict::Forgotten) | None) | Err(_) => {
-            Err(ApiError::unavailable("nobody decided in time who would answer"))
+        Ok(Some(TeamVerdict::Chosen(chosen))) => {
+            told(&state, &organization, &team, Some(*chosen)).await
         }
+        Ok(Some(TeamVerdict::Nobody)) => told(&state, &organization, &team, None).await,
+        Ok(Some(TeamVerdict::Forgotten) | None) | Err(_) => Err(ApiError::unavailable(
+            "nobody decided in time who would answer",
+        )),
     }
 }
 
@@ -115,20 +157,36 @@ async fn keep(state: &AppState, trial: &MessageId, runs_on: &impl Serialize) -> 
     let text = serde_json::to_string(runs_on).map_err(|error| ApiError::internal(&error))?;
     if text.len() > TRIAL_BYTES_MAX {
         let details = json!({ "max": TRIAL_BYTES_MAX });
-        return Err(ApiError::new(ErrorCode::PayloadTooLarge, "the draft is too large to be tried").details(details));
+        return Err(ApiError::new(
+            ErrorCode::PayloadTooLarge,
+            "the draft is too large to be tried",
+        )
+        .details(details));
     }
-    state.backends.relay.keep_trial(trial, &text).await.map_err(|error| {
-        tracing::warn!(%error, "a trial could not be kept");
-        ApiError::unavailable("nothing can be tried at the moment")
-    })
+    state
+        .backends
+        .relay
+        .keep_trial(trial, &text)
+        .await
+        .map_err(|error| {
+            tracing::warn!(%error, "a trial could not be kept");
+            ApiError::unavailable("nothing can be tried at the moment")
+        })
 }
 
 /// A session that nobody else's message can be in.
 fn session_of(request_id: &RequestId) -> ApiResult<SessionId> {
-    format!("try-{request_id}").parse().map_err(|_| ApiError::internal(&"a request's id makes no session"))
+    format!("try-{request_id}")
+        .parse()
+        .map_err(|_| ApiError::internal(&"a request's id makes no session"))
 }
 
-fn turn_of(state: &AppState, agent: &Agent, message: String, request_id: RequestId) -> ApiResult<Turn> {
+fn turn_of(
+    state: &AppState,
+    agent: &Agent,
+    message: String,
+    request_id: RequestId,
+) -> ApiResult<Turn> {
     let session_id = session_of(&request_id)?;
     let conversation_id = ConversationId::of_agent(&agent.org_id, &agent.id, &session_id);
     Ok(Turn {
@@ -156,10 +214,16 @@ async fn told(
     team: &Team,
     chosen: Option<Chosen>,
 ) -> ApiResult<Json<Value>> {
-    let entries = state.apply.catalog.list(EntryKind::Agent, Some(&organization.id)).await?;
+    let entries = state
+        .apply
+        .catalog
+        .list(EntryKind::Agent, Some(&organization.id))
+        .await?;
     let agents: Vec<_> = entries.into_iter().filter_map(agent_in).collect();
     let facts = chosen.as_ref().and_then(|chosen| chosen.facts.as_ref());
-    let scores = facts.map(|facts| facts.scores.as_slice()).unwrap_or_default();
+    let scores = facts
+        .map(|facts| facts.scores.as_slice())
+        .unwrap_or_default();
     let members: Vec<_> = team
         .members
         .iter()
@@ -203,5 +267,8 @@ fn can_answer(agent: &Agent) -> bool {
 }
 
 fn score_of(scores: &[MemberScore], agent: &AgentId) -> Option<u16> {
-    scores.iter().find(|score| score.agent_id == *agent).map(|score| score.permille)
+    scores
+        .iter()
+        .find(|score| score.agent_id == *agent)
+        .map(|score| score.permille)
 }

@@ -48,8 +48,14 @@ pub(super) async fn list(
     Query(page): Query<Page>,
 ) -> ApiResult<Response> {
     let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    let entries = state.apply.catalog.list(EntryKind::User, Some(&organization.id)).await?;
-    listed(entries, &page, |entry| Ok(view(account_of(entry)?, None).into()))
+    let entries = state
+        .apply
+        .catalog
+        .list(EntryKind::User, Some(&organization.id))
+        .await?;
+    listed(entries, &page, |entry| {
+        Ok(view(account_of(entry)?, None).into())
+    })
 }
 
 /// One of them.
@@ -59,7 +65,11 @@ pub(super) async fn get(
     Path((org, id)): Path<(String, String)>,
 ) -> ApiResult<Response> {
     let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
-    answer(StatusCode::OK, &find(&state, &organization.id, EntryKind::User, &id).await?, None)
+    answer(
+        StatusCode::OK,
+        &find(&state, &organization.id, EntryKind::User, &id).await?,
+        None,
+    )
 }
 
 /// Invites somebody.
@@ -71,9 +81,13 @@ pub(super) async fn create(
 ) -> ApiResult<Response> {
     let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
     let (_, mut fields) = read_fields(&state, request).await?;
-    let email: EmailAddress =
-        taken(&mut fields, "email", "must be an e-mail address")?.ok_or_else(|| missing("email"))?;
-    let role = taken(&mut fields, "role", "must be owner, editor, operator or viewer")?;
+    let email: EmailAddress = taken(&mut fields, "email", "must be an e-mail address")?
+        .ok_or_else(|| missing("email"))?;
+    let role = taken(
+        &mut fields,
+        "role",
+        "must be owner, editor, operator or viewer",
+    )?;
     let name = name(&mut fields)?.unwrap_or_else(|| email.as_str().to_owned());
     refuse_unknown(&fields)?;
     let role = role.ok_or_else(|| missing("role"))?;
@@ -81,10 +95,24 @@ pub(super) async fn create(
     let link = give_link(&state, &mut account, LinkPurpose::Invitation);
     make_account(&state, account.clone()).await?;
     let entry = Entry::User(Box::new(account.clone()));
-    record_entry(&administrator, &state, AuditAction::Create, None, Some(&entry)).await;
+    record_entry(
+        &administrator,
+        &state,
+        AuditAction::Create,
+        None,
+        Some(&entry),
+    )
+    .await;
     let found = find(&state, &organization.id, EntryKind::User, entry.id()).await?;
     let path = format!("/api/admin/organizations/{org}/users/{}", entry.id());
-    Ok(created(answer(StatusCode::CREATED, &found, Some(shown_link(&state, &account, &link)))?, &path))
+    Ok(created(
+        answer(
+            StatusCode::CREATED,
+            &found,
+            Some(shown_link(&state, &account, &link)),
+        )?,
+        &path,
+    ))
 }
 
 /// Changes a name, a role, or whether somebody may sign in.
@@ -99,7 +127,11 @@ pub(super) async fn patch(
     let (headers, mut fields) = read_fields(&state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
     let wanted = Wanted::read(fields)?;
-    let what = AccountEdit { org: &organization.id, id: &id, once: false };
+    let what = AccountEdit {
+        org: &organization.id,
+        id: &id,
+        once: false,
+    };
     let changed = change_account(&state, what, |account, version, fellows| {
         precondition.check(version)?;
         let changed = wanted.made_of(account.clone())?;
@@ -108,7 +140,11 @@ pub(super) async fn patch(
     });
     let (before, after) = changed.await?;
     record_change(&administrator, &state, AuditAction::Update, before, after).await;
-    answer(StatusCode::OK, &find(&state, &organization.id, EntryKind::User, &id).await?, None)
+    answer(
+        StatusCode::OK,
+        &find(&state, &organization.id, EntryKind::User, &id).await?,
+        None,
+    )
 }
 
 /// Removes somebody, whose sessions end with it.
@@ -120,7 +156,11 @@ pub(super) async fn remove(
 ) -> ApiResult<StatusCode> {
     let organization = organization(&state, &administrator, &org, Action::ManageUsers).await?;
     let precondition = Precondition::of_headers(&headers);
-    let what = AccountEdit { org: &organization.id, id: &id, once: false };
+    let what = AccountEdit {
+        org: &organization.id,
+        id: &id,
+        once: false,
+    };
     let removed = change_account(&state, what, |account, version, fellows| {
         precondition.check(version)?;
         last_owner(&account, None, fellows)?;
@@ -143,7 +183,11 @@ pub(super) async fn link(
     let (_, fields) = read_fields(&state, request).await?;
     refuse_unknown(&fields)?;
     let text = std::sync::Mutex::new(None);
-    let what = AccountEdit { org: &organization.id, id: &id, once: false };
+    let what = AccountEdit {
+        org: &organization.id,
+        id: &id,
+        once: false,
+    };
     let changed = change_account(&state, what, |mut account, _, _| {
         let purpose = match account.user.state {
             UserState::Invited => LinkPurpose::Invitation,
@@ -151,15 +195,32 @@ pub(super) async fn link(
             UserState::Disabled => return Err(conflict("this account is disabled")),
         };
         let link = give_link(&state, &mut account, purpose);
-        *text.lock().unwrap_or_else(std::sync::PoisonError::into_inner) = Some(link);
+        *text
+            .lock()
+            .unwrap_or_else(std::sync::PoisonError::into_inner) = Some(link);
         Ok(Some(account))
     });
     let (before, after) = changed.await?;
-    let text = text.into_inner().unwrap_or_else(std::sync::PoisonError::into_inner);
-    let (Some(after), Some(text)) = (after, text) else { return Err(ApiError::internal(&"a link was not made")) };
+    let text = text
+        .into_inner()
+        .unwrap_or_else(std::sync::PoisonError::into_inner);
+    let (Some(after), Some(text)) = (after, text) else {
+        return Err(ApiError::internal(&"a link was not made"));
+    };
     let shown = shown_link(&state, &after, &text);
-    record_change(&administrator, &state, AuditAction::Link, before, Some(after)).await;
-    answer(StatusCode::CREATED, &find(&state, &organization.id, EntryKind::User, &id).await?, Some(shown))
+    record_change(
+        &administrator,
+        &state,
+        AuditAction::Link,
+        before,
+        Some(after),
+    )
+    .await;
+    answer(
+        StatusCode::CREATED,
+        &find(&state, &organization.id, EntryKind::User, &id).await?,
+        Some(shown),
+    )
 }
 
 /// What a patch asks for.
@@ -173,7 +234,11 @@ impl Wanted {
     fn read(mut fields: Fields) -> ApiResult<Self> {
         let wanted = Self {
             name: name(&mut fields)?,
-            role: taken(&mut fields, "role", "must be owner, editor, operator or viewer")?,
+            role: taken(
+                &mut fields,
+                "role",
+                "must be owner, editor, operator or viewer",
+            )?,
             state: taken(&mut fields, "state", "must be active or disabled")?,
         };
         refuse_unknown(&fields)?;
@@ -195,9 +260,18 @@ impl Wanted {
             }
             // Somebody who never came is invited again; a link makes them active.
             (UserState::Disabled, Some(UserState::Active)) => {
-                account.user.state = if account.password.is_some() { UserState::Active } else { UserState::Invited };
+                account.user.state = if account.password.is_some() {
+                    UserState::Active
+                } else {
+                    UserState::Invited
+                };
             }
-            _ => return Err(ApiError::field("state", "becomes active by the invitation alone")),
+            _ => {
+                return Err(ApiError::field(
+                    "state",
+                    "becomes active by the invitation alone",
+                ));
+            }
         }
         Ok(account)
     }
@@ -210,7 +284,10 @@ async fn record_change(
     before: Account,
     after: Option<Account>,
 ) {
-    let (before, after) = (Entry::User(Box::new(before)), after.map(|account| Entry::User(Box::new(account))));
+    let (before, after) = (
+        Entry::User(Box::new(before)),
+        after.map(|account| Entry::User(Box::new(account))),
+    );
     if after.as_ref() != Some(&before) {
         record_entry(administrator, state, action, Some(&before), after.as_ref()).await;
     }
@@ -221,7 +298,12 @@ fn give_link(state: &AppState, account: &mut Account, purpose: LinkPurpose) -> L
         LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
         LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
     };
-    LinkText::give(&state.secret, account, purpose, Duration::from_millis(lifetime_ms))
+    LinkText::give(
+        &state.secret,
+        account,
+        purpose,
+        Duration::from_millis(lifetime_ms),
+    )
 }
 
 fn shown_link(state: &AppState, account: &Account, text: &LinkText) -> Value {
@@ -245,7 +327,15 @@ fn answer(status: StatusCode, found: &Versioned, link: Option<Value>) -> ApiResu
     Ok(response)
 }
 
-fn view(Account { user, password, link, .. }: &Account, version: Option<i64>) -> Fields {
+fn view(
+    Account {
+        user,
+        password,
+        link,
+        ..
+    }: &Account,
+    version: Option<i64>,
+) -> Fields {
     let shown = json!({
         "id": user.id,
         "organizationId": user.org_id,
@@ -277,21 +367,30 @@ fn account_of(entry: &Entry) -> ApiResult<&Account> {
 fn name(fields: &mut Fields) -> ApiResult<Option<String>> {
     let name: Option<String> = taken(fields, "name", "must be a string")?;
     let is_name = |name: &str| {
-        !name.trim().is_empty() && name.chars().count() <= NAME_CHARS_MAX && !name.chars().any(char::is_control)
+        !name.trim().is_empty()
+            && name.chars().count() <= NAME_CHARS_MAX
+            && !name.chars().any(char::is_control)
     };
     match name {
-        Some(name) if !is_name(&name) => {
-            Err(ApiError::field("name", "must have 1 to 200 characters and no control characters"))
-        }
+        Some(name) if !is_name(&name) => Err(ApiError::field(
+            "name",
+            "must have 1 to 200 characters and no control characters",
+        )),
         name => Ok(name),
     }
 }
 
 /// Takes a field out of those that came.
-fn taken<T: DeserializeOwned>(fields: &mut Fields, name: &str, wanted: &'static str) -> ApiResult<Option<T>> {
+fn taken<T: DeserializeOwned>(
+    fields: &mut Fields,
+    name: &str,
+    wanted: &'static str,
+) -> ApiResult<Option<T>> {
     match fields.remove(name) {
         None | Some(Value::Null) => Ok(None),
-        Some(value) => serde_json::from_value(value).map(Some).map_err(|_| ApiError::field(name, wanted)),
+        Some(value) => serde_json::from_value(value)
+            .map(Some)
+            .map_err(|_| ApiError::field(name, wanted)),
     }
 }
 
@@ -311,10 +410,25 @@ fn conflict(detail: &'static str) -> ApiError {
 }
 
 /// Removes all accounts of an organization that goes.
-pub(super) async fn remove_all(administrator: &Administrator, state: &AppState, org: &OrgId) -> ApiResult<()> {
+pub(super) async fn remove_all(
+    administrator: &Administrator,
+    state: &AppState,
+    org: &OrgId,
+) -> ApiResult<()> {
     for entry in state.apply.catalog.list(EntryKind::User, Some(org)).await? {
-        state.apply.catalog.remove(EntryKind::User, org, entry.id()).await?;
-        record_entry(administrator, state, AuditAction::Delete, Some(&entry), None).await;
+        state
+            .apply
+            .catalog
+            .remove(EntryKind::User, org, entry.id())
+            .await?;
+        record_entry(
+            administrator,
+            state,
+            AuditAction::Delete,
+            Some(&entry),
+            None,
+        )
+        .await;
     }
     Ok(())
 }

@@ -30,8 +30,19 @@ pub(crate) struct MissLimit {
 
 impl MissLimit {
     /// A quota of 0 is no limit.
-    pub(super) fn new(name: &'static str, quota: Quota, limiter: Arc<SharedLimiter>, refusals: IntCounter) -> Self {
-        Self { name, quota, limiter, refused: Mutex::default(), refusals }
+    pub(super) fn new(
+        name: &'static str,
+        quota: Quota,
+        limiter: Arc<SharedLimiter>,
+        refusals: IntCounter,
+    ) -> Self {
+        Self {
+            name,
+            quota,
+            limiter,
+            refused: Mutex::default(),
+            refusals,
+        }
     }
 
     /// Whether `subject` may ask at all.
@@ -54,12 +65,21 @@ impl MissLimit {
     /// It was one too many, which is then the answer.
     pub(crate) async fn miss(&self, subject: Option<&str>) -> ApiResult<()> {
         self.check(subject)?;
-        let Some(subject) = subject.filter(|_| self.quota.limit > 0) else { return Ok(()) };
-        let verdict = self.limiter.take(&format!("{}:{subject}", self.name), self.quota).await;
+        let Some(subject) = subject.filter(|_| self.quota.limit > 0) else {
+            return Ok(());
+        };
+        let verdict = self
+            .limiter
+            .take(&format!("{}:{subject}", self.name), self.quota)
+            .await;
         if !verdict.retry_after.is_zero() {
             self.remember(subject, Instant::now() + verdict.retry_after);
         }
-        if verdict.admitted { Ok(()) } else { Err(self.refuse(verdict.retry_after)) }
+        if verdict.admitted {
+            Ok(())
+        } else {
+            Err(self.refuse(verdict.retry_after))
+        }
     }
 
     fn remember(&self, subject: &str, until: Instant) {
@@ -89,7 +109,10 @@ mod tests {
 
     fn limit(limit: u32, window: Duration) -> MissLimit {
         let counter = || IntCounter::new("counter", "test").unwrap();
-        let limiter = Arc::new(SharedLimiter::new(Arc::new(EmbeddedLimiter::new()), counter()));
+        let limiter = Arc::new(SharedLimiter::new(
+            Arc::new(EmbeddedLimiter::new()),
+            counter(),
+        ));
         MissLimit::new("misses", Quota { limit, window }, limiter, counter())
     }
 
@@ -100,16 +123,27 @@ mod tests {
             assert!(misses.check(Some("a")).is_ok());
             misses.miss(Some("a")).await.unwrap();
         }
-        let wait = misses.check(Some("a")).unwrap_err().into_facts().retry_after.unwrap();
+        let wait = misses
+            .check(Some("a"))
+            .unwrap_err()
+            .into_facts()
+            .retry_after
+            .unwrap();
         assert!(misses.miss(Some("a")).await.is_err());
-        assert!(misses.check(Some("b")).is_ok(), "another subject is not concerned");
+        assert!(
+            misses.check(Some("b")).is_ok(),
+            "another subject is not concerned"
+        );
         tokio::time::sleep(wait).await;
         assert!(misses.check(Some("a")).is_ok());
     }
 
     #[tokio::test]
     async fn a_limit_of_zero_and_an_unknown_subject_are_never_refused() {
-        let (none, one) = (limit(0, Duration::from_secs(60)), limit(1, Duration::from_secs(60)));
+        let (none, one) = (
+            limit(0, Duration::from_secs(60)),
+            limit(1, Duration::from_secs(60)),
+        );
         for _ in 0..3 {
             assert!(none.miss(Some("a")).await.is_ok() && none.check(Some("a")).is_ok());
             assert!(one.miss(None).await.is_ok() && one.check(None).is_ok());
@@ -125,7 +159,12 @@ mod tests {
         }
         misses.remember("one more", now + Duration::from_secs(60));
         assert!(misses.check(Some("one more")).is_ok());
-        misses.refused.lock().unwrap().values_mut().for_each(|until| *until = now);
+        misses
+            .refused
+            .lock()
+            .unwrap()
+            .values_mut()
+            .for_each(|until| *until = now);
         misses.remember("one more", now + Duration::from_secs(60));
         assert!(misses.check(Some("one more")).is_err());
         assert_eq!(misses.refused.lock().unwrap().len(), 1);

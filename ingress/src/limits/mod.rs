@@ -101,13 +101,18 @@ impl Bucket {
             Self::Config => (limits.config_per_minute, 120),
             Self::Conversations => (limits.conversations_per_minute, 120),
         };
-        Quota { limit: own.unwrap_or(usual), window: WINDOW }
+        Quota {
+            limit: own.unwrap_or(usual),
+            window: WINDOW,
+        }
     }
 
     /// The quota of one visitor: a key's usual one, or less where the token was made with a key that has less.
     fn visitor_quota(self, key: Option<&ApiKey>) -> Quota {
         let usual = self.quota(&KeyLimits::default());
-        let limit = key.map_or(usual.limit, |key| self.quota(&key.limits).limit.min(usual.limit));
+        let limit = key.map_or(usual.limit, |key| {
+            self.quota(&key.limits).limit.min(usual.limit)
+        });
         Quota { limit, ..usual }
     }
 }
@@ -119,17 +124,31 @@ impl Limits {
         config: &IngressConfig,
         metrics: Metrics,
     ) -> Self {
-        let limiter = Arc::new(SharedLimiter::new(limiter, metrics.limiter_fallbacks.clone()));
+        let limiter = Arc::new(SharedLimiter::new(
+            limiter,
+            metrics.limiter_fallbacks.clone(),
+        ));
         let misses_in = |name, limit, window| {
             let refused = metrics.rate_limited.with_label_values(&[name]);
             MissLimit::new(name, Quota { limit, window }, Arc::clone(&limiter), refused)
         };
         let misses = |name, limit| misses_in(name, limit, WINDOW);
         Self {
-            failed_authentications: misses(FAILED_AUTHENTICATION, config.failed_authentications_per_minute),
+            failed_authentications: misses(
+                FAILED_AUTHENTICATION,
+                config.failed_authentications_per_minute,
+            ),
             unknown_sessions: misses(UNKNOWN_SESSION, config.unknown_sessions_per_minute),
-            sign_ins_by_account: misses_in(SIGN_IN_ACCOUNT, config.sign_ins_per_account, SIGN_IN_WINDOW),
-            sign_ins_by_address: misses_in(SIGN_IN_ADDRESS, config.sign_ins_per_address, SIGN_IN_WINDOW),
+            sign_ins_by_account: misses_in(
+                SIGN_IN_ACCOUNT,
+                config.sign_ins_per_account,
+                SIGN_IN_WINDOW,
+            ),
+            sign_ins_by_address: misses_in(
+                SIGN_IN_ADDRESS,
+                config.sign_ins_per_address,
+                SIGN_IN_WINDOW,
+            ),
             pages: PageLimits::new(config, &limiter, &metrics.rate_limited),
             limiter,
             trials_per_minute: config.trials_per_minute,
@@ -142,8 +161,19 @@ impl Limits {
     ///
     /// # Errors
     /// The key's quota of this bucket is used up.
-    pub(crate) async fn admit_key(&self, key: &ApiKey, bucket: Bucket, told: &LimitsTold) -> ApiResult<()> {
-        self.admit_subject(&format!("key:{}", key.id.as_str()), bucket, bucket.quota(&key.limits), told).await
+    pub(crate) async fn admit_key(
+        &self,
+        key: &ApiKey,
+        bucket: Bucket,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
+        self.admit_subject(
+            &format!("key:{}", key.id.as_str()),
+            bucket,
+            bucket.quota(&key.limits),
+            told,
+        )
+        .await
     }
 
     /// Counts a request with a visitor token that was made with `key`. Nothing of it is taken from the key's own quota,
@@ -158,8 +188,13 @@ impl Limits {
         bucket: Bucket,
         told: &LimitsTold,
     ) -> ApiResult<()> {
-        let subject = format!("token:{}:{}", claims.agent_id.as_str(), claims.visitor_id.as_str());
-        self.admit_subject(&subject, bucket, bucket.visitor_quota(key), told).await
+        let subject = format!(
+            "token:{}:{}",
+            claims.agent_id.as_str(),
+            claims.visitor_id.as_str()
+        );
+        self.admit_subject(&subject, bucket, bucket.visitor_quota(key), told)
+            .await
     }
 
     /// Tells the quota of a visitor token that is refused before it is counted.
@@ -183,7 +218,10 @@ impl Limits {
         sender: Sender<'_>,
         told: &LimitsTold,
     ) -> ApiResult<()> {
-        let quota = Quota { limit: per_minute, window: WINDOW };
+        let quota = Quota {
+            limit: per_minute,
+            window: WINDOW,
+        };
         let key = format!("visitor:{addressed}:{}", self.pseudonym(sender));
         let verdict = self.limiter.take(&key, quota).await;
         if !verdict.admitted {
@@ -200,7 +238,10 @@ impl Limits {
         if self.trials_per_minute == 0 {
             return Ok(());
         }
-        let quota = Quota { limit: self.trials_per_minute, window: WINDOW };
+        let quota = Quota {
+            limit: self.trials_per_minute,
+            window: WINDOW,
+        };
         let verdict = self.limiter.take(&format!("trial:{person}"), quota).await;
         self.pass(TRIAL, quota, verdict)
     }
@@ -215,7 +256,9 @@ impl Limits {
         CountedAddress(address): &CountedAddress,
         look_up: impl Future<Output = ApiResult<T>>,
     ) -> ApiResult<T> {
-        let guesser = address.as_ref().map(|address| format!("{}:{address}", org.as_str()));
+        let guesser = address
+            .as_ref()
+            .map(|address| format!("{}:{address}", org.as_str()));
         self.unknown_sessions.check(guesser.as_deref())?;
         let found = look_up.await;
         if found.as_ref().is_err_and(ApiError::is_not_found) {
@@ -229,9 +272,15 @@ impl Limits {
     ///
     /// # Errors
     /// The account or the address has seen too many.
-    pub(crate) async fn admit_sign_in(&self, account: &str, address: &CountedAddress) -> ApiResult<()> {
+    pub(crate) async fn admit_sign_in(
+        &self,
+        account: &str,
+        address: &CountedAddress,
+    ) -> ApiResult<()> {
         self.sign_ins_by_address.miss(address.0.as_deref()).await?;
-        self.sign_ins_by_account.miss(Some(&self.pseudonym(Sender::Account(account)))).await
+        self.sign_ins_by_account
+            .miss(Some(&self.pseudonym(Sender::Account(account))))
+            .await
     }
 
     /// Counts an attempt to use a link, whose secret nobody guesses: only the cost of looking is bounded.
@@ -247,8 +296,17 @@ impl Limits {
         self.limiter.watch().await;
     }
 
-    async fn admit_subject(&self, subject: &str, bucket: Bucket, quota: Quota, told: &LimitsTold) -> ApiResult<()> {
-        let verdict = self.limiter.take(&format!("{subject}:{}", bucket.name()), quota).await;
+    async fn admit_subject(
+        &self,
+        subject: &str,
+        bucket: Bucket,
+        quota: Quota,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
+        let verdict = self
+            .limiter
+            .take(&format!("{subject}:{}", bucket.name()), quota)
+            .await;
         told.verdict(bucket.name(), quota, verdict);
         self.pass(bucket.name(), quota, verdict)
     }
@@ -268,10 +326,13 @@ impl Limits {
             Sender::Session(id) => ("limit-session", id),
             Sender::Account(name) => ("limit-account", name),
         };
-        self.secret.mac(purpose, id.as_bytes()).iter().fold(String::new(), |mut text, byte| {
-            let _ = write!(text, "{byte:02x}");
-            text
-        })
+        self.secret
+            .mac(purpose, id.as_bytes())
+            .iter()
+            .fold(String::new(), |mut text, byte| {
+                let _ = write!(text, "{byte:02x}");
+                text
+            })
     }
 }
 
@@ -282,7 +343,9 @@ fn too_many(bucket: &str, quota: Quota, retry_after: Duration) -> ApiError {
     } else {
         "too many requests within a minute"
     };
-    ApiError::new(ErrorCode::RateLimited, detail).details(details).retry_after(retry_after)
+    ApiError::new(ErrorCode::RateLimited, detail)
+        .details(details)
+        .retry_after(retry_after)
 }
 
 #[cfg(test)]
@@ -291,8 +354,12 @@ mod tests {
 
     #[test]
     fn a_keys_own_limit_wins_over_the_usual_one_in_its_bucket_alone() {
-        let limits = KeyLimits { config_per_minute: Some(7), ..KeyLimits::default() };
-        let quotas = [Bucket::Chat, Bucket::Config, Bucket::Conversations].map(|bucket| bucket.quota(&limits).limit);
+        let limits = KeyLimits {
+            config_per_minute: Some(7),
+            ..KeyLimits::default()
+        };
+        let quotas = [Bucket::Chat, Bucket::Config, Bucket::Conversations]
+            .map(|bucket| bucket.quota(&limits).limit);
         assert_eq!(quotas, [60, 7, 120]);
     }
 }

@@ -34,10 +34,17 @@ struct SubjectLimit {
 }
 
 impl PageLimits {
-    pub(super) fn new(config: &IngressConfig, limiter: &Arc<SharedLimiter>, refusals: &IntCounterVec) -> Self {
+    pub(super) fn new(
+        config: &IngressConfig,
+        limiter: &Arc<SharedLimiter>,
+        refusals: &IntCounterVec,
+    ) -> Self {
         let limit = |name, limit| SubjectLimit {
             name,
-            quota: Quota { limit, window: WINDOW },
+            quota: Quota {
+                limit,
+                window: WINDOW,
+            },
             limiter: Arc::clone(limiter),
             refusals: refusals.with_label_values(&[name]),
         };
@@ -53,8 +60,14 @@ impl PageLimits {
     ///
     /// # Errors
     /// The address has asked for too many.
-    pub(crate) async fn admit_token(&self, address: &CountedAddress, told: &LimitsTold) -> ApiResult<()> {
-        let Some(verdict) = self.tokens.take(address.0.as_deref()).await else { return Ok(()) };
+    pub(crate) async fn admit_token(
+        &self,
+        address: &CountedAddress,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
+        let Some(verdict) = self.tokens.take(address.0.as_deref()).await else {
+            return Ok(());
+        };
         told.verdict(self.tokens.name, self.tokens.quota, verdict);
         self.tokens.pass(verdict)
     }
@@ -71,7 +84,11 @@ impl PageLimits {
     ///
     /// # Errors
     /// The agent has met too many.
-    pub(crate) async fn admit_new_visitor(&self, agent: &AgentId, told: &LimitsTold) -> ApiResult<()> {
+    pub(crate) async fn admit_new_visitor(
+        &self,
+        agent: &AgentId,
+        told: &LimitsTold,
+    ) -> ApiResult<()> {
         self.new_visitors.admit(Some(agent.as_str()), told).await
     }
 
@@ -85,7 +102,9 @@ impl PageLimits {
         CountedAddress(address): &CountedAddress,
         told: &LimitsTold,
     ) -> ApiResult<()> {
-        let address = address.as_ref().map(|address| format!("{}:{address}", agent.as_str()));
+        let address = address
+            .as_ref()
+            .map(|address| format!("{}:{address}", agent.as_str()));
         self.address_chats.admit(address.as_deref(), told).await?;
         self.site_chats.admit(Some(agent.as_str()), told).await
     }
@@ -94,7 +113,9 @@ impl PageLimits {
 impl SubjectLimit {
     /// Counts a request, and tells the limit where it refuses.
     async fn admit(&self, subject: Option<&str>, told: &LimitsTold) -> ApiResult<()> {
-        let Some(verdict) = self.take(subject).await else { return Ok(()) };
+        let Some(verdict) = self.take(subject).await else {
+            return Ok(());
+        };
         if !verdict.admitted {
             told.verdict(self.name, self.quota, verdict);
         }
@@ -104,7 +125,11 @@ impl SubjectLimit {
     /// None where nothing is counted: the subject is unknown, or the limit is 0.
     async fn take(&self, subject: Option<&str>) -> Option<Verdict> {
         let subject = subject.filter(|_| self.quota.limit > 0)?;
-        Some(self.limiter.take(&format!("{}:{subject}", self.name), self.quota).await)
+        Some(
+            self.limiter
+                .take(&format!("{}:{subject}", self.name), self.quota)
+                .await,
+        )
     }
 
     fn pass(&self, verdict: Verdict) -> ApiResult<()> {

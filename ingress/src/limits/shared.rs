@@ -10,13 +10,21 @@ use std::{
 };
 
 use prometheus::IntCounter;
-use switchboard_backends::limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter};
+use switchboard_backends::limiter::{
+    Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter,
+};
 use tokio::sync::Notify;
 
 /// Pause between two looks for a limiter that is away.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// What a look asks for: the same script as a request's, because a service can answer a ping and yet refuse that.
-const PROBE: (&str, Quota) = ("probe", Quota { limit: 1, window: Duration::from_secs(1) });
+const PROBE: (&str, Quota) = (
+    "probe",
+    Quota {
+        limit: 1,
+        window: Duration::from_secs(1),
+    },
+);
 
 /// Counts requests, always with an answer.
 pub(super) struct SharedLimiter {
@@ -29,7 +37,13 @@ pub(super) struct SharedLimiter {
 
 impl SharedLimiter {
     pub(super) fn new(shared: Arc<dyn Limiter>, fallbacks: IntCounter) -> Self {
-        Self { shared, local: EmbeddedLimiter::new(), is_away: AtomicBool::new(false), lost: Notify::new(), fallbacks }
+        Self {
+            shared,
+            local: EmbeddedLimiter::new(),
+            is_away: AtomicBool::new(false),
+            lost: Notify::new(),
+            fallbacks,
+        }
     }
 
     /// Counts one request under `key`; by this process alone while the shared limiter is away.
@@ -80,7 +94,10 @@ mod tests {
 
     use super::*;
 
-    const QUOTA: Quota = Quota { limit: 2, window: Duration::from_secs(60) };
+    const QUOTA: Quota = Quota {
+        limit: 2,
+        window: Duration::from_secs(60),
+    };
     /// How long the limiter that is away keeps its callers waiting.
     const STALL: Duration = Duration::from_millis(500);
 
@@ -109,7 +126,10 @@ mod tests {
     }
 
     fn limiter() -> (Arc<Flaky>, Arc<SharedLimiter>, IntCounter) {
-        let (flaky, fallbacks) = (Arc::new(Flaky::default()), IntCounter::new("fallbacks", "test").unwrap());
+        let (flaky, fallbacks) = (
+            Arc::new(Flaky::default()),
+            IntCounter::new("fallbacks", "test").unwrap(),
+        );
         let shared = SharedLimiter::new(Arc::clone(&flaky) as _, fallbacks.clone());
         (flaky, Arc::new(shared), fallbacks)
     }
@@ -125,7 +145,10 @@ mod tests {
         }
         assert_eq!(admitted, [true, true, false, false]);
         assert_eq!(began.elapsed(), STALL);
-        assert_eq!((flaky.asked.load(Ordering::SeqCst), fallbacks.get()), (1, 4));
+        assert_eq!(
+            (flaky.asked.load(Ordering::SeqCst), fallbacks.get()),
+            (1, 4)
+        );
     }
 
     #[tokio::test(start_paused = true)]
@@ -142,7 +165,9 @@ mod tests {
                 tokio::time::sleep(Duration::from_millis(10)).await;
             }
         };
-        tokio::time::timeout(STALL + 2 * PROBE_INTERVAL, counted).await.expect("the limiter is found again");
+        tokio::time::timeout(STALL + 2 * PROBE_INTERVAL, counted)
+            .await
+            .expect("the limiter is found again");
         let before = fallbacks.get();
         assert_eq!(limiter.take("key", QUOTA).await.remaining, 1);
         assert_eq!(fallbacks.get(), before);

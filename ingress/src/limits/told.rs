@@ -40,30 +40,58 @@ impl LimitsTold {
 
     /// Tells a quota whose use is not looked at.
     pub(super) fn policy(&self, name: &'static str, quota: Quota) {
-        self.push(Told { name, quota, verdict: None });
+        self.push(Told {
+            name,
+            quota,
+            verdict: None,
+        });
     }
 
     /// Tells a quota and what is left of it.
     pub(super) fn verdict(&self, name: &'static str, quota: Quota, verdict: Verdict) {
-        self.push(Told { name, quota, verdict: Some(verdict) });
+        self.push(Told {
+            name,
+            quota,
+            verdict: Some(verdict),
+        });
     }
 
     fn push(&self, told: Told) {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).push(told);
+        self.0
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .push(told);
     }
 
     fn write(&self, headers: &mut HeaderMap) {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut policies, mut states) = (String::new(), String::new());
-        for Told { name, quota, verdict } in told.iter() {
-            let _ = write!(separated(&mut policies), "\"{name}\";q={};w={}", quota.limit, quota.window.as_secs());
+        for Told {
+            name,
+            quota,
+            verdict,
+        } in told.iter()
+        {
+            let _ = write!(
+                separated(&mut policies),
+                "\"{name}\";q={};w={}",
+                quota.limit,
+                quota.window.as_secs()
+            );
             if let Some(verdict) = verdict {
                 let reset = reset_seconds(verdict);
-                let _ = write!(separated(&mut states), "\"{name}\";r={};t={reset}", verdict.remaining);
+                let _ = write!(
+                    separated(&mut states),
+                    "\"{name}\";r={};t={reset}",
+                    verdict.remaining
+                );
             }
         }
         for (name, value) in [(POLICY, policies), (STATE, states)] {
-            if let Some(value) = HeaderValue::from_str(&value).ok().filter(|value| !value.is_empty()) {
+            if let Some(value) = HeaderValue::from_str(&value)
+                .ok()
+                .filter(|value| !value.is_empty())
+            {
                 headers.insert(name, value);
             }
         }
@@ -80,7 +108,11 @@ fn separated(list: &mut String) -> &mut String {
 /// Until something, or with something left until everything, is free again: the draft wants an exhausted quota's reset
 /// not to lie behind its `Retry-After`.
 fn reset_seconds(verdict: &Verdict) -> u128 {
-    let wait = if verdict.remaining == 0 { verdict.retry_after } else { verdict.reset_after };
+    let wait = if verdict.remaining == 0 {
+        verdict.retry_after
+    } else {
+        verdict.reset_after
+    };
     wait.as_millis().div_ceil(1000).max(1)
 }
 
@@ -90,17 +122,30 @@ mod tests {
 
     use super::*;
 
-    const QUOTA: Quota = Quota { limit: 60, window: Duration::from_secs(60) };
+    const QUOTA: Quota = Quota {
+        limit: 60,
+        window: Duration::from_secs(60),
+    };
 
     fn verdict(remaining: u32) -> Verdict {
-        let (retry_after, reset_after) = (Duration::from_millis(1500), Duration::from_millis(30_001));
-        Verdict { admitted: remaining > 0, remaining, retry_after, reset_after }
+        let (retry_after, reset_after) =
+            (Duration::from_millis(1500), Duration::from_millis(30_001));
+        Verdict {
+            admitted: remaining > 0,
+            remaining,
+            retry_after,
+            reset_after,
+        }
     }
 
     fn written(told: &LimitsTold) -> (Option<String>, Option<String>) {
         let mut headers = HeaderMap::new();
         told.write(&mut headers);
-        let text = |name| headers.get(name).map(|value| value.to_str().unwrap().to_owned());
+        let text = |name| {
+            headers
+                .get(name)
+                .map(|value| value.to_str().unwrap().to_owned())
+        };
         (text(POLICY), text(STATE))
     }
 
@@ -109,10 +154,22 @@ mod tests {
         let told = LimitsTold::default();
         assert_eq!(written(&told), (None, None));
         told.verdict("chat", QUOTA, verdict(12));
-        assert_eq!(written(&told), (Some("\"chat\";q=60;w=60".into()), Some("\"chat\";r=12;t=31".into())));
+        assert_eq!(
+            written(&told),
+            (
+                Some("\"chat\";q=60;w=60".into()),
+                Some("\"chat\";r=12;t=31".into())
+            )
+        );
         told.verdict("visitor", Quota { limit: 2, ..QUOTA }, verdict(0));
-        let expected = ("\"chat\";q=60;w=60, \"visitor\";q=2;w=60", "\"chat\";r=12;t=31, \"visitor\";r=0;t=2");
-        assert_eq!(written(&told), (Some(expected.0.into()), Some(expected.1.into())));
+        let expected = (
+            "\"chat\";q=60;w=60, \"visitor\";q=2;w=60",
+            "\"chat\";r=12;t=31, \"visitor\";r=0;t=2",
+        );
+        assert_eq!(
+            written(&told),
+            (Some(expected.0.into()), Some(expected.1.into()))
+        );
     }
 
     #[test]

@@ -1,7 +1,10 @@
 //! Bodies of requests as the document shows them. The handlers read them by hand, so that each field's error is the
 //! contract's own.
 
-#![expect(dead_code, reason = "these types are read by the generator of the document alone")]
+#![expect(
+    dead_code,
+    reason = "these types are read by the generator of the document alone"
+)]
 
 use serde_json::{Map, Value};
 use switchboard_schemas::{

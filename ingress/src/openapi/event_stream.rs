@@ -1,6 +1,9 @@
 //! The `data` of server-sent events as the document shows it.
 
-#![expect(dead_code, reason = "these types are read by the generator of the document alone")]
+#![expect(
+    dead_code,
+    reason = "these types are read by the generator of the document alone"
+)]
 
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus, Usage},

@@ -12,7 +12,10 @@ const REPLY: &str = "msg_7777777777777777777777777777777777777777777777777777";
 pub(super) fn requests(operation: &str) -> Vec<(&'static str, Value)> {
     match operation {
         "chatWithAgent" => vec![
-            ("short", json!({ "message": "Hello! What can you do?", "sessionId": "session-1" })),
+            (
+                "short",
+                json!({ "message": "Hello! What can you do?", "sessionId": "session-1" }),
+            ),
             (
                 "visitor",
                 json!({
@@ -20,16 +23,34 @@ pub(super) fn requests(operation: &str) -> Vec<(&'static str, Value)> {
                     "visitorEmail": "ada@example.org", "visitorName": "Ada", "metadata": { "page": "/pricing" },
                 }),
             ),
-            ("whole", json!({ "message": "Say it at once.", "sessionId": "session-3", "stream": false })),
+            (
+                "whole",
+                json!({ "message": "Say it at once.", "sessionId": "session-3", "stream": false }),
+            ),
         ],
         "chatWithTeam" => vec![
-            ("short", json!({ "message": "My invoice is wrong.", "sessionId": "session-4" })),
-            ("whole", json!({ "message": "Which one of you is it?", "sessionId": "session-5", "stream": false })),
+            (
+                "short",
+                json!({ "message": "My invoice is wrong.", "sessionId": "session-4" }),
+            ),
+            (
+                "whole",
+                json!({ "message": "Which one of you is it?", "sessionId": "session-5", "stream": false }),
+            ),
         ],
         "updateConversation" => vec![
-            ("rating", json!({ "rating": 5, "feedback": "Quick and friendly." })),
-            ("visitor", json!({ "visitorEmail": "ada@example.org", "visitorName": "Ada" })),
-            ("metadata", json!({ "metadata": { "plan": "pro", "seats": 12 } })),
+            (
+                "rating",
+                json!({ "rating": 5, "feedback": "Quick and friendly." }),
+            ),
+            (
+                "visitor",
+                json!({ "visitorEmail": "ada@example.org", "visitorName": "Ada" }),
+            ),
+            (
+                "metadata",
+                json!({ "metadata": { "plan": "pro", "seats": 12 } }),
+            ),
             ("clear", json!({ "feedback": null })),
         ],
         "createVisitorToken" => vec![("new", json!({ "agentId": AGENT }))],
@@ -43,14 +64,22 @@ pub(super) fn answer(operation: &str, status: &str, media_type: &str) -> Option<
         ("getAgent", "200", _) => Some(agent()),
         ("getWidget", "200", _) => Some(widget()),
         ("getConversation", "200", _) => Some(conversation()),
-        ("updateConversation", "200", _) => Some(json!({ "success": true, "updated": { "rating": 5 } })),
+        ("updateConversation", "200", _) => {
+            Some(json!({ "success": true, "updated": { "rating": 5 } }))
+        }
         ("createVisitorToken", "200", _) => Some(visitor_token()),
         ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/plain") => {
             Some("Yes, we ship to Norway.".into())
         }
-        ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/event-stream") => Some(events().into()),
-        ("chatWithAgent" | "chatWithTeam" | "getMessage" | "cancelMessage", "200", _) => Some(reply()),
-        (_, "202", _) => Some(json!({ "messageId": REPLY, "conversationId": CONVERSATION, "status": "queued" })),
+        ("chatWithAgent" | "chatWithTeam" | "streamMessage", "200", "text/event-stream") => {
+            Some(events().into())
+        }
+        ("chatWithAgent" | "chatWithTeam" | "getMessage" | "cancelMessage", "200", _) => {
+            Some(reply())
+        }
+        (_, "202", _) => {
+            Some(json!({ "messageId": REPLY, "conversationId": CONVERSATION, "status": "queued" }))
+        }
         _ => None,
     }
 }
@@ -163,9 +192,17 @@ fn events() -> String {
         "status": "completed", "finishReason": "stop", "usage": { "promptTokens": 42, "completionTokens": 8 },
         "length": 23, "responseTime": 1311,
     });
-    let (first, second) =
-        (json!({ "text": "Yes, we ship", "offset": 0 }), json!({ "text": " to Norway.", "offset": 12 }));
-    let events = [("start", "1.0", start), ("delta", "1.12", first), ("delta", "1.23", second), ("done", "1.23", done)];
-    let written = events.map(|(name, id, data)| format!("event: {name}\nid: {id}\ndata: {data}\n\n"));
+    let (first, second) = (
+        json!({ "text": "Yes, we ship", "offset": 0 }),
+        json!({ "text": " to Norway.", "offset": 12 }),
+    );
+    let events = [
+        ("start", "1.0", start),
+        ("delta", "1.12", first),
+        ("delta", "1.23", second),
+        ("done", "1.23", done),
+    ];
+    let written =
+        events.map(|(name, id, data)| format!("event: {name}\nid: {id}\ndata: {data}\n\n"));
     format!(": waiting\n\n{}", written.concat())
 }

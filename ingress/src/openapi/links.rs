@@ -17,7 +17,9 @@ pub(super) fn add(operation: &mut Operation) {
         _ => return,
     };
     for (status, response) in &mut operation.responses.responses {
-        let RefOr::T(response) = response else { continue };
+        let RefOr::T(response) = response else {
+            continue;
+        };
         let mut links = vec![];
         if matches!(status.as_str(), "200" | "202") {
             links.extend([
@@ -32,11 +34,20 @@ pub(super) fn add(operation: &mut Operation) {
             links.push(("conversation", link("getConversation", &path)));
             links.push(("rate", link("updateConversation", &path)));
         }
-        response.links.extend(links.into_iter().map(|(name, link)| (name.to_owned(), RefOr::T(link))));
+        response.links.extend(
+            links
+                .into_iter()
+                .map(|(name, link)| (name.to_owned(), RefOr::T(link))),
+        );
     }
 }
 
 fn link(operation: &str, parameters: &[(&str, &str)]) -> Link {
     let link = LinkBuilder::new().operation_id(operation);
-    parameters.iter().fold(link, |link, (name, expression)| link.parameter(*name, *expression)).build()
+    parameters
+        .iter()
+        .fold(link, |link, (name, expression)| {
+            link.parameter(*name, *expression)
+        })
+        .build()
 }

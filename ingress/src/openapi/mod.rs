@@ -61,7 +61,10 @@ pub(crate) static PUBLISHED: LazyLock<PublishedDocument> = LazyLock::new(|| {
         let _ = write!(hash, "{byte:02x}");
     }
     hash.truncate(ETAG_CHARS);
-    PublishedDocument { body, etag: format!("\"{hash}\"") }
+    PublishedDocument {
+        body,
+        etag: format!("\"{hash}\""),
+    }
 });
 
 /// The document of all public routes.
@@ -70,7 +73,12 @@ pub(crate) fn document() -> OpenApi {
     describe_api(&mut document);
     add_schemas(document.components.get_or_insert_with(Components::new));
     headers::add(&mut document);
-    for operation in document.paths.paths.values_mut().flat_map(headers::operations) {
+    for operation in document
+        .paths
+        .paths
+        .values_mut()
+        .flat_map(headers::operations)
+    {
         add_examples(operation);
         links::add(operation);
     }
@@ -82,20 +90,40 @@ fn describe_api(document: &mut OpenApi) {
         .title("Switchboard public API")
         .version(env!("CARGO_PKG_VERSION"))
         .description(Some(DESCRIPTION))
-        .license(Some(LicenseBuilder::new().name("Apache-2.0").identifier(Some("Apache-2.0")).build()))
+        .license(Some(
+            LicenseBuilder::new()
+                .name("Apache-2.0")
+                .identifier(Some("Apache-2.0"))
+                .build(),
+        ))
         .build();
     // Wherever the document was read: an installation is not told its own address.
-    document.servers = Some(vec![ServerBuilder::new().url("/").description(Some("This installation.")).build()]);
-    let tags = TAGS.map(|(name, description)| TagBuilder::new().name(name).description(Some(description)).build());
+    document.servers = Some(vec![
+        ServerBuilder::new()
+            .url("/")
+            .description(Some("This installation."))
+            .build(),
+    ]);
+    let tags = TAGS.map(|(name, description)| {
+        TagBuilder::new()
+            .name(name)
+            .description(Some(description))
+            .build()
+    });
     document.tags = Some(tags.into());
 
-    let bearer = HttpBuilder::new().scheme(HttpAuthScheme::Bearer).bearer_format("svc_live_…");
-    let bearer = bearer.description(Some("The API key, preferred; or a visitor token.")).build();
+    let bearer = HttpBuilder::new()
+        .scheme(HttpAuthScheme::Bearer)
+        .bearer_format("svc_live_…");
+    let bearer = bearer
+        .description(Some("The API key, preferred; or a visitor token."))
+        .build();
     let header = ApiKeyValue::with_description("X-API-Key", "The API key, in a header of its own.");
     let components = document.components.get_or_insert_with(Components::new);
     components.add_security_scheme("bearer", SecurityScheme::Http(bearer));
     components.add_security_scheme("apiKey", SecurityScheme::ApiKey(ApiKey::Header(header)));
-    let schemes = ["bearer", "apiKey"].map(|scheme| SecurityRequirement::new(scheme, Vec::<String>::new()));
+    let schemes =
+        ["bearer", "apiKey"].map(|scheme| SecurityRequirement::new(scheme, Vec::<String>::new()));
     document.security = Some(schemes.into());
 }
 
@@ -123,14 +151,18 @@ fn add_examples(operation: &mut Operation) {
     let id = operation.operation_id.clone().unwrap_or_default();
     if let Some(RefOr::T(body)) = &mut operation.request_body {
         for content in body.content.values_mut().filter_map(owned) {
-            content.examples.extend(examples::requests(&id).into_iter().map(|(name, value)| {
-                let example = ExampleBuilder::new().value(Some(value)).build();
-                (name.to_owned(), RefOr::T(example))
-            }));
+            content
+                .examples
+                .extend(examples::requests(&id).into_iter().map(|(name, value)| {
+                    let example = ExampleBuilder::new().value(Some(value)).build();
+                    (name.to_owned(), RefOr::T(example))
+                }));
         }
     }
     for (status, response) in &mut operation.responses.responses {
-        let RefOr::T(response) = response else { continue };
+        let RefOr::T(response) = response else {
+            continue;
+        };
         for (media_type, content) in &mut response.content {
             if let Some(content) = owned(content) {
                 content.example = examples::answer(&id, status, media_type);

@@ -1,7 +1,10 @@
 //! Parameters as the document shows them. The handlers read them by hand, because which error a bad one gives, and when,
 //! is part of the contract.
 
-#![expect(dead_code, reason = "these types are read by the generator of the document alone")]
+#![expect(
+    dead_code,
+    reason = "these types are read by the generator of the document alone"
+)]
 
 use switchboard_schemas::ids::{AgentId, ConversationId, MessageId, TeamId};
 use utoipa::IntoParams;
@@ -63,10 +66,23 @@ pub(crate) struct ConversationChoice {
 #[into_params(parameter_in = Query)]
 pub(crate) struct PageQuery {
     /// Messages to return. More than 100 count as 100; what is no whole number from 1 on counts as 50.
-    #[param(required = false, nullable = false, minimum = 1, maximum = 100, default = 50, example = 20)]
+    #[param(
+        required = false,
+        nullable = false,
+        minimum = 1,
+        maximum = 100,
+        default = 50,
+        example = 20
+    )]
     limit: Option<u32>,
     /// Messages to skip, from the oldest on. What is no whole number counts as 0.
-    #[param(required = false, nullable = false, minimum = 0, default = 0, example = 0)]
+    #[param(
+        required = false,
+        nullable = false,
+        minimum = 0,
+        default = 0,
+        example = 0
+    )]
     offset: Option<u64>,
 }
 
@@ -106,7 +122,13 @@ pub(crate) struct OriginHeader {
 #[into_params(parameter_in = Query)]
 pub(crate) struct ResumeQuery {
     /// Bytes of the reply that the reader has.
-    #[param(required = false, nullable = false, minimum = 0, default = 0, example = 0)]
+    #[param(
+        required = false,
+        nullable = false,
+        minimum = 0,
+        default = 0,
+        example = 0
+    )]
     after: Option<u64>,
     /// The generation that those bytes belong to (`X-Reply-Generation`). A reply that was begun anew gives 409.
     #[param(required = false, nullable = false, minimum = 0)]

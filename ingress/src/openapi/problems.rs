@@ -18,11 +18,12 @@ use crate::{
     error::{
         ApiError,
         ErrorCode::{
-            self, AgentInactive, AgentNotFound, AgentNotPublic, Conflict, ConversationNotFound, DomainNotAllowed,
-            ExpiredApiKey, IdempotencyKeyReused, InsufficientScope, Internal, InvalidAgentId, InvalidApiKey,
-            InvalidJson, InvalidRating, InvalidRequestData, InvalidSessionId, MessageNotFound, MissingApiKey,
-            ModelError, ModelTimeout, NotFound, OrgMismatch, PayloadTooLarge, RangeNotSatisfiable, RateLimited,
-            ReplyRestarted, Unavailable, UnsupportedMediaType,
+            self, AgentInactive, AgentNotFound, AgentNotPublic, Conflict, ConversationNotFound,
+            DomainNotAllowed, ExpiredApiKey, IdempotencyKeyReused, InsufficientScope, Internal,
+            InvalidAgentId, InvalidApiKey, InvalidJson, InvalidRating, InvalidRequestData,
+            InvalidSessionId, MessageNotFound, MissingApiKey, ModelError, ModelTimeout, NotFound,
+            OrgMismatch, PayloadTooLarge, RangeNotSatisfiable, RateLimited, ReplyRestarted,
+            Unavailable, UnsupportedMediaType,
         },
     },
     problem::problem_json,
@@ -80,8 +81,13 @@ const KEY: &[Answer] = &[
     Coded(Unavailable),
 ];
 /// What a path with an agent adds.
-const AGENT: &[Answer] =
-    &[Coded(InvalidAgentId), Coded(OrgMismatch), Coded(AgentNotPublic), Coded(AgentNotFound), Coded(NotFound)];
+const AGENT: &[Answer] = &[
+    Coded(InvalidAgentId),
+    Coded(OrgMismatch),
+    Coded(AgentNotPublic),
+    Coded(AgentNotFound),
+    Coded(NotFound),
+];
 /// What a body adds.
 const BODY: &[Answer] = &[
     Coded(InvalidJson),
@@ -176,7 +182,9 @@ impl Answer {
 
     fn example(self) -> Value {
         let request_id = REQUEST_ID.parse::<RequestId>();
-        let body = request_id.map(|id| problem_json(&self.error().into_facts(), &id)).unwrap_or_default();
+        let body = request_id
+            .map(|id| problem_json(&self.error().into_facts(), &id))
+            .unwrap_or_default();
         serde_json::from_slice(&body).unwrap_or_default()
     }
 }
@@ -184,21 +192,34 @@ impl Answer {
 fn responses(answers: &[Answer]) -> BTreeMap<String, RefOr<Response>> {
     let mut by_status = BTreeMap::<u16, Vec<Answer>>::new();
     for answer in answers {
-        by_status.entry(answer.status().as_u16()).or_default().push(*answer);
+        by_status
+            .entry(answer.status().as_u16())
+            .or_default()
+            .push(*answer);
     }
-    by_status.into_iter().map(|(status, answers)| (status.to_string(), response(&answers).into())).collect()
+    by_status
+        .into_iter()
+        .map(|(status, answers)| (status.to_string(), response(&answers).into()))
+        .collect()
 }
 
 fn response(answers: &[Answer]) -> Response {
     let titles = answers.iter().map(|answer| match answer {
         Coded(code) => format!("`{}`: {}.", code.name(), code.title()),
-        Plain(status) => format!("{}; this error has no code.", status.canonical_reason().unwrap_or("Error")),
+        Plain(status) => format!(
+            "{}; this error has no code.",
+            status.canonical_reason().unwrap_or("Error")
+        ),
     });
     let examples = answers.iter().map(|answer| {
-        let example = ExampleBuilder::new().summary(answer.name()).value(Some(answer.example()));
+        let example = ExampleBuilder::new()
+            .summary(answer.name())
+            .value(Some(answer.example()));
         (answer.name().replace(' ', "-"), example)
     });
-    let content = ContentBuilder::new().schema(Some(schema(answers))).examples_from_iter(examples);
+    let content = ContentBuilder::new()
+        .schema(Some(schema(answers)))
+        .examples_from_iter(examples);
     ResponseBuilder::new()
         .description(titles.collect::<Vec<_>>().join("\n\n"))
         .content(PROBLEM_JSON, content.build())
@@ -207,15 +228,27 @@ fn response(answers: &[Answer]) -> Response {
 
 /// Every problem, narrowed to the codes of this status, so that a code that no table names fails the contract test.
 fn schema(answers: &[Answer]) -> Schema {
-    let codes: Vec<_> =
-        answers.iter().filter(|answer| matches!(answer, Coded(_))).map(|answer| answer.name()).collect();
+    let codes: Vec<_> = answers
+        .iter()
+        .filter(|answer| matches!(answer, Coded(_)))
+        .map(|answer| answer.name())
+        .collect();
     let mut narrowed = ObjectBuilder::new();
     if !codes.is_empty() {
-        narrowed =
-            narrowed.property("code", ObjectBuilder::new().schema_type(Type::String).enum_values(Some(codes.clone())));
+        narrowed = narrowed.property(
+            "code",
+            ObjectBuilder::new()
+                .schema_type(Type::String)
+                .enum_values(Some(codes.clone())),
+        );
     }
     if codes.len() == answers.len() {
         narrowed = narrowed.required("code");
     }
-    Schema::AllOf(AllOfBuilder::new().item(Ref::from_schema_name("Problem")).item(narrowed).build())
+    Schema::AllOf(
+        AllOfBuilder::new()
+            .item(Ref::from_schema_name("Problem"))
+            .item(narrowed)
+            .build(),
+    )
 }

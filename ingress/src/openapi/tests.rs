@@ -24,7 +24,10 @@ fn operations(document: &Value) -> Vec<Operation> {
     let mut found = vec![];
     for (path, item) in document["paths"].as_object().unwrap() {
         let operations = item.as_object().unwrap().values();
-        found.extend(operations.map(|value| Operation { path: path.clone(), value: value.clone() }));
+        found.extend(operations.map(|value| Operation {
+            path: path.clone(),
+            value: value.clone(),
+        }));
     }
     assert!(found.len() >= 9, "only {} operations", found.len());
     found
@@ -34,8 +37,13 @@ fn operations(document: &Value) -> Vec<Operation> {
 fn walk<'a>(at: &str, value: &'a Value, visit: &mut impl FnMut(&str, &'a Value)) {
     visit(at, value);
     match value {
-        Value::Object(fields) => fields.iter().for_each(|(name, value)| walk(&format!("{at}/{name}"), value, visit)),
-        Value::Array(items) => items.iter().enumerate().for_each(|(n, value)| walk(&format!("{at}/{n}"), value, visit)),
+        Value::Object(fields) => fields
+            .iter()
+            .for_each(|(name, value)| walk(&format!("{at}/{name}"), value, visit)),
+        Value::Array(items) => items
+            .iter()
+            .enumerate()
+            .for_each(|(n, value)| walk(&format!("{at}/{n}"), value, visit)),
         _ => {}
     }
 }
@@ -43,15 +51,23 @@ fn walk<'a>(at: &str, value: &'a Value, visit: &mut impl FnMut(&str, &'a Value))
 /// What is wrong with `instance` in the eyes of a schema of the document.
 fn complaints(document: &Value, schema: &Value, instance: &Value) -> Vec<String> {
     let whole = json!({ "allOf": [schema], "components": document["components"] });
-    let validator = jsonschema::options().should_validate_formats(true).build(&whole).unwrap();
-    validator.iter_errors(instance).map(|error| error.to_string()).collect()
+    let validator = jsonschema::options()
+        .should_validate_formats(true)
+        .build(&whole)
+        .unwrap();
+    validator
+        .iter_errors(instance)
+        .map(|error| error.to_string())
+        .collect()
 }
 
 /// The path with an id of each kind.
 fn filled(path: &str) -> String {
     ["agentId", "teamId", "messageId", "sessionId"]
         .iter()
-        .fold(path.to_owned(), |path, name| path.replace(&format!("{{{name}}}"), "x"))
+        .fold(path.to_owned(), |path, name| {
+            path.replace(&format!("{{{name}}}"), "x")
+        })
 }
 
 #[test]
@@ -59,8 +75,13 @@ fn every_reference_leads_somewhere() {
     let document = shown();
     walk("", &document, &mut |at, value| {
         if let Some(reference) = value.get("$ref").and_then(Value::as_str) {
-            let pointer = reference.strip_prefix('#').expect("a reference into this document");
-            assert!(document.pointer(pointer).is_some(), "{at} refers to {reference}");
+            let pointer = reference
+                .strip_prefix('#')
+                .expect("a reference into this document");
+            assert!(
+                document.pointer(pointer).is_some(),
+                "{at} refers to {reference}"
+            );
         }
     });
 }
@@ -70,12 +91,21 @@ fn every_example_is_what_its_schema_says() {
     let document = shown();
     let mut seen = 0;
     walk("", &document, &mut |at, value| {
-        let Some(schema) = value.get("schema") else { return };
+        let Some(schema) = value.get("schema") else {
+            return;
+        };
         let named = value.get("examples").and_then(Value::as_object);
-        let named = named.into_iter().flat_map(|examples| examples.values()).filter_map(|example| example.get("value"));
+        let named = named
+            .into_iter()
+            .flat_map(|examples| examples.values())
+            .filter_map(|example| example.get("value"));
         for example in value.get("example").into_iter().chain(named) {
             seen += 1;
-            assert_eq!(complaints(&document, schema, example), Vec::<String>::new(), "{at}: {example}");
+            assert_eq!(
+                complaints(&document, schema, example),
+                Vec::<String>::new(),
+                "{at}: {example}"
+            );
         }
     });
     assert!(seen > 100, "only {seen} examples");
@@ -84,15 +114,35 @@ fn every_example_is_what_its_schema_says() {
 #[test]
 fn every_operation_has_a_name_of_its_own_words_and_an_answer_with_its_requests_id() {
     let document = shown();
-    let tags: BTreeSet<&str> =
-        document["tags"].as_array().unwrap().iter().filter_map(|tag| tag["name"].as_str()).collect();
+    let tags: BTreeSet<&str> = document["tags"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .filter_map(|tag| tag["name"].as_str())
+        .collect();
     let mut names = BTreeSet::new();
     for Operation { path, value, .. } in operations(&document) {
-        assert!(names.insert(value["operationId"].as_str().unwrap().to_owned()), "{path}");
-        assert!(value["summary"].is_string() && value["description"].is_string(), "{path}");
-        assert!(value["tags"].as_array().unwrap().iter().all(|tag| tags.contains(tag.as_str().unwrap())), "{path}");
+        assert!(
+            names.insert(value["operationId"].as_str().unwrap().to_owned()),
+            "{path}"
+        );
+        assert!(
+            value["summary"].is_string() && value["description"].is_string(),
+            "{path}"
+        );
+        assert!(
+            value["tags"]
+                .as_array()
+                .unwrap()
+                .iter()
+                .all(|tag| tags.contains(tag.as_str().unwrap())),
+            "{path}"
+        );
         for (status, response) in value["responses"].as_object().unwrap() {
-            assert!(response["headers"]["X-Request-Id"].is_object(), "{path} {status}");
+            assert!(
+                response["headers"]["X-Request-Id"].is_object(),
+                "{path} {status}"
+            );
             let is_error = status.as_str() >= "400";
             let has_problem = response["content"]["application/problem+json"].is_object();
             assert_eq!(is_error, has_problem, "{path} {status}");
@@ -105,12 +155,21 @@ fn every_code_is_shown_where_it_can_come() {
     let mut shown_codes = BTreeSet::new();
     let document = shown();
     walk("", &document["paths"], &mut |_, value| {
-        let codes = value.pointer("/code/enum").and_then(Value::as_array).into_iter().flatten();
+        let codes = value
+            .pointer("/code/enum")
+            .and_then(Value::as_array)
+            .into_iter()
+            .flatten();
         shown_codes.extend(codes.filter_map(Value::as_str));
     });
     for code in ErrorCode::ALL {
         // Who uses another method has left the operation.
-        assert_eq!(shown_codes.contains(code.name()), *code != ErrorCode::MethodNotAllowed, "{}", code.name());
+        assert_eq!(
+            shown_codes.contains(code.name()),
+            *code != ErrorCode::MethodNotAllowed,
+            "{}",
+            code.name()
+        );
     }
 }
 
@@ -124,11 +183,19 @@ async fn what_is_shown_is_served_and_no_other_method_of_it() {
             let answer = world.send_with(method, &filled(path), &[], "").await;
             let (status, code) = answer.problem();
             if !is_shown {
-                assert_eq!((status, code.as_str()), (405, "METHOD_NOT_ALLOWED"), "{method} {path}");
+                assert_eq!(
+                    (status, code.as_str()),
+                    (405, "METHOD_NOT_ALLOWED"),
+                    "{method} {path}"
+                );
             } else if path.ends_with("/openapi.json") {
                 assert_eq!(status, 200);
             } else {
-                assert_eq!((status, code.as_str()), (401, "MISSING_API_KEY"), "{method} {path}");
+                assert_eq!(
+                    (status, code.as_str()),
+                    (401, "MISSING_API_KEY"),
+                    "{method} {path}"
+                );
             }
         }
     }
@@ -137,12 +204,21 @@ async fn what_is_shown_is_served_and_no_other_method_of_it() {
 /// A router does not tell its routes, but there is one place that makes them.
 #[test]
 fn what_is_served_is_shown() {
-    let added = ROUTER.split(".route(\"").skip(1).filter_map(|rest| rest.split('"').next());
+    let added = ROUTER
+        .split(".route(\"")
+        .skip(1)
+        .filter_map(|rest| rest.split('"').next());
     let added: Vec<&str> = added.collect();
-    assert!(added.contains(&"/api/public/agents//chat"), "the routes are found: {added:?}");
+    assert!(
+        added.contains(&"/api/public/agents//chat"),
+        "the routes are found: {added:?}"
+    );
     for path in added {
         let has_empty_id = path.contains("//") || path.ends_with('/');
-        assert!(!path.starts_with("/api/public") || has_empty_id, "{path} is served and not in `public_routes`");
+        assert!(
+            !path.starts_with("/api/public") || has_empty_id,
+            "{path} is served and not in `public_routes`"
+        );
     }
 }
 
@@ -150,15 +226,28 @@ fn what_is_served_is_shown() {
 async fn the_document_is_kept_by_caches_until_it_changes_and_needs_no_key() {
     let world = World::new().await;
     let path = "/api/public/openapi.json";
-    let first = world.send_with("GET", path, &[("origin", "https://docs.example")], "").await;
+    let first = world
+        .send_with("GET", path, &[("origin", "https://docs.example")], "")
+        .await;
     assert_eq!(first.json()["openapi"], "3.1.0");
-    assert_eq!(first.headers["access-control-allow-origin"], "https://docs.example");
+    assert_eq!(
+        first.headers["access-control-allow-origin"],
+        "https://docs.example"
+    );
     assert_eq!(first.headers["cache-control"], "public, no-cache");
     let etag = first.headers["etag"].to_str().unwrap();
-    let again = world.send_with("GET", path, &[("if-none-match", etag)], "").await;
+    let again = world
+        .send_with("GET", path, &[("if-none-match", etag)], "")
+        .await;
     assert_eq!((again.status.as_u16(), again.text.as_str()), (304, ""));
     assert_eq!(again.headers["etag"], etag);
-    assert_eq!(world.send_with("GET", path, &[("if-none-match", "\"other\"")], "").await.status, 200);
+    assert_eq!(
+        world
+            .send_with("GET", path, &[("if-none-match", "\"other\"")], "")
+            .await
+            .status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -166,17 +255,54 @@ async fn the_page_loads_nothing_from_elsewhere_and_no_inline_code() {
     let world = World::new().await;
     let page = world.send_with("GET", "/docs", &[], "").await;
     let policy = page.headers["content-security-policy"].to_str().unwrap();
-    assert!(policy.starts_with("default-src 'none';") && !policy.contains("unsafe"), "{policy}");
+    assert!(
+        policy.starts_with("default-src 'none';") && !policy.contains("unsafe"),
+        "{policy}"
+    );
     assert_eq!(page.headers["x-content-type-options"], "nosniff");
-    for (file, media_type) in [("docs.css", "text/css; charset=utf-8"), ("docs.js", "text/javascript; charset=utf-8")] {
-        assert!(page.text.contains(&format!("\"docs/{file}\"")), "the page uses {file}");
-        let answer = world.send_with("GET", &format!("/docs/{file}"), &[], "").await;
-        assert_eq!((answer.status.as_u16(), answer.headers["content-type"].to_str().unwrap()), (200, media_type));
-        assert!(!answer.text.contains("http://") && !answer.text.contains("https://"), "{file} names another place");
+    for (file, media_type) in [
+        ("docs.css", "text/css; charset=utf-8"),
+        ("docs.js", "text/javascript; charset=utf-8"),
+    ] {
+        assert!(
+            page.text.contains(&format!("\"docs/{file}\"")),
+            "the page uses {file}"
+        );
+        let answer = world
+            .send_with("GET", &format!("/docs/{file}"), &[], "")
+            .await;
+        assert_eq!(
+            (
+                answer.status.as_u16(),
+                answer.headers["content-type"].to_str().unwrap()
+            ),
+            (200, media_type)
+        );
+        assert!(
+            !answer.text.contains("http://") && !answer.text.contains("https://"),
+            "{file} names another place"
+        );
     }
-    for inline in ["<style", " style=", " onclick=", " onload=", "<script>", "http://", "https://"] {
+    for inline in [
+        "<style",
+        " style=",
+        " onclick=",
+        " onload=",
+        "<script>",
+        "http://",
+        "https://",
+    ] {
         assert!(!page.text.contains(inline), "{inline}");
     }
-    assert_eq!(world.send_with("GET", "/docs/", &[], "").await.headers["location"], "../docs");
-    assert_eq!(world.send_with("GET", "/docs/nothing.js", &[], "").await.status, 404);
+    assert_eq!(
+        world.send_with("GET", "/docs/", &[], "").await.headers["location"],
+        "../docs"
+    );
+    assert_eq!(
+        world
+            .send_with("GET", "/docs/nothing.js", &[], "")
+            .await
+            .status,
+        404
+    );
 }

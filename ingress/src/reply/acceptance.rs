@@ -23,7 +23,11 @@ const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-appli
 
 /// Publishes `job`, and records its acceptance where the client is told the reply's id at once. It is the store that
 /// remembers, so that neither a lost relay nor another ingress makes the id unknown.
-pub(crate) async fn publish_recorded(state: &AppState, shape: ReplyShape, job: &TurnJob) -> ApiResult<()> {
+pub(crate) async fn publish_recorded(
+    state: &AppState,
+    shape: ReplyShape,
+    job: &TurnJob,
+) -> ApiResult<()> {
     let turn = job.turn();
     let publish = publish_turn(state, job);
     let record = || async move {
@@ -61,6 +65,7 @@ pub(super) fn later(reply: &MessageId) -> Response {
         headers.insert(header::LOCATION, location);
     }
     let status = ReplyStatus::Queued;
-    let body = json!({ "messageId": reply, "conversationId": reply.conversation(), "status": status });
+    let body =
+        json!({ "messageId": reply, "conversationId": reply.conversation(), "status": status });
     (StatusCode::ACCEPTED, headers, Json(body)).into_response()
 }

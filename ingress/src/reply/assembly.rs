@@ -115,7 +115,9 @@ impl ReplyAssembly {
 
     /// The structured data known so far.
     pub(crate) fn ui_spec(&self) -> Option<&Value> {
-        self.late_ui_spec.as_ref().or_else(|| self.head.as_ref().and_then(|head| head.ui_spec.as_ref()))
+        self.late_ui_spec
+            .as_ref()
+            .or_else(|| self.head.as_ref().and_then(|head| head.ui_spec.as_ref()))
     }
 
     /// The last frame of the log before which none is missing.
@@ -131,11 +133,20 @@ impl ReplyAssembly {
 
     /// A value that differs from an earlier one if anything new was learned meanwhile.
     pub(crate) const fn progress(&self) -> (u32, Option<u32>, u64, u64) {
-        (self.attempt_heard, self.generation, self.logged_seq, self.sent_bytes)
+        (
+            self.attempt_heard,
+            self.generation,
+            self.logged_seq,
+            self.sent_bytes,
+        )
     }
 
     fn begin(&mut self, generation: u32) {
-        *self = Self { attempt_heard: self.attempt_heard, generation: Some(generation), ..Self::default() };
+        *self = Self {
+            attempt_heard: self.attempt_heard,
+            generation: Some(generation),
+            ..Self::default()
+        };
     }
 
     fn apply(&mut self, body: FrameBody, follows: bool, is_new: bool) -> Step {
@@ -154,7 +165,9 @@ impl ReplyAssembly {
                 Step::Note(Note::Ui)
             }
             FrameBody::Tool(progress) if follows && is_new => Step::Note(Note::Tool(progress)),
-            FrameBody::Beat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => Step::Nothing,
+            FrameBody::Beat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
+                Step::Nothing
+            }
             FrameBody::Text { offset, text } => self.text(offset, text, follows),
             FrameBody::End(end) => self.end(end),
         }
@@ -166,7 +179,9 @@ impl ReplyAssembly {
         if offset > self.sent_bytes || headers_incomplete {
             return Step::Gap;
         }
-        let Ok(overlap) = usize::try_from(self.sent_bytes - offset) else { return Step::Nothing };
+        let Ok(overlap) = usize::try_from(self.sent_bytes - offset) else {
+            return Step::Nothing;
+        };
         if overlap >= text.len() {
             return Step::Nothing;
         }
@@ -183,14 +198,17 @@ impl ReplyAssembly {
     /// other frame the end's hash decides, and here only that no character is torn.
     fn continues(&self, offset: u64, text: &Bytes, overlap: usize) -> bool {
         let torn = text.get(overlap).is_some_and(|byte| byte & 0xC0 == 0x80);
-        let differs = offset == 0 && Sha256::digest(&text[..overlap]) != self.sent_hash.clone().finalize();
+        let differs =
+            offset == 0 && Sha256::digest(&text[..overlap]) != self.sent_hash.clone().finalize();
         !torn && !differs
     }
 
     fn end(&self, end: Box<ReplyEnd>) -> Step {
         if end.length > self.sent_bytes {
             Step::Gap
-        } else if end.length < self.sent_bytes || (end.length > 0 && end.sha256 != self.sent_hash_hex()) {
+        } else if end.length < self.sent_bytes
+            || (end.length > 0 && end.sha256 != self.sent_hash_hex())
+        {
             Step::Broken(Breach::Mismatch)
         } else {
             Step::Ended(end)
@@ -198,7 +216,12 @@ impl ReplyAssembly {
     }
 
     fn sent_hash_hex(&self) -> String {
-        self.sent_hash.clone().finalize().iter().map(|byte| format!("{byte:02x}")).collect()
+        self.sent_hash
+            .clone()
+            .finalize()
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect()
     }
 }
 

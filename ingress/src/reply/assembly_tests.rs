@@ -8,7 +8,10 @@ use super::*;
 use crate::testing::head;
 
 fn sha(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 fn end(text: &str, status: ReplyStatus) -> FrameBody {
@@ -28,12 +31,22 @@ fn log(generation: u32, parts: &[String]) -> Vec<Frame> {
     let mut bodies = vec![FrameBody::Head(Box::new(head()))];
     let mut offset = 0;
     for part in parts {
-        bodies.push(FrameBody::Text { offset, text: part.clone().into() });
+        bodies.push(FrameBody::Text {
+            offset,
+            text: part.clone().into(),
+        });
         offset += part.len() as u64;
     }
     bodies.push(end(&parts.concat(), ReplyStatus::Completed));
     let numbered = bodies.into_iter().zip(1..);
-    numbered.map(|(body, seq)| Frame { attempt: generation, generation, seq, body }).collect()
+    numbered
+        .map(|(body, seq)| Frame {
+            attempt: generation,
+            generation,
+            seq,
+            body,
+        })
+        .collect()
 }
 
 fn parts() -> impl Strategy<Value = Vec<String>> {
@@ -122,7 +135,10 @@ proptest! {
 
 fn accept_all(frames: impl IntoIterator<Item = Frame>) -> (ReplyAssembly, Vec<Step>) {
     let mut assembly = ReplyAssembly::default();
-    let steps = frames.into_iter().map(|frame| assembly.accept(frame, FrameSource::Push)).collect();
+    let steps = frames
+        .into_iter()
+        .map(|frame| assembly.accept(frame, FrameSource::Push))
+        .collect();
     (assembly, steps)
 }
 
@@ -133,8 +149,21 @@ fn parts_of(texts: &[&str]) -> Vec<String> {
 #[test]
 fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
     let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
-    let (assembly, steps) = accept_all([old[0].clone(), new[0].clone(), old[1].clone(), new[1].clone()]);
-    assert_eq!(steps, [Step::Note(Note::Began), Step::Note(Note::Began), Step::Nothing, Step::Text("new".into())]);
+    let (assembly, steps) = accept_all([
+        old[0].clone(),
+        new[0].clone(),
+        old[1].clone(),
+        new[1].clone(),
+    ]);
+    assert_eq!(
+        steps,
+        [
+            Step::Note(Note::Began),
+            Step::Note(Note::Began),
+            Step::Nothing,
+            Step::Text("new".into())
+        ]
+    );
     assert_eq!(assembly.generation(), 2);
 }
 
@@ -150,12 +179,26 @@ fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
     let frames = log(1, &parts_of(&["a", "b"]));
     let (_, steps) = accept_all([frames[1].clone()]);
     assert_eq!(steps, [Step::Gap]);
-    let ui = Frame { seq: 2, body: FrameBody::Ui(serde_json::json!({})), ..frames[0].clone() };
-    let text = Frame { seq: 3, ..frames[1].clone() };
+    let ui = Frame {
+        seq: 2,
+        body: FrameBody::Ui(serde_json::json!({})),
+        ..frames[0].clone()
+    };
+    let text = Frame {
+        seq: 3,
+        ..frames[1].clone()
+    };
     let (mut assembly, steps) = accept_all([frames[0].clone(), text.clone()]);
-    assert_eq!(steps[1], Step::Gap, "the frame between head and text was lost");
+    assert_eq!(
+        steps[1],
+        Step::Gap,
+        "the frame between head and text was lost"
+    );
     assembly.accept(ui, FrameSource::Log);
-    assert_eq!(assembly.accept(text, FrameSource::Log), Step::Text("a".into()));
+    assert_eq!(
+        assembly.accept(text, FrameSource::Log),
+        Step::Text("a".into())
+    );
     assert!(assembly.ui_spec().is_some());
 }
 
@@ -163,42 +206,98 @@ fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
 fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() {
     let frames = log(1, &parts_of(&["a"]));
     let spec = serde_json::json!({"type": "product-grid"});
-    let ui = Frame { seq: 2, body: FrameBody::Ui(spec.clone()), ..frames[0].clone() };
+    let ui = Frame {
+        seq: 2,
+        body: FrameBody::Ui(spec.clone()),
+        ..frames[0].clone()
+    };
     let again = |seq, model: &str| {
-        let other = ReplyHead { model: model.into(), ui_spec: None, ..head() };
-        Frame { seq, body: FrameBody::Head(Box::new(other)), ..frames[0].clone() }
+        let other = ReplyHead {
+            model: model.into(),
+            ui_spec: None,
+            ..head()
+        };
+        Frame {
+            seq,
+            body: FrameBody::Head(Box::new(other)),
+            ..frames[0].clone()
+        }
     };
     let (mut assembly, steps) = accept_all([frames[0].clone(), ui.clone(), again(3, "fallback")]);
-    assert_eq!(steps, [Step::Note(Note::Began), Step::Note(Note::Ui), Step::Nothing]);
-    assert_eq!((assembly.head().unwrap().model.as_str(), assembly.ui_spec()), ("fallback", None));
+    assert_eq!(
+        steps,
+        [Step::Note(Note::Began), Step::Note(Note::Ui), Step::Nothing]
+    );
+    assert_eq!(
+        (assembly.head().unwrap().model.as_str(), assembly.ui_spec()),
+        ("fallback", None)
+    );
     let ui = Frame { seq: 4, ..ui };
-    assert_eq!(assembly.accept(ui.clone(), FrameSource::Push), Step::Note(Note::Ui));
-    assert_eq!(assembly.accept(Frame { seq: 5, ..ui }, FrameSource::Push), Step::Nothing, "it is known");
-    assert_eq!(assembly.accept(Frame { seq: 6, ..frames[1].clone() }, FrameSource::Push), Step::Text("a".into()));
+    assert_eq!(
+        assembly.accept(ui.clone(), FrameSource::Push),
+        Step::Note(Note::Ui)
+    );
+    assert_eq!(
+        assembly.accept(Frame { seq: 5, ..ui }, FrameSource::Push),
+        Step::Nothing,
+        "it is known"
+    );
+    assert_eq!(
+        assembly.accept(
+            Frame {
+                seq: 6,
+                ..frames[1].clone()
+            },
+            FrameSource::Push
+        ),
+        Step::Text("a".into())
+    );
     assembly.accept(again(7, "late"), FrameSource::Push);
-    assert_eq!((assembly.head().unwrap().model.as_str(), assembly.ui_spec()), ("fallback", Some(&spec)));
+    assert_eq!(
+        (assembly.head().unwrap().model.as_str(), assembly.ui_spec()),
+        ("fallback", Some(&spec))
+    );
 }
 
 #[test]
 fn an_end_of_another_text_is_no_clean_end() {
     let frames = log(1, &parts_of(&["abc"]));
-    for (text, step) in
-        [("abd", Step::Broken(Breach::Mismatch)), ("ab", Step::Broken(Breach::Mismatch)), ("abcd", Step::Gap)]
-    {
-        let end = Frame { body: end(text, ReplyStatus::Completed), ..frames[2].clone() };
-        assert_eq!(accept_all([frames[0].clone(), frames[1].clone(), end]).1[2], step, "{text}");
+    for (text, step) in [
+        ("abd", Step::Broken(Breach::Mismatch)),
+        ("ab", Step::Broken(Breach::Mismatch)),
+        ("abcd", Step::Gap),
+    ] {
+        let end = Frame {
+            body: end(text, ReplyStatus::Completed),
+            ..frames[2].clone()
+        };
+        assert_eq!(
+            accept_all([frames[0].clone(), frames[1].clone(), end]).1[2],
+            step,
+            "{text}"
+        );
     }
 }
 
 #[test]
 fn an_end_without_text_ends_a_reply_that_never_began() {
-    let frame = Frame { attempt: 3, generation: 0, seq: 1, body: end("", ReplyStatus::Failed) };
+    let frame = Frame {
+        attempt: 3,
+        generation: 0,
+        seq: 1,
+        body: end("", ReplyStatus::Failed),
+    };
     assert!(matches!(accept_all([frame]).1[0], Step::Ended(_)));
 }
 
 #[test]
 fn a_beat_tells_the_attempt_and_nothing_else() {
-    let beat = Frame { attempt: 2, generation: 7, seq: 0, body: FrameBody::Beat };
+    let beat = Frame {
+        attempt: 2,
+        generation: 7,
+        seq: 0,
+        body: FrameBody::Beat,
+    };
     let frames = log(1, &parts_of(&["a"]));
     let (assembly, steps) = accept_all([frames[0].clone(), frames[1].clone(), beat]);
     assert_eq!(steps[2], Step::Nothing);
@@ -209,13 +308,21 @@ fn a_beat_tells_the_attempt_and_nothing_else() {
 fn the_highest_numbers_that_a_frame_can_hold_are_numbers_like_others() {
     let mut assembly = ReplyAssembly::default();
     let begin = FrameBody::Head(Box::new(head()));
-    let text = |offset: u64| FrameBody::Text { offset, text: "late".into() };
+    let text = |offset: u64| FrameBody::Text {
+        offset,
+        text: "late".into(),
+    };
     for (seq, body, step) in [
         (u64::MAX, begin, Step::Note(Note::Began)),
         (u64::MAX, text(u64::MAX), Step::Gap),
         (0, text(0), Step::Text("late".into())),
     ] {
-        let frame = Frame { attempt: u32::MAX, generation: u32::MAX, seq, body };
+        let frame = Frame {
+            attempt: u32::MAX,
+            generation: u32::MAX,
+            seq,
+            body,
+        };
         assert_eq!(assembly.accept(frame, FrameSource::Log), step);
     }
 }

@@ -11,7 +11,9 @@ const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Asks that the reply stops. A process that ends breaks connections off as well, and then the reply goes on.
 pub(super) fn cancel(state: &AppState, reply: MessageId) {
-    let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+    let Ok(runtime) = tokio::runtime::Handle::try_current() else {
+        return;
+    };
     if state.aborting.is_cancelled() {
         return;
     }
@@ -19,8 +21,12 @@ pub(super) fn cancel(state: &AppState, reply: MessageId) {
     let cancel = async move {
         match tokio::time::timeout(CANCEL_TIMEOUT, relay.cancel(&reply)).await {
             Ok(Ok(_)) => tracing::info!(message.id = %reply, "client gone, reply cancelled"),
-            Ok(Err(error)) => tracing::warn!(%error, message.id = %reply, "reply of a gone client not cancelled"),
-            Err(error) => tracing::warn!(%error, message.id = %reply, "reply of a gone client not cancelled"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, message.id = %reply, "reply of a gone client not cancelled")
+            }
+            Err(error) => {
+                tracing::warn!(%error, message.id = %reply, "reply of a gone client not cancelled")
+            }
         }
     };
     state.background.spawn_on(cancel, &runtime);

@@ -33,7 +33,12 @@ const COMMENT: Bytes = Bytes::from_static(b": waiting\n\n");
 /// Answers at once; the reply comes as it is made.
 pub(super) fn respond(follower: Follower, asked: Asked) -> Response {
     let headers = headers::of_acceptance(follower.reply(), CONTENT_TYPE);
-    let writer = EventWriter { offset: follower.begins_at(), first: true, asked, waiting: Some(wait(follower)) };
+    let writer = EventWriter {
+        offset: follower.begins_at(),
+        first: true,
+        asked,
+        waiting: Some(wait(follower)),
+    };
     let mut response = Response::new(Body::from_stream(stream::unfold(writer, EventWriter::step)));
     *response.headers_mut() = headers;
     response
@@ -96,9 +101,16 @@ impl EventWriter {
 
     fn note(&self, follower: &Follower, note: Note) -> String {
         let assembly = follower.assembly();
-        let ui = || assembly.ui_spec().map(|spec| self.event(follower, "ui", spec)).unwrap_or_default();
+        let ui = || {
+            assembly
+                .ui_spec()
+                .map(|spec| self.event(follower, "ui", spec))
+                .unwrap_or_default()
+        };
         match (note, assembly.head()) {
-            (Note::Began, Some(head)) => self.event(follower, "start", &start(follower, head)) + &ui(),
+            (Note::Began, Some(head)) => {
+                self.event(follower, "start", &start(follower, head)) + &ui()
+            }
             (Note::Began, None) => String::new(),
             (Note::Ui, _) => ui(),
             (Note::Tool(progress), _) => self.event(follower, "tool", &json!(progress)),
@@ -107,7 +119,11 @@ impl EventWriter {
 
     fn delta(&mut self, follower: &Follower, text: &Bytes) -> String {
         if self.offset == follower.begins_at() {
-            follower.state().metrics.first_byte_seconds.observe(self.asked.arrived.elapsed().as_secs_f64());
+            follower
+                .state()
+                .metrics
+                .first_byte_seconds
+                .observe(self.asked.arrived.elapsed().as_secs_f64());
         }
         let data = json!({ "text": String::from_utf8_lossy(text), "offset": self.offset });
         self.offset += text.len() as u64;
@@ -125,13 +141,23 @@ impl EventWriter {
 
     fn error(&self, follower: &Follower, error: ApiError) -> String {
         count(follower, "refused");
-        let problem = problem_json(&(self.asked.told)(error).into_facts(), &self.asked.request_id);
-        format!("event: error\ndata: {}\n\n", String::from_utf8_lossy(&problem))
+        let problem = problem_json(
+            &(self.asked.told)(error).into_facts(),
+            &self.asked.request_id,
+        );
+        format!(
+            "event: error\ndata: {}\n\n",
+            String::from_utf8_lossy(&problem)
+        )
     }
 
     /// JSON has no raw line breaks, so that one `data` line holds all of it.
     fn event(&self, follower: &Follower, name: &str, data: &Value) -> String {
-        format!("event: {name}\nid: {}.{}\ndata: {data}\n\n", follower.assembly().generation(), self.offset)
+        format!(
+            "event: {name}\nid: {}.{}\ndata: {data}\n\n",
+            follower.assembly().generation(),
+            self.offset
+        )
     }
 }
 

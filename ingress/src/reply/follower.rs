@@ -109,7 +109,12 @@ impl Follower {
 
     /// Reads the reply that an earlier request of the same `job` asked for, beginning with what is known of it. Whoever
     /// asked first looks after its worker.
-    pub(crate) fn joining(state: AppState, job: &TurnJob, slot: ReplySlot, known: Vec<Frame>) -> Self {
+    pub(crate) fn joining(
+        state: AppState,
+        job: &TurnJob,
+        slot: ReplySlot,
+        known: Vec<Frame>,
+    ) -> Self {
         let patience = Patience::of_reader(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with(state, org, reply, slot, patience);
@@ -119,7 +124,13 @@ impl Follower {
         this
     }
 
-    fn with(state: AppState, org: OrgId, reply: MessageId, slot: ReplySlot, patience: Patience) -> Self {
+    fn with(
+        state: AppState,
+        org: OrgId,
+        reply: MessageId,
+        slot: ReplySlot,
+        patience: Patience,
+    ) -> Self {
         state.metrics.replies_open.inc();
         Self {
             next_look: Instant::now() + Duration::from_millis(state.config.reader_poll_ms),
@@ -156,15 +167,26 @@ impl Follower {
         } else {
             self.read_log(0).await;
         }
-        let unread = if is_final { self.backlog.is_empty() } else { self.patience.relay_is_away() };
+        let unread = if is_final {
+            self.backlog.is_empty()
+        } else {
+            self.patience.relay_is_away()
+        };
         if unread {
-            return Err(ApiError::unavailable("the reply cannot be read at the moment"));
+            return Err(ApiError::unavailable(
+                "the reply cannot be read at the moment",
+            ));
         }
         let (text, rest) = self.drain();
-        let known = Known { text: &text, generation: self.assembly.known_generation() };
+        let known = Known {
+            text: &text,
+            generation: self.assembly.known_generation(),
+        };
         let start = position.start_in(&known)?;
         self.begins_at = start as u64;
-        let (end, notes): (Vec<_>, Vec<_>) = rest.into_iter().partition(|next| !matches!(next, Next::Note(_)));
+        let (end, notes): (Vec<_>, Vec<_>) = rest
+            .into_iter()
+            .partition(|next| !matches!(next, Next::Note(_)));
         self.ahead.extend(notes);
         if start < text.len() {
             self.ahead.push_back(Next::Text(text.slice(start..)));
@@ -239,7 +261,10 @@ impl Follower {
             match self.take_logged(frame) {
                 Some(Next::Text(bytes)) => text.extend_from_slice(&bytes),
                 // The beginning is told last of all, with whatever is to be shown by then.
-                Some(Next::Note(Note::Ui)) if rest.iter().any(|next| matches!(next, Next::Note(Note::Began))) => {}
+                Some(Next::Note(Note::Ui))
+                    if rest
+                        .iter()
+                        .any(|next| matches!(next, Next::Note(Note::Began))) => {}
                 Some(next) => rest.push(next),
                 None => {}
             }
@@ -312,9 +337,17 @@ impl Follower {
 
     /// Nothing came for a while: is there something that was not pushed, and does anyone still work on it?
     async fn look(&mut self) -> Option<Loss> {
-        let every = if self.is_reader() { READER_THOROUGH_EVERY } else { THOROUGH_EVERY };
+        let every = if self.is_reader() {
+            READER_THOROUGH_EVERY
+        } else {
+            THOROUGH_EVERY
+        };
         let thorough = self.fruitless_looks % every == every - 1;
-        let after_seq = if thorough { 0 } else { self.assembly.logged_seq() };
+        let after_seq = if thorough {
+            0
+        } else {
+            self.assembly.logged_seq()
+        };
         self.fruitless_looks += 1;
         self.read_log(after_seq).await;
         if self.backlog_is_known() {
@@ -322,7 +355,11 @@ impl Follower {
         }
         // Without a word of it the relay may be refusing what workers write, though it answers what we ask.
         let unheard = thorough && self.patience.is_unheard();
-        let store_may_know = if self.is_reader() { thorough } else { unheard || self.patience.is_last_hope() };
+        let store_may_know = if self.is_reader() {
+            thorough
+        } else {
+            unheard || self.patience.is_last_hope()
+        };
         if self.gap_open || self.patience.relay_is_away() || store_may_know {
             self.read_store().await;
         }
@@ -344,7 +381,9 @@ impl Follower {
     /// Whether all that was read back was taken before, so that it is no sign of life.
     fn backlog_is_known(&self) -> bool {
         let (generation, seq) = (self.assembly.generation(), self.assembly.logged_seq());
-        self.backlog.iter().all(|frame| frame.generation == generation && frame.seq <= seq)
+        self.backlog
+            .iter()
+            .all(|frame| frame.generation == generation && frame.seq <= seq)
     }
 
     async fn read_log(&mut self, after_seq: u64) -> bool {
@@ -367,7 +406,9 @@ impl Follower {
         self.patience.store(read.is_ok(), Instant::now());
         match read {
             Ok(frames) => self.backlog.extend(frames),
-            Err(error) => tracing::debug!(%error, message.id = %self.reply, "stored reply not readable"),
+            Err(error) => {
+                tracing::debug!(%error, message.id = %self.reply, "stored reply not readable")
+            }
         }
     }
 
@@ -377,13 +418,24 @@ impl Follower {
             self.patience.relay(false, Instant::now());
             return;
         }
-        let (Some(asked), Some(job)) = (&self.job, self.answer_job().await) else { return };
-        let job = AnswerJob { attempt_min: self.assembly.attempt_heard() + 1, ..job };
+        let (Some(asked), Some(job)) = (&self.job, self.answer_job().await) else {
+            return;
+        };
+        let job = AnswerJob {
+            attempt_min: self.assembly.attempt_heard() + 1,
+            ..job
+        };
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
         // A failure is counted where it happens; the next silence tries again.
         let request_id = job.turn.request_id.clone();
-        let _ = publish(&self.state, Topic::JobsRetry, &asked.record(job), &request_id).await;
+        let _ = publish(
+            &self.state,
+            Topic::JobsRetry,
+            &asked.record(job),
+            &request_id,
+        )
+        .await;
         self.patience.taken_over(Instant::now());
     }
 
@@ -399,11 +451,27 @@ impl Follower {
             TurnJob::Agent(job) | TurnJob::Trial(job) => return Some(job.clone()),
             TurnJob::Team(job) => job,
         };
-        let decided = self.state.backends.relay.decisions(&job.turn.message_id).await.ok()?.own?;
+        let decided = self
+            .state
+            .backends
+            .relay
+            .decisions(&job.turn.message_id)
+            .await
+            .ok()?
+            .own?;
         // When the router decided, the relay does not tell.
-        let routed =
-            Routed { team_id: job.team_id.clone(), reason: decided.reason, facts: decided.facts, routed_at: None };
-        Some(AnswerJob { agent_id: decided.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 })
+        let routed = Routed {
+            team_id: job.team_id.clone(),
+            reason: decided.reason,
+            facts: decided.facts,
+            routed_at: None,
+        };
+        Some(AnswerJob {
+            agent_id: decided.agent_id,
+            routed: Some(routed),
+            turn: job.turn.clone(),
+            attempt_min: 1,
+        })
     }
 
     fn look_interval(&self) -> Duration {

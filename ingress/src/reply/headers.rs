@@ -73,7 +73,11 @@ impl<'a> RoutedFacts<'a> {
     /// What the beginning of a reply says of it; none for an agent's own message.
     pub(crate) fn of(head: &'a ReplyHead) -> Option<Self> {
         let reason = head.routing_reason.as_deref()?;
-        Some(Self { agent_id: &head.agent_id, agent_name: &head.agent_name, reason })
+        Some(Self {
+            agent_id: &head.agent_id,
+            agent_name: &head.agent_name,
+            reason,
+        })
     }
 }
 
@@ -81,9 +85,16 @@ impl<'a> RoutedFacts<'a> {
 pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
-    headers.insert(header::CACHE_CONTROL, HeaderValue::from_static("no-store, no-transform"));
+    headers.insert(
+        header::CACHE_CONTROL,
+        HeaderValue::from_static("no-store, no-transform"),
+    );
     headers.insert(ACCEL_BUFFERING, HeaderValue::from_static("no"));
-    insert_text(&mut headers, CONVERSATION_ID, reply_id.conversation().as_str());
+    insert_text(
+        &mut headers,
+        CONVERSATION_ID,
+        reply_id.conversation().as_str(),
+    );
     insert_text(&mut headers, MESSAGE_ID, reply_id.as_str());
     headers
 }
@@ -132,9 +143,13 @@ fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
 
 fn insert_ui_spec(headers: &mut HeaderMap, spec: &Value) {
     let truncated_mark = HeaderValue::from_static("true");
-    let used = headers.iter().map(|(name, value)| size(name, value.len())).sum::<usize>();
+    let used = headers
+        .iter()
+        .map(|(name, value)| size(name, value.len()))
+        .sum::<usize>();
     let mark_bytes = size(&UI_SPEC_TRUNCATED, truncated_mark.len());
-    let budget = HEADERS_BYTES_MAX.saturating_sub(used + RESERVED_BYTES + mark_bytes + size(&UI_SPEC, 0));
+    let budget =
+        HEADERS_BYTES_MAX.saturating_sub(used + RESERVED_BYTES + mark_bytes + size(&UI_SPEC, 0));
     let (text, whole) = fit(spec, budget);
     if let Some(value) = text.and_then(|text| HeaderValue::from_str(&text).ok()) {
         headers.insert(UI_SPEC, value);
@@ -155,7 +170,9 @@ fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
         return (Some(whole), true);
     }
     let mut smaller = spec.clone();
-    let Some(products) = smaller.get_mut(UI_DATA).and_then(Value::as_array_mut) else { return (None, false) };
+    let Some(products) = smaller.get_mut(UI_DATA).and_then(Value::as_array_mut) else {
+        return (None, false);
+    };
     let mut products = std::mem::take(products);
     let mut bytes = ascii_json(&smaller).len();
     let kept = products.iter().take_while(|product| {
@@ -203,16 +220,27 @@ mod tests {
 
     fn headers(model: &str, ui_spec: Option<&Value>) -> HeaderMap {
         let reply_id = message_id();
-        let facts = HeaderFacts { reply_id: &reply_id, generation: 1, model: Some(model), routed: None, ui_spec };
+        let facts = HeaderFacts {
+            reply_id: &reply_id,
+            generation: 1,
+            model: Some(model),
+            routed: None,
+            ui_spec,
+        };
         of_reply(&facts, "text/plain")
     }
 
     fn total(headers: &HeaderMap) -> usize {
-        headers.iter().map(|(name, value)| size(name, value.len())).sum()
+        headers
+            .iter()
+            .map(|(name, value)| size(name, value.len()))
+            .sum()
     }
 
     fn grid(titles: &[String]) -> Value {
-        let products = titles.iter().map(|title| json!({"title": title, "price": "$1", "image": "", "url": ""}));
+        let products = titles
+            .iter()
+            .map(|title| json!({"title": title, "price": "$1", "image": "", "url": ""}));
         json!({ "type": "product-grid", "data": products.collect::<Vec<_>>() })
     }
 
@@ -220,7 +248,10 @@ mod tests {
     fn a_small_specification_is_whole() {
         let spec = grid(&["Café ☕ 🦀".to_owned()]);
         let headers = headers("demo", Some(&spec));
-        assert_eq!(serde_json::from_slice::<Value>(headers[UI_SPEC].as_bytes()).unwrap(), spec);
+        assert_eq!(
+            serde_json::from_slice::<Value>(headers[UI_SPEC].as_bytes()).unwrap(),
+            spec
+        );
         assert!(headers.get(UI_SPEC_TRUNCATED).is_none());
     }
 
@@ -235,16 +266,26 @@ mod tests {
     #[test]
     fn a_grid_whose_first_product_is_too_large_is_left_out_and_marked() {
         let mut spec = grid(&["Long Lamp".to_owned(), "Short Lamp".to_owned()]);
-        spec["data"][0]["url"] = format!("https://shop.example/{}", "a".repeat(HEADERS_BYTES_MAX)).into();
+        spec["data"][0]["url"] =
+            format!("https://shop.example/{}", "a".repeat(HEADERS_BYTES_MAX)).into();
         let headers = headers("demo", Some(&spec));
-        assert_eq!((headers.get(UI_SPEC), headers[UI_SPEC_TRUNCATED].to_str().unwrap()), (None, "true"));
+        assert_eq!(
+            (
+                headers.get(UI_SPEC),
+                headers[UI_SPEC_TRUNCATED].to_str().unwrap()
+            ),
+            (None, "true")
+        );
     }
 
     #[test]
     fn a_teams_reply_says_who_answers_and_why_in_ascii() {
         let reply_id = message_id();
         let mut head = crate::testing::head();
-        (head.agent_name, head.routing_reason) = ("Technik für alle".into(), Some("asks about “Ärger”\r\nX: y".into()));
+        (head.agent_name, head.routing_reason) = (
+            "Technik für alle".into(),
+            Some("asks about “Ärger”\r\nX: y".into()),
+        );
         let facts = HeaderFacts {
             reply_id: &reply_id,
             generation: 1,
@@ -255,7 +296,10 @@ mod tests {
         let headers = of_reply(&facts, "text/plain");
         assert_eq!(headers[AGENT_ID], head.agent_id.as_str());
         assert_eq!(headers[AGENT_NAME], "Technik f%C3%BCr alle");
-        assert_eq!(headers[ROUTING_REASON], "asks about %E2%80%9C%C3%84rger%E2%80%9D%0D%0AX: y");
+        assert_eq!(
+            headers[ROUTING_REASON],
+            "asks about %E2%80%9C%C3%84rger%E2%80%9D%0D%0AX: y"
+        );
     }
 
     proptest! {

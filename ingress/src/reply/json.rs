@@ -24,7 +24,11 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
         match follower.next().await {
             Next::Text(bytes) => {
                 if text.is_empty() {
-                    follower.state().metrics.first_byte_seconds.observe(asked.arrived.elapsed().as_secs_f64());
+                    follower
+                        .state()
+                        .metrics
+                        .first_byte_seconds
+                        .observe(asked.arrived.elapsed().as_secs_f64());
                 }
                 text.extend_from_slice(&bytes);
             }
@@ -46,8 +50,12 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
     view.content = String::from_utf8_lossy(&text).into_owned();
     view.take_assembly(assembly);
     view.take_end(&end);
-    view.name_agent(follower.state(), follower.addressed()).await;
+    view.name_agent(follower.state(), follower.addressed())
+        .await;
     // The body has the structured data whole.
-    let facts = HeaderFacts { ui_spec: None, ..HeaderFacts::of(follower.reply(), assembly) };
+    let facts = HeaderFacts {
+        ui_spec: None,
+        ..HeaderFacts::of(follower.reply(), assembly)
+    };
     Ok((headers::of_reply(&facts, CONTENT_TYPE), Json(view)).into_response())
 }

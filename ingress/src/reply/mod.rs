@@ -42,7 +42,11 @@ pub(crate) struct Asked {
 }
 
 /// Answers with the reply in the shape that was asked for.
-pub(crate) async fn respond(follower: Follower, shape: ReplyShape, asked: Asked) -> ApiResult<Response> {
+pub(crate) async fn respond(
+    follower: Follower,
+    shape: ReplyShape,
+    asked: Asked,
+) -> ApiResult<Response> {
     match shape {
         ReplyShape::Text => text::respond(follower, &asked).await,
         ReplyShape::Json => json::respond(follower, &asked).await,
@@ -53,7 +57,12 @@ pub(crate) async fn respond(follower: Follower, shape: ReplyShape, asked: Asked)
 
 /// Counts how a transfer ended, and says so: what began with 200 may still have been broken.
 fn count(follower: &Follower, outcome: &str) {
-    follower.state().metrics.replies.with_label_values(&[outcome]).inc();
+    follower
+        .state()
+        .metrics
+        .replies
+        .with_label_values(&[outcome])
+        .inc();
     let (message, conversation) = (follower.reply(), follower.reply().conversation());
     tracing::info!(message.id = %message, conversation.id = %conversation, outcome, "reply ends");
 }

@@ -120,7 +120,9 @@ impl Patience {
     pub(crate) fn judge(&self, now: Instant) -> Verdict {
         let waited = now - self.began;
         let silence = now - self.last_sign;
-        let everything_away = self.all_away_since.is_some_and(|since| now - since >= self.silence_timeout);
+        let everything_away = self
+            .all_away_since
+            .is_some_and(|since| now - since >= self.silence_timeout);
         if waited >= self.queue_timeout + self.answer_timeout || everything_away {
             return self.give_up();
         }
@@ -148,7 +150,11 @@ impl Patience {
     }
 
     const fn give_up(&self) -> Verdict {
-        if self.heard { Verdict::GiveUpSilent } else { Verdict::GiveUpUnheard }
+        if self.heard {
+            Verdict::GiveUpSilent
+        } else {
+            Verdict::GiveUpUnheard
+        }
     }
 }
 
@@ -173,7 +179,10 @@ mod tests {
     #[tokio::test]
     async fn a_reply_that_is_never_heard_of_is_given_up_after_20_seconds_and_never_taken_over() {
         let mut clock = Clock::start();
-        assert_eq!((clock.after(19), clock.after(1)), (Verdict::Wait, Verdict::GiveUpUnheard));
+        assert_eq!(
+            (clock.after(19), clock.after(1)),
+            (Verdict::Wait, Verdict::GiveUpUnheard)
+        );
     }
 
     #[tokio::test]
@@ -183,7 +192,10 @@ mod tests {
             assert_eq!(clock.after(5), Verdict::Wait);
             clock.1.waits(clock.0);
         }
-        assert_eq!((clock.after(19), clock.after(1)), (Verdict::Wait, Verdict::GiveUpUnheard));
+        assert_eq!(
+            (clock.after(19), clock.after(1)),
+            (Verdict::Wait, Verdict::GiveUpUnheard)
+        );
     }
 
     #[tokio::test]
@@ -202,11 +214,17 @@ mod tests {
         let mut clock = Clock::start();
         clock.1.sign(clock.0);
         for _ in 0..2 {
-            assert_eq!((clock.after(2), clock.after(1)), (Verdict::Wait, Verdict::TakeOver));
+            assert_eq!(
+                (clock.after(2), clock.after(1)),
+                (Verdict::Wait, Verdict::TakeOver)
+            );
             clock.1.taken_over(clock.0);
         }
         assert!(clock.1.is_last_hope());
-        assert_eq!((clock.after(29), clock.after(1)), (Verdict::Wait, Verdict::GiveUpSilent));
+        assert_eq!(
+            (clock.after(29), clock.after(1)),
+            (Verdict::Wait, Verdict::GiveUpSilent)
+        );
     }
 
     #[tokio::test]
@@ -216,7 +234,10 @@ mod tests {
         clock.1.relay(false, clock.0);
         assert_eq!(clock.after(60), Verdict::Wait);
         clock.1.relay(true, clock.0);
-        assert_eq!((clock.after(2), clock.after(1)), (Verdict::Wait, Verdict::TakeOver));
+        assert_eq!(
+            (clock.after(2), clock.after(1)),
+            (Verdict::Wait, Verdict::TakeOver)
+        );
     }
 
     #[tokio::test]
@@ -224,6 +245,9 @@ mod tests {
         let mut clock = Clock::start();
         clock.1.relay(false, clock.0);
         clock.1.store(false, clock.0);
-        assert_eq!((clock.after(29), clock.after(1)), (Verdict::Wait, Verdict::GiveUpUnheard));
+        assert_eq!(
+            (clock.after(29), clock.after(1)),
+            (Verdict::Wait, Verdict::GiveUpUnheard)
+        );
     }
 }

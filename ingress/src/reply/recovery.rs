@@ -14,13 +14,23 @@ use switchboard_schemas::{
 use crate::state::AppState;
 
 /// The logged frames after `after_seq`.
-pub(crate) async fn read_log(state: &AppState, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
+pub(crate) async fn read_log(
+    state: &AppState,
+    reply: &MessageId,
+    after_seq: u64,
+) -> Result<Vec<Frame>, RelayError> {
     state.backends.relay.read_log(reply, after_seq).await
 }
 
 /// The finished reply as frames; none while it is not finished.
-pub(crate) async fn read_store(state: &AppState, org: &OrgId, reply: &MessageId) -> Result<Vec<Frame>, StoreError> {
-    let Some(record) = state.backends.store.reply(org, reply).await? else { return Ok(Vec::new()) };
+pub(crate) async fn read_store(
+    state: &AppState,
+    org: &OrgId,
+    reply: &MessageId,
+) -> Result<Vec<Frame>, StoreError> {
+    let Some(record) = state.backends.store.reply(org, reply).await? else {
+        return Ok(Vec::new());
+    };
     let text = match record.position {
         Some(position) => stored_text(state, org, reply, position).await?,
         None => Some(Bytes::new()),
@@ -35,14 +45,29 @@ async fn stored_text(
     reply: &MessageId,
     position: u64,
 ) -> Result<Option<Bytes>, StoreError> {
-    let messages = state.backends.store.messages(org, &reply.conversation(), position, 1).await?;
-    Ok(messages.into_iter().find(|message| message.id == *reply).map(|message| message.content.into()))
+    let messages = state
+        .backends
+        .store
+        .messages(org, &reply.conversation(), position, 1)
+        .await?;
+    Ok(messages
+        .into_iter()
+        .find(|message| message.id == *reply)
+        .map(|message| message.content.into()))
 }
 
 fn frames(record: ReplyRecord, text: Bytes) -> Vec<Frame> {
     let head = record.head.map(|head| FrameBody::Head(Box::new(head)));
     let text = (!text.is_empty()).then_some(FrameBody::Text { offset: 0, text });
-    let bodies = head.into_iter().chain(text).chain([FrameBody::End(Box::new(record.end))]);
-    let frame = |(body, seq)| Frame { attempt: record.attempt, generation: record.generation, seq, body };
+    let bodies = head
+        .into_iter()
+        .chain(text)
+        .chain([FrameBody::End(Box::new(record.end))]);
+    let frame = |(body, seq)| Frame {
+        attempt: record.attempt,
+        generation: record.generation,
+        seq,
+        body,
+    };
     bodies.zip(1..).map(frame).collect()
 }

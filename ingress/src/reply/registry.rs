@@ -69,7 +69,11 @@ pub(crate) struct TrialSlot {
 
 impl Registry {
     pub(crate) fn new(queue_frames_max: usize, metrics: Metrics) -> Arc<Self> {
-        Arc::new(Self { waiting: Mutex::default(), queue_frames_max, metrics })
+        Arc::new(Self {
+            waiting: Mutex::default(),
+            queue_frames_max,
+            metrics,
+        })
     }
 
     /// Begins to wait for a reply; to be called before its job is published.
@@ -79,24 +83,46 @@ impl Registry {
         let mut waiting = self.lock();
         waiting.last_number += 1;
         let number = waiting.last_number;
-        let waiter = Waiter { number, frames: sender, overflowed: Arc::clone(&overflowed) };
-        waiting.replies.entry(reply.clone()).or_default().push(waiter);
+        let waiter = Waiter {
+            number,
+            frames: sender,
+            overflowed: Arc::clone(&overflowed),
+        };
+        waiting
+            .replies
+            .entry(reply.clone())
+            .or_default()
+            .push(waiter);
         drop(waiting);
-        ReplySlot { registry: Arc::clone(self), reply, number, frames, overflowed }
+        ReplySlot {
+            registry: Arc::clone(self),
+            reply,
+            number,
+            frames,
+            overflowed,
+        }
     }
 
     /// Begins to wait for the outcome of a change; to be called before it is published.
     pub(crate) fn wait_for_patch(self: &Arc<Self>, event: EventId) -> PatchSlot {
         let (sender, outcome) = oneshot::channel();
         self.lock().patches.insert(event.clone(), sender);
-        PatchSlot { registry: Arc::clone(self), event, outcome }
+        PatchSlot {
+            registry: Arc::clone(self),
+            event,
+            outcome,
+        }
     }
 
     /// Begins to wait for the verdict of a trial; to be called before it is published.
     pub(crate) fn wait_for_trial(self: &Arc<Self>, trial: MessageId) -> TrialSlot {
         let (sender, verdict) = oneshot::channel();
         self.lock().trials.insert(trial.clone(), sender);
-        TrialSlot { registry: Arc::clone(self), trial, verdict }
+        TrialSlot {
+            registry: Arc::clone(self),
+            trial,
+            verdict,
+        }
     }
 
     /// Whether anyone waits for a reply.
@@ -109,12 +135,16 @@ impl Registry {
     pub(crate) fn deliver(&self, envelope: Envelope) {
         let claimed = match envelope {
             Envelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
-            Envelope::Patch(event, outcome) => {
-                self.lock().patches.remove(&event).is_some_and(|slot| slot.send(outcome).is_ok())
-            }
-            Envelope::Trial(trial, verdict) => {
-                self.lock().trials.remove(&trial).is_some_and(|slot| slot.send(verdict).is_ok())
-            }
+            Envelope::Patch(event, outcome) => self
+                .lock()
+                .patches
+                .remove(&event)
+                .is_some_and(|slot| slot.send(outcome).is_ok()),
+            Envelope::Trial(trial, verdict) => self
+                .lock()
+                .trials
+                .remove(&trial)
+                .is_some_and(|slot| slot.send(verdict).is_ok()),
         };
         if !claimed {
             self.metrics.envelopes_unclaimed.inc();
@@ -123,7 +153,9 @@ impl Registry {
 
     fn deliver_frame(&self, reply: &MessageId, frame: &Frame) -> bool {
         let waiting = self.lock();
-        let Some(waiters) = waiting.replies.get(reply) else { return false };
+        let Some(waiters) = waiting.replies.get(reply) else {
+            return false;
+        };
         for waiter in waiters {
             if let Err(mpsc::error::TrySendError::Full(_)) = waiter.frames.try_send(frame.clone()) {
                 waiter.overflowed.store(true, Ordering::Release);
@@ -218,7 +250,12 @@ mod tests {
     use crate::testing::{message_id, metrics};
 
     fn beat(seq: u64) -> Frame {
-        Frame { attempt: 1, generation: 1, seq, body: FrameBody::Beat }
+        Frame {
+            attempt: 1,
+            generation: 1,
+            seq,
+            body: FrameBody::Beat,
+        }
     }
 
     #[tokio::test]
@@ -229,7 +266,10 @@ mod tests {
             registry.deliver(Envelope::Reply(message_id(), beat(seq)));
         }
         assert!(!slot.must_pull(), "two frames are still to be read");
-        assert_eq!((slot.next().await, slot.next().await), (Some(beat(1)), Some(beat(2))));
+        assert_eq!(
+            (slot.next().await, slot.next().await),
+            (Some(beat(1)), Some(beat(2)))
+        );
         assert!(slot.must_pull());
         assert!(!slot.must_pull());
     }
@@ -237,7 +277,10 @@ mod tests {
     #[tokio::test]
     async fn everyone_who_waits_for_a_reply_gets_its_frames() {
         let registry = Registry::new(2, metrics());
-        let mut slots = [registry.wait_for_reply(message_id()), registry.wait_for_reply(message_id())];
+        let mut slots = [
+            registry.wait_for_reply(message_id()),
+            registry.wait_for_reply(message_id()),
+        ];
         registry.deliver(Envelope::Reply(message_id(), beat(1)));
         for slot in &mut slots {
             assert_eq!(slot.next().await, Some(beat(1)));
@@ -247,12 +290,17 @@ mod tests {
     #[test]
     fn a_dropped_slot_leaves_nothing_behind() {
         let registry = Registry::new(2, metrics());
-        let slots = [registry.wait_for_reply(message_id()), registry.wait_for_reply(message_id())];
+        let slots = [
+            registry.wait_for_reply(message_id()),
+            registry.wait_for_reply(message_id()),
+        ];
         drop(slots);
         drop(registry.wait_for_patch(EventId::of("a", "b")));
         drop(registry.wait_for_trial(message_id()));
         let waiting = registry.lock();
-        assert!(waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty());
+        assert!(
+            waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty()
+        );
         drop(waiting);
         registry.deliver(Envelope::Reply(message_id(), beat(1)));
         assert_eq!(registry.metrics.envelopes_unclaimed.get(), 1);
@@ -262,7 +310,10 @@ mod tests {
     async fn an_outcome_reaches_its_change_and_a_verdict_its_trial() {
         let registry = Registry::new(2, metrics());
         let mut slot = registry.wait_for_patch(EventId::of("a", "b"));
-        registry.deliver(Envelope::Patch(EventId::of("a", "b"), PatchOutcome::NotFound));
+        registry.deliver(Envelope::Patch(
+            EventId::of("a", "b"),
+            PatchOutcome::NotFound,
+        ));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
         let mut slot = registry.wait_for_trial(message_id());
         registry.deliver(Envelope::Trial(message_id(), TeamVerdict::Nobody));

@@ -33,14 +33,25 @@ pub(crate) struct Known<'a> {
 impl Position {
     /// Reads `after` and `generation` of the query. The last event's id wins: a browser that connects again repeats the
     /// query of its first request.
-    pub(crate) fn parse(query: &str, headers: &HeaderMap, whole_characters: bool) -> ApiResult<Self> {
+    pub(crate) fn parse(
+        query: &str,
+        headers: &HeaderMap,
+        whole_characters: bool,
+    ) -> ApiResult<Self> {
         if let Some(id) = headers.get(LAST_EVENT_ID) {
             let parts = id.to_str().ok().and_then(|id| id.split_once('.'));
-            let numbers = parts.and_then(|(generation, after)| Some((whole_number(generation)?, whole_number(after)?)));
-            let (generation, after) =
-                numbers.ok_or_else(|| ApiError::field("Last-Event-ID", "must be the id of an event of this reply"))?;
+            let numbers = parts.and_then(|(generation, after)| {
+                Some((whole_number(generation)?, whole_number(after)?))
+            });
+            let (generation, after) = numbers.ok_or_else(|| {
+                ApiError::field("Last-Event-ID", "must be the id of an event of this reply")
+            })?;
             let generation = saturated(generation);
-            return Ok(Self { after, generation: Some(generation), whole_characters });
+            return Ok(Self {
+                after,
+                generation: Some(generation),
+                whole_characters,
+            });
         }
         Ok(Self {
             after: number(query, "after")?.unwrap_or_default(),
@@ -58,27 +69,46 @@ impl Position {
             (None, _) => false,
         };
         if other {
-            return Err(ApiError::new(ErrorCode::ReplyRestarted, "the reply was begun anew; read it from byte 0"));
+            return Err(ApiError::new(
+                ErrorCode::ReplyRestarted,
+                "the reply was begun anew; read it from byte 0",
+            ));
         }
         let length = known.text.len();
-        let start = usize::try_from(self.after).ok().filter(|start| *start <= length);
+        let start = usize::try_from(self.after)
+            .ok()
+            .filter(|start| *start <= length);
         let start = start.ok_or_else(|| {
-            let error = ApiError::new(ErrorCode::RangeNotSatisfiable, "the reply is not that long, or not yet");
+            let error = ApiError::new(
+                ErrorCode::RangeNotSatisfiable,
+                "the reply is not that long, or not yet",
+            );
             error.details(json!({ "length": length }))
         })?;
-        Ok(if self.whole_characters { boundary_before(known.text, start) } else { start })
+        Ok(if self.whole_characters {
+            boundary_before(known.text, start)
+        } else {
+            start
+        })
     }
 }
 
 /// The beginning of a character at or before `at`.
 fn boundary_before(text: &[u8], at: usize) -> usize {
     let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
-    (0..=at).rev().find(|at| !is_inside(*at)).unwrap_or_default()
+    (0..=at)
+        .rev()
+        .find(|at| !is_inside(*at))
+        .unwrap_or_default()
 }
 
 fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
-    let Some(value) = query::value(query, name) else { return Ok(None) };
-    whole_number(&value).map(Some).ok_or_else(|| ApiError::field(name, "must be a whole number"))
+    let Some(value) = query::value(query, name) else {
+        return Ok(None);
+    };
+    whole_number(&value)
+        .map(Some)
+        .ok_or_else(|| ApiError::field(name, "must be a whole number"))
 }
 
 /// A generation that is too large to be one is another one.
@@ -94,10 +124,23 @@ mod tests {
 
     const TEXT: &str = "Grüße";
 
-    fn at(after: u64, generation: Option<u32>, whole_characters: bool) -> Result<usize, Option<ErrorCode>> {
-        let known = Known { text: TEXT.as_bytes(), generation: Some(7) };
-        let position = Position { after, generation, whole_characters };
-        position.start_in(&known).map_err(|error| error.into_facts().code)
+    fn at(
+        after: u64,
+        generation: Option<u32>,
+        whole_characters: bool,
+    ) -> Result<usize, Option<ErrorCode>> {
+        let known = Known {
+            text: TEXT.as_bytes(),
+            generation: Some(7),
+        };
+        let position = Position {
+            after,
+            generation,
+            whole_characters,
+        };
+        position
+            .start_in(&known)
+            .map_err(|error| error.into_facts().code)
     }
 
     #[test]
@@ -109,7 +152,10 @@ mod tests {
     #[test]
     fn behind_the_end_there_is_nothing() {
         for after in [8, u64::MAX] {
-            assert_eq!(at(after, Some(7), false), Err(Some(ErrorCode::RangeNotSatisfiable)));
+            assert_eq!(
+                at(after, Some(7), false),
+                Err(Some(ErrorCode::RangeNotSatisfiable))
+            );
         }
     }
 
@@ -117,9 +163,19 @@ mod tests {
     fn another_generation_is_never_gone_on_with() {
         assert_eq!(at(2, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
         assert_eq!(at(99, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
-        let nothing = Known { text: b"", generation: None };
-        let lost = Position { after: 2, generation: Some(7), whole_characters: false };
-        assert_eq!(lost.start_in(&nothing).unwrap_err().into_facts().code, Some(ErrorCode::ReplyRestarted));
+        let nothing = Known {
+            text: b"",
+            generation: None,
+        };
+        let lost = Position {
+            after: 2,
+            generation: Some(7),
+            whole_characters: false,
+        };
+        assert_eq!(
+            lost.start_in(&nothing).unwrap_err().into_facts().code,
+            Some(ErrorCode::ReplyRestarted)
+        );
         assert_eq!(Position { after: 0, ..lost }.start_in(&nothing).unwrap(), 0);
     }
 
@@ -127,7 +183,10 @@ mod tests {
     fn a_number_of_any_length_is_a_number() {
         let parse = |query: &str| Position::parse(query, &HeaderMap::new(), false).unwrap();
         let position = parse("after=18446744073709551616&generation=99999999999");
-        assert_eq!((position.after, position.generation), (u64::MAX, Some(u32::MAX)));
+        assert_eq!(
+            (position.after, position.generation),
+            (u64::MAX, Some(u32::MAX))
+        );
     }
 
     #[test]
@@ -136,19 +195,39 @@ mod tests {
         let parse = |query: &str, headers: &HeaderMap| {
             Position::parse(query, headers, true).map_err(|error| error.into_facts().param)
         };
-        let position = |after, generation| Ok(Position { after, generation, whole_characters: true });
+        let position = |after, generation| {
+            Ok(Position {
+                after,
+                generation,
+                whole_characters: true,
+            })
+        };
         assert_eq!(parse("", &headers), position(0, None));
-        assert_eq!(parse("generation=7&after=3", &headers), position(3, Some(7)));
-        for (query, param) in
-            [("after=x", "after"), ("after=-1", "after"), ("after=", "after"), ("generation=1.5", "generation")]
-        {
-            assert_eq!(parse(query, &headers), Err(Some(param.to_owned())), "{query}");
+        assert_eq!(
+            parse("generation=7&after=3", &headers),
+            position(3, Some(7))
+        );
+        for (query, param) in [
+            ("after=x", "after"),
+            ("after=-1", "after"),
+            ("after=", "after"),
+            ("generation=1.5", "generation"),
+        ] {
+            assert_eq!(
+                parse(query, &headers),
+                Err(Some(param.to_owned())),
+                "{query}"
+            );
         }
         headers.insert(LAST_EVENT_ID, "9.12".parse().unwrap());
         assert_eq!(parse("after=3", &headers), position(12, Some(9)));
         for id in ["12", "+9.12", "9.", "9.1.2", ""] {
             headers.insert(LAST_EVENT_ID, id.parse().unwrap());
-            assert_eq!(parse("", &headers), Err(Some("Last-Event-ID".to_owned())), "{id}");
+            assert_eq!(
+                parse("", &headers),
+                Err(Some("Last-Event-ID".to_owned())),
+                "{id}"
+            );
         }
     }
 

@@ -33,12 +33,20 @@ impl ReplyShape {
         if prefers_async(headers) {
             return Ok(Self::Later);
         }
-        Ok(if stream == Some(false) { Self::Json } else { accepted(headers).unwrap_or(Self::Text) })
+        Ok(if stream == Some(false) {
+            Self::Json
+        } else {
+            accepted(headers).unwrap_or(Self::Text)
+        })
     }
 
     /// The shape in which a reply is read again: text or events.
     pub(crate) fn of_stream(headers: &HeaderMap) -> Self {
-        if accepted(headers) == Some(Self::Events) { Self::Events } else { Self::Text }
+        if accepted(headers) == Some(Self::Events) {
+            Self::Events
+        } else {
+            Self::Text
+        }
     }
 
     /// Whether the client waits for the reply.
@@ -48,16 +56,29 @@ impl ReplyShape {
 }
 
 fn prefers_async(headers: &HeaderMap) -> bool {
-    let values = headers.get_all(PREFER).iter().filter_map(|value| value.to_str().ok());
-    let names = values.flat_map(|value| value.split(',')).map(|preference| preference.split([';', '=']).next());
-    names.flatten().any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC))
+    let values = headers
+        .get_all(PREFER)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
+    let names = values
+        .flat_map(|value| value.split(','))
+        .map(|preference| preference.split([';', '=']).next());
+    names
+        .flatten()
+        .any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC))
 }
 
 /// The shape with the greatest weight; of equals the one that is named first.
 fn accepted(headers: &HeaderMap) -> Option<ReplyShape> {
-    let values = headers.get_all(header::ACCEPT).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::ACCEPT)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let mut best: Option<(f32, ReplyShape)> = None;
-    for (shape, weight) in values.flat_map(|value| value.split(',')).filter_map(media_range) {
+    for (shape, weight) in values
+        .flat_map(|value| value.split(','))
+        .filter_map(media_range)
+    {
         if weight > best.map_or(0.0, |(weight, _)| weight) {
             best = Some((weight, shape));
         }
@@ -74,7 +95,10 @@ fn media_range(range: &str) -> Option<(ReplyShape, f32)> {
         _ => return None,
     };
     let weight = parts.find_map(|part| part.strip_prefix("q=").or_else(|| part.strip_prefix("Q=")));
-    Some((shape, weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0))))
+    Some((
+        shape,
+        weight.map_or(1.0, |weight| weight.parse().unwrap_or(0.0)),
+    ))
 }
 
 #[cfg(test)]
@@ -99,34 +123,60 @@ mod tests {
         for (accept, expected) in [
             ("*/*", ReplyShape::Text),
             ("image/png", ReplyShape::Text),
-            ("text/html,application/xhtml+xml,*/*;q=0.8", ReplyShape::Text),
+            (
+                "text/html,application/xhtml+xml,*/*;q=0.8",
+                ReplyShape::Text,
+            ),
             ("application/json", ReplyShape::Json),
             ("Application/JSON; charset=utf-8", ReplyShape::Json),
             ("text/event-stream, */*", ReplyShape::Events),
-            ("text/event-stream;q=0.5, application/json;q=0.9", ReplyShape::Json),
+            (
+                "text/event-stream;q=0.5, application/json;q=0.9",
+                ReplyShape::Json,
+            ),
             ("application/json;q=0, text/plain;q=0.1", ReplyShape::Text),
             ("application/json;q=x", ReplyShape::Text),
         ] {
             assert_eq!(shape(accept, json!({})), Some(expected), "{accept}");
         }
-        assert_eq!(ReplyShape::chosen(&HeaderMap::new(), &Map::new()).unwrap(), ReplyShape::Text);
+        assert_eq!(
+            ReplyShape::chosen(&HeaderMap::new(), &Map::new()).unwrap(),
+            ReplyShape::Text
+        );
     }
 
     #[test]
     fn stream_false_wins_and_stream_true_leaves_the_choice() {
-        assert_eq!(shape("text/event-stream", json!({ "stream": false })), Some(ReplyShape::Json));
-        assert_eq!(shape("text/event-stream", json!({ "stream": true })), Some(ReplyShape::Events));
-        assert_eq!(shape("*/*", json!({ "stream": null })), Some(ReplyShape::Text));
+        assert_eq!(
+            shape("text/event-stream", json!({ "stream": false })),
+            Some(ReplyShape::Json)
+        );
+        assert_eq!(
+            shape("text/event-stream", json!({ "stream": true })),
+            Some(ReplyShape::Events)
+        );
+        assert_eq!(
+            shape("*/*", json!({ "stream": null })),
+            Some(ReplyShape::Text)
+        );
         assert_eq!(shape("*/*", json!({ "stream": "no" })), None);
     }
 
     #[test]
     fn who_does_not_wait_gets_no_shape_now() {
-        for prefer in ["respond-async", "Respond-Async", "return=minimal, respond-async; wait=10"] {
+        for prefer in [
+            "respond-async",
+            "Respond-Async",
+            "return=minimal, respond-async; wait=10",
+        ] {
             let chosen = ReplyShape::chosen(&headers(PREFER, prefer), &Map::new()).unwrap();
             assert_eq!(chosen, ReplyShape::Later, "{prefer}");
         }
-        let other = ReplyShape::chosen(&headers(PREFER, "wait=10, respond-asynchronously"), &Map::new()).unwrap();
+        let other = ReplyShape::chosen(
+            &headers(PREFER, "wait=10, respond-asynchronously"),
+            &Map::new(),
+        )
+        .unwrap();
         assert_eq!(other, ReplyShape::Text);
     }
 

@@ -31,7 +31,11 @@ enum Rest {
 pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<Response> {
     let error = match next_of_text(&mut follower).await {
         Next::Text(first) => {
-            follower.state().metrics.first_byte_seconds.observe(asked.arrived.elapsed().as_secs_f64());
+            follower
+                .state()
+                .metrics
+                .first_byte_seconds
+                .observe(asked.arrived.elapsed().as_secs_f64());
             let head = response(&follower);
             return Ok(head(streamed(first, follower)));
         }
@@ -68,13 +72,16 @@ fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
 }
 
 fn streamed(first: Bytes, follower: Follower) -> Body {
-    Body::from_stream(stream::unfold(Rest::First(first, follower), |rest| async move {
-        match rest {
-            Rest::First(bytes, follower) => Some((Ok(bytes), Rest::More(follower))),
-            Rest::More(follower) => more(follower).await,
-            Rest::Over => None,
-        }
-    }))
+    Body::from_stream(stream::unfold(
+        Rest::First(first, follower),
+        |rest| async move {
+            match rest {
+                Rest::First(bytes, follower) => Some((Ok(bytes), Rest::More(follower))),
+                Rest::More(follower) => more(follower).await,
+                Rest::Over => None,
+            }
+        },
+    ))
 }
 
 async fn more(mut follower: Follower) -> Option<(Result<Bytes, BrokenOff>, Rest)> {

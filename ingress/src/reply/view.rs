@@ -111,9 +111,17 @@ impl ReplyView {
 
     /// Names `agent`, unless the reply itself has said who answers.
     pub(crate) async fn name_agent(&mut self, state: &AppState, agent: Option<&AgentId>) {
-        let (None, Some(id)) = (&self.agent_id, agent) else { return };
+        let (None, Some(id)) = (&self.agent_id, agent) else {
+            return;
+        };
         self.agent_id = Some(id.clone());
-        self.agent_name = state.catalog.agent(id).await.ok().flatten().map(|agent| agent.name.clone());
+        self.agent_name = state
+            .catalog
+            .agent(id)
+            .await
+            .ok()
+            .flatten()
+            .map(|agent| agent.name.clone());
     }
 
     fn take_head(&mut self, head: &ReplyHead) {

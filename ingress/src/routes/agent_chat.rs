@@ -60,17 +60,45 @@ pub(crate) async fn post(
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let body = body::parse_object(&body)?;
-    let chat = ChatBody::parse(&body, agent.settings.limits.max_message_length)?.sent_by(&caller)?;
+    let chat =
+        ChatBody::parse(&body, agent.settings.limits.max_message_length)?.sent_by(&caller)?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
     let per_minute = agent.settings.limits.rate_limit_per_minute;
-    state.limits.admit_visitor(agent.id.as_str(), per_minute, chat.sender(), caller.limits_told()).await?;
+    state
+        .limits
+        .admit_visitor(
+            agent.id.as_str(),
+            per_minute,
+            chat.sender(),
+            caller.limits_told(),
+        )
+        .await?;
     if caller.visitor_id().is_some() {
-        state.limits.pages.admit_chat(&agent.id, &address, caller.limits_told()).await?;
+        state
+            .limits
+            .pages
+            .admit_chat(&agent.id, &address, caller.limits_told())
+            .await?;
     }
     let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));
-    let on_disconnect = if shape.waits() { agent.settings.on_disconnect } else { OnDisconnect::Continue };
-    let follower = accept(state, shape, job, repeat).await?.on_disconnect(on_disconnect);
-    respond(follower, shape, Asked { request_id, arrived, told: identity }).await
+    let on_disconnect = if shape.waits() {
+        agent.settings.on_disconnect
+    } else {
+        OnDisconnect::Continue
+    };
+    let follower = accept(state, shape, job, repeat)
+        .await?
+        .on_disconnect(on_disconnect);
+    respond(
+        follower,
+        shape,
+        Asked {
+            request_id,
+            arrived,
+            told: identity,
+        },
+    )
+    .await
 }

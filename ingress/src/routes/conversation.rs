@@ -54,8 +54,18 @@ pub(crate) async fn get(
     let (page, named) = (Page::parse(query), named(query));
     let org = reached.caller.org_id();
     let conversation = find(&state, &address, &reached, &named).await?;
-    let messages = state.backends.store.messages(org, &conversation.id, page.offset, page.limit).await?;
-    Ok(Json(ConversationView::new(&reached.agent, &conversation, &messages, page)).into_response())
+    let messages = state
+        .backends
+        .store
+        .messages(org, &conversation.id, page.offset, page.limit)
+        .await?;
+    Ok(Json(ConversationView::new(
+        &reached.agent,
+        &conversation,
+        &messages,
+        page,
+    ))
+    .into_response())
 }
 
 /// Changes metadata, all or nothing.
@@ -94,7 +104,12 @@ pub(crate) async fn patch(
             conversation_id: conversation.id,
             agent_id: reached.agent.id.clone(),
             request_id,
-            actor: if reached.caller.visitor_id().is_some() { "visitor" } else { "api" }.to_owned(),
+            actor: if reached.caller.visitor_id().is_some() {
+                "visitor"
+            } else {
+                "api"
+            }
+            .to_owned(),
             changes: changes.to_stored(),
             accepted_at: Timestamp::now(),
             reply_to: state.ingress_id.clone(),

@@ -44,7 +44,14 @@ pub(super) async fn find(
         // There is nothing to guess: other sessions' conversations have ids that no session id of a visitor gives.
         return find_own(state, reached, named).await;
     }
-    state.limits.guard_session(reached.caller.org_id(), address, look(state, reached, named)).await
+    state
+        .limits
+        .guard_session(
+            reached.caller.org_id(),
+            address,
+            look(state, reached, named),
+        )
+        .await
 }
 
 async fn find_own(
@@ -52,7 +59,9 @@ async fn find_own(
     reached: &ReachableAgent<ConversationAccess>,
     named: &Named,
 ) -> ApiResult<Conversation> {
-    let own = reached.caller.conversation(&reached.agent.id, &reached.session_id()?);
+    let own = reached
+        .caller
+        .conversation(&reached.agent.id, &reached.session_id()?);
     match named {
         Named::Any => {}
         Named::One(id) if *id == own => {}
@@ -66,7 +75,11 @@ async fn look(
     reached: &ReachableAgent<ConversationAccess>,
     named: &Named,
 ) -> ApiResult<Conversation> {
-    let (org, agent, session) = (reached.caller.org_id(), &reached.agent.id, reached.session_id()?);
+    let (org, agent, session) = (
+        reached.caller.org_id(),
+        &reached.agent.id,
+        reached.session_id()?,
+    );
     let own = reached.caller.conversation(agent, &session);
     let candidates = match named {
         Named::Nothing => return Err(conversation_not_found()),
@@ -75,10 +88,18 @@ async fn look(
             if let Some(conversation) = state.backends.store.conversation(org, &own).await? {
                 return Ok(conversation);
             }
-            state.backends.store.linked_conversations(org, agent, &session).await?
+            state
+                .backends
+                .store
+                .linked_conversations(org, agent, &session)
+                .await?
         }
         Named::One(id) => {
-            let mut linked = state.backends.store.linked_conversations(org, agent, &session).await?;
+            let mut linked = state
+                .backends
+                .store
+                .linked_conversations(org, agent, &session)
+                .await?;
             linked.retain(|linked| linked == id);
             linked
         }
@@ -86,7 +107,11 @@ async fn look(
     first_existing(state, org, &candidates).await
 }
 
-async fn first_existing(state: &AppState, org: &OrgId, candidates: &[ConversationId]) -> ApiResult<Conversation> {
+async fn first_existing(
+    state: &AppState,
+    org: &OrgId,
+    candidates: &[ConversationId],
+) -> ApiResult<Conversation> {
     for id in candidates {
         if let Some(conversation) = state.backends.store.conversation(org, id).await? {
             return Ok(conversation);
@@ -104,8 +129,15 @@ mod tests {
         let id = format!("conv_{}", "0".repeat(26));
         assert_eq!(named(""), Named::Any);
         assert_eq!(named("limit=2&offset=1"), Named::Any);
-        assert_eq!(named(&format!("limit=2&conversationId={id}")), Named::One(id.parse().unwrap()));
-        for text in ["conversationId=", "conversationId=x", "conversationId=conv_%20"] {
+        assert_eq!(
+            named(&format!("limit=2&conversationId={id}")),
+            Named::One(id.parse().unwrap())
+        );
+        for text in [
+            "conversationId=",
+            "conversationId=x",
+            "conversationId=conv_%20",
+        ] {
             assert_eq!(named(text), Named::Nothing, "{text}");
         }
     }

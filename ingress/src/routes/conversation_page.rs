@@ -30,7 +30,9 @@ impl Page {
     /// Reads a query string; what is no whole number counts as absent, and too large a page as the largest.
     pub(super) fn parse(query: &str) -> Self {
         let value = |name: &str| query::value(query, name).and_then(|value| whole_number(&value));
-        let limit = value("limit").filter(|limit| *limit >= 1).unwrap_or(LIMIT_DEFAULT.into());
+        let limit = value("limit")
+            .filter(|limit| *limit >= 1)
+            .unwrap_or(LIMIT_DEFAULT.into());
         Self {
             limit: u32::try_from(limit).unwrap_or(LIMIT_MAX).min(LIMIT_MAX),
             offset: value("offset").unwrap_or_default(),
@@ -70,9 +72,17 @@ pub(crate) struct ConversationView<'a> {
 
 impl<'a> ConversationView<'a> {
     /// The view of `messages`, which are the page's.
-    pub(super) fn new(agent: &'a Agent, conversation: &'a Conversation, messages: &'a [Message], page: Page) -> Self {
+    pub(super) fn new(
+        agent: &'a Agent,
+        conversation: &'a Conversation,
+        messages: &'a [Message],
+        page: Page,
+    ) -> Self {
         let returned = messages.len() as u64;
-        let metadata = conversation.metadata.iter().filter(|(_, value)| !value.is_null());
+        let metadata = conversation
+            .metadata
+            .iter()
+            .filter(|(_, value)| !value.is_null());
         Self {
             id: &conversation.id,
             session_id: &conversation.session_id,
@@ -83,11 +93,14 @@ impl<'a> ConversationView<'a> {
             total_messages: conversation.message_count,
             limit: page.limit,
             offset: page.offset,
-            has_more: returned > 0 && page.offset.saturating_add(returned) < conversation.message_count,
+            has_more: returned > 0
+                && page.offset.saturating_add(returned) < conversation.message_count,
             active_message_id: conversation.active_message_id.as_ref(),
             created_at: conversation.created_at,
             updated_at: conversation.updated_at,
-            metadata: metadata.map(|(key, value)| (key.clone(), value.clone())).collect(),
+            metadata: metadata
+                .map(|(key, value)| (key.clone(), value.clone()))
+                .collect(),
         }
     }
 }
@@ -141,7 +154,11 @@ impl<'a> MessageView<'a> {
     fn new(message: &'a Message) -> Self {
         let (id, content, timestamp) = (&message.id, message.content.as_str(), message.created_at);
         match &message.author {
-            Author::User => Self::User(UserMessageView { id, content, timestamp }),
+            Author::User => Self::User(UserMessageView {
+                id,
+                content,
+                timestamp,
+            }),
             Author::Assistant(facts) => Self::Assistant(AssistantMessageView {
                 id,
                 content,

@@ -49,7 +49,9 @@ impl Changes {
             check_rating(rating)?;
             supplied.insert("rating".to_owned(), rating.clone());
         }
-        supplied.extend(fields::metadata(body)?.map(|metadata| (METADATA.to_owned(), Value::Object(metadata))));
+        supplied.extend(
+            fields::metadata(body)?.map(|metadata| (METADATA.to_owned(), Value::Object(metadata))),
+        );
         Ok(Self { supplied })
     }
 
@@ -82,8 +84,16 @@ impl Changes {
 }
 
 fn check_rating(rating: &Value) -> ApiResult<()> {
-    let in_range = rating.as_f64().is_some_and(|rating| (RATING_MIN..=RATING_MAX).contains(&rating));
-    let error = || ApiError::new(ErrorCode::InvalidRating, "rating must be a number from 1 to 5").param("rating");
+    let in_range = rating
+        .as_f64()
+        .is_some_and(|rating| (RATING_MIN..=RATING_MAX).contains(&rating));
+    let error = || {
+        ApiError::new(
+            ErrorCode::InvalidRating,
+            "rating must be a number from 1 to 5",
+        )
+        .param("rating")
+    };
     if in_range { Ok(()) } else { Err(error()) }
 }
 
@@ -91,16 +101,24 @@ fn check_rating(rating: &Value) -> ApiResult<()> {
 pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
     let (event, request) = (job.event_id.clone(), job.request_id.clone());
     let job = Box::new(job);
-    let published = Published::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
-    match published.outcome(|| holds(&*state.backends.store, &job)).await {
+    let published =
+        Published::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
+    match published
+        .outcome(|| holds(&*state.backends.store, &job))
+        .await
+    {
         Some(PatchOutcome::Applied) => Ok(()),
         Some(PatchOutcome::NotFound) => Err(conversation_not_found()),
-        None => Err(ApiError::unavailable("the change was accepted and is not applied yet")),
+        None => Err(ApiError::unavailable(
+            "the change was accepted and is not applied yet",
+        )),
     }
 }
 
 async fn holds(store: &dyn Store, job: &PatchJob) -> bool {
-    let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else { return false };
+    let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else {
+        return false;
+    };
     let current = |key: &String| conversation.metadata.get(key).unwrap_or(&Value::Null);
     job.changes.iter().all(|(key, value)| current(key) == value)
 }
@@ -123,7 +141,16 @@ mod tests {
         for rating in [json!(1), json!(5), json!(3.5), json!(1e0)] {
             assert!(parse(&json!({ "rating": rating })).is_ok(), "{rating}");
         }
-        for rating in [json!(0), json!(6), json!(5.01), json!(-1), json!("5"), json!(true), json!(null), json!([3])] {
+        for rating in [
+            json!(0),
+            json!(6),
+            json!(5.01),
+            json!(-1),
+            json!("5"),
+            json!(true),
+            json!(null),
+            json!([3]),
+        ] {
             let (code, _) = parse(&json!({ "rating": rating })).unwrap_err();
             assert_eq!(code, Some(ErrorCode::InvalidRating), "{rating}");
         }
@@ -139,13 +166,17 @@ mod tests {
             ("metadata", json!("x")),
         ] {
             let (code, param) = parse(&json!({ "rating": 5, field: bad })).unwrap_err();
-            assert_eq!((code, param.as_deref()), (Some(ErrorCode::InvalidRequestData), Some(field)));
+            assert_eq!(
+                (code, param.as_deref()),
+                (Some(ErrorCode::InvalidRequestData), Some(field))
+            );
         }
     }
 
     #[test]
     fn null_clears_and_unknown_fields_do_nothing() {
-        let changes = parse(&json!({ "visitorEmail": null, "feedback": "good", "status": "x" })).unwrap();
+        let changes =
+            parse(&json!({ "visitorEmail": null, "feedback": "good", "status": "x" })).unwrap();
         let expected = json!({ "visitorEmail": null, "feedback": "good" });
         assert_eq!(json!(changes.supplied()), expected);
         assert_eq!(json!(changes.to_stored()), expected);
@@ -155,7 +186,10 @@ mod tests {
     #[test]
     fn metadata_is_stored_key_by_key_and_told_as_an_object() {
         let changes = parse(&json!({ "metadata": { "plan": "pro", "source": "forged" } })).unwrap();
-        assert_eq!(json!(changes.supplied()), json!({ "metadata": { "plan": "pro" } }));
+        assert_eq!(
+            json!(changes.supplied()),
+            json!({ "metadata": { "plan": "pro" } })
+        );
         assert_eq!(json!(changes.to_stored()), json!({ "plan": "pro" }));
     }
 }

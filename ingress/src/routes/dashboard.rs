@@ -40,12 +40,20 @@ const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 /// The page, which answers at every path below its own, and its files, which do not. `public_api` is the origin of the
 /// public API where that is another one.
 pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
-    let public_api: &'static str = Box::leak(public_api.and_then(origin).unwrap_or_default().into_boxed_str());
+    let public_api: &'static str = Box::leak(
+        public_api
+            .and_then(origin)
+            .unwrap_or_default()
+            .into_boxed_str(),
+    );
     let page = get(async move || page(public_api));
     Router::new()
         .route("/dashboard", page.clone())
         // Addresses of the page are below the folder, so that the folder's own is written without a slash.
-        .route("/dashboard/", get(async || Redirect::permanent("../dashboard")))
+        .route(
+            "/dashboard/",
+            get(async || Redirect::permanent("../dashboard")),
+        )
         .route("/dashboard/{*path}", page)
         .route("/dashboard/assets/{name}", get(file))
         .merge(preview::routes(public_api))
@@ -57,39 +65,63 @@ fn page(public_api: &str) -> Response {
         "default-src 'none'; script-src 'self'; style-src 'self' 'nonce-{nonce}'; img-src 'self' https: data:; \
          font-src 'self'; connect-src 'self' {public_api}; frame-src 'self'; base-uri 'none'; form-action 'none'; frame-ancestors 'none'"
     );
-    let Ok(policy) = HeaderValue::from_str(&policy) else { return ApiError::internal(&"no policy").into_response() };
+    let Ok(policy) = HeaderValue::from_str(&policy) else {
+        return ApiError::internal(&"no policy").into_response();
+    };
     let headers = [
-        (header::CONTENT_TYPE, HeaderValue::from_static("text/html; charset=utf-8")),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("text/html; charset=utf-8"),
+        ),
         (header::CONTENT_SECURITY_POLICY, policy),
         // A stored page would come back with a nonce that its policy has forgotten.
         (header::CACHE_CONTROL, NO_STORE),
     ];
-    (headers, PAGE.replace(NONCE_MARK, &nonce).replace(PUBLIC_API_MARK, public_api)).into_response()
+    (
+        headers,
+        PAGE.replace(NONCE_MARK, &nonce)
+            .replace(PUBLIC_API_MARK, public_api),
+    )
+        .into_response()
 }
 
 /// What is not there is a mistake and never the page: a browser would take that for the script it asked for.
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let wanted = format!("assets/{name}");
     let Some(file) = FILES.iter().find(|file| file.name == wanted) else {
-        return ApiError::new(ErrorCode::NotFound, "the dashboard has no such file").into_response();
+        return ApiError::new(ErrorCode::NotFound, "the dashboard has no such file")
+            .into_response();
     };
     let common = [
-        (header::CONTENT_TYPE, HeaderValue::from_static(media_type(file.name))),
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static(media_type(file.name)),
+        ),
         (header::CACHE_CONTROL, FOR_EVER),
         (header::VARY, HeaderValue::from_static("accept-encoding")),
     ];
     if takes_gzip(&headers) {
-        (common, [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))], file.gzip).into_response()
+        (
+            common,
+            [(header::CONTENT_ENCODING, HeaderValue::from_static("gzip"))],
+            file.gzip,
+        )
+            .into_response()
     } else {
         (common, file.plain).into_response()
     }
 }
 
 fn takes_gzip(headers: &HeaderMap) -> bool {
-    let named = headers.get_all(header::ACCEPT_ENCODING).iter().filter_map(|value| value.to_str().ok());
+    let named = headers
+        .get_all(header::ACCEPT_ENCODING)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     named.flat_map(|text| text.split(',')).any(|coding| {
         let mut parts = coding.split(';').map(str::trim);
-        let is_gzip = parts.next().is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
+        let is_gzip = parts
+            .next()
+            .is_some_and(|name| name.eq_ignore_ascii_case("gzip"));
         is_gzip && !parts.any(|weight| matches!(weight, "q=0" | "q=0.0" | "q=0.00" | "q=0.000"))
     })
 }
@@ -119,7 +151,12 @@ mod tests {
         assert!(FILES.iter().any(|file| file.name == "index.html"));
         let assets = FILES.iter().filter(|file| file.name.starts_with("assets/"));
         for file in assets {
-            assert_ne!(media_type(file.name), "application/octet-stream", "{}", file.name);
+            assert_ne!(
+                media_type(file.name),
+                "application/octet-stream",
+                "{}",
+                file.name
+            );
             assert_eq!(file.gzip[..2], [0x1f, 0x8b], "{}", file.name);
             assert!(PAGE.contains(NONCE_MARK) && PAGE.contains(PUBLIC_API_MARK));
         }
@@ -135,7 +172,8 @@ mod tests {
             ("gzip;q=0", false),
             ("x-gzip", false),
         ] {
-            let headers = HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))]);
+            let headers =
+                HeaderMap::from_iter([(header::ACCEPT_ENCODING, HeaderValue::from_static(text))]);
             assert_eq!(takes_gzip(&headers), takes, "{text}");
         }
         assert!(!takes_gzip(&HeaderMap::new()));
@@ -143,9 +181,20 @@ mod tests {
 
     #[test]
     fn only_an_origin_gets_into_the_policy() {
-        assert_eq!(origin("https://chat.example/below").as_deref(), Some("https://chat.example"));
-        assert_eq!(origin("http://127.0.0.1:8080").as_deref(), Some("http://127.0.0.1:8080"));
-        for odd in ["", "chat.example", "/path", "https://a.example; script-src *"] {
+        assert_eq!(
+            origin("https://chat.example/below").as_deref(),
+            Some("https://chat.example")
+        );
+        assert_eq!(
+            origin("http://127.0.0.1:8080").as_deref(),
+            Some("http://127.0.0.1:8080")
+        );
+        for odd in [
+            "",
+            "chat.example",
+            "/path",
+            "https://a.example; script-src *",
+        ] {
             assert_eq!(origin(odd), None, "{odd}");
         }
     }

@@ -36,16 +36,25 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/demo", get(page))
         // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
         .route("/demo/", get(async || Redirect::permanent("../demo")))
-        .route("/demo/demo.css", get(async || asset("text/css; charset=utf-8", STYLE.to_owned())))
+        .route(
+            "/demo/demo.css",
+            get(async || asset("text/css; charset=utf-8", STYLE.to_owned())),
+        )
 }
 
 async fn page(State(state): State<AppState>) -> Response {
     match state.demo_agent.get() {
         Some(agent) => {
-            let page = PAGE.replace(AGENT_MARK, agent.as_str()).replace(SERVICE_MARK, &state.config.public_url);
+            let page = PAGE
+                .replace(AGENT_MARK, agent.as_str())
+                .replace(SERVICE_MARK, &state.config.public_url);
             asset("text/html; charset=utf-8", page)
         }
-        None => ApiError::new(ErrorCode::NotFound, "this installation has no demo organization").into_response(),
+        None => ApiError::new(
+            ErrorCode::NotFound,
+            "this installation has no demo organization",
+        )
+        .into_response(),
     }
 }
 

@@ -24,11 +24,20 @@ const SCRIPT: &str = include_str!("../assets/docs.js");
 /// The page and its two files; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
-        .route("/docs", get(async || asset("text/html; charset=utf-8", PAGE)))
+        .route(
+            "/docs",
+            get(async || asset("text/html; charset=utf-8", PAGE)),
+        )
         // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
         .route("/docs/", get(async || Redirect::permanent("../docs")))
-        .route("/docs/docs.css", get(async || asset("text/css; charset=utf-8", STYLE)))
-        .route("/docs/docs.js", get(async || asset("text/javascript; charset=utf-8", SCRIPT)))
+        .route(
+            "/docs/docs.css",
+            get(async || asset("text/css; charset=utf-8", STYLE)),
+        )
+        .route(
+            "/docs/docs.js",
+            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+        )
 }
 
 fn asset(media_type: &'static str, text: &'static str) -> Response {

@@ -19,7 +19,9 @@ use crate::{
         parameters::{MessagePath, OriginHeader, ResumeHeaders, ResumeQuery},
         problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
     },
-    reply::{Asked, follower::Follower, respond, resume::Position, shape::ReplyShape, view::ReplyView},
+    reply::{
+        Asked, follower::Follower, respond, resume::Position, shape::ReplyShape, view::ReplyView,
+    },
     state::AppState,
 };
 
@@ -67,10 +69,25 @@ pub(crate) async fn stream(
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
     let shape = ReplyShape::of_stream(&headers);
-    let position = Position::parse(query.as_deref().unwrap_or_default(), &headers, shape == ReplyShape::Events)?;
+    let position = Position::parse(
+        query.as_deref().unwrap_or_default(),
+        &headers,
+        shape == ReplyShape::Events,
+    )?;
     let is_final = found.is_final();
-    let follower = Follower::reading(state, found.org, found.reply).resume(&position, is_final).await?;
-    respond(follower, shape, Asked { request_id, arrived, told: identity }).await
+    let follower = Follower::reading(state, found.org, found.reply)
+        .resume(&position, is_final)
+        .await?;
+    respond(
+        follower,
+        shape,
+        Asked {
+            request_id,
+            arrived,
+            told: identity,
+        },
+    )
+    .await
 }
 
 /// Stops the reply, and shows what became of it.

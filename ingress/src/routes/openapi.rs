@@ -27,14 +27,21 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
     ),
 )]
 pub(crate) async fn get(headers: HeaderMap) -> Response {
-    let own =
-        [(header::CONTENT_TYPE, HeaderValue::from_static("application/json")), (header::CACHE_CONTROL, CACHE_CONTROL)];
+    let own = [
+        (
+            header::CONTENT_TYPE,
+            HeaderValue::from_static("application/json"),
+        ),
+        (header::CACHE_CONTROL, CACHE_CONTROL),
+    ];
     let mut response = if has_copy(&headers, &PUBLISHED.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
         (own, Body::from(PUBLISHED.body.clone())).into_response()
     };
-    response.headers_mut().insert(header::CACHE_CONTROL, CACHE_CONTROL);
+    response
+        .headers_mut()
+        .insert(header::CACHE_CONTROL, CACHE_CONTROL);
     if let Ok(etag) = HeaderValue::from_str(&PUBLISHED.etag) {
         response.headers_mut().insert(header::ETAG, etag);
     }
@@ -43,7 +50,10 @@ pub(crate) async fn get(headers: HeaderMap) -> Response {
 
 /// Compared weakly, as the standard has it for reads: a proxy that compresses marks the tag as weak.
 pub(super) fn has_copy(headers: &HeaderMap, etag: &str) -> bool {
-    let values = headers.get_all(header::IF_NONE_MATCH).iter().filter_map(|value| value.to_str().ok());
+    let values = headers
+        .get_all(header::IF_NONE_MATCH)
+        .iter()
+        .filter_map(|value| value.to_str().ok());
     let mut tags = values.flat_map(|value| value.split(',')).map(str::trim);
     tags.any(|tag| tag == "*" || tag.trim_start_matches("W/") == etag)
 }

@@ -19,15 +19,23 @@ const SCRIPT: &str = include_str!("../assets/preview.js");
 const PUBLIC_API_MARK: &str = "{publicApi}";
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
 /// The page has no origin, so that its own files are those of another one.
-const OF_ANY_PAGE: (HeaderName, HeaderValue) =
-    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin"));
+const OF_ANY_PAGE: (HeaderName, HeaderValue) = (
+    HeaderName::from_static("cross-origin-resource-policy"),
+    HeaderValue::from_static("cross-origin"),
+);
 
 /// The page and its files; they need no session, because there is nothing in them.
 pub(super) fn routes(public_api: &'static str) -> Router<AppState> {
     Router::new()
         .route("/dashboard/preview", get(async move || page(public_api)))
-        .route("/dashboard/preview/preview.css", get(async || asset("text/css; charset=utf-8", STYLE)))
-        .route("/dashboard/preview/preview.js", get(async || asset("text/javascript; charset=utf-8", SCRIPT)))
+        .route(
+            "/dashboard/preview/preview.css",
+            get(async || asset("text/css; charset=utf-8", STYLE)),
+        )
+        .route(
+            "/dashboard/preview/preview.js",
+            get(async || asset("text/javascript; charset=utf-8", SCRIPT)),
+        )
 }
 
 fn page(public_api: &str) -> Response {
@@ -35,14 +43,24 @@ fn page(public_api: &str) -> Response {
         "default-src 'none'; script-src 'self' {public_api}; style-src 'self'; base-uri 'none'; form-action 'none'; \
          frame-ancestors 'self'; sandbox allow-scripts; require-trusted-types-for 'script'; trusted-types 'none'"
     );
-    let Ok(policy) = HeaderValue::from_str(&policy) else { return ApiError::internal(&"no policy").into_response() };
-    let mut response = asset("text/html; charset=utf-8", PAGE.replace(PUBLIC_API_MARK, public_api));
-    response.headers_mut().insert(header::CONTENT_SECURITY_POLICY, policy);
+    let Ok(policy) = HeaderValue::from_str(&policy) else {
+        return ApiError::internal(&"no policy").into_response();
+    };
+    let mut response = asset(
+        "text/html; charset=utf-8",
+        PAGE.replace(PUBLIC_API_MARK, public_api),
+    );
+    response
+        .headers_mut()
+        .insert(header::CONTENT_SECURITY_POLICY, policy);
     response
 }
 
 fn asset(media_type: &'static str, text: impl IntoResponse) -> Response {
-    let headers =
-        [(header::CONTENT_TYPE, HeaderValue::from_static(media_type)), (header::CACHE_CONTROL, NO_CACHE), OF_ANY_PAGE];
+    let headers = [
+        (header::CONTENT_TYPE, HeaderValue::from_static(media_type)),
+        (header::CACHE_CONTROL, NO_CACHE),
+        OF_ANY_PAGE,
+    ];
     (headers, text).into_response()
 }

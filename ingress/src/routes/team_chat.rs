@@ -57,7 +57,9 @@ pub(crate) async fn post(
     team: ReachableTeam,
     request: Request,
 ) -> ApiResult<Response> {
-    chat(state, request_id, arrived, team, request).await.map_err(without_code)
+    chat(state, request_id, arrived, team, request)
+        .await
+        .map_err(without_code)
 }
 
 async fn chat(
@@ -74,21 +76,49 @@ async fn chat(
     let chat = ChatBody::parse_for_team(&body, limits.max_message_length)?;
     let shape = ReplyShape::chosen(&parts.headers, &body)?;
     let per_minute = limits.rate_limit_per_minute;
-    state.limits.admit_visitor(team.id.as_str(), per_minute, chat.sender(), caller.limits_told()).await?;
+    state
+        .limits
+        .admit_visitor(
+            team.id.as_str(),
+            per_minute,
+            chat.sender(),
+            caller.limits_told(),
+        )
+        .await?;
     let repeat = Repeat::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
-    respond(accept(state, shape, job, repeat).await?, shape, Asked { request_id, arrived, told: without_code }).await
+    respond(
+        accept(state, shape, job, repeat).await?,
+        shape,
+        Asked {
+            request_id,
+            arrived,
+            told: without_code,
+        },
+    )
+    .await
 }
 
 /// The smallest limits of all who may have to answer: who it will be is not known yet.
 async fn smallest_limits(state: &AppState, team: &Team) -> ApiResult<AgentLimits> {
-    let mut smallest = AgentLimits { max_message_length: u32::MAX, rate_limit_per_minute: u32::MAX };
-    for id in team.members.iter().map(|member| &member.agent).chain(&team.default_agent) {
+    let mut smallest = AgentLimits {
+        max_message_length: u32::MAX,
+        rate_limit_per_minute: u32::MAX,
+    };
+    for id in team
+        .members
+        .iter()
+        .map(|member| &member.agent)
+        .chain(&team.default_agent)
+    {
         if let Some(agent) = state.catalog.agent(id).await? {
             let limits = &agent.settings.limits;
-            smallest.max_message_length = smallest.max_message_length.min(limits.max_message_length);
-            smallest.rate_limit_per_minute = smallest.rate_limit_per_minute.min(limits.rate_limit_per_minute);
+            smallest.max_message_length =
+                smallest.max_message_length.min(limits.max_message_length);
+            smallest.rate_limit_per_minute = smallest
+                .rate_limit_per_minute
+                .min(limits.rate_limit_per_minute);
         }
     }
     Ok(smallest)
@@ -98,9 +128,10 @@ fn without_code(error: ApiError) -> ApiError {
     match error.code() {
         Some(ErrorCode::InvalidRequestData) => error.without_code(),
         // The agent went away behind routing: for the team's caller that is ours to have prevented.
-        Some(ErrorCode::Internal | ErrorCode::AgentInactive) => {
-            ApiError::uncoded(StatusCode::INTERNAL_SERVER_ERROR, "the message could not be routed or answered")
-        }
+        Some(ErrorCode::Internal | ErrorCode::AgentInactive) => ApiError::uncoded(
+            StatusCode::INTERNAL_SERVER_ERROR,
+            "the message could not be routed or answered",
+        ),
         _ => error,
     }
 }

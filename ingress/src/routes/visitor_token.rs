@@ -20,7 +20,9 @@ use crate::{
     body::{self, BodyLimits},
     error::{ApiError, ApiResult, ErrorCode},
     fields,
-    openapi::{bodies::VisitorTokenRequest, parameters::OriginHeader, problems::VisitorTokenProblems},
+    openapi::{
+        bodies::VisitorTokenRequest, parameters::OriginHeader, problems::VisitorTokenProblems,
+    },
     reachable::{check_organization, check_origin, check_public, existing_agent},
     state::AppState,
     visitor::Applicant,
@@ -83,13 +85,19 @@ pub(crate) struct OfflineView<'a> {
     ),
     security((), ("bearer" = []), ("apiKey" = [])),
 )]
-pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, request: Request) -> ApiResult<Response> {
+pub(crate) async fn post(
+    State(state): State<AppState>,
+    applicant: Applicant,
+    request: Request,
+) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
     let body = body::parse_object(&body)?;
     let id = fields::optional_text(&body, AGENT_ID)?.unwrap_or_default();
     if id.trim().is_empty() {
-        return Err(ApiError::new(ErrorCode::InvalidAgentId, "the body has no agentId").param(AGENT_ID));
+        return Err(
+            ApiError::new(ErrorCode::InvalidAgentId, "the body has no agentId").param(AGENT_ID),
+        );
     }
     let agent = existing_agent(id, &state).await?;
     if let Some(key) = &applicant.key {
@@ -97,7 +105,9 @@ pub(crate) async fn post(State(state): State<AppState>, applicant: Applicant, re
     }
     check_public(&agent)?;
     check_origin(&parts.headers, &agent)?;
-    let admission = applicant.admit(&agent, &parts.headers, &body, &state).await?;
+    let admission = applicant
+        .admit(&agent, &parts.headers, &body, &state)
+        .await?;
     let is_active = agent.settings.status == Status::Active;
     let view = VisitorTokenView {
         token: admission.token.expose(),

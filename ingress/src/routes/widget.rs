@@ -99,7 +99,11 @@ impl<'a> WidgetView<'a> {
 
 impl<'a> SettingsView<'a> {
     fn of(agent: &'a Agent) -> Self {
-        let (widget, features, limits) = (&agent.settings.widget, &agent.settings.features, &agent.settings.limits);
+        let (widget, features, limits) = (
+            &agent.settings.widget,
+            &agent.settings.features,
+            &agent.settings.limits,
+        );
         Self {
             position: widget.position,
             size: widget.size,

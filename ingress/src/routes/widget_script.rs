@@ -38,8 +38,14 @@ const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; char
 /// The file is public; pages of all origins load its parts as modules, which asks for this, and pages that are isolated
 /// from other origins ask for the second.
 const OF_ANY_PAGE: [(HeaderName, HeaderValue); 2] = [
-    (header::ACCESS_CONTROL_ALLOW_ORIGIN, HeaderValue::from_static("*")),
-    (HeaderName::from_static("cross-origin-resource-policy"), HeaderValue::from_static("cross-origin")),
+    (
+        header::ACCESS_CONTROL_ALLOW_ORIGIN,
+        HeaderValue::from_static("*"),
+    ),
+    (
+        HeaderName::from_static("cross-origin-resource-policy"),
+        HeaderValue::from_static("cross-origin"),
+    ),
 ];
 
 struct Asset {
@@ -52,7 +58,11 @@ struct Asset {
 static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     let asset = |(name, text): (&'static str, &'static str)| {
         let hash = hexadecimal(&Sha256::digest(text));
-        Asset { name, text, file: format!("{name}.{}.js", &hash[..HASH_DIGITS]) }
+        Asset {
+            name,
+            text,
+            file: format!("{name}.{}.js", &hash[..HASH_DIGITS]),
+        }
     };
     FILES.into_iter().map(asset).collect()
 });
@@ -66,9 +76,13 @@ pub(crate) fn routes() -> Router<AppState> {
 }
 
 async fn script(headers: HeaderMap) -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else { return unknown() };
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
+        return unknown();
+    };
     let tag = format!("\"{}\"", asset.file);
-    let known = headers.get(header::IF_NONE_MATCH).and_then(|value| value.to_str().ok());
+    let known = headers
+        .get(header::IF_NONE_MATCH)
+        .and_then(|value| value.to_str().ok());
     let mut response = if known.is_some_and(|known| known.contains(&tag)) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
@@ -77,32 +91,54 @@ async fn script(headers: HeaderMap) -> Response {
     if let Ok(tag) = HeaderValue::from_str(&tag) {
         response.headers_mut().insert(header::ETAG, tag);
     }
-    (OF_ANY_PAGE, [(header::CACHE_CONTROL, SCRIPT_CACHING)], response).into_response()
+    (
+        OF_ANY_PAGE,
+        [(header::CACHE_CONTROL, SCRIPT_CACHING)],
+        response,
+    )
+        .into_response()
 }
 
 /// A page that pins a version names this address and this hash in its tag, and renews both when it wants to.
 async fn version() -> Response {
-    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else { return unknown() };
+    let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
+        return unknown();
+    };
     let integrity = format!("sha384-{}", base64(&Sha384::digest(asset.text)));
     let answer = json!({ "script": format!("/v1/widget/{}", asset.file), "integrity": integrity });
-    (OF_ANY_PAGE, [(header::CACHE_CONTROL, SCRIPT_CACHING)], Json(answer)).into_response()
+    (
+        OF_ANY_PAGE,
+        [(header::CACHE_CONTROL, SCRIPT_CACHING)],
+        Json(answer),
+    )
+        .into_response()
 }
 
 async fn part(Path(file): Path<String>) -> Response {
     match ASSETS.iter().find(|asset| asset.file == file) {
         Some(asset) => {
-            let caching = [(header::CONTENT_TYPE, SCRIPT_TYPE), (header::CACHE_CONTROL, PART_CACHING)];
+            let caching = [
+                (header::CONTENT_TYPE, SCRIPT_TYPE),
+                (header::CACHE_CONTROL, PART_CACHING),
+            ];
             (OF_ANY_PAGE, caching, asset.text).into_response()
         }
         // Of another version of this program: a cache must not take it for this one's.
-        None => {
-            (OF_ANY_PAGE, [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))], unknown()).into_response()
-        }
+        None => (
+            OF_ANY_PAGE,
+            [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
+            unknown(),
+        )
+            .into_response(),
     }
 }
 
 fn unknown() -> Response {
-    ApiError::new(ErrorCode::NotFound, "this version of the widget has no such file").into_response()
+    ApiError::new(
+        ErrorCode::NotFound,
+        "this version of the widget has no such file",
+    )
+    .into_response()
 }
 
 fn hexadecimal(bytes: &[u8]) -> String {
@@ -114,7 +150,9 @@ fn base64(bytes: &[u8]) -> String {
     let mut text = String::new();
     // 48 bytes of SHA-384 need no padding.
     for chunk in bytes.chunks_exact(3) {
-        let number = chunk.iter().fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
+        let number = chunk
+            .iter()
+            .fold(0_usize, |number, byte| number << 8 | usize::from(*byte));
         text.extend([18, 12, 6, 0].map(|shift| char::from(DIGITS[number >> shift & 63])));
     }
     text
@@ -132,7 +170,11 @@ mod tests {
     fn the_script_names_each_of_its_parts_as_they_are_served() {
         let script = FILES[0].1;
         for asset in ASSETS.iter().filter(|asset| asset.name != SCRIPT) {
-            assert!(script.contains(&asset.file), "widget.js does not load {}: build web/widget again", asset.file);
+            assert!(
+                script.contains(&asset.file),
+                "widget.js does not load {}: build web/widget again",
+                asset.file
+            );
         }
     }
 
@@ -143,7 +185,11 @@ mod tests {
             encoder.write_all(text.as_bytes()).unwrap();
             encoder.finish().unwrap().len()
         };
-        assert!(compressed(FILES[0].1) <= 15 << 10, "{} bytes", compressed(FILES[0].1));
+        assert!(
+            compressed(FILES[0].1) <= 15 << 10,
+            "{} bytes",
+            compressed(FILES[0].1)
+        );
         let everything: usize = FILES.iter().map(|(_, text)| compressed(text)).sum();
         assert!(everything <= 40 << 10, "{everything} bytes");
     }

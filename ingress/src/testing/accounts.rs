@@ -29,7 +29,11 @@ pub(crate) struct FakeAccounts {
 
 impl FakeAccounts {
     fn answers(&self) -> Result<(), StoreError> {
-        if self.away.load(Ordering::SeqCst) { Err(StoreError::Unavailable("away".into())) } else { Ok(()) }
+        if self.away.load(Ordering::SeqCst) {
+            Err(StoreError::Unavailable("away".into()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -37,7 +41,10 @@ impl FakeAccounts {
 impl Accounts for FakeAccounts {
     async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
         self.answers()?;
-        self.sessions.lock().unwrap().insert(hash.0, session.clone());
+        self.sessions
+            .lock()
+            .unwrap()
+            .insert(hash.0, session.clone());
         Ok(())
     }
 
@@ -62,11 +69,19 @@ impl Accounts for FakeAccounts {
 
     async fn record(&self, entry: &AuditEntry) -> Result<(), StoreError> {
         self.answers()?;
-        self.entries.lock().unwrap().insert(entry.id.clone(), entry.clone());
+        self.entries
+            .lock()
+            .unwrap()
+            .insert(entry.id.clone(), entry.clone());
         Ok(())
     }
 
-    async fn log(&self, org: &OrgId, before: Option<&AuditId>, limit: u32) -> Result<Vec<AuditEntry>, StoreError> {
+    async fn log(
+        &self,
+        org: &OrgId,
+        before: Option<&AuditId>,
+        limit: u32,
+    ) -> Result<Vec<AuditEntry>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
         let ours = entries.values().rev().filter(|entry| entry.org_id == *org);

@@ -12,7 +12,10 @@ use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord},
     catalog::{Catalog, Entry, EntryKind, KeyUse, Versioned},
     limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
-    relay::{Claim, ClaimRequest, ClaimToken, Decision, Decisions, Offer, Relay, RelayError, Settlement, Standing},
+    relay::{
+        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Offer, Relay, RelayError, Settlement,
+        Standing,
+    },
     store::{
         AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
         deletion::{Deletion, HistoryState},
@@ -90,7 +93,12 @@ pub(crate) struct FakeRelay {
 impl FakeRelay {
     /// What a worker's append does: logs the frame and pushes it.
     pub(crate) fn append_frame(&self, reply: &MessageId, frame: Frame) {
-        self.logs.lock().unwrap().entry(reply.clone()).or_default().push(frame.clone());
+        self.logs
+            .lock()
+            .unwrap()
+            .entry(reply.clone())
+            .or_default()
+            .push(frame.clone());
         self.push(Envelope::Reply(reply.clone(), frame));
     }
 
@@ -104,13 +112,19 @@ impl FakeRelay {
     }
 
     fn answers(&self) -> Result<(), RelayError> {
-        if self.away.load(Ordering::SeqCst) { Err(RelayError::Unavailable("away".into())) } else { Ok(()) }
+        if self.away.load(Ordering::SeqCst) {
+            Err(RelayError::Unavailable("away".into()))
+        } else {
+            Ok(())
+        }
     }
 }
 
 /// The worker's half of a relay is not needed where no worker runs.
 fn no_worker<T>() -> Result<T, RelayError> {
-    Err(RelayError::Unavailable("this fake serves no workers".into()))
+    Err(RelayError::Unavailable(
+        "this fake serves no workers".into(),
+    ))
 }
 
 #[async_trait]
@@ -119,11 +133,21 @@ impl Relay for FakeRelay {
         no_worker()
     }
 
-    async fn append(&self, _: &ClaimToken, _: Option<&IngressId>, _: &[Frame]) -> Result<Standing, RelayError> {
+    async fn append(
+        &self,
+        _: &ClaimToken,
+        _: Option<&IngressId>,
+        _: &[Frame],
+    ) -> Result<Standing, RelayError> {
         no_worker()
     }
 
-    async fn restore(&self, _: &ClaimToken, _: Option<&IngressId>, _: &[Frame]) -> Result<Standing, RelayError> {
+    async fn restore(
+        &self,
+        _: &ClaimToken,
+        _: Option<&IngressId>,
+        _: &[Frame],
+    ) -> Result<Standing, RelayError> {
         no_worker()
     }
 
@@ -139,7 +163,12 @@ impl Relay for FakeRelay {
         no_worker()
     }
 
-    async fn answer_patch(&self, _: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
+    async fn answer_patch(
+        &self,
+        _: &IngressId,
+        patch: &EventId,
+        outcome: PatchOutcome,
+    ) -> Result<(), RelayError> {
         self.answers()?;
         self.push(Envelope::Patch(patch.clone(), outcome));
         Ok(())
@@ -147,7 +176,10 @@ impl Relay for FakeRelay {
 
     async fn keep_trial(&self, trial: &MessageId, text: &str) -> Result<(), RelayError> {
         self.answers()?;
-        self.trials.lock().unwrap().insert(trial.clone(), text.to_owned());
+        self.trials
+            .lock()
+            .unwrap()
+            .insert(trial.clone(), text.to_owned());
         Ok(())
     }
 
@@ -155,7 +187,12 @@ impl Relay for FakeRelay {
         no_worker()
     }
 
-    async fn answer_trial(&self, _: &IngressId, trial: &MessageId, verdict: TeamVerdict) -> Result<(), RelayError> {
+    async fn answer_trial(
+        &self,
+        _: &IngressId,
+        trial: &MessageId,
+        verdict: TeamVerdict,
+    ) -> Result<(), RelayError> {
         self.push(Envelope::Trial(trial.clone(), verdict));
         Ok(())
     }
@@ -173,7 +210,11 @@ impl Relay for FakeRelay {
     async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError> {
         self.answers()?;
         let logs = self.logs.lock().unwrap();
-        let frames = logs.get(reply).into_iter().flatten().filter(|frame| frame.seq > after_seq);
+        let frames = logs
+            .get(reply)
+            .into_iter()
+            .flatten()
+            .filter(|frame| frame.seq > after_seq);
         Ok(frames.cloned().collect())
     }
 
@@ -205,20 +246,33 @@ impl Relay for FakeRelay {
 
     async fn remember(&self, name: &str, value: &str) -> Result<String, RelayError> {
         self.answers()?;
-        Ok(self.memory.lock().unwrap().entry(name.to_owned()).or_insert_with(|| value.to_owned()).clone())
+        Ok(self
+            .memory
+            .lock()
+            .unwrap()
+            .entry(name.to_owned())
+            .or_insert_with(|| value.to_owned())
+            .clone())
     }
 
     async fn decide(&self, _: &MessageId, _: &Decision) -> Result<Decision, RelayError> {
         no_worker()
     }
 
-    async fn decide_in_turn(&self, _: &MessageId, _: &Offer) -> Result<Option<Decision>, RelayError> {
+    async fn decide_in_turn(
+        &self,
+        _: &MessageId,
+        _: &Offer,
+    ) -> Result<Option<Decision>, RelayError> {
         no_worker()
     }
 
     async fn decisions(&self, _: &MessageId) -> Result<Decisions, RelayError> {
         self.answers()?;
-        Ok(Decisions { own: self.decision.lock().unwrap().clone(), last: None })
+        Ok(Decisions {
+            own: self.decision.lock().unwrap().clone(),
+            last: None,
+        })
     }
 
     async fn forget(&self, _: &MessageId) -> Result<(), RelayError> {
@@ -244,52 +298,85 @@ pub(crate) struct FakeStore {
 
 impl FakeStore {
     fn answers(&self) -> Result<(), StoreError> {
-        if self.away.load(Ordering::SeqCst) { Err(StoreError::Unavailable("away".into())) } else { Ok(()) }
+        if self.away.load(Ordering::SeqCst) {
+            Err(StoreError::Unavailable("away".into()))
+        } else {
+            Ok(())
+        }
     }
 
     fn belongs(&self, org: &OrgId, id: &ConversationId) -> bool {
-        self.conversations.lock().unwrap().get(id).is_some_and(|conversation| conversation.org_id == *org)
+        self.conversations
+            .lock()
+            .unwrap()
+            .get(id)
+            .is_some_and(|conversation| conversation.org_id == *org)
     }
 }
 
 #[async_trait]
 impl Store for FakeStore {
     async fn begin_turn(&self, _: &TurnStart) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("this fake serves no workers".into()))
+        Err(StoreError::Unavailable(
+            "this fake serves no workers".into(),
+        ))
     }
 
     async fn finish_turn(&self, _: &TurnEnd) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("this fake serves no workers".into()))
+        Err(StoreError::Unavailable(
+            "this fake serves no workers".into(),
+        ))
     }
 
     async fn accept(&self, accepted: &AcceptedReply) -> Result<(), StoreError> {
         self.answers()?;
-        self.accepted.lock().unwrap().insert(accepted.user_message_id.reply(), accepted.clone());
+        self.accepted
+            .lock()
+            .unwrap()
+            .insert(accepted.user_message_id.reply(), accepted.clone());
         Ok(())
     }
 
-    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
+    async fn known_reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+    ) -> Result<Option<KnownReply>, StoreError> {
         self.answers()?;
         let record = self.replies.lock().unwrap().get(reply).cloned();
         if let Some(record) = record.filter(|_| self.belongs(org, &reply.conversation())) {
             return Ok(Some(KnownReply::Final(Box::new(record))));
         }
         let accepted = self.accepted.lock().unwrap().get(reply).cloned();
-        Ok(accepted.filter(|accepted| accepted.org_id == *org).map(KnownReply::Accepted))
+        Ok(accepted
+            .filter(|accepted| accepted.org_id == *org)
+            .map(KnownReply::Accepted))
     }
 
-    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+    async fn conversation(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
         self.answers()?;
         let found = self.conversations.lock().unwrap().get(id).cloned();
         Ok(found.filter(|conversation| conversation.org_id == *org))
     }
 
-    async fn history_state(&self, _: &OrgId, _: &ConversationId) -> Result<HistoryState, StoreError> {
-        Err(StoreError::Unavailable("this fake serves no workers".into()))
+    async fn history_state(
+        &self,
+        _: &OrgId,
+        _: &ConversationId,
+    ) -> Result<HistoryState, StoreError> {
+        Err(StoreError::Unavailable(
+            "this fake serves no workers".into(),
+        ))
     }
 
     async fn delete_conversation(&self, _: &Deletion) -> Result<bool, StoreError> {
-        Err(StoreError::Unavailable("this fake serves no workers".into()))
+        Err(StoreError::Unavailable(
+            "this fake serves no workers".into(),
+        ))
     }
 
     async fn messages(
@@ -301,22 +388,44 @@ impl Store for FakeStore {
     ) -> Result<Vec<Message>, StoreError> {
         self.answers()?;
         let messages = self.messages.lock().unwrap();
-        let page = messages.get(id).into_iter().flatten().filter(|message| message.position >= from);
-        Ok(if self.belongs(org, id) { page.take(limit as usize).cloned().collect() } else { Vec::new() })
+        let page = messages
+            .get(id)
+            .into_iter()
+            .flatten()
+            .filter(|message| message.position >= from);
+        Ok(if self.belongs(org, id) {
+            page.take(limit as usize).cloned().collect()
+        } else {
+            Vec::new()
+        })
     }
 
-    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+    async fn conversations(
+        &self,
+        org: &OrgId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConversation>, StoreError> {
         self.answers()?;
         let conversations = self.conversations.lock().unwrap();
         let ours = conversations.values().filter(|conversation| {
-            conversation.org_id == *org && query.owner.as_ref().is_none_or(|owner| conversation.owner == *owner)
+            conversation.org_id == *org
+                && query
+                    .owner
+                    .as_ref()
+                    .is_none_or(|owner| conversation.owner == *owner)
         });
         let mut listed: Vec<_> = ours
-            .map(|conversation| ListedConversation { began_at: conversation.created_at, id: conversation.id.clone() })
+            .map(|conversation| ListedConversation {
+                began_at: conversation.created_at,
+                id: conversation.id.clone(),
+            })
             .filter(|listed| query.since.is_none_or(|since| listed.began_at >= since))
             .filter(|listed| {
                 let place = (listed.began_at, Some(listed.id.clone()));
-                query.behind.as_ref().is_none_or(|behind| place < (behind.began_at, behind.id.clone()))
+                query
+                    .behind
+                    .as_ref()
+                    .is_none_or(|behind| place < (behind.began_at, behind.id.clone()))
             })
             .collect();
         listed.sort_by(|left, right| (right.began_at, &right.id).cmp(&(left.began_at, &left.id)));
@@ -333,7 +442,10 @@ impl Store for FakeStore {
     ) -> Result<bool, StoreError> {
         self.answers()?;
         let mut conversations = self.conversations.lock().unwrap();
-        let Some(conversation) = conversations.get_mut(id).filter(|conversation| conversation.org_id == *org) else {
+        let Some(conversation) = conversations
+            .get_mut(id)
+            .filter(|conversation| conversation.org_id == *org)
+        else {
             return Ok(false);
         };
         for (key, value) in changes {
@@ -346,7 +458,9 @@ impl Store for FakeStore {
     }
 
     async fn link_session(&self, _: &SessionLink) -> Result<(), StoreError> {
-        Err(StoreError::Unavailable("this fake serves no workers".into()))
+        Err(StoreError::Unavailable(
+            "this fake serves no workers".into(),
+        ))
     }
 
     async fn linked_conversations(
@@ -357,26 +471,44 @@ impl Store for FakeStore {
     ) -> Result<Vec<ConversationId>, StoreError> {
         self.answers()?;
         let links = self.links.lock().unwrap();
-        let found =
-            links.iter().filter(|link| link.org_id == *org && link.agent_id == *agent && link.session_id == *session);
+        let found = links.iter().filter(|link| {
+            link.org_id == *org && link.agent_id == *agent && link.session_id == *session
+        });
         Ok(found.map(|link| link.conversation_id.clone()).collect())
     }
 
     async fn put_erasure(&self, erasure: &Erasure) -> Result<(), StoreError> {
         self.answers()?;
-        self.erasures.lock().unwrap().insert(erasure.id.clone(), erasure.clone());
+        self.erasures
+            .lock()
+            .unwrap()
+            .insert(erasure.id.clone(), erasure.clone());
         Ok(())
     }
 
     async fn erasure(&self, org: &OrgId, id: &ErasureId) -> Result<Option<Erasure>, StoreError> {
         self.answers()?;
-        Ok(self.erasures.lock().unwrap().get(id).filter(|erasure| erasure.org_id == *org).cloned())
+        Ok(self
+            .erasures
+            .lock()
+            .unwrap()
+            .get(id)
+            .filter(|erasure| erasure.org_id == *org)
+            .cloned())
     }
 
-    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(
+        &self,
+        org: &OrgId,
+        before: Option<&ErasureId>,
+        limit: u32,
+    ) -> Result<Vec<Erasure>, StoreError> {
         self.answers()?;
         let erasures = self.erasures.lock().unwrap();
-        let ours = erasures.values().rev().filter(|erasure| erasure.org_id == *org);
+        let ours = erasures
+            .values()
+            .rev()
+            .filter(|erasure| erasure.org_id == *org);
         let page = ours.filter(|erasure| before.is_none_or(|before| erasure.id < *before));
         Ok(page.take(limit as usize).cloned().collect())
     }
@@ -399,7 +531,11 @@ pub(crate) struct FakeCatalog {
 
 impl FakeCatalog {
     fn answers(&self) -> Result<(), StoreError> {
-        if self.away.load(Ordering::SeqCst) { Err(StoreError::Unavailable("away".into())) } else { Ok(()) }
+        if self.away.load(Ordering::SeqCst) {
+            Err(StoreError::Unavailable("away".into()))
+        } else {
+            Ok(())
+        }
     }
 }
 
@@ -407,12 +543,26 @@ impl FakeCatalog {
 impl Catalog for FakeCatalog {
     async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
         self.answers()?;
-        Ok(self.entries.lock().unwrap().get(&(kind.name(), id.to_owned())).cloned())
+        Ok(self
+            .entries
+            .lock()
+            .unwrap()
+            .get(&(kind.name(), id.to_owned()))
+            .cloned())
     }
 
     async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
-        let version = self.puts.lock().unwrap().get(id).copied().unwrap_or_default();
-        Ok(self.get(kind, id).await?.map(|entry| Versioned { entry, version }))
+        let version = self
+            .puts
+            .lock()
+            .unwrap()
+            .get(id)
+            .copied()
+            .unwrap_or_default();
+        Ok(self
+            .get(kind, id)
+            .await?
+            .map(|entry| Versioned { entry, version }))
     }
 
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
@@ -428,22 +578,34 @@ impl Catalog for FakeCatalog {
         self.answers()?;
         // A real write takes a while, in which others read.
         tokio::task::yield_now().await;
-        *self.puts.lock().unwrap().entry(entry.id().to_owned()).or_default() += 1;
-        self.entries.lock().unwrap().insert((entry.kind().name(), entry.id().to_owned()), entry.clone());
+        *self
+            .puts
+            .lock()
+            .unwrap()
+            .entry(entry.id().to_owned())
+            .or_default() += 1;
+        self.entries
+            .lock()
+            .unwrap()
+            .insert((entry.kind().name(), entry.id().to_owned()), entry.clone());
         Ok(())
     }
 
     async fn remove(&self, kind: EntryKind, _: &OrgId, id: &str) -> Result<(), StoreError> {
         self.answers()?;
-        self.entries.lock().unwrap().remove(&(kind.name(), id.to_owned()));
+        self.entries
+            .lock()
+            .unwrap()
+            .remove(&(kind.name(), id.to_owned()));
         Ok(())
     }
 
     async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
-        let listed =
-            entries.values().filter(|entry| entry.kind() == kind && org.is_none_or(|org| entry.org_id() == org));
+        let listed = entries
+            .values()
+            .filter(|entry| entry.kind() == kind && org.is_none_or(|org| entry.org_id() == org));
         Ok(listed.cloned().collect())
     }
 
@@ -455,7 +617,14 @@ impl Catalog for FakeCatalog {
 
     async fn uses(&self, org: &OrgId) -> Result<Vec<KeyUse>, StoreError> {
         self.answers()?;
-        Ok(self.uses.lock().unwrap().iter().filter(|used| used.org_id == *org).cloned().collect())
+        Ok(self
+            .uses
+            .lock()
+            .unwrap()
+            .iter()
+            .filter(|used| used.org_id == *org)
+            .cloned()
+            .collect())
     }
 
     async fn check(&self) -> Result<(), StoreError> {

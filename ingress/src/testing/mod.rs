@@ -55,12 +55,22 @@ pub(crate) fn reply_frames(parts: &[&str], status: ReplyStatus) -> Vec<Frame> {
     let mut bodies = vec![FrameBody::Head(Box::new(head()))];
     let mut offset = 0;
     for part in parts {
-        bodies.push(FrameBody::Text { offset, text: (*part).to_owned().into() });
+        bodies.push(FrameBody::Text {
+            offset,
+            text: (*part).to_owned().into(),
+        });
         offset += part.len() as u64;
     }
     bodies.push(FrameBody::End(Box::new(end_of(&parts.concat(), status))));
     let numbered = bodies.into_iter().zip(1..);
-    numbered.map(|(body, seq)| Frame { attempt: 1, generation: 1, seq, body }).collect()
+    numbered
+        .map(|(body, seq)| Frame {
+            attempt: 1,
+            generation: 1,
+            seq,
+            body,
+        })
+        .collect()
 }
 
 pub(crate) fn end_of(text: &str, status: ReplyStatus) -> ReplyEnd {
@@ -70,7 +80,10 @@ pub(crate) fn end_of(text: &str, status: ReplyStatus) -> ReplyEnd {
         finish_reason: Some(FinishReason::Stop),
         usage: Usage::default(),
         length: text.len() as u64,
-        sha256: Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect(),
+        sha256: Sha256::digest(text.as_bytes())
+            .iter()
+            .map(|byte| format!("{byte:02x}"))
+            .collect(),
         response_time_ms: 5,
         failure: None,
     }

@@ -30,7 +30,8 @@ use switchboard_schemas::{
 use tower::ServiceExt;
 
 use super::{
-    FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter, end_of, org_id, secret,
+    FakeAccounts, FakeBus, FakeCatalog, FakeRelay, FakeStore, agent_id, backends::FakeLimiter,
+    end_of, org_id, secret,
 };
 use crate::{
     Ingress, IngressConfig,
@@ -102,7 +103,10 @@ impl Answer {
     /// The status with the code of the problem, if it is one.
     pub(crate) fn problem(&self) -> (u16, String) {
         let body: Value = serde_json::from_str(&self.text).unwrap_or_default();
-        (self.status.as_u16(), body["code"].as_str().unwrap_or_default().to_owned())
+        (
+            self.status.as_u16(),
+            body["code"].as_str().unwrap_or_default().to_owned(),
+        )
     }
 }
 
@@ -146,11 +150,24 @@ impl World {
             counted: Arc::clone(&self.counted),
             directory: Arc::clone(&self._directory),
         };
-        Self { key: self.key.clone(), ..Self::around(outside, IngressConfig::default()).await }
+        Self {
+            key: self.key.clone(),
+            ..Self::around(outside, IngressConfig::default()).await
+        }
     }
 
     async fn around(outside: Outside, config: IngressConfig) -> Self {
-        let Outside { bus, relay, store, catalog, limiter, products, accounts, counted, directory } = outside;
+        let Outside {
+            bus,
+            relay,
+            store,
+            catalog,
+            limiter,
+            products,
+            accounts,
+            counted,
+            directory,
+        } = outside;
         let backends = Backends {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
@@ -162,8 +179,13 @@ impl World {
             accounts: Arc::clone(&accounts) as _,
         };
         let cache = CatalogCache::new(Arc::clone(&catalog) as _);
-        let (token, registry) = (Some(SecretString::from(ADMIN_TOKEN)), prometheus::Registry::new());
-        let ingress = Ingress::new(backends, cache, secret(), token, config, &registry).await.unwrap();
+        let (token, registry) = (
+            Some(SecretString::from(ADMIN_TOKEN)),
+            prometheus::Registry::new(),
+        );
+        let ingress = Ingress::new(backends, cache, secret(), token, config, &registry)
+            .await
+            .unwrap();
         let (router, state) = (ingress.router(), ingress.state().clone());
         let lasting_tasks = state.background.len();
         Self {
@@ -192,7 +214,9 @@ impl World {
 
     /// Makes a key of an organization.
     pub(crate) async fn new_key(&self, org: &str, key: Value) -> String {
-        let applied = self.apply(json!({ "slug": org, "name": org, "keys": [key] })).await;
+        let applied = self
+            .apply(json!({ "slug": org, "name": org, "keys": [key] }))
+            .await;
         applied.organizations[0].keys[0].value.clone().unwrap()
     }
 
@@ -206,7 +230,9 @@ impl World {
     pub(crate) fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
         let mut entries = self.catalog.entries.lock().unwrap();
         let id = ("agent", agent_id().as_str().to_owned());
-        let Some(Entry::Agent(agent)) = entries.get_mut(&id) else { panic!("the agent is missing") };
+        let Some(Entry::Agent(agent)) = entries.get_mut(&id) else {
+            panic!("the agent is missing")
+        };
         edit(agent);
     }
 
@@ -226,7 +252,11 @@ impl World {
             updated_at: Timestamp::from_micros(2),
             metadata: serde_json::Map::new(),
         };
-        self.store.conversations.lock().unwrap().insert(id.clone(), conversation);
+        self.store
+            .conversations
+            .lock()
+            .unwrap()
+            .insert(id.clone(), conversation);
         id
     }
 
@@ -243,7 +273,11 @@ impl World {
             finished_at: Timestamp::from_micros(3),
             first_text_ms: None,
         };
-        self.store.replies.lock().unwrap().insert(reply.clone(), record);
+        self.store
+            .replies
+            .lock()
+            .unwrap()
+            .insert(reply.clone(), record);
     }
 
     /// Whether a request waits for frames of this reply.
@@ -258,7 +292,9 @@ impl World {
                 tokio::task::yield_now().await;
             }
         };
-        tokio::time::timeout(DEADLINE, wait).await.expect("small work ends");
+        tokio::time::timeout(DEADLINE, wait)
+            .await
+            .expect("small work ends");
     }
 
     /// The path of the agent, with something behind it.
@@ -268,7 +304,13 @@ impl World {
 
     /// A request with the world's key.
     pub(crate) async fn send(&self, method: &str, path: &str, body: impl Into<Body>) -> Answer {
-        self.send_with(method, path, &[("authorization", &format!("Bearer {}", self.key))], body).await
+        self.send_with(
+            method,
+            path,
+            &[("authorization", &format!("Bearer {}", self.key))],
+            body,
+        )
+        .await
     }
 
     pub(crate) async fn send_with(
@@ -278,11 +320,19 @@ impl World {
         headers: &[(&str, &str)],
         body: impl Into<Body>,
     ) -> Answer {
-        let mut request = Request::builder().method(method).uri(path).extension(PeerAddress(PEER));
+        let mut request = Request::builder()
+            .method(method)
+            .uri(path)
+            .extension(PeerAddress(PEER));
         for (name, value) in headers {
             request = request.header(*name, *value);
         }
-        let response = self.router.clone().oneshot(request.body(body.into()).unwrap()).await.unwrap();
+        let response = self
+            .router
+            .clone()
+            .oneshot(request.body(body.into()).unwrap())
+            .await
+            .unwrap();
         let (parts, mut body) = response.into_parts();
         let (mut bytes, mut whole) = (Vec::new(), true);
         while let Some(frame) = body.frame().await {
@@ -291,7 +341,12 @@ impl World {
                 Err(_) => whole = false,
             }
         }
-        Answer { status: parts.status, headers: parts.headers, text: String::from_utf8(bytes).unwrap(), whole }
+        Answer {
+            status: parts.status,
+            headers: parts.headers,
+            text: String::from_utf8(bytes).unwrap(),
+            whole,
+        }
     }
 
     /// A chat message, whose reply is what `worker` does with the job.
@@ -314,10 +369,19 @@ impl World {
         .await
     }
 
-    async fn chat_as(&self, headers: &[(&str, &str)], worker: impl AsyncFnOnce(ConversationJob)) -> Answer {
+    async fn chat_as(
+        &self,
+        headers: &[(&str, &str)],
+        worker: impl AsyncFnOnce(ConversationJob),
+    ) -> Answer {
         let path = Self::agent_path("/chat");
         let headers = [&[("x-api-key", self.key.as_str())], headers].concat();
-        let chat = self.send_with("POST", &path, &headers, r#"{"message":"hi","sessionId":"s"}"#);
+        let chat = self.send_with(
+            "POST",
+            &path,
+            &headers,
+            r#"{"message":"hi","sessionId":"s"}"#,
+        );
         let work = async {
             self.published().await;
             worker(self.jobs(Topic::Jobs).remove(0)).await;
@@ -327,21 +391,32 @@ impl World {
 
     /// Waits for the next publish.
     pub(crate) async fn published(&self) {
-        tokio::time::timeout(DEADLINE, self.bus.published.notified()).await.expect("something is published");
+        tokio::time::timeout(DEADLINE, self.bus.published.notified())
+            .await
+            .expect("something is published");
     }
 
     /// What was published on a topic of jobs.
     pub(crate) fn jobs(&self, topic: Topic) -> Vec<ConversationJob> {
         let records = self.bus.records.lock().unwrap();
         let records = records.iter().filter(|record| record.topic == topic);
-        records.map(|record| versioned::decode(&record.payload).unwrap()).collect()
+        records
+            .map(|record| versioned::decode(&record.payload).unwrap())
+            .collect()
     }
 
     /// The value of a counter, summed over its labels.
     pub(crate) fn counter(&self, name: &str) -> u64 {
         let families = self.registry.gather();
-        let family = families.iter().find(|family| family.name() == name).expect("the metric is registered");
-        family.get_metric().iter().map(|metric| metric.get_counter().get_value() as u64).sum()
+        let family = families
+            .iter()
+            .find(|family| family.name() == name)
+            .expect("the metric is registered");
+        family
+            .get_metric()
+            .iter()
+            .map(|metric| metric.get_counter().get_value() as u64)
+            .sum()
     }
 
     pub(crate) fn set_bus_away(&self, away: bool) {
@@ -379,6 +454,11 @@ pub(crate) fn put_conversation(
         updated_at: Timestamp::from_micros(micros),
         metadata: metadata.as_object().unwrap().clone(),
     };
-    world.store.conversations.lock().unwrap().insert(id.clone(), conversation);
+    world
+        .store
+        .conversations
+        .lock()
+        .unwrap()
+        .insert(id.clone(), conversation);
     id
 }

@@ -17,7 +17,14 @@ async fn world(config: IngressConfig) -> World {
 }
 
 async fn chat(world: &World, visitor: &VisitorClaims) -> Answer {
-    world.send_as(&token_of(visitor), "POST", &World::agent_path("/chat"), CHAT).await
+    world
+        .send_as(
+            &token_of(visitor),
+            "POST",
+            &World::agent_path("/chat"),
+            CHAT,
+        )
+        .await
 }
 
 fn refused_by(answer: &Answer) -> Option<String> {
@@ -31,21 +38,41 @@ async fn each_visitor_has_the_quotas_of_a_key_for_itself_and_takes_nothing_from_
     let limits = json!({ "name": "page", "limits": { "conversationsPerMinute": 2 } });
     let key = world.new_key("acme", limits).await;
     let headers = [("x-api-key", key.as_str()), ("origin", ORIGIN)];
-    let read = async |token: &str| world.send_as(token, "GET", &World::agent_path("/conversations/s"), "").await;
+    let read = async |token: &str| {
+        world
+            .send_as(token, "GET", &World::agent_path("/conversations/s"), "")
+            .await
+    };
     for _ in 0..2 {
         let answer = world.ask_for_token(&headers, json!({})).await.json();
         let token = text(&answer, "token");
         for left in ["1", "0"] {
             let answer = read(token).await;
-            assert_eq!(answer.headers["ratelimit-policy"], "\"conversations\";q=2;w=60");
+            assert_eq!(
+                answer.headers["ratelimit-policy"],
+                "\"conversations\";q=2;w=60"
+            );
             let state = answer.headers["ratelimit"].to_str().unwrap();
-            assert!(state.starts_with(&format!("\"conversations\";r={left};t=")), "{state}");
+            assert!(
+                state.starts_with(&format!("\"conversations\";r={left};t=")),
+                "{state}"
+            );
         }
-        assert_eq!(refused_by(&read(token).await).as_deref(), Some("conversations"));
+        assert_eq!(
+            refused_by(&read(token).await).as_deref(),
+            Some("conversations")
+        );
     }
-    let by_key = world.send_with("GET", &World::agent_path("/conversations/s"), &headers, "").await;
+    let by_key = world
+        .send_with("GET", &World::agent_path("/conversations/s"), &headers, "")
+        .await;
     assert_eq!(by_key.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
-    assert!(by_key.headers["ratelimit"].to_str().unwrap().starts_with("\"conversations\";r=1"));
+    assert!(
+        by_key.headers["ratelimit"]
+            .to_str()
+            .unwrap()
+            .starts_with("\"conversations\";r=1")
+    );
     let usual = chat(&world, &claims()).await;
     assert_eq!(usual.headers["ratelimit-policy"], "\"chat\";q=60;w=60");
 }
@@ -53,8 +80,20 @@ async fn each_visitor_has_the_quotas_of_a_key_for_itself_and_takes_nothing_from_
 #[tokio::test]
 async fn a_route_that_a_token_does_not_open_counts_all_the_same() {
     let world = world(IngressConfig::default()).await;
-    let answer = world.send_as(&token_of(&claims()), "GET", &World::agent_path("/widget"), "").await;
-    assert!(answer.headers["ratelimit"].to_str().unwrap().starts_with("\"config\";r=119"));
+    let answer = world
+        .send_as(
+            &token_of(&claims()),
+            "GET",
+            &World::agent_path("/widget"),
+            "",
+        )
+        .await;
+    assert!(
+        answer.headers["ratelimit"]
+            .to_str()
+            .unwrap()
+            .starts_with("\"config\";r=119")
+    );
 }
 
 #[tokio::test]
@@ -64,7 +103,9 @@ async fn the_agents_limit_holds_for_each_visitor_in_whatever_session() {
     let (ada, bob) = (claims(), claims());
     assert_eq!(chat(&world, &ada).await.problem().0, 503);
     let other = r#"{"message":"hi","sessionId":"other"}"#;
-    let refused = world.send_as(&token_of(&ada), "POST", &World::agent_path("/chat"), other).await;
+    let refused = world
+        .send_as(&token_of(&ada), "POST", &World::agent_path("/chat"), other)
+        .await;
     assert_eq!(refused_by(&refused).as_deref(), Some("visitor"));
     assert_eq!(chat(&world, &bob).await.problem().0, 503);
 }
@@ -81,21 +122,50 @@ async fn what_a_visitor_or_an_address_is_refused_takes_nothing_from_the_site() {
     world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 2);
     let from = async |address: &str, visitor: &VisitorClaims| {
         let token = token_of(visitor);
-        let headers = [("x-api-key", token.as_str()), ("origin", ORIGIN), ("x-forwarded-for", address)];
-        refused_by(&world.send_with("POST", &World::agent_path("/chat"), &headers, CHAT).await)
+        let headers = [
+            ("x-api-key", token.as_str()),
+            ("origin", ORIGIN),
+            ("x-forwarded-for", address),
+        ];
+        refused_by(
+            &world
+                .send_with("POST", &World::agent_path("/chat"), &headers, CHAT)
+                .await,
+        )
     };
     let ada = claims();
-    let outcomes = [from("203.0.113.1", &ada).await, from("203.0.113.1", &ada).await, from("203.0.113.1", &ada).await];
+    let outcomes = [
+        from("203.0.113.1", &ada).await,
+        from("203.0.113.1", &ada).await,
+        from("203.0.113.1", &ada).await,
+    ];
     assert_eq!(outcomes, [None, None, Some("visitor".into())]);
-    assert_eq!(from("203.0.113.1", &claims()).await, None, "the refused message was not counted");
-    assert_eq!(from("203.0.113.1", &claims()).await.as_deref(), Some("address_chats"));
-    assert_eq!(from("203.0.113.2", &claims()).await, None, "nor was the address's");
-    assert_eq!(from("203.0.113.2", &claims()).await.as_deref(), Some("site_chats"));
+    assert_eq!(
+        from("203.0.113.1", &claims()).await,
+        None,
+        "the refused message was not counted"
+    );
+    assert_eq!(
+        from("203.0.113.1", &claims()).await.as_deref(),
+        Some("address_chats")
+    );
+    assert_eq!(
+        from("203.0.113.2", &claims()).await,
+        None,
+        "nor was the address's"
+    );
+    assert_eq!(
+        from("203.0.113.2", &claims()).await.as_deref(),
+        Some("site_chats")
+    );
 }
 
 #[tokio::test]
 async fn one_address_gets_so_many_tokens_in_a_minute_with_or_without_a_key() {
-    let config = IngressConfig { visitor_tokens_per_address_per_minute: 2, ..IngressConfig::default() };
+    let config = IngressConfig {
+        visitor_tokens_per_address_per_minute: 2,
+        ..IngressConfig::default()
+    };
     let world = world(config).await;
     let (page, key) = ([("origin", ORIGIN)], [("x-api-key", world.key.as_str())]);
     for (headers, left) in [(&page, "1"), (&key, "0")] {
@@ -104,7 +174,12 @@ async fn one_address_gets_so_many_tokens_in_a_minute_with_or_without_a_key() {
             (answer.status.as_u16(), &answer.headers["ratelimit-policy"]),
             (200, &"\"visitor_tokens\";q=2;w=60".parse().unwrap())
         );
-        assert!(answer.headers["ratelimit"].to_str().unwrap().starts_with(&format!("\"visitor_tokens\";r={left}")));
+        assert!(
+            answer.headers["ratelimit"]
+                .to_str()
+                .unwrap()
+                .starts_with(&format!("\"visitor_tokens\";r={left}"))
+        );
     }
     let refused = world.ask_for_token(&page, json!({})).await;
     assert_eq!(refused_by(&refused).as_deref(), Some("visitor_tokens"));
@@ -113,13 +188,18 @@ async fn one_address_gets_so_many_tokens_in_a_minute_with_or_without_a_key() {
 
 #[tokio::test]
 async fn a_flood_of_strangers_ends_at_the_sites_limit_and_known_visitors_go_on() {
-    let config = IngressConfig { new_visitors_per_site_per_minute: 1, ..IngressConfig::default() };
+    let config = IngressConfig {
+        new_visitors_per_site_per_minute: 1,
+        ..IngressConfig::default()
+    };
     let world = world(config).await;
     let known = world.new_visitor().await;
     let page = [("origin", ORIGIN)];
     let refused = world.ask_for_token(&page, json!({})).await;
     assert_eq!(refused_by(&refused).as_deref(), Some("new_visitors"));
-    let renewed = world.ask_for_token(&page, json!({ "visitorSecret": known["visitorSecret"] })).await;
+    let renewed = world
+        .ask_for_token(&page, json!({ "visitorSecret": known["visitorSecret"] }))
+        .await;
     assert_eq!(renewed.json()["visitorId"], known["visitorId"]);
 }
 

@@ -16,13 +16,22 @@ use crate::testing::{Answer, World, agent_id, org_id};
 
 impl World {
     /// Puts a visitor's conversation of session `s` into the store, with a final reply in it.
-    pub(super) fn put_visitor_conversation(&self, claims: &VisitorClaims) -> (VisitorClaims, MessageId) {
+    pub(super) fn put_visitor_conversation(
+        &self,
+        claims: &VisitorClaims,
+    ) -> (VisitorClaims, MessageId) {
         let session = "s".parse().unwrap();
         let template = self.put_conversation(org_id());
         let mut conversations = self.store.conversations.lock().unwrap();
         let conversation = conversations.remove(&template).unwrap();
         let id = ConversationId::of_visitor(&org_id(), &agent_id(), &claims.visitor_id, &session);
-        conversations.insert(id.clone(), Conversation { id: id.clone(), ..conversation });
+        conversations.insert(
+            id.clone(),
+            Conversation {
+                id: id.clone(),
+                ..conversation
+            },
+        );
         drop(conversations);
         let reply = MessageId::new_in(&id).reply();
         self.put_final(&reply, ReplyStatus::Cancelled);
@@ -37,10 +46,23 @@ impl World {
         body: &str,
     ) -> (Answer, Box<AnswerJob>) {
         let token = token_of(claims);
-        let headers = [&[("x-api-key", token.as_str()), ("prefer", "respond-async")], headers].concat();
-        let answer = self.send_with("POST", &Self::agent_path("/chat"), &headers, body.to_owned()).await;
+        let headers = [
+            &[("x-api-key", token.as_str()), ("prefer", "respond-async")],
+            headers,
+        ]
+        .concat();
+        let answer = self
+            .send_with(
+                "POST",
+                &Self::agent_path("/chat"),
+                &headers,
+                body.to_owned(),
+            )
+            .await;
         assert_eq!(answer.status, 202, "{}", answer.text);
-        let Some(ConversationJob::Answer(job)) = self.jobs(Topic::Jobs).pop() else { panic!("a message is published") };
+        let Some(ConversationJob::Answer(job)) = self.jobs(Topic::Jobs).pop() else {
+            panic!("a message is published")
+        };
         (answer, job)
     }
 
@@ -54,7 +76,10 @@ async fn a_message_is_the_visitors_from_the_widget_and_in_a_conversation_of_its_
     let world = World::new().await;
     let (ada, bob) = (claims(), claims());
     let (_, job) = world.accepted_of(&ada, &[], CHAT).await;
-    assert_eq!((job.turn.source, job.turn.session_id.as_str()), (Source::Widget, "s"));
+    assert_eq!(
+        (job.turn.source, job.turn.session_id.as_str()),
+        (Source::Widget, "s")
+    );
     assert_eq!(job.turn.visitor.id.as_ref(), Some(&ada.visitor_id));
     assert_eq!(job.turn.key_id, None);
     let (_, again) = world.accepted_of(&ada, &[], CHAT).await;
@@ -71,8 +96,11 @@ async fn the_body_cannot_say_that_the_visitor_is_another_one() {
     let ada = claims();
     let own = json!({ "message": "hi", "sessionId": "s", "visitorId": ada.visitor_id }).to_string();
     world.accepted_of(&ada, &[], &own).await;
-    let other = json!({ "message": "hi", "sessionId": "s", "visitorId": claims().visitor_id }).to_string();
-    let answer = world.send_as(&token_of(&ada), "POST", &World::agent_path("/chat"), &other).await;
+    let other =
+        json!({ "message": "hi", "sessionId": "s", "visitorId": claims().visitor_id }).to_string();
+    let answer = world
+        .send_as(&token_of(&ada), "POST", &World::agent_path("/chat"), &other)
+        .await;
     assert_eq!(answer.problem(), problem(400, "INVALID_REQUEST_DATA"));
     assert_eq!(answer.json()["param"], "visitorId");
 }
@@ -84,22 +112,37 @@ async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
     let of_a_key = world.put_conversation(org_id());
     let (bob, session) = (claims(), World::agent_path("/conversations/s"));
     let read = world.read_as(&ada, &session).await.json();
-    assert_eq!((read["id"].as_str(), read["sessionId"].as_str()), (Some(reply.conversation().as_str()), Some("s")));
-    for path in [session.clone(), format!("{session}?conversationId={}", reply.conversation())] {
-        assert_eq!(world.read_as(&bob, &path).await.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
+    assert_eq!(
+        (read["id"].as_str(), read["sessionId"].as_str()),
+        (Some(reply.conversation().as_str()), Some("s"))
+    );
+    for path in [
+        session.clone(),
+        format!("{session}?conversationId={}", reply.conversation()),
+    ] {
+        assert_eq!(
+            world.read_as(&bob, &path).await.problem(),
+            problem(404, "CONVERSATION_NOT_FOUND")
+        );
     }
     for (id, expected) in [(reply.conversation(), 200), (of_a_key, 404)] {
         let path = format!("{session}?conversationId={id}");
         assert_eq!(world.read_as(&ada, &path).await.status, expected, "{path}");
     }
-    let nobodys = world.read_as(&bob, &World::agent_path("/conversations/never")).await;
+    let nobodys = world
+        .read_as(&bob, &World::agent_path("/conversations/never"))
+        .await;
     let adas = world.read_as(&bob, &session).await;
     let without_id = |answer: &Answer| {
         let mut body = answer.json();
         body.as_object_mut().unwrap().remove("requestId");
         body
     };
-    assert_eq!(without_id(&nobodys), without_id(&adas), "the answers do not tell which of them exists");
+    assert_eq!(
+        without_id(&nobodys),
+        without_id(&adas),
+        "the answers do not tell which of them exists"
+    );
 }
 
 #[tokio::test]
@@ -109,13 +152,26 @@ async fn a_visitor_follows_and_cancels_its_own_messages_and_others_are_not_there
     let bob = claims();
     for (method, rest) in [("GET", ""), ("POST", "/cancel")] {
         let path = format!("/api/public/messages/{reply}{rest}");
-        assert_eq!(world.send_as(&token_of(&ada), method, &path, "").await.status, 200, "{rest}");
+        assert_eq!(
+            world
+                .send_as(&token_of(&ada), method, &path, "")
+                .await
+                .status,
+            200,
+            "{rest}"
+        );
         let answer = world.send_as(&token_of(&bob), method, &path, "").await;
         assert_eq!(answer.problem(), problem(404, "MESSAGE_NOT_FOUND"));
     }
     let stream = format!("/api/public/messages/{reply}/stream");
-    assert_eq!(world.read_as(&bob, &stream).await.problem(), problem(404, "MESSAGE_NOT_FOUND"));
-    assert_ne!(world.read_as(&ada, &stream).await.problem().1, "MESSAGE_NOT_FOUND");
+    assert_eq!(
+        world.read_as(&bob, &stream).await.problem(),
+        problem(404, "MESSAGE_NOT_FOUND")
+    );
+    assert_ne!(
+        world.read_as(&ada, &stream).await.problem().1,
+        "MESSAGE_NOT_FOUND"
+    );
 }
 
 #[tokio::test]
@@ -125,7 +181,10 @@ async fn a_message_that_no_store_has_as_a_conversation_yet_is_its_visitors_alone
     let (answer, _) = world.accepted_of(&ada, &[], CHAT).await;
     let path = answer.headers["location"].to_str().unwrap().to_owned();
     assert_eq!(world.read_as(&ada, &path).await.json()["status"], "queued");
-    assert_eq!(world.read_as(&claims(), &path).await.problem(), problem(404, "MESSAGE_NOT_FOUND"));
+    assert_eq!(
+        world.read_as(&claims(), &path).await.problem(),
+        problem(404, "MESSAGE_NOT_FOUND")
+    );
 }
 
 #[tokio::test]
@@ -133,17 +192,32 @@ async fn the_organizations_key_reads_a_visitors_session_once_the_agent_has_answe
     let world = World::new().await;
     let (_, reply) = world.put_visitor_conversation(&claims());
     let path = World::agent_path("/conversations/s");
-    assert_eq!(world.send("GET", &path, "").await.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
-    world.store.links.lock().unwrap().push(switchboard_backends::store::SessionLink {
-        org_id: org_id(),
-        agent_id: agent_id(),
-        session_id: "s".parse().unwrap(),
-        conversation_id: reply.conversation(),
-        answered_at: switchboard_schemas::time::Timestamp::from_micros(1),
-    });
-    assert_eq!(world.send("GET", &path, "").await.json()["id"], reply.conversation().as_str());
+    assert_eq!(
+        world.send("GET", &path, "").await.problem(),
+        problem(404, "CONVERSATION_NOT_FOUND")
+    );
+    world
+        .store
+        .links
+        .lock()
+        .unwrap()
+        .push(switchboard_backends::store::SessionLink {
+            org_id: org_id(),
+            agent_id: agent_id(),
+            session_id: "s".parse().unwrap(),
+            conversation_id: reply.conversation(),
+            answered_at: switchboard_schemas::time::Timestamp::from_micros(1),
+        });
+    assert_eq!(
+        world.send("GET", &path, "").await.json()["id"],
+        reply.conversation().as_str()
+    );
     let own = world.put_conversation(org_id());
-    assert_eq!(world.send("GET", &path, "").await.json()["id"], own.as_str(), "the key's own comes first");
+    assert_eq!(
+        world.send("GET", &path, "").await.json()["id"],
+        own.as_str(),
+        "the key's own comes first"
+    );
 }
 
 #[tokio::test]
@@ -153,14 +227,29 @@ async fn a_change_is_the_visitors_and_reaches_its_own_conversation() {
     let (token, path) = (token_of(&ada), World::agent_path("/conversations/s"));
     let worker = async {
         world.published().await;
-        let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else { panic!("a change is asked for") };
-        world.relay.push(Envelope::Patch(job.event_id.clone(), PatchOutcome::Applied));
+        let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
+            panic!("a change is asked for")
+        };
+        world
+            .relay
+            .push(Envelope::Patch(job.event_id.clone(), PatchOutcome::Applied));
         job
     };
-    let (answer, job) = tokio::join!(world.send_as(&token, "PATCH", &path, r#"{"rating":5}"#), worker);
-    assert_eq!(answer.json(), json!({ "success": true, "updated": { "rating": 5 } }));
-    assert_eq!((job.actor.as_str(), &job.conversation_id), ("visitor", &reply.conversation()));
-    let answer = world.send_as(&token_of(&claims()), "PATCH", &path, r#"{"rating":5}"#).await;
+    let (answer, job) = tokio::join!(
+        world.send_as(&token, "PATCH", &path, r#"{"rating":5}"#),
+        worker
+    );
+    assert_eq!(
+        answer.json(),
+        json!({ "success": true, "updated": { "rating": 5 } })
+    );
+    assert_eq!(
+        (job.actor.as_str(), &job.conversation_id),
+        ("visitor", &reply.conversation())
+    );
+    let answer = world
+        .send_as(&token_of(&claims()), "PATCH", &path, r#"{"rating":5}"#)
+        .await;
     assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
 }
 
@@ -174,7 +263,10 @@ async fn two_visitors_with_one_idempotency_key_are_two_and_one_visitor_with_two_
     let other_text = r#"{"message":"something else","sessionId":"s"}"#;
     let (second, _) = world.accepted_of(&bob, &key, other_text).await;
     assert_ne!(id(&first), id(&second));
-    let renewed = VisitorClaims { expires_at: ada.expires_at.after(std::time::Duration::from_secs(60)), ..ada };
+    let renewed = VisitorClaims {
+        expires_at: ada.expires_at.after(std::time::Duration::from_secs(60)),
+        ..ada
+    };
     let (repeat, _) = world.accepted_of(&renewed, &key, CHAT).await;
     assert_eq!(id(&first), id(&repeat));
     assert_ne!(id(&first), Value::Null);
@@ -182,10 +274,15 @@ async fn two_visitors_with_one_idempotency_key_are_two_and_one_visitor_with_two_
 
 #[tokio::test]
 async fn a_page_that_looks_for_its_session_before_the_first_message_is_not_taken_for_a_guesser() {
-    let config = crate::IngressConfig { unknown_sessions_per_minute: 1, ..crate::IngressConfig::default() };
+    let config = crate::IngressConfig {
+        unknown_sessions_per_minute: 1,
+        ..crate::IngressConfig::default()
+    };
     let world = World::with(config).await;
     for _ in 0..3 {
-        let answer = world.read_as(&claims(), &World::agent_path("/conversations/s")).await;
+        let answer = world
+            .read_as(&claims(), &World::agent_path("/conversations/s"))
+            .await;
         assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"));
     }
 }

@@ -27,16 +27,25 @@ const ROUTES: [(&str, &str, bool); 9] = [
     ("POST", "/api/public/messages/{message}/cancel", true),
     ("GET", "/api/public/agents/{agent}", false),
     ("GET", "/api/public/agents/{agent}/widget", false),
-    ("POST", "/api/public/teams/team_00000000000000000000000000/chat", false),
+    (
+        "POST",
+        "/api/public/teams/team_00000000000000000000000000/chat",
+        false,
+    ),
 ];
 
 fn path(route: &str) -> String {
     let agent = World::agent_path("");
-    route.replace("/api/public/agents/{agent}", &agent).replace("{message}", crate::testing::message_id().as_str())
+    route
+        .replace("/api/public/agents/{agent}", &agent)
+        .replace("{message}", crate::testing::message_id().as_str())
 }
 
 async fn code(world: &World, token: &str, (method, route, _): (&str, &str, bool)) -> (u16, String) {
-    world.send_as(token, method, &path(route), "no json").await.problem()
+    world
+        .send_as(token, method, &path(route), "no json")
+        .await
+        .problem()
 }
 
 #[tokio::test]
@@ -48,46 +57,83 @@ async fn a_token_opens_its_routes_and_no_others() {
         assert_eq!(!refused, route.2, "{route:?}");
     }
     let authorization = format!("Bearer {token}");
-    let answer = world.send_with("POST", "/api/admin/apply", &[("authorization", &authorization)], "{}").await;
+    let answer = world
+        .send_with(
+            "POST",
+            "/api/admin/apply",
+            &[("authorization", &authorization)],
+            "{}",
+        )
+        .await;
     assert_eq!(answer.status, 401, "the administrative API knows no tokens");
 }
 
 #[tokio::test]
 async fn an_expired_token_is_told_before_its_scope_and_costs_nothing() {
     let world = World::new().await;
-    let token = token_of(&VisitorClaims { expires_at: Timestamp::now(), ..claims() });
+    let token = token_of(&VisitorClaims {
+        expires_at: Timestamp::now(),
+        ..claims()
+    });
     for route in ROUTES {
-        assert_eq!(code(&world, &token, route).await, problem(401, "EXPIRED_API_KEY"), "{route:?}");
+        assert_eq!(
+            code(&world, &token, route).await,
+            problem(401, "EXPIRED_API_KEY"),
+            "{route:?}"
+        );
     }
-    let answer = world.send_as(&token, "POST", &World::agent_path("/chat"), CHAT).await;
+    let answer = world
+        .send_as(&token, "POST", &World::agent_path("/chat"), CHAT)
+        .await;
     assert_eq!(answer.headers["ratelimit-policy"], "\"chat\";q=60;w=60");
     assert!(!answer.headers.contains_key("ratelimit"));
 }
 
 #[tokio::test]
 async fn a_damaged_token_is_no_key_and_counts_as_a_guess() {
-    let config = IngressConfig { failed_authentications_per_minute: 3, ..IngressConfig::default() };
+    let config = IngressConfig {
+        failed_authentications_per_minute: 3,
+        ..IngressConfig::default()
+    };
     let world = World::with(config).await;
     let (good, chat) = (token_of(&claims()), World::agent_path("/conversations/s"));
     let mut damaged = good.clone();
     let last = if damaged.pop() == Some('0') { '1' } else { '0' };
     damaged.push(last);
-    let foreign = claims().sign(StatementKind::Token, &InstallationSecret::from_bytes([9; 32]));
+    let foreign = claims().sign(
+        StatementKind::Token,
+        &InstallationSecret::from_bytes([9; 32]),
+    );
     let kind = claims().sign(StatementKind::Secret, &secret());
     for bad in [damaged.as_str(), foreign.expose(), kind.expose()] {
-        assert_eq!(world.send_as(bad, "GET", &chat, "").await.problem(), problem(401, "INVALID_API_KEY"));
+        assert_eq!(
+            world.send_as(bad, "GET", &chat, "").await.problem(),
+            problem(401, "INVALID_API_KEY")
+        );
     }
-    assert_eq!(world.send_as(&damaged, "GET", &chat, "").await.problem(), problem(429, "RATE_LIMITED"));
+    assert_eq!(
+        world.send_as(&damaged, "GET", &chat, "").await.problem(),
+        problem(429, "RATE_LIMITED")
+    );
     let answer = world.send_as(&good, "GET", &chat, "").await;
-    assert_eq!(answer.problem(), problem(404, "CONVERSATION_NOT_FOUND"), "a neighbour's guesses shut nobody out");
+    assert_eq!(
+        answer.problem(),
+        problem(404, "CONVERSATION_NOT_FOUND"),
+        "a neighbour's guesses shut nobody out"
+    );
 }
 
 #[tokio::test]
 async fn a_token_and_a_key_together_are_no_credential() {
     let world = World::new().await;
     let authorization = format!("Bearer {}", token_of(&claims()));
-    let both = [("authorization", authorization.as_str()), ("x-api-key", &world.key)];
-    let answer = world.send_with("GET", &World::agent_path(""), &both, "").await;
+    let both = [
+        ("authorization", authorization.as_str()),
+        ("x-api-key", &world.key),
+    ];
+    let answer = world
+        .send_with("GET", &World::agent_path(""), &both, "")
+        .await;
     assert_eq!(answer.problem(), problem(401, "INVALID_API_KEY"));
 }
 
@@ -95,21 +141,54 @@ async fn a_token_and_a_key_together_are_no_credential() {
 async fn another_agent_is_out_of_scope_whether_it_exists_or_not_and_an_empty_id_is_told_first() {
     let world = World::new().await;
     let other = "agt_00000000000000000000000000";
-    let token = token_of(&VisitorClaims { agent_id: other.parse().unwrap(), ..claims() });
-    for (method, rest) in [("POST", "/chat"), ("GET", "/conversations/s"), ("PATCH", "/conversations/s")] {
-        for path in [World::agent_path(rest), format!("/api/public/agents/unknown{rest}")] {
+    let token = token_of(&VisitorClaims {
+        agent_id: other.parse().unwrap(),
+        ..claims()
+    });
+    for (method, rest) in [
+        ("POST", "/chat"),
+        ("GET", "/conversations/s"),
+        ("PATCH", "/conversations/s"),
+    ] {
+        for path in [
+            World::agent_path(rest),
+            format!("/api/public/agents/unknown{rest}"),
+        ] {
             let answer = world.send_as(&token, method, &path, CHAT).await;
-            assert_eq!(answer.problem(), problem(403, "INSUFFICIENT_SCOPE"), "{path}");
+            assert_eq!(
+                answer.problem(),
+                problem(403, "INSUFFICIENT_SCOPE"),
+                "{path}"
+            );
         }
-        let answer = world.send_as(&token, method, &format!("/api/public/agents/%20{rest}"), CHAT).await;
+        let answer = world
+            .send_as(
+                &token,
+                method,
+                &format!("/api/public/agents/%20{rest}"),
+                CHAT,
+            )
+            .await;
         assert_eq!(answer.problem(), problem(400, "INVALID_AGENT_ID"));
-        let gone = world.send_as(&token, method, &format!("/api/public/agents/{other}{rest}"), CHAT).await;
-        assert_eq!(gone.problem(), problem(404, "AGENT_NOT_FOUND"), "its own agent was removed");
+        let gone = world
+            .send_as(
+                &token,
+                method,
+                &format!("/api/public/agents/{other}{rest}"),
+                CHAT,
+            )
+            .await;
+        assert_eq!(
+            gone.problem(),
+            problem(404, "AGENT_NOT_FOUND"),
+            "its own agent was removed"
+        );
     }
 }
 
 #[tokio::test]
-async fn another_page_is_refused_on_every_route_that_knows_the_session_and_a_program_without_an_origin_is_not() {
+async fn another_page_is_refused_on_every_route_that_knows_the_session_and_a_program_without_an_origin_is_not()
+ {
     let world = World::new().await;
     let (claims, reply) = world.put_visitor_conversation(&claims());
     let (token, message) = (token_of(&claims), format!("/api/public/messages/{reply}"));
@@ -126,13 +205,29 @@ async fn another_page_is_refused_on_every_route_that_knows_the_session_and_a_pro
         let send = async |origins: &[&str]| {
             let mut headers = vec![("authorization", authorization.as_str())];
             headers.extend(origins.iter().map(|origin| ("origin", *origin)));
-            world.send_with(method, &path, &headers, "{").await.problem()
+            world
+                .send_with(method, &path, &headers, "{")
+                .await
+                .problem()
         };
-        for other in [&["https://evil.example"][..], &["null"], &["http://shop.example"], &[ORIGIN, ORIGIN]] {
-            assert_eq!(send(other).await, problem(403, "DOMAIN_NOT_ALLOWED"), "{method} {path} {other:?}");
+        for other in [
+            &["https://evil.example"][..],
+            &["null"],
+            &["http://shop.example"],
+            &[ORIGIN, ORIGIN],
+        ] {
+            assert_eq!(
+                send(other).await,
+                problem(403, "DOMAIN_NOT_ALLOWED"),
+                "{method} {path} {other:?}"
+            );
         }
         for own in [&[][..], &[ORIGIN], &["https://shop.example:443"]] {
-            assert_ne!(send(own).await.1, "DOMAIN_NOT_ALLOWED", "{method} {path} {own:?}");
+            assert_ne!(
+                send(own).await.1,
+                "DOMAIN_NOT_ALLOWED",
+                "{method} {path} {own:?}"
+            );
         }
     }
 }
@@ -142,12 +237,20 @@ async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
     let world = World::new().await;
     let token = token_of(&claims());
     world.edit_agent(|agent| agent.settings.allowed_domains = vec!["https://other.example".into()]);
-    let answer = world.send_as(&token, "POST", &World::agent_path("/chat"), CHAT).await;
-    assert_eq!(answer.problem(), problem(403, "DOMAIN_NOT_ALLOWED"), "the page went off the list");
+    let answer = world
+        .send_as(&token, "POST", &World::agent_path("/chat"), CHAT)
+        .await;
+    assert_eq!(
+        answer.problem(),
+        problem(403, "DOMAIN_NOT_ALLOWED"),
+        "the page went off the list"
+    );
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.public = false);
     for (method, rest) in [("POST", "/chat"), ("GET", "/conversations/s")] {
-        let answer = world.send_as(&token, method, &World::agent_path(rest), CHAT).await;
+        let answer = world
+            .send_as(&token, method, &World::agent_path(rest), CHAT)
+            .await;
         assert_eq!(answer.problem(), problem(403, "AGENT_NOT_PUBLIC"));
     }
 }
@@ -155,39 +258,91 @@ async fn what_shuts_a_key_out_of_an_agent_shuts_its_tokens_out() {
 #[tokio::test]
 async fn a_token_ends_with_the_key_that_it_was_made_with() {
     let world = World::new().await;
-    let key = world.new_key("acme", json!({ "name": "page", "scopes": ["chat"] })).await;
-    let answer = world.ask_for_token(&[("x-api-key", &key), ("origin", ORIGIN)], json!({})).await.json();
+    let key = world
+        .new_key("acme", json!({ "name": "page", "scopes": ["chat"] }))
+        .await;
+    let answer = world
+        .ask_for_token(&[("x-api-key", &key), ("origin", ORIGIN)], json!({}))
+        .await
+        .json();
     let token = text(&answer, "token");
-    let read = async || world.send_as(token, "GET", &World::agent_path("/conversations/s"), "").await.problem();
+    let read = async || {
+        world
+            .send_as(token, "GET", &World::agent_path("/conversations/s"), "")
+            .await
+            .problem()
+    };
     assert_eq!(read().await, problem(404, "CONVERSATION_NOT_FOUND"));
 
-    let keys = world.catalog.list(EntryKind::Key, Some(&org_id())).await.unwrap();
-    let mut entry =
-        keys.into_iter().find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "page")).unwrap();
-    for (change, expected) in
-        [(Some(vec![Scope::Config]), problem(403, "INSUFFICIENT_SCOPE")), (None, problem(401, "INVALID_API_KEY"))]
-    {
+    let keys = world
+        .catalog
+        .list(EntryKind::Key, Some(&org_id()))
+        .await
+        .unwrap();
+    let mut entry = keys
+        .into_iter()
+        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "page"))
+        .unwrap();
+    for (change, expected) in [
+        (
+            Some(vec![Scope::Config]),
+            problem(403, "INSUFFICIENT_SCOPE"),
+        ),
+        (None, problem(401, "INVALID_API_KEY")),
+    ] {
         match (change, &mut entry) {
             (Some(scopes), Entry::Key { key, .. }) => {
                 key.scopes = scopes;
                 world.catalog.put(&entry).await.unwrap();
             }
-            _ => world.catalog.remove(EntryKind::Key, &org_id(), entry.id()).await.unwrap(),
+            _ => world
+                .catalog
+                .remove(EntryKind::Key, &org_id(), entry.id())
+                .await
+                .unwrap(),
         }
         let changed = Instant::now();
         while read().await != expected {
-            assert!(changed.elapsed() < Duration::from_secs(2), "not {expected:?} within two seconds");
+            assert!(
+                changed.elapsed() < Duration::from_secs(2),
+                "not {expected:?} within two seconds"
+            );
             // Faster, and the visitor's quota would answer.
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     }
-    let expired = world.new_key("acme", json!({ "name": "soon", "scopes": ["chat"] })).await;
-    let answer = world.ask_for_token(&[("x-api-key", &expired), ("origin", ORIGIN)], json!({})).await.json();
-    let keys = world.catalog.list(EntryKind::Key, Some(&org_id())).await.unwrap();
-    let entry = keys.into_iter().find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "soon")).unwrap();
-    let Entry::Key { mut key, hash } = entry else { unreachable!() };
+    let expired = world
+        .new_key("acme", json!({ "name": "soon", "scopes": ["chat"] }))
+        .await;
+    let answer = world
+        .ask_for_token(&[("x-api-key", &expired), ("origin", ORIGIN)], json!({}))
+        .await
+        .json();
+    let keys = world
+        .catalog
+        .list(EntryKind::Key, Some(&org_id()))
+        .await
+        .unwrap();
+    let entry = keys
+        .into_iter()
+        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "soon"))
+        .unwrap();
+    let Entry::Key { mut key, hash } = entry else {
+        unreachable!()
+    };
     key.expires_at = Some(Timestamp::now());
     world.catalog.put(&Entry::Key { key, hash }).await.unwrap();
-    let answer = world.send_as(text(&answer, "token"), "GET", &World::agent_path("/conversations/s"), "").await;
-    assert_eq!(answer.problem(), problem(401, "EXPIRED_API_KEY"), "not looked at before");
+    let answer = world
+        .send_as(
+            text(&answer, "token"),
+            "GET",
+            &World::agent_path("/conversations/s"),
+            "",
+        )
+        .await;
+    assert_eq!(
+        answer.problem(),
+        problem(401, "EXPIRED_API_KEY"),
+        "not looked at before"
+    );
 }

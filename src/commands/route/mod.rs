@@ -60,18 +60,34 @@ struct Counts {
 pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::Result<()> {
     let (url, organization) = (arguments.url.as_deref(), arguments.organization.as_deref());
     let service = Service::connect(config, url, organization, &arguments.team).await?;
-    let document = arguments.file.as_ref().map(apply::read_document).transpose()?;
+    let document = arguments
+        .file
+        .as_ref()
+        .map(apply::read_document)
+        .transpose()?;
     let (team_id, team) = tried_team::read(&service, &arguments.team, document.as_ref()).await?;
     let agents = service.agents().await?;
     let name = |id: &AgentId| {
-        agents.iter().find(|agent| agent.id == *id).map_or_else(|| id.to_string(), |agent| agent.slug.clone())
+        agents
+            .iter()
+            .find(|agent| agent.id == *id)
+            .map_or_else(|| id.to_string(), |agent| agent.slug.clone())
     };
     let replay = Replay::new(&config.workers).context("the router cannot start")?;
     let (mut counts, mut out) = (Counts::default(), std::io::stdout().lock());
-    for conversation in service.conversations(&team_id, arguments.since.as_deref(), arguments.limit).await? {
+    for conversation in service
+        .conversations(&team_id, arguments.since.as_deref(), arguments.limit)
+        .await?
+    {
         let messages = service.messages(&conversation).await?;
         for replayed in replay.conversation(&team, &messages).await {
-            let (from, to) = (name(&replayed.from), replayed.to.as_ref().map_or_else(|| "nobody".to_owned(), &name));
+            let (from, to) = (
+                name(&replayed.from),
+                replayed
+                    .to
+                    .as_ref()
+                    .map_or_else(|| "nobody".to_owned(), &name),
+            );
             if replayed.differs() {
                 writeln!(out, "{}", row(&replayed, &from, &to))?;
                 if arguments.show_text {
@@ -86,9 +102,13 @@ pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::
 }
 
 fn row(replayed: &Replayed, from: &str, to: &str) -> String {
-    let Replayed { message_id, reason, .. } = replayed;
+    let Replayed {
+        message_id, reason, ..
+    } = replayed;
     if replayed.asks_model {
-        return format!("{message_id} {from}: a model would be asked; the guess without one is {to}: {reason}");
+        return format!(
+            "{message_id} {from}: a model would be asked; the guess without one is {to}: {reason}"
+        );
     }
     format!("{message_id} {from} -> {to}: {reason}")
 }
@@ -97,7 +117,15 @@ fn row(replayed: &Replayed, from: &str, to: &str) -> String {
 fn text(messages: &[Recorded], id: &str) -> String {
     let message = messages.iter().find(|message| message.id == id);
     let text = message.map_or("", |message| message.text.as_str());
-    text.chars().map(|character| if character.is_control() { ' ' } else { character }).collect()
+    text.chars()
+        .map(|character| {
+            if character.is_control() {
+                ' '
+            } else {
+                character
+            }
+        })
+        .collect()
 }
 
 impl Counts {
@@ -123,9 +151,16 @@ impl std::fmt::Display for Counts {
             self.messages, self.changed, self.asked
         )?;
         let by = |stage: RoutingStage| self.stages.get(stage.name()).copied().unwrap_or_default();
-        let [words, meaning, continuity] =
-            [RoutingStage::Words, RoutingStage::Meaning, RoutingStage::Continuity].map(by);
-        write!(f, "decided by words: {words}, by meaning: {meaning}, by continuity: {continuity}")?;
+        let [words, meaning, continuity] = [
+            RoutingStage::Words,
+            RoutingStage::Meaning,
+            RoutingStage::Continuity,
+        ]
+        .map(by);
+        write!(
+            f,
+            "decided by words: {words}, by meaning: {meaning}, by continuity: {continuity}"
+        )?;
         match by(RoutingStage::Strategy) {
             0 => writeln!(f)?,
             nobody => writeln!(f, ", without a member that can answer: {nobody}")?,
@@ -146,7 +181,14 @@ mod tests {
     fn replayed(from: &str, to: &str, stage: RoutingStage, asks_model: bool) -> Replayed {
         let agent = |digit: &str| format!("agt_{}", digit.repeat(26)).parse().unwrap();
         let (from, to) = (agent(from), Some(agent(to)));
-        Replayed { message_id: "msg".into(), from, to, reason: "why".into(), stage, asks_model }
+        Replayed {
+            message_id: "msg".into(),
+            from,
+            to,
+            reason: "why".into(),
+            stage,
+            asks_model,
+        }
     }
 
     #[test]
@@ -159,20 +201,41 @@ mod tests {
             ("2", "2", RoutingStage::Meaning, false),
             ("2", "2", RoutingStage::Meaning, false),
         ] {
-            counts.add(&replayed(from, to, stage, asks_model), from.into(), to.into());
+            counts.add(
+                &replayed(from, to, stage, asks_model),
+                from.into(),
+                to.into(),
+            );
         }
         let said = "messages: 5, would change: 1, a model would be asked: 1\n\
             decided by words: 1, by meaning: 2, by continuity: 1\n  1 -> 2: 1\n";
         assert_eq!(counts.to_string(), said);
-        counts.add(&replayed("1", "1", RoutingStage::Strategy, false), "1".into(), "1".into());
-        assert!(counts.to_string().contains("by continuity: 1, without a member that can answer: 1\n"), "{counts}");
+        counts.add(
+            &replayed("1", "1", RoutingStage::Strategy, false),
+            "1".into(),
+            "1".into(),
+        );
+        assert!(
+            counts
+                .to_string()
+                .contains("by continuity: 1, without a member that can answer: 1\n"),
+            "{counts}"
+        );
         let guess = row(&replayed("1", "2", RoutingStage::Words, true), "one", "two");
-        assert_eq!(guess, "msg one: a model would be asked; the guess without one is two: why");
+        assert_eq!(
+            guess,
+            "msg one: a model would be asked; the guess without one is two: why"
+        );
     }
 
     #[test]
     fn what_a_visitor_wrote_is_one_line_that_no_terminal_obeys() {
-        let message = Recorded { id: "m".into(), by: None, text: "red\u{1b}[31m\nline".into(), at: Timestamp::now() };
+        let message = Recorded {
+            id: "m".into(),
+            by: None,
+            text: "red\u{1b}[31m\nline".into(),
+            at: Timestamp::now(),
+        };
         assert_eq!(text(&[message], "m"), "red [31m line");
     }
 }

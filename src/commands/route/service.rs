@@ -96,13 +96,23 @@ impl Service {
         organization: Option<&str>,
         team: &str,
     ) -> anyhow::Result<Self> {
-        let token = config.admin.token.clone().context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
+        let token = config
+            .admin
+            .token
+            .clone()
+            .context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
         let base = url.map_or_else(|| config.admin_url(), str::to_owned);
         let base = format!("{}/api/admin/organizations", base.trim_end_matches('/'));
-        let mut service = Self { client: reqwest::Client::new(), token, base };
+        let mut service = Self {
+            client: reqwest::Client::new(),
+            token,
+            base,
+        };
         let all: Vec<Named> = service.all("").await?;
         let found = match (organization, all.as_slice()) {
-            (Some(wanted), all) => all.iter().find(|one| one.id == wanted || one.slug == wanted),
+            (Some(wanted), all) => all
+                .iter()
+                .find(|one| one.id == wanted || one.slug == wanted),
             (None, [only]) => Some(only),
             (None, several) => Some(service.only_one_with(team, several).await?),
         };
@@ -112,7 +122,11 @@ impl Service {
     }
 
     /// The organization that has the team, where no other one has it.
-    async fn only_one_with<'a>(&self, team: &str, organizations: &'a [Named]) -> anyhow::Result<&'a Named> {
+    async fn only_one_with<'a>(
+        &self,
+        team: &str,
+        organizations: &'a [Named],
+    ) -> anyhow::Result<&'a Named> {
         let mut with_team = Vec::new();
         for organization in organizations {
             let teams: Vec<Named> = self.all(&format!("/{}/teams", organization.id)).await?;
@@ -123,7 +137,10 @@ impl Service {
         match with_team[..] {
             [only] => Ok(only),
             [] => bail!("no organization has a team {team:?}"),
-            _ => bail!("say which --organization: {} have a team {team:?}", with_team.len()),
+            _ => bail!(
+                "say which --organization: {} have a team {team:?}",
+                with_team.len()
+            ),
         }
     }
 
@@ -135,7 +152,9 @@ impl Service {
     /// The team with this slug or id.
     pub(super) async fn team(&self, wanted: &str) -> anyhow::Result<TeamView> {
         let teams: Vec<TeamView> = self.all("/teams").await?;
-        let team = teams.into_iter().find(|team| team.slug == wanted || team.id.as_str() == wanted);
+        let team = teams
+            .into_iter()
+            .find(|team| team.slug == wanted || team.id.as_str() == wanted);
         team.with_context(|| format!("there is no team {wanted:?}"))
     }
 
@@ -166,8 +185,13 @@ impl Service {
     pub(super) async fn messages(&self, conversation: &str) -> anyhow::Result<Vec<Recorded>> {
         let mut messages: Vec<Recorded> = Vec::new();
         loop {
-            let query = [("limit", PAGE.to_string()), ("offset", messages.len().to_string())];
-            let page: Transcript = self.get(&format!("/conversations/{conversation}"), &query).await?;
+            let query = [
+                ("limit", PAGE.to_string()),
+                ("offset", messages.len().to_string()),
+            ];
+            let page: Transcript = self
+                .get(&format!("/conversations/{conversation}"), &query)
+                .await?;
             messages.extend(page.messages.items.into_iter().map(recorded));
             if !page.messages.has_more {
                 return Ok(messages);
@@ -178,7 +202,10 @@ impl Service {
     async fn all<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
         let mut all = Vec::new();
         loop {
-            let query = [("limit", PAGE.to_string()), ("offset", all.len().to_string())];
+            let query = [
+                ("limit", PAGE.to_string()),
+                ("offset", all.len().to_string()),
+            ];
             let page: Page<T> = self.get(path, &query).await?;
             all.extend(page.items);
             if !page.has_more {
@@ -187,10 +214,19 @@ impl Service {
         }
     }
 
-    async fn get<T: DeserializeOwned>(&self, path: &str, query: &[(&str, String)]) -> anyhow::Result<T> {
+    async fn get<T: DeserializeOwned>(
+        &self,
+        path: &str,
+        query: &[(&str, String)],
+    ) -> anyhow::Result<T> {
         let url = reqwest::Url::parse_with_params(&format!("{}{path}", self.base), query)
             .with_context(|| format!("{} is no address", self.base))?;
-        let response = self.client.get(url).bearer_auth(self.token.expose_secret()).send().await;
+        let response = self
+            .client
+            .get(url)
+            .bearer_auth(self.token.expose_secret())
+            .send()
+            .await;
         let response = response.with_context(|| format!("no service answers at {}", self.base))?;
         let (status, text) = (response.status(), response.text().await?);
         ensure!(status.is_success(), "refused with {status}:\n{text}");
@@ -199,5 +235,10 @@ impl Service {
 }
 
 fn recorded(message: MessageView) -> Recorded {
-    Recorded { id: message.id, by: message.agent_id, text: message.content, at: message.timestamp }
+    Recorded {
+        id: message.id,
+        by: message.agent_id,
+        text: message.content,
+        at: message.timestamp,
+    }
 }

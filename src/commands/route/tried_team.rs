@@ -20,17 +20,27 @@ pub(super) async fn read(
         change(&mut team, &mut agents, document)?;
     }
     if team.routing != RoutingStrategy::Intent {
-        bail!("the team {:?} does not choose by intent: who answers does not follow from what is said", team.slug);
+        bail!(
+            "the team {:?} does not choose by intent: who answers does not follow from what is said",
+            team.slug
+        );
     }
     let answers = |slug: &str| -> anyhow::Result<Option<&AgentView>> {
         let agent = agents.iter().find(|agent| agent.slug == slug);
         let agent = agent.with_context(|| format!("the agent {slug:?} does not exist yet"))?;
         Ok((agent.status == Status::Active).then_some(agent))
     };
-    let default_agent = team.default_agent.as_deref().map(answers).transpose()?.flatten();
+    let default_agent = team
+        .default_agent
+        .as_deref()
+        .map(answers)
+        .transpose()?
+        .flatten();
     let mut members = Vec::new();
     for member in &team.members {
-        let Some(agent) = answers(&member.agent)?.filter(|agent| agent.public) else { continue };
+        let Some(agent) = answers(&member.agent)?.filter(|agent| agent.public) else {
+            continue;
+        };
         members.push(TriedMember {
             agent_id: agent.id.clone(),
             slug: agent.slug.clone(),
@@ -40,16 +50,25 @@ pub(super) async fn read(
         });
     }
     let default_agent = default_agent.map(|agent| agent.id.clone());
-    Ok((team.id, TriedTeam { members, default_agent }))
+    Ok((
+        team.id,
+        TriedTeam {
+            members,
+            default_agent,
+        },
+    ))
 }
 
 /// Takes over what the document says of the team and of the agents.
 fn change(team: &mut TeamView, agents: &mut [AgentView], document: &Value) -> anyhow::Result<()> {
-    let organizations = document["organizations"].as_array().context("the document has no organizations")?;
+    let organizations = document["organizations"]
+        .as_array()
+        .context("the document has no organizations")?;
     let mut knows_any = false;
     for agent in agents {
         if let Some(said) = named(organizations, "agents", &agent.slug) {
-            *agent = patched(agent, said).with_context(|| format!("agent {:?} of the document", agent.slug))?;
+            *agent = patched(agent, said)
+                .with_context(|| format!("agent {:?} of the document", agent.slug))?;
             knows_any = true;
         }
     }
@@ -58,13 +77,19 @@ fn change(team: &mut TeamView, agents: &mut [AgentView], document: &Value) -> an
         knows_any = true;
     }
     if !knows_any {
-        bail!("the document names neither the team {:?} nor an agent that exists", team.slug);
+        bail!(
+            "the document names neither the team {:?} nor an agent that exists",
+            team.slug
+        );
     }
     Ok(())
 }
 
 fn named<'a>(organizations: &'a [Value], kind: &str, slug: &str) -> Option<&'a Value> {
-    let mut all = organizations.iter().filter_map(|organization| organization[kind].as_array()).flatten();
+    let mut all = organizations
+        .iter()
+        .filter_map(|organization| organization[kind].as_array())
+        .flatten();
     all.find(|thing| thing["slug"] == slug)
 }
 

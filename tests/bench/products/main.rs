@@ -44,27 +44,53 @@ fn main() {
     if !std::env::args().any(|argument| argument == "--bench") {
         return;
     }
-    let runtime = tokio::runtime::Builder::new_multi_thread().enable_all().build().unwrap();
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .enable_all()
+        .build()
+        .unwrap();
     runtime.block_on(measure());
 }
 
 async fn measure() {
     let directory = tempfile::tempdir().unwrap();
-    let products: Arc<dyn Products> = Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
+    let products: Arc<dyn Products> =
+        Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
     let (mut shop, agent) = (Shop::new(), agent());
     let begun = Instant::now();
-    let mut writer =
-        ProductsWriter::begin(Arc::clone(&products), agent.org_id.clone(), agent.id.clone()).await.unwrap();
+    let mut writer = ProductsWriter::begin(
+        Arc::clone(&products),
+        agent.org_id.clone(),
+        agent.id.clone(),
+    )
+    .await
+    .unwrap();
     for _ in 0..PRODUCTS {
         writer.push(&shop.product()).await.unwrap();
     }
-    let kept = writer.publish(Source::Upload, Rejections::default()).await.unwrap();
-    println!("{PRODUCTS} products, {:.1} MB, kept in {:.2} s", megabytes(kept.bytes), begun.elapsed().as_secs_f64());
+    let kept = writer
+        .publish(Source::Upload, Rejections::default())
+        .await
+        .unwrap();
+    println!(
+        "{PRODUCTS} products, {:.1} MB, kept in {:.2} s",
+        megabytes(kept.bytes),
+        begun.elapsed().as_secs_f64()
+    );
     let search = ProductSearch::new(products, INDEX_BYTES_MAX);
     let begun = Instant::now();
-    search.search(&agent, &ProductQuery::default()).await.unwrap();
-    println!("index made in {:.2} s, {:.1} MB", begun.elapsed().as_secs_f64(), megabytes(search.index_bytes().await));
-    println!("{:<38}{:>9}{:>9}{:>9}{:>9}{:>9}", "queries", "p50 ms", "p95 ms", "p99 ms", "max ms", "right");
+    search
+        .search(&agent, &ProductQuery::default())
+        .await
+        .unwrap();
+    println!(
+        "index made in {:.2} s, {:.1} MB",
+        begun.elapsed().as_secs_f64(),
+        megabytes(search.index_bytes().await)
+    );
+    println!(
+        "{:<38}{:>9}{:>9}{:>9}{:>9}{:>9}",
+        "queries", "p50 ms", "p95 ms", "p99 ms", "max ms", "right"
+    );
     for (name, make) in kinds() {
         let queries: Vec<_> = (0..QUERIES).map(|_| make(&mut shop)).collect();
         report(name, &search, &agent, &queries).await;
@@ -86,15 +112,31 @@ fn kinds() -> [(&'static str, Make); 11] {
             (filtered(words[0].clone(), words[1].clone()), words)
         }),
         ("a word that every product has, price", |_| {
-            (ProductQuery { prices: PriceLimits::up_to(150.0), ..query("quality".into()) }, Vec::new())
+            (
+                ProductQuery {
+                    prices: PriceLimits::up_to(150.0),
+                    ..query("quality".into())
+                },
+                Vec::new(),
+            )
         }),
         ("a sentence around three words", |shop| {
             let words = shop.words(3);
-            (query(format!("please show me {} under my budget", words.join(" "))), words)
+            (
+                query(format!(
+                    "please show me {} under my budget",
+                    words.join(" ")
+                )),
+                words,
+            )
         }),
         ("seven words, price and attribute", |shop| {
             let words = shop.words(4);
-            let text = format!("{} {} good quality", words.join(" "), shop.description_word());
+            let text = format!(
+                "{} {} good quality",
+                words.join(" "),
+                shop.description_word()
+            );
             (filtered(text, words[1].clone()), words)
         }),
         ("seven words of two products", |shop| {
@@ -119,21 +161,35 @@ fn misspelt(shop: &mut Shop, wrong: usize) -> (ProductQuery, Vec<String>) {
 
 fn filtered(text: String, color: String) -> ProductQuery {
     let attributes = BTreeMap::from([("color".to_owned(), color)]);
-    ProductQuery { prices: PriceLimits::up_to(250.0), attributes, ..query(text) }
+    ProductQuery {
+        prices: PriceLimits::up_to(250.0),
+        attributes,
+        ..query(text)
+    }
 }
 
 fn query(text: String) -> ProductQuery {
-    ProductQuery { text, limit: LIMIT, ..ProductQuery::default() }
+    ProductQuery {
+        text,
+        limit: LIMIT,
+        ..ProductQuery::default()
+    }
 }
 
-async fn report(name: &str, search: &ProductSearch, agent: &Agent, queries: &[(ProductQuery, Vec<String>)]) {
+async fn report(
+    name: &str,
+    search: &ProductSearch,
+    agent: &Agent,
+    queries: &[(ProductQuery, Vec<String>)],
+) {
     let mut times: Histogram<u64> = Histogram::new_with_bounds(1, LONGEST_MICROS, 3).unwrap();
     let mut right = 0;
     for (query, meant) in queries {
         let begun = Instant::now();
         let found = search.search(agent, query).await.unwrap();
         times.saturating_record(micros(begun.elapsed()));
-        let is_right = |found: &FoundProduct| meant.iter().all(|word| found.product.title.contains(word));
+        let is_right =
+            |found: &FoundProduct| meant.iter().all(|word| found.product.title.contains(word));
         right += usize::from(found.products.first().is_some_and(is_right));
     }
     let at = |quantile: f64| times.value_at_quantile(quantile) as f64 / 1e3;

@@ -2,12 +2,26 @@
 
 use switchboard_schemas::{agent::Product, catalog_product::CatalogProduct};
 
-const COLORS: [&str; 12] =
-    ["red", "blue", "green", "black", "white", "grey", "yellow", "pink", "brown", "orange", "navy blue", "silver"];
-const MATERIALS: [&str; 8] = ["cotton", "leather", "wool", "steel", "bamboo", "glass", "linen", "rubber"];
+const COLORS: [&str; 12] = [
+    "red",
+    "blue",
+    "green",
+    "black",
+    "white",
+    "grey",
+    "yellow",
+    "pink",
+    "brown",
+    "orange",
+    "navy blue",
+    "silver",
+];
+const MATERIALS: [&str; 8] = [
+    "cotton", "leather", "wool", "steel", "bamboo", "glass", "linen", "rubber",
+];
 const SYLLABLES: [&str; 24] = [
-    "ba", "ker", "lo", "min", "ta", "ru", "sel", "po", "dan", "vi", "cor", "gle", "shu", "nor", "fe", "zan", "mo",
-    "tri", "pel", "ga", "hun", "wil", "tes", "ra",
+    "ba", "ker", "lo", "min", "ta", "ru", "sel", "po", "dan", "vi", "cor", "gle", "shu", "nor",
+    "fe", "zan", "mo", "tri", "pel", "ga", "hun", "wil", "tes", "ra",
 ];
 /// Kinds of things, qualities, brands, and words of descriptions.
 const NOUNS: usize = 600;
@@ -26,7 +40,11 @@ pub(crate) struct Shop {
 
 impl Shop {
     pub(crate) const fn new() -> Self {
-        Self { state: 0x9e37_79b9_7f4a_7c15, made: 0, sold: Vec::new() }
+        Self {
+            state: 0x9e37_79b9_7f4a_7c15,
+            made: 0,
+            sold: Vec::new(),
+        }
     }
 
     pub(crate) fn product(&mut self) -> CatalogProduct {
@@ -35,9 +53,12 @@ impl Shop {
         let (color, noun) = (self.color(), self.noun());
         let cents = 500 + self.below(49_500);
         let price = format!("{}.{:02} EUR", cents / 100, cents % 100);
-        let description: Vec<String> = (0..DESCRIPTION_LENGTH).map(|_| self.description_word()).collect();
+        let description: Vec<String> = (0..DESCRIPTION_LENGTH)
+            .map(|_| self.description_word())
+            .collect();
         let number = self.made;
-        self.sold.push([noun.clone(), color.clone(), quality.clone(), brand.clone()]);
+        self.sold
+            .push([noun.clone(), color.clone(), quality.clone(), brand.clone()]);
         let product = Product {
             title: format!("{brand} {quality} {color} {noun} {}{number}", &brand[..2]),
             price,
@@ -45,11 +66,17 @@ impl Shop {
             url: format!("https://shop.example/products/{number}"),
         };
         let material = MATERIALS[self.below(MATERIALS.len() as u64) as usize];
-        let attributes =
-            [("brand", brand), ("color", color), ("material", material.into()), ("id", number.to_string())];
+        let attributes = [
+            ("brand", brand),
+            ("color", color),
+            ("material", material.into()),
+            ("id", number.to_string()),
+        ];
         CatalogProduct {
             description: format!("{} of good quality", description.join(" ")),
-            attributes: attributes.map(|(name, value)| (name.to_owned(), value)).into(),
+            attributes: attributes
+                .map(|(name, value)| (name.to_owned(), value))
+                .into(),
             ..product.into()
         }
     }

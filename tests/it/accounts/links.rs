@@ -3,7 +3,9 @@
 use serde_json::json;
 
 use super::{Browser, LINK, PASS, Person, SESSION, invited, link_of, of};
-use crate::support::{OrganizationDocument, PATIENCE, Profile, SharedService, TestService, eventually};
+use crate::support::{
+    OrganizationDocument, PATIENCE, Profile, SharedService, TestService, eventually,
+};
 
 #[tokio::test]
 async fn of_two_who_use_a_link_at_once_on_two_ingresses_one_comes_in() {
@@ -20,10 +22,17 @@ async fn of_two_who_use_a_link_at_once_on_two_ingresses_one_comes_in() {
         assert_eq!(statuses, [200, 401], "{} {}", left.text, right.text);
         assert_ne!(one.is_signed_in().await, two.is_signed_in().await);
         for url in &urls {
-            Browser::at(url).keep(LINK, &body).await.assert_problem(401, None);
+            Browser::at(url)
+                .keep(LINK, &body)
+                .await
+                .assert_problem(401, None);
         }
     }
-    assert!(!service.logs().contains(&link_of(&invited(&service, &organization, "viewer").await)));
+    assert!(
+        !service
+            .logs()
+            .contains(&link_of(&invited(&service, &organization, "viewer").await))
+    );
 }
 
 #[tokio::test]
@@ -32,35 +41,67 @@ async fn a_reset_link_sets_another_password_and_replaces_the_one_before() {
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "viewer").await;
     let path = of(&organization, &format!("/users/{}/link", person.id));
-    let (first, second) =
-        (service.admin().post(&path, &json!({})).await, service.admin().post(&path, &json!({})).await);
+    let (first, second) = (
+        service.admin().post(&path, &json!({})).await,
+        service.admin().post(&path, &json!({})).await,
+    );
     assert_eq!((first.status, second.status), (201, 201), "{}", second.text);
-    assert!(person.browser.is_signed_in().await, "a link changes nothing before it is used");
+    assert!(
+        person.browser.is_signed_in().await,
+        "a link changes nothing before it is used"
+    );
     let mut browser = Browser::at(&service.public_urls()[0]);
     let body = |link: &str| json!({"link": link, "password": "another correct horse"});
-    browser.keep(LINK, &body(&link_of(&first.json()))).await.assert_problem(401, None);
-    let asked = browser.keep(LINK, &json!({"link": link_of(&second.json())})).await;
+    browser
+        .keep(LINK, &body(&link_of(&first.json())))
+        .await
+        .assert_problem(401, None);
+    let asked = browser
+        .keep(LINK, &json!({"link": link_of(&second.json())}))
+        .await;
     let asked = asked.assert_problem(400, Some("INVALID_REQUEST_DATA"));
-    assert_eq!((&asked["param"], &asked["details"]["email"]), (&json!("password"), &json!(person.email)));
-    assert_eq!(browser.keep(LINK, &body(&link_of(&second.json()))).await.status, 200);
+    assert_eq!(
+        (&asked["param"], &asked["details"]["email"]),
+        (&json!("password"), &json!(person.email))
+    );
+    assert_eq!(
+        browser
+            .keep(LINK, &body(&link_of(&second.json())))
+            .await
+            .status,
+        200
+    );
     assert!(browser.is_signed_in().await && !person.browser.is_signed_in().await);
-    assert_eq!(Browser::at(&service.public_urls()[0]).sign_in(&person.email, PASS).await.status, 401);
+    assert_eq!(
+        Browser::at(&service.public_urls()[0])
+            .sign_in(&person.email, PASS)
+            .await
+            .status,
+        401
+    );
 }
 
 #[tokio::test]
 async fn a_link_that_is_too_old_does_not_work() {
-    let service = TestService::start_with(&[("SWITCHBOARD__INGRESS__INVITATION_LIFETIME_MS", "1")]).await;
+    let service =
+        TestService::start_with(&[("SWITCHBOARD__INGRESS__INVITATION_LIFETIME_MS", "1")]).await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let user = invited(&service, &organization, "owner").await;
     let body = json!({"link": link_of(&user), "password": PASS});
-    Browser::at(&service.public_urls()[0]).keep(LINK, &body).await.assert_problem(401, None);
+    Browser::at(&service.public_urls()[0])
+        .keep(LINK, &body)
+        .await
+        .assert_problem(401, None);
 }
 
 #[tokio::test]
 async fn the_command_makes_a_way_in_while_the_service_runs() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
-    let slug = organization.document["organizations"][0]["slug"].as_str().unwrap().to_owned();
+    let slug = organization.document["organizations"][0]["slug"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let link = |arguments: &[&str]| {
         let (status, output) = service.command(&[&["admin", "link"], arguments].concat());
         (status.success(), output)
@@ -79,8 +120,14 @@ async fn the_command_makes_a_way_in_while_the_service_runs() {
         let answer = browser.keep(LINK, &json!({"link": text})).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let who = browser.get(SESSION).await.json();
-        assert_eq!((&who["user"]["email"], &who["user"]["role"]), (&json!(email), &json!("owner")));
-        Browser::at(&service.public_urls()[0]).keep(LINK, &json!({"link": text})).await.assert_problem(401, None);
+        assert_eq!(
+            (&who["user"]["email"], &who["user"]["role"]),
+            (&json!(email), &json!("owner"))
+        );
+        Browser::at(&service.public_urls()[0])
+            .keep(LINK, &json!({"link": text}))
+            .await
+            .assert_problem(401, None);
     }
     let (made, output) = link(&["--organization", "no-such-organization", "--email", &email]);
     assert!(!made && output.contains("no-such-organization"), "{output}");
@@ -94,8 +141,10 @@ async fn every_start_of_a_fresh_installation_shows_a_link_that_signs_in() {
     for start in 0..2 {
         let shown = eventually("a link is shown", PATIENCE, async || {
             let logs = service.logs();
-            let links =
-                logs.lines().filter_map(|line| line.split_once("/dashboard/link#").map(|(_, text)| text.trim()));
+            let links = logs.lines().filter_map(|line| {
+                line.split_once("/dashboard/link#")
+                    .map(|(_, text)| text.trim())
+            });
             let links: Vec<String> = links.map(str::to_owned).collect();
             (links.len() > start).then(|| links.last().unwrap().clone())
         })
@@ -105,8 +154,15 @@ async fn every_start_of_a_fresh_installation_shows_a_link_that_signs_in() {
         let answer = browser.keep(LINK, &json!({"link": shown})).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let who = browser.get(SESSION).await.json();
-        assert_eq!((&who["organization"]["slug"], &who["user"]["role"]), (&json!("demo"), &json!("owner")));
-        assert_eq!(browser.keep(LINK, &json!({"link": shown})).await.status, 401, "it works once");
+        assert_eq!(
+            (&who["organization"]["slug"], &who["user"]["role"]),
+            (&json!("demo"), &json!("owner"))
+        );
+        assert_eq!(
+            browser.keep(LINK, &json!({"link": shown})).await.status,
+            401,
+            "it works once"
+        );
         used.push(shown);
         service.with_process("all", |process| process.kill());
         service.restart("all").await;

@@ -31,20 +31,35 @@ struct Browser {
 
 impl Browser {
     fn at(base: &str) -> Self {
-        Self { base: base.to_owned(), cookie: String::new() }
+        Self {
+            base: base.to_owned(),
+            cookie: String::new(),
+        }
     }
 
     /// The same cookie at another ingress.
     fn moved_to(&self, base: &str) -> Self {
-        Self { base: base.to_owned(), ..self.clone() }
+        Self {
+            base: base.to_owned(),
+            ..self.clone()
+        }
     }
 
     async fn send(&self, method: Method, path: &str, body: Option<&Value>) -> Answer {
-        self.send_from(&[("sec-fetch-site", "same-origin")], method, path, body).await
+        self.send_from(&[("sec-fetch-site", "same-origin")], method, path, body)
+            .await
     }
 
-    async fn send_from(&self, page: &[(&str, &str)], method: Method, path: &str, body: Option<&Value>) -> Answer {
-        let mut request = Client::new(&self.base).request(method, path).header("cookie", &self.cookie);
+    async fn send_from(
+        &self,
+        page: &[(&str, &str)],
+        method: Method,
+        path: &str,
+        body: Option<&Value>,
+    ) -> Answer {
+        let mut request = Client::new(&self.base)
+            .request(method, path)
+            .header("cookie", &self.cookie);
         for (name, value) in page {
             request = request.header(*name, *value);
         }
@@ -69,7 +84,8 @@ impl Browser {
     }
 
     async fn sign_in(&mut self, email: &str, password: &str) -> Answer {
-        self.keep(SESSION, &json!({"email": email, "password": password})).await
+        self.keep(SESSION, &json!({"email": email, "password": password}))
+            .await
     }
 
     async fn is_signed_in(&self) -> bool {
@@ -88,22 +104,37 @@ impl Person {
     async fn new(service: &TestService, organization: &Organization, role: &str) -> Self {
         let user = invited(service, organization, role).await;
         let mut browser = Browser::at(&service.public_urls()[0]);
-        let answer = browser.keep(LINK, &json!({"link": link_of(&user), "password": PASS})).await;
+        let answer = browser
+            .keep(LINK, &json!({"link": link_of(&user), "password": PASS}))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         let text = |field: &str| user[field].as_str().unwrap().to_owned();
-        Self { id: text("id"), email: text("email"), browser }
+        Self {
+            id: text("id"),
+            email: text("email"),
+            browser,
+        }
     }
 }
 
 /// An account with an address of its own, whose invitation nobody has used.
 async fn invited(service: &TestService, organization: &Organization, role: &str) -> Value {
     let user = json!({"email": format!("{}@people.example", unique("p")), "role": role, "name": "A Person"});
-    let answer = service.admin().post(&of(organization, "/users"), &user).await;
+    let answer = service
+        .admin()
+        .post(&of(organization, "/users"), &user)
+        .await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     answer.json()
 }
 
 /// What stands behind the `#` of a link.
 fn link_of(user: &Value) -> String {
-    user["link"]["url"].as_str().unwrap().split_once('#').unwrap().1.to_owned()
+    user["link"]["url"]
+        .as_str()
+        .unwrap()
+        .split_once('#')
+        .unwrap()
+        .1
+        .to_owned()
 }

@@ -9,7 +9,10 @@ use crate::support::{Client, OrganizationDocument, SharedService, send};
 #[tokio::test]
 async fn nothing_changes_that_does_not_come_from_our_own_page() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::new(&service, &organization, "owner").await;
     let agent = of(&organization, &format!("/agents/{}", organization.shop()));
     let before = person.browser.get(&agent).await.json();
@@ -25,32 +28,65 @@ async fn nothing_changes_that_does_not_come_from_our_own_page() {
         &[],
     ] {
         for (method, path, body) in [
-            (Method::POST, of(&organization, "/agents"), Some(json!({"slug": "evil", "name": "Evil"}))),
+            (
+                Method::POST,
+                of(&organization, "/agents"),
+                Some(json!({"slug": "evil", "name": "Evil"})),
+            ),
             (Method::PATCH, agent.clone(), Some(json!({"name": "Evil"}))),
-            (Method::PUT, agent.clone(), Some(json!({"slug": "shop", "name": "Evil"}))),
+            (
+                Method::PUT,
+                agent.clone(),
+                Some(json!({"slug": "shop", "name": "Evil"})),
+            ),
             (Method::DELETE, agent.clone(), None),
-            (Method::POST, of(&organization, "/users"), Some(json!({"email": "e@evil.example", "role": "owner"}))),
+            (
+                Method::POST,
+                of(&organization, "/users"),
+                Some(json!({"email": "e@evil.example", "role": "owner"})),
+            ),
             (
                 Method::POST,
                 PASSWORD.to_owned(),
                 Some(json!({"currentPassword": PASS, "newPassword": "evil evil evil"})),
             ),
-            (Method::POST, SESSION.to_owned(), Some(json!({"email": person.email, "password": PASS}))),
+            (
+                Method::POST,
+                SESSION.to_owned(),
+                Some(json!({"email": person.email, "password": PASS})),
+            ),
             (Method::DELETE, SESSION.to_owned(), None),
         ] {
-            let answer = person.browser.send_from(page, method.clone(), &path, body.as_ref()).await;
+            let answer = person
+                .browser
+                .send_from(page, method.clone(), &path, body.as_ref())
+                .await;
             answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
         }
     }
     for form in ["text/plain", "application/x-www-form-urlencoded"] {
         let request = Client::new(&host).request(Method::POST, &of(&organization, "/agents"));
-        let request = request.header("cookie", &person.browser.cookie).header("sec-fetch-site", "same-origin");
-        let answer = send(request.header("content-type", form).body(r#"{"slug":"evil","name":"Evil"}"#)).await;
+        let request = request
+            .header("cookie", &person.browser.cookie)
+            .header("sec-fetch-site", "same-origin");
+        let answer = send(
+            request
+                .header("content-type", form)
+                .body(r#"{"slug":"evil","name":"Evil"}"#),
+        )
+        .await;
         answer.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
     }
     assert_eq!(person.browser.get(&agent).await.json(), before);
     assert!(person.browser.is_signed_in().await);
     let ours = [("origin", host.as_str())];
-    let answer = person.browser.send_from(&ours, Method::PATCH, &agent, Some(&json!({"name": "Ours"}))).await;
-    assert_eq!(answer.status, 200, "a browser without Sec-Fetch-Site is known by its origin: {}", answer.text);
+    let answer = person
+        .browser
+        .send_from(&ours, Method::PATCH, &agent, Some(&json!({"name": "Ours"})))
+        .await;
+    assert_eq!(
+        answer.status, 200,
+        "a browser without Sec-Fetch-Site is known by its origin: {}",
+        answer.text
+    );
 }

@@ -14,30 +14,47 @@ const PROMISED: Duration = Duration::from_millis(2_500);
 async fn refused_everywhere(service: &TestService, browser: &Browser) {
     for url in service.public_urls() {
         let browser = browser.moved_to(&url);
-        eventually("the session is refused", PROMISED, async || (!browser.is_signed_in().await).then_some(())).await;
+        eventually("the session is refused", PROMISED, async || {
+            (!browser.is_signed_in().await).then_some(())
+        })
+        .await;
     }
 }
 
 #[tokio::test]
 async fn a_session_ends_unused_and_ends_in_use() {
-    let times =
-        [("SWITCHBOARD__INGRESS__SESSION_IDLE_MS", "4000"), ("SWITCHBOARD__INGRESS__SESSION_LIFETIME_MS", "12000")];
+    let times = [
+        ("SWITCHBOARD__INGRESS__SESSION_IDLE_MS", "4000"),
+        ("SWITCHBOARD__INGRESS__SESSION_LIFETIME_MS", "12000"),
+    ];
     let service = TestService::start_with(&times).await;
     let organization = OrganizationDocument::new().apply(&service).await;
-    let (unused, used) =
-        (Person::new(&service, &organization, "owner").await, Person::new(&service, &organization, "viewer").await);
+    let (unused, used) = (
+        Person::new(&service, &organization, "owner").await,
+        Person::new(&service, &organization, "viewer").await,
+    );
     let began = tokio::time::Instant::now();
     assert!(unused.browser.is_signed_in().await);
     // One is asked for all the time and lives on; the other one is not looked at before its time is over.
     while began.elapsed() < Duration::from_millis(5_000) {
-        assert!(used.browser.is_signed_in().await, "after {:?}", began.elapsed());
+        assert!(
+            used.browser.is_signed_in().await,
+            "after {:?}",
+            began.elapsed()
+        );
         tokio::time::sleep(Duration::from_millis(200)).await;
     }
     refused_everywhere(&service, &unused.browser).await;
     assert!(used.browser.is_signed_in().await);
-    eventually("a session in use ends too", PATIENCE, async || (!used.browser.is_signed_in().await).then_some(()))
-        .await;
-    assert!(began.elapsed() > Duration::from_millis(9_000), "{:?}", began.elapsed());
+    eventually("a session in use ends too", PATIENCE, async || {
+        (!used.browser.is_signed_in().await).then_some(())
+    })
+    .await;
+    assert!(
+        began.elapsed() > Duration::from_millis(9_000),
+        "{:?}",
+        began.elapsed()
+    );
     refused_everywhere(&service, &used.browser).await;
 }
 
@@ -46,7 +63,9 @@ async fn who_signs_out_is_out_on_every_ingress() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "owner").await;
-    let elsewhere = person.browser.moved_to(service.public_urls().last().unwrap());
+    let elsewhere = person
+        .browser
+        .moved_to(service.public_urls().last().unwrap());
     assert!(elsewhere.is_signed_in().await);
     let answer = person.browser.send(Method::DELETE, SESSION, None).await;
     assert_eq!(answer.status, 204, "{}", answer.text);
@@ -76,28 +95,61 @@ async fn another_password_a_disabled_account_and_a_removed_one_end_all_sessions_
         assert!(answer.status < 300, "{way}: {}", answer.text);
         refused_everywhere(&service, &old).await;
         refused_everywhere(&service, &second).await;
-        assert_eq!(person.browser.is_signed_in().await, way == "password", "who set the password stays in");
-        assert_eq!(Browser::at(&last).sign_in(&person.email, PASS).await.status, 401, "{way}");
+        assert_eq!(
+            person.browser.is_signed_in().await,
+            way == "password",
+            "who set the password stays in"
+        );
+        assert_eq!(
+            Browser::at(&last).sign_in(&person.email, PASS).await.status,
+            401,
+            "{way}"
+        );
     }
 }
 
 #[tokio::test]
 async fn a_session_is_no_key_and_a_key_is_no_session() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::new(&service, &organization, "owner").await;
     let token = person.browser.cookie.split_once('=').unwrap().1;
     let config = format!("/api/public/agents/{}", organization.shop());
     let with_token = service.client().with_key(token);
-    with_token.get(&config).await.assert_problem(401, Some("INVALID_API_KEY"));
-    with_token.get(&of(&organization, "/agents")).await.assert_problem(401, Some("INVALID_API_KEY"));
-    with_token.get(SESSION).await.assert_problem(401, Some("MISSING_API_KEY"));
-    person.browser.get(&config).await.assert_problem(401, Some("MISSING_API_KEY"));
+    with_token
+        .get(&config)
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
+    with_token
+        .get(&of(&organization, "/agents"))
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
+    with_token
+        .get(SESSION)
+        .await
+        .assert_problem(401, Some("MISSING_API_KEY"));
+    person
+        .browser
+        .get(&config)
+        .await
+        .assert_problem(401, Some("MISSING_API_KEY"));
     let key = organization.key_text("all");
-    let as_cookie =
-        Browser { cookie: format!("switchboard={key}; __Host-switchboard={key}"), ..person.browser.clone() };
+    let as_cookie = Browser {
+        cookie: format!("switchboard={key}; __Host-switchboard={key}"),
+        ..person.browser.clone()
+    };
     as_cookie.get(SESSION).await.assert_problem(401, None);
-    as_cookie.get(&of(&organization, "/agents")).await.assert_problem(401, None);
-    organization.client().get(SESSION).await.assert_problem(401, Some("MISSING_API_KEY"));
+    as_cookie
+        .get(&of(&organization, "/agents"))
+        .await
+        .assert_problem(401, None);
+    organization
+        .client()
+        .get(SESSION)
+        .await
+        .assert_problem(401, Some("MISSING_API_KEY"));
     assert!(!service.logs().contains(token), "no session is in a log");
 }

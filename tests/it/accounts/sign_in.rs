@@ -15,14 +15,26 @@ async fn who_signs_in_at_one_ingress_is_signed_in_at_all() {
     let answer = browser.sign_in(&person.email.to_uppercase(), PASS).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let cookie = answer.header("set-cookie").unwrap();
-    assert!(cookie.starts_with("switchboard=") && cookie.contains("; HttpOnly; SameSite=Lax; "), "{cookie}");
+    assert!(
+        cookie.starts_with("switchboard=") && cookie.contains("; HttpOnly; SameSite=Lax; "),
+        "{cookie}"
+    );
     for url in urls {
         let who = browser.moved_to(&url).get(SESSION).await;
         assert_eq!(who.status, 200, "{}", who.text);
         let who = who.json();
-        assert_eq!((&who["user"]["email"], &who["user"]["role"]), (&json!(person.email), &json!("editor")));
+        assert_eq!(
+            (&who["user"]["email"], &who["user"]["role"]),
+            (&json!(person.email), &json!("editor"))
+        );
         assert_eq!(who["organization"]["id"], organization.id.as_str());
-        assert!(who["rights"].as_array().unwrap().contains(&json!("configure")), "{who}");
+        assert!(
+            who["rights"]
+                .as_array()
+                .unwrap()
+                .contains(&json!("configure")),
+            "{who}"
+        );
     }
 }
 
@@ -33,8 +45,14 @@ async fn a_wrong_password_and_an_unknown_address_get_one_answer() {
     let person = Person::new(&service, &organization, "owner").await;
     let waiting = invited(&service, &organization, "owner").await;
     let mut told = vec![];
-    for email in [person.email.as_str(), "unknown@people.example", waiting["email"].as_str().unwrap()] {
-        let answer = Browser::at(&service.public_urls()[0]).sign_in(email, "quite a wrong one").await;
+    for email in [
+        person.email.as_str(),
+        "unknown@people.example",
+        waiting["email"].as_str().unwrap(),
+    ] {
+        let answer = Browser::at(&service.public_urls()[0])
+            .sign_in(email, "quite a wrong one")
+            .await;
         let problem = answer.assert_problem(401, None);
         assert_eq!(answer.header("set-cookie"), None);
         told.push((problem["title"].clone(), problem["detail"].clone()));
@@ -57,7 +75,10 @@ async fn guesses_are_counted_across_all_ingresses_whether_the_account_exists_or_
         }
         let wrong = statuses.iter().take_while(|status| **status == 401).count();
         assert_eq!(wrong, 20, "{statuses:?}");
-        assert!(statuses[wrong..].iter().all(|status| *status == 429), "{statuses:?}");
+        assert!(
+            statuses[wrong..].iter().all(|status| *status == 429),
+            "{statuses:?}"
+        );
     }
     let refused = Browser::at(&urls[0]).sign_in(&person.email, PASS).await;
     refused.assert_problem(429, Some("RATE_LIMITED"));
@@ -75,7 +96,10 @@ async fn signing_in_never_uses_a_token_that_was_there_before() {
     assert_eq!(after.sign_in(&person.email, PASS).await.status, 200);
     assert_ne!(before.cookie, after.cookie);
     assert!(after.is_signed_in().await && !before.is_signed_in().await);
-    let planted = Browser { cookie: format!("switchboard={}", "0".repeat(52)), ..before };
+    let planted = Browser {
+        cookie: format!("switchboard={}", "0".repeat(52)),
+        ..before
+    };
     let mut victim = planted.clone();
     assert_eq!(victim.sign_in(&person.email, PASS).await.status, 200);
     assert!(victim.is_signed_in().await && !planted.is_signed_in().await);

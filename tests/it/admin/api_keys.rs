@@ -13,7 +13,10 @@ async fn made(organization: &Organization, admin: &Client, key: Value) -> (Strin
     let answer = admin.post(&of(organization, "/keys"), &key).await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let key = answer.json();
-    (key["id"].as_str().unwrap().to_owned(), key["value"].as_str().unwrap().to_owned())
+    (
+        key["id"].as_str().unwrap().to_owned(),
+        key["value"].as_str().unwrap().to_owned(),
+    )
 }
 
 #[tokio::test]
@@ -30,7 +33,14 @@ async fn of_two_who_make_a_key_of_one_name_one_does_and_the_name_is_free_once_it
         assert_eq!(statuses, [201, 409], "{} {}", first.text, second.text);
     }
     let (id, _) = made(&organization, &one, json!({"name": "again"})).await;
-    assert_eq!(one.request(Method::DELETE, &format!("{path}/{id}")).send().await.unwrap().status(), 204);
+    assert_eq!(
+        one.request(Method::DELETE, &format!("{path}/{id}"))
+            .send()
+            .await
+            .unwrap()
+            .status(),
+        204
+    );
     made(&organization, &two, json!({"name": "again"})).await;
 }
 
@@ -39,20 +49,46 @@ async fn a_keys_value_is_shown_once_and_its_scopes_limits_and_end_hold() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();
-    let limits = json!({"chatPerMinute": null, "configPerMinute": 2, "conversationsPerMinute": null});
+    let limits =
+        json!({"chatPerMinute": null, "configPerMinute": 2, "conversationsPerMinute": null});
     let key = json!({"name": "narrow", "scopes": ["config"], "limits": limits});
     let (id, value) = made(&organization, &admin, key).await;
     let client = service.client().with_key(&value);
     let config = format!("/api/public/agents/{}", organization.shop());
-    client.get(&format!("{config}/conversations/s")).await.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
-    assert_eq!([client.get(&config).await.status, client.get(&config).await.status], [200; 2]);
-    client.get(&config).await.assert_problem(429, Some("RATE_LIMITED"));
-    let (one, all) =
-        (admin.get(&of(&organization, &format!("/keys/{id}"))).await, admin.get(&of(&organization, "/keys")).await);
-    assert_eq!(one.json()["lastFour"].as_str().unwrap(), &value[value.len() - 4..]);
-    assert!(!one.text.contains(&value) && !all.text.contains("svc_live_"), "{}", all.text);
-    let patched =
-        admin.patch(&of(&organization, &format!("/keys/{id}")), &json!({"expiresAt": "2020-01-01T00:00:00Z"})).await;
+    client
+        .get(&format!("{config}/conversations/s"))
+        .await
+        .assert_problem(403, Some("INSUFFICIENT_SCOPE"));
+    assert_eq!(
+        [
+            client.get(&config).await.status,
+            client.get(&config).await.status
+        ],
+        [200; 2]
+    );
+    client
+        .get(&config)
+        .await
+        .assert_problem(429, Some("RATE_LIMITED"));
+    let (one, all) = (
+        admin.get(&of(&organization, &format!("/keys/{id}"))).await,
+        admin.get(&of(&organization, "/keys")).await,
+    );
+    assert_eq!(
+        one.json()["lastFour"].as_str().unwrap(),
+        &value[value.len() - 4..]
+    );
+    assert!(
+        !one.text.contains(&value) && !all.text.contains("svc_live_"),
+        "{}",
+        all.text
+    );
+    let patched = admin
+        .patch(
+            &of(&organization, &format!("/keys/{id}")),
+            &json!({"expiresAt": "2020-01-01T00:00:00Z"}),
+        )
+        .await;
     assert_eq!(patched.status, 200, "{}", patched.text);
     for url in service.public_urls() {
         let client = Client::new(&url).with_key(&value);
@@ -71,9 +107,18 @@ async fn a_deleted_key_is_refused_on_every_ingress_within_two_seconds() {
     let (id, value) = made(&organization, &admin, json!({"name": "short-lived"})).await;
     let config = format!("/api/public/agents/{}", organization.shop());
     for url in service.public_urls() {
-        assert_eq!(Client::new(&url).with_key(&value).get(&config).await.status, 200);
+        assert_eq!(
+            Client::new(&url).with_key(&value).get(&config).await.status,
+            200
+        );
     }
-    assert_eq!(admin.delete(&of(&organization, &format!("/keys/{id}"))).await.status, 204);
+    assert_eq!(
+        admin
+            .delete(&of(&organization, &format!("/keys/{id}")))
+            .await
+            .status,
+        204
+    );
     for url in service.public_urls() {
         let client = Client::new(&url).with_key(&value);
         eventually("the key is refused", PROMISED, async || {
@@ -88,19 +133,35 @@ async fn a_rotated_key_works_beside_its_successor() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();
-    let (id, old) = made(&organization, &admin, json!({"name": "site", "scopes": ["config"]})).await;
+    let (id, old) = made(
+        &organization,
+        &admin,
+        json!({"name": "site", "scopes": ["config"]}),
+    )
+    .await;
     let path = of(&organization, &format!("/keys/{id}"));
-    let answer = admin.post(&format!("{path}/rotate"), &json!({"overlapSeconds": 600})).await;
+    let answer = admin
+        .post(&format!("{path}/rotate"), &json!({"overlapSeconds": 600}))
+        .await;
     assert_eq!(answer.status, 201, "{}", answer.text);
     let new = answer.json();
     let config = format!("/api/public/agents/{}", organization.shop());
     for url in service.public_urls() {
         for key in [&old, new["value"].as_str().unwrap()] {
-            assert_eq!(Client::new(&url).with_key(key).get(&config).await.status, 200);
+            assert_eq!(
+                Client::new(&url).with_key(key).get(&config).await.status,
+                200
+            );
         }
     }
-    assert!(admin.get(&path).await.json()["expiresAt"].is_string(), "the old one ends");
-    assert_eq!((&new["expiresAt"], &new["scopes"]), (&Value::Null, &json!(["config"])));
+    assert!(
+        admin.get(&path).await.json()["expiresAt"].is_string(),
+        "the old one ends"
+    );
+    assert_eq!(
+        (&new["expiresAt"], &new["scopes"]),
+        (&Value::Null, &json!(["config"]))
+    );
 }
 
 #[tokio::test]
@@ -113,16 +174,27 @@ async fn a_keys_last_use_is_told_and_is_no_change_of_the_key() {
     let unused = admin.get(&path).await.json();
     assert_eq!(unused["lastUsedAt"], Value::Null);
     let config = format!("/api/public/agents/{}", organization.shop());
-    assert_eq!(service.client().with_key(&value).get(&config).await.status, 200);
+    assert_eq!(
+        service.client().with_key(&value).get(&config).await.status,
+        200
+    );
     let used = eventually("the use is noted", PATIENCE, async || {
         let key = admin.get(&path).await.json();
         key["lastUsedAt"].is_string().then_some(key)
     })
     .await;
-    assert!(used["lastUsedAt"].as_str().unwrap() > used["createdAt"].as_str().unwrap(), "{used}");
+    assert!(
+        used["lastUsedAt"].as_str().unwrap() > used["createdAt"].as_str().unwrap(),
+        "{used}"
+    );
     assert_eq!(used["version"], unused["version"]);
     let all = admin.get(&of(&organization, "/keys")).await.json();
-    let listed = all["items"].as_array().unwrap().iter().find(|key| key["id"] == id.as_str()).unwrap();
+    let listed = all["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|key| key["id"] == id.as_str())
+        .unwrap();
     assert_eq!(listed["lastUsedAt"], used["lastUsedAt"]);
     // What was read can be sent back whole.
     let written = admin.put(&path, &unused).await;

@@ -3,29 +3,45 @@
 use serde_json::{Value, json};
 
 use super::of;
-use crate::support::{Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{
+    Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
+};
 
 async fn items(admin: &Client, organization: &Organization, query: &str) -> Vec<Value> {
-    let answer = admin.get(&of(organization, &format!("/conversations{query}"))).await;
+    let answer = admin
+        .get(&of(organization, &format!("/conversations{query}")))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()["items"].as_array().unwrap().clone()
 }
 
 fn sessions(items: &[Value]) -> Vec<&str> {
-    items.iter().map(|item| item["sessionId"].as_str().unwrap()).collect()
+    items
+        .iter()
+        .map(|item| item["sessionId"].as_str().unwrap())
+        .collect()
 }
 
 #[tokio::test]
 async fn conversations_are_found_latest_first_by_what_is_known_of_them() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("help", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("help", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::says("canary answer"));
     let client = organization.client();
     for (agent, session) in [("shop", "one"), ("help", "two"), ("shop", "three")] {
-        client.chat(organization.agent(agent), session, "hi").await.complete();
+        client
+            .chat(organization.agent(agent), session, "hi")
+            .await
+            .complete();
     }
-    let path = format!("/api/public/agents/{}/conversations/one", organization.shop());
+    let path = format!(
+        "/api/public/agents/{}/conversations/one",
+        organization.shop()
+    );
     let changes = json!({"rating": 2, "visitorEmail": "a@shop.example"});
     assert_eq!(client.patch(&path, &changes).await.status, 200);
     let admin = service.admin();
@@ -33,27 +49,42 @@ async fn conversations_are_found_latest_first_by_what_is_known_of_them() {
     assert_eq!(sessions(&all), ["three", "two", "one"]);
     let began = |number: usize| all[number]["createdAt"].as_str().unwrap();
     for (query, expected) in [
-        (format!("?agent={}", organization.shop()), vec!["three", "one"]),
+        (
+            format!("?agent={}", organization.shop()),
+            vec!["three", "one"],
+        ),
         (format!("?since={}", began(1)), vec!["three", "two"]),
         (format!("?until={}", began(1)), vec!["one"]),
         ("?maxRating=2".to_owned(), vec!["one"]),
         ("?minRating=3".to_owned(), vec![]),
         ("?visitorEmail=a@shop.example".to_owned(), vec!["one"]),
     ] {
-        assert_eq!(sessions(&items(&admin, &organization, &query).await), expected, "{query}");
+        assert_eq!(
+            sessions(&items(&admin, &organization, &query).await),
+            expected,
+            "{query}"
+        );
     }
     let mut walked = vec![];
     let mut query = "?limit=1".to_owned();
     while walked.len() < 3 {
-        let page = admin.get(&of(&organization, &format!("/conversations{query}"))).await.json();
+        let page = admin
+            .get(&of(&organization, &format!("/conversations{query}")))
+            .await
+            .json();
         walked.extend(page["items"].as_array().unwrap().clone());
-        query = format!("?limit=1&cursor={}", page["nextCursor"].as_str().unwrap_or_default());
+        query = format!(
+            "?limit=1&cursor={}",
+            page["nextCursor"].as_str().unwrap_or_default()
+        );
     }
     assert_eq!(walked, all);
     let other = OrganizationDocument::new().apply(&service).await;
     assert_eq!(items(&admin, &other, "").await, [] as [Value; 0]);
     let id = all[0]["id"].as_str().unwrap();
-    let foreign = admin.get(&of(&other, &format!("/conversations/{id}"))).await;
+    let foreign = admin
+        .get(&of(&other, &format!("/conversations/{id}")))
+        .await;
     foreign.assert_problem(404, Some("NOT_FOUND"));
     assert!(!foreign.text.contains("canary"));
 }
@@ -68,23 +99,55 @@ async fn a_transcript_says_who_answered_and_why() {
         .apply(&service)
         .await;
     organization.script(Script::says("answered"));
-    organization.client().team_chat(organization.team("front"), "s", "hi").await.complete();
+    organization
+        .client()
+        .team_chat(organization.team("front"), "s", "hi")
+        .await
+        .complete();
     let admin = service.admin();
-    let listed = items(&admin, &organization, &format!("?team={}", organization.team("front"))).await;
+    let listed = items(
+        &admin,
+        &organization,
+        &format!("?team={}", organization.team("front")),
+    )
+    .await;
     assert_eq!(listed[0]["teamId"], organization.team("front"));
-    let path = of(&organization, &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()));
+    let path = of(
+        &organization,
+        &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()),
+    );
     let transcript = eventually("both messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == 2).then_some(transcript)
     })
     .await;
     let messages = transcript["messages"]["items"].as_array().unwrap();
-    assert_eq!((&messages[0]["role"], &messages[0]["content"]), (&json!("user"), &json!("hi")));
-    assert_eq!((&messages[1]["role"], &messages[1]["content"]), (&json!("assistant"), &json!("answered")));
+    assert_eq!(
+        (&messages[0]["role"], &messages[0]["content"]),
+        (&json!("user"), &json!("hi"))
+    );
+    assert_eq!(
+        (&messages[1]["role"], &messages[1]["content"]),
+        (&json!("assistant"), &json!("answered"))
+    );
     let answered_by = messages[1]["agentId"].as_str().unwrap();
-    assert!([organization.agent("billing"), organization.agent("technical")].contains(&answered_by));
-    assert!(messages[1]["routingReason"].as_str().is_some_and(|reason| !reason.is_empty()), "{transcript}");
-    assert!(messages[1]["usage"]["completionTokens"].is_u64(), "{transcript}");
+    assert!(
+        [
+            organization.agent("billing"),
+            organization.agent("technical")
+        ]
+        .contains(&answered_by)
+    );
+    assert!(
+        messages[1]["routingReason"]
+            .as_str()
+            .is_some_and(|reason| !reason.is_empty()),
+        "{transcript}"
+    );
+    assert!(
+        messages[1]["usage"]["completionTokens"].is_u64(),
+        "{transcript}"
+    );
     let page = admin.get(&format!("{path}?limit=1&offset=1")).await.json();
     assert_eq!(page["messages"]["items"], json!([messages[1]]));
 }
@@ -105,10 +168,17 @@ async fn a_transcript_says_of_each_reply_how_its_agent_was_chosen() {
         .apply(&service)
         .await;
     let front = organization.team("front");
-    organization.client().team_chat(front, "s", "I want a refund for my last invoice").await.complete();
+    organization
+        .client()
+        .team_chat(front, "s", "I want a refund for my last invoice")
+        .await
+        .complete();
     let admin = service.admin();
     let listed = items(&admin, &organization, &format!("?team={front}")).await;
-    let path = of(&organization, &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()));
+    let path = of(
+        &organization,
+        &format!("/conversations/{}", listed[0]["id"].as_str().unwrap()),
+    );
     let transcript = eventually("both messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == 2).then_some(transcript)
@@ -119,7 +189,10 @@ async fn a_transcript_says_of_each_reply_how_its_agent_was_chosen() {
     assert!(routing["tookMs"].is_u64(), "{transcript}");
     let score = |slug: &str| {
         let scores = routing["scores"].as_array().unwrap();
-        let of_agent = scores.iter().find(|score| score["agentId"] == organization.agent(slug)).unwrap();
+        let of_agent = scores
+            .iter()
+            .find(|score| score["agentId"] == organization.agent(slug))
+            .unwrap();
         of_agent["permille"].as_u64().unwrap()
     };
     assert!(score("billing") > score("technical"), "{transcript}");

@@ -7,19 +7,30 @@ use serde_json::{Value, json};
 
 use super::of;
 use crate::support::{
-    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel, SharedService, eventually,
+    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel,
+    SharedService, eventually,
 };
 
 /// The conversations of the list, by their sessions.
 async fn listed(admin: &Client, organization: &Organization) -> Vec<(String, String)> {
-    let items = admin.get(&of(organization, "/conversations")).await.json()["items"].as_array().unwrap().clone();
+    let items = admin.get(&of(organization, "/conversations")).await.json()["items"]
+        .as_array()
+        .unwrap()
+        .clone();
     let text = |item: &Value, field: &str| item[field].as_str().unwrap().to_owned();
-    items.iter().map(|item| (text(item, "sessionId"), text(item, "id"))).collect()
+    items
+        .iter()
+        .map(|item| (text(item, "sessionId"), text(item, "id")))
+        .collect()
 }
 
 async fn id_of(admin: &Client, organization: &Organization, session: &str) -> String {
     let listed = listed(admin, organization).await;
-    listed.into_iter().find(|(found, _)| found == session).map(|(_, id)| id).unwrap()
+    listed
+        .into_iter()
+        .find(|(found, _)| found == session)
+        .map(|(_, id)| id)
+        .unwrap()
 }
 
 /// Deletes it, and waits for its worker.
@@ -27,8 +38,10 @@ async fn delete(admin: &Client, organization: &Organization, id: &str) {
     let path = of(organization, &format!("/conversations/{id}"));
     let answer = admin.delete(&path).await;
     assert!([202, 204].contains(&answer.status), "{}", answer.text);
-    eventually("the conversation is gone", PATIENCE, async || (admin.get(&path).await.status == 404).then_some(()))
-        .await;
+    eventually("the conversation is gone", PATIENCE, async || {
+        (admin.get(&path).await.status == 404).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -36,35 +49,91 @@ async fn a_deleted_conversation_is_gone_everywhere_and_its_session_begins_anew()
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
     let (client, admin) = (organization.client(), service.admin());
-    let reply = client.chat(organization.shop(), "gone", "canary question").await;
+    let reply = client
+        .chat(organization.shop(), "gone", "canary question")
+        .await;
     reply.complete();
-    client.chat(organization.shop(), "stays", "hi").await.complete();
+    client
+        .chat(organization.shop(), "stays", "hi")
+        .await
+        .complete();
     client.settled_history(organization.shop(), "gone", 2).await;
-    let history = format!("/api/public/agents/{}/conversations/gone", organization.shop());
-    assert_eq!(client.patch(&history, &json!({"rating": 1, "visitorEmail": "ada@example.com"})).await.status, 200);
+    let history = format!(
+        "/api/public/agents/{}/conversations/gone",
+        organization.shop()
+    );
+    assert_eq!(
+        client
+            .patch(
+                &history,
+                &json!({"rating": 1, "visitorEmail": "ada@example.com"})
+            )
+            .await
+            .status,
+        200
+    );
 
     let id = id_of(&admin, &organization, "gone").await;
     delete(&admin, &organization, &id).await;
 
-    client.get(&history).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    client.patch(&history, &json!({"rating": 2})).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    let message = format!("/api/public/messages/{}", reply.required_header("x-message-id"));
+    client
+        .get(&history)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    client
+        .patch(&history, &json!({"rating": 2}))
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    let message = format!(
+        "/api/public/messages/{}",
+        reply.required_header("x-message-id")
+    );
     for path in [message.clone(), format!("{message}/stream")] {
-        client.get(&path).await.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+        client
+            .get(&path)
+            .await
+            .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
     }
-    admin.delete(&of(&organization, &format!("/conversations/{id}"))).await.assert_problem(404, Some("NOT_FOUND"));
-    let sessions: Vec<String> = listed(&admin, &organization).await.into_iter().map(|(session, _)| session).collect();
+    admin
+        .delete(&of(&organization, &format!("/conversations/{id}")))
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
+    let sessions: Vec<String> = listed(&admin, &organization)
+        .await
+        .into_iter()
+        .map(|(session, _)| session)
+        .collect();
     assert_eq!(sessions, ["stays"]);
 
-    client.chat(organization.shop(), "gone", "hello again").await.complete();
-    let asked = ScriptedModel::get().requests(&organization.model).pop().unwrap().body.to_string();
-    assert!(asked.contains("hello again") && !asked.contains("canary question"), "{asked}");
+    client
+        .chat(organization.shop(), "gone", "hello again")
+        .await
+        .complete();
+    let asked = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap()
+        .body
+        .to_string();
+    assert!(
+        asked.contains("hello again") && !asked.contains("canary question"),
+        "{asked}"
+    );
     let anew = client.settled_history(organization.shop(), "gone", 2).await;
     assert_eq!(anew["messages"][0]["content"], "hello again");
-    assert_eq!((&anew["metadata"]["visitorEmail"], &anew["metadata"]["rating"]), (&Value::Null, &Value::Null));
+    assert_eq!(
+        (
+            &anew["metadata"]["visitorEmail"],
+            &anew["metadata"]["rating"]
+        ),
+        (&Value::Null, &Value::Null)
+    );
     let rated = client.patch(&history, &json!({"rating": 5})).await;
     assert_eq!(rated.status, 200, "{}", rated.text);
-    assert_eq!(client.history(organization.shop(), "gone").await["metadata"]["rating"], 5);
+    assert_eq!(
+        client.history(organization.shop(), "gone").await["metadata"]["rating"],
+        5
+    );
 }
 
 #[tokio::test]
@@ -75,7 +144,13 @@ async fn the_repeat_of_a_deleted_message_is_refused_and_brings_nothing_back() {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let ask = async || {
         let body = json!({"message": "canary question", "sessionId": "s", "stream": false});
-        client.request(Method::POST, &path).header("Idempotency-Key", "once").json(&body).send().await.unwrap()
+        client
+            .request(Method::POST, &path)
+            .header("Idempotency-Key", "once")
+            .json(&body)
+            .send()
+            .await
+            .unwrap()
     };
     assert_eq!(ask().await.status(), 200);
     client.settled_history(organization.shop(), "s", 2).await;
@@ -92,20 +167,34 @@ async fn the_repeat_of_a_deleted_message_is_refused_and_brings_nothing_back() {
 #[tokio::test]
 async fn a_running_reply_is_stopped_and_leaves_nothing() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(400, Duration::from_millis(50))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(400, Duration::from_millis(50))).await;
     let (client, admin) = (organization.client(), service.admin());
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let id = id_of(&admin, &organization, "s").await;
     delete(&admin, &organization, &id).await;
     eventually("the model call stops", PATIENCE, async || {
-        let open = ScriptedModel::get().requests(&organization.model).iter().any(|request| request.is_open());
+        let open = ScriptedModel::get()
+            .requests(&organization.model)
+            .iter()
+            .any(|request| request.is_open());
         (!open).then_some(())
     })
     .await;
     assert!(!reply.continue_reading(response).await.ended_cleanly);
-    let history = client.get(&format!("/api/public/agents/{}/conversations/s", organization.shop())).await;
+    let history = client
+        .get(&format!(
+            "/api/public/agents/{}/conversations/s",
+            organization.shop()
+        ))
+        .await;
     history.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
 }
 
@@ -114,19 +203,39 @@ async fn a_teams_conversation_is_deleted_with_the_notes_of_who_answered() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
-        .team("front", json!({"routing": "round-robin", "members": [{"agent": "billing"}]}))
+        .team(
+            "front",
+            json!({"routing": "round-robin", "members": [{"agent": "billing"}]}),
+        )
         .apply(&service)
         .await;
     organization.script(Script::says("answered"));
     let (client, admin) = (organization.client(), service.admin());
-    client.team_chat(organization.team("front"), "s", "hi").await.complete();
-    let history = format!("/api/public/agents/{}/conversations/s", organization.agent("billing"));
-    eventually("it can be read", PATIENCE, async || (client.get(&history).await.status == 200).then_some(())).await;
+    client
+        .team_chat(organization.team("front"), "s", "hi")
+        .await
+        .complete();
+    let history = format!(
+        "/api/public/agents/{}/conversations/s",
+        organization.agent("billing")
+    );
+    eventually("it can be read", PATIENCE, async || {
+        (client.get(&history).await.status == 200).then_some(())
+    })
+    .await;
     let id = id_of(&admin, &organization, "s").await;
     delete(&admin, &organization, &id).await;
-    client.get(&history).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    client.team_chat(organization.team("front"), "s", "again").await.complete();
-    let anew = client.settled_history(organization.agent("billing"), "s", 2).await;
+    client
+        .get(&history)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    client
+        .team_chat(organization.team("front"), "s", "again")
+        .await
+        .complete();
+    let anew = client
+        .settled_history(organization.agent("billing"), "s", 2)
+        .await;
     assert_eq!(anew["messages"][0]["content"], "again");
 }
 
@@ -136,12 +245,24 @@ async fn a_deletion_is_in_the_audit_log_and_another_organization_cannot_make_one
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let other = OrganizationDocument::new().apply(&service).await;
     let admin = service.admin();
-    organization.client().chat(organization.shop(), "s", "canary question").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "canary question")
+        .await
+        .complete();
     let id = id_of(&admin, &organization, "s").await;
-    admin.delete(&of(&other, &format!("/conversations/{id}"))).await.assert_problem(404, Some("NOT_FOUND"));
+    admin
+        .delete(&of(&other, &format!("/conversations/{id}")))
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
     delete(&admin, &organization, &id).await;
-    let log = admin.get(&of(&organization, "/audit?kind=conversation")).await;
+    let log = admin
+        .get(&of(&organization, "/audit?kind=conversation"))
+        .await;
     let entry = &log.json()["items"][0];
-    assert_eq!((&entry["action"], &entry["subject"]), (&json!("delete"), &json!(id)));
+    assert_eq!(
+        (&entry["action"], &entry["subject"]),
+        (&json!("delete"), &json!(id))
+    );
     assert!(!log.text.contains("canary"));
 }

@@ -8,24 +8,41 @@ use crate::support::{Client, Organization, OrganizationDocument, Script, SharedS
 const HOSTILE: &str = "=HYPERLINK(\"http://evil.example\";\"x\"), \"quoted\"\nsecond line";
 
 async fn talked(service: &SharedService) -> Organization {
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("help", json!({})).apply(service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("help", json!({}))
+        .apply(service)
+        .await;
     organization.script(Script::says("an answer"));
-    for (agent, session, message) in [("shop", "one", HOSTILE), ("help", "two", "plain"), ("shop", "three", "@SUM(A1)")]
-    {
-        let body =
-            json!({"message": message, "sessionId": session, "visitorName": "=cmd|' /C calc'!A0", "stream": false});
+    for (agent, session, message) in [
+        ("shop", "one", HOSTILE),
+        ("help", "two", "plain"),
+        ("shop", "three", "@SUM(A1)"),
+    ] {
+        let body = json!({"message": message, "sessionId": session, "visitorName": "=cmd|' /C calc'!A0", "stream": false});
         let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
         assert_eq!(organization.client().post(&path, &body).await.status, 200);
     }
     organization
 }
 
-async fn file(admin: &Client, organization: &Organization, query: &str, media_type: &str) -> String {
-    let answer = admin.get(&of(organization, &format!("/conversations/export?{query}"))).await;
+async fn file(
+    admin: &Client,
+    organization: &Organization,
+    query: &str,
+    media_type: &str,
+) -> String {
+    let answer = admin
+        .get(&of(organization, &format!("/conversations/export?{query}")))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     assert_eq!(answer.header("content-type"), Some(media_type));
-    assert!(answer.header("content-disposition").unwrap().starts_with("attachment; filename="));
+    assert!(
+        answer
+            .header("content-disposition")
+            .unwrap()
+            .starts_with("attachment; filename=")
+    );
     answer.text
 }
 
@@ -34,22 +51,64 @@ async fn json_lines_hold_every_conversation_of_the_filter_with_all_its_messages(
     let service = SharedService::get().await;
     let organization = talked(&service).await;
     let query = format!("format=jsonl&agent={}", organization.shop());
-    let text = file(&service.admin(), &organization, &query, "application/x-ndjson").await;
-    let lines: Vec<Value> = text.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
-    let kinds: Vec<&str> = lines.iter().map(|line| line["type"].as_str().unwrap()).collect();
-    assert_eq!(kinds, ["conversation", "message", "message", "conversation", "message", "message"]);
-    assert_eq!((&lines[0]["sessionId"], &lines[3]["sessionId"]), (&json!("three"), &json!("one")));
+    let text = file(
+        &service.admin(),
+        &organization,
+        &query,
+        "application/x-ndjson",
+    )
+    .await;
+    let lines: Vec<Value> = text
+        .lines()
+        .map(|line| serde_json::from_str(line).unwrap())
+        .collect();
+    let kinds: Vec<&str> = lines
+        .iter()
+        .map(|line| line["type"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        kinds,
+        [
+            "conversation",
+            "message",
+            "message",
+            "conversation",
+            "message",
+            "message"
+        ]
+    );
+    assert_eq!(
+        (&lines[0]["sessionId"], &lines[3]["sessionId"]),
+        (&json!("three"), &json!("one"))
+    );
     assert_eq!(lines[4]["content"], HOSTILE);
-    assert_eq!((&lines[5]["role"], &lines[5]["content"]), (&json!("assistant"), &json!("an answer")));
-    assert!(lines[4..].iter().all(|line| line["conversationId"] == lines[3]["id"]));
+    assert_eq!(
+        (&lines[5]["role"], &lines[5]["content"]),
+        (&json!("assistant"), &json!("an answer"))
+    );
+    assert!(
+        lines[4..]
+            .iter()
+            .all(|line| line["conversationId"] == lines[3]["id"])
+    );
 }
 
 #[tokio::test]
 async fn a_table_has_a_row_for_each_message_and_no_cell_that_is_a_formula() {
     let service = SharedService::get().await;
     let organization = talked(&service).await;
-    let text = file(&service.admin(), &organization, "format=csv", "text/csv; charset=utf-8").await;
-    let rows: Vec<&str> = text.trim_start_matches('\u{feff}').split("\r\n").filter(|row| !row.is_empty()).collect();
+    let text = file(
+        &service.admin(),
+        &organization,
+        "format=csv",
+        "text/csv; charset=utf-8",
+    )
+    .await;
+    let rows: Vec<&str> = text
+        .trim_start_matches('\u{feff}')
+        .split("\r\n")
+        .filter(|row| !row.is_empty())
+        .collect();
     assert_eq!(rows.len(), 1 + 6, "{text}");
     assert!(rows[0].starts_with("conversationId,agentId,") && rows[0].ends_with(",content"));
     let quoted = HOSTILE.replace('"', "\"\"");
@@ -67,16 +126,32 @@ async fn a_file_is_written_in_parts_and_leaves_an_entry_in_the_audit_log() {
     let (client, admin) = (organization.client(), service.admin());
     // More messages than are held at once.
     for _ in 0..55 {
-        client.chat(organization.shop(), "long", "hi").await.complete();
+        client
+            .chat(organization.shop(), "long", "hi")
+            .await
+            .complete();
     }
-    client.settled_history(organization.shop(), "long", 100).await;
-    let text = file(&admin, &organization, "visitorEmail=canary@example.com", "application/x-ndjson").await;
+    client
+        .settled_history(organization.shop(), "long", 100)
+        .await;
+    let text = file(
+        &admin,
+        &organization,
+        "visitorEmail=canary@example.com",
+        "application/x-ndjson",
+    )
+    .await;
     assert_eq!(text, "");
     let text = file(&admin, &organization, "", "application/x-ndjson").await;
     assert_eq!(text.lines().count(), 1 + 110);
     let log = admin.get(&of(&organization, "/audit?action=export")).await;
     assert_eq!(log.json()["items"].as_array().unwrap().len(), 2);
     assert!(!log.text.contains("canary"));
-    let wrong = admin.get(&of(&organization, "/conversations/export?format=xls")).await;
-    assert_eq!(wrong.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"], "format");
+    let wrong = admin
+        .get(&of(&organization, "/conversations/export?format=xls"))
+        .await;
+    assert_eq!(
+        wrong.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+        "format"
+    );
 }

@@ -7,12 +7,19 @@ use serde_json::{Value, json};
 
 use super::of;
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually,
+    Client, Events, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
+    eventually,
 };
 
 async fn transcript(admin: &Client, organization: &Organization, messages: u64) -> Value {
     let listed = admin.get(&of(organization, "/conversations")).await.json();
-    let path = of(organization, &format!("/conversations/{}", listed["items"][0]["id"].as_str().unwrap()));
+    let path = of(
+        organization,
+        &format!(
+            "/conversations/{}",
+            listed["items"][0]["id"].as_str().unwrap()
+        ),
+    );
     eventually("the messages are there", PATIENCE, async || {
         let transcript = admin.get(&path).await.json();
         (transcript["messages"]["total"] == messages).then_some(transcript)
@@ -26,21 +33,39 @@ async fn a_running_reply_is_followed_to_its_end_on_any_ingress() {
     let script = Script::counts(40, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
     let client = organization.client();
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 12).await;
     let running = transcript(&service.admin(), &organization, 1).await;
     let message = running["activeMessageId"].as_str().unwrap();
-    let path = format!("/conversations/{}/messages/{message}/stream", running["id"].as_str().unwrap());
+    let path = format!(
+        "/conversations/{}/messages/{message}/stream",
+        running["id"].as_str().unwrap()
+    );
     let url = service.admin_urls().pop().unwrap();
     let admin = Client::new(&url).with_key(crate::support::ADMIN_TOKEN);
-    let following = admin.request(Method::GET, &of(&organization, &path)).send().await.unwrap();
+    let following = admin
+        .request(Method::GET, &of(&organization, &path))
+        .send()
+        .await
+        .unwrap();
     let (reply, events) = tokio::join!(reply.continue_reading(response), Events::read(following));
     assert_eq!(reply.complete(), script.text);
     assert_eq!(events.text(), script.text);
     assert_eq!(events.only("done")["status"], "completed");
-    let elsewhere = path.replace(running["id"].as_str().unwrap(), &format!("conv_{}", "0".repeat(26)));
-    admin.get(&of(&organization, &elsewhere)).await.assert_problem(404, Some("NOT_FOUND"));
+    let elsewhere = path.replace(
+        running["id"].as_str().unwrap(),
+        &format!("conv_{}", "0".repeat(26)),
+    );
+    admin
+        .get(&of(&organization, &elsewhere))
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
 }
 
 #[tokio::test]
@@ -48,19 +73,48 @@ async fn a_reply_is_explained_as_a_timeline_in_the_order_of_its_steps() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
-        .team("front", json!({"routing": "round-robin", "members": [{"agent": "shop"}]}))
+        .team(
+            "front",
+            json!({"routing": "round-robin", "members": [{"agent": "shop"}]}),
+        )
         .apply(&service)
         .await;
     // The model takes its time, so that the first words come a good while after it was asked.
     organization.script(Script::says("one two three").paced(Duration::from_millis(200)));
-    organization.client().team_chat(organization.team("front"), "s", "hi").await.complete();
+    organization
+        .client()
+        .team_chat(organization.team("front"), "s", "hi")
+        .await
+        .complete();
     let transcript = transcript(&service.admin(), &organization, 2).await;
     let reply = &transcript["messages"]["items"][1];
     let timeline = reply["timeline"].as_array().unwrap();
-    let steps: Vec<&str> = timeline.iter().map(|step| step["step"].as_str().unwrap()).collect();
-    assert_eq!(steps, ["accepted", "routed", "queued", "claimed", "asked", "firstText", "done"], "{reply}");
-    let ms: Vec<u64> = timeline.iter().map(|step| step["ms"].as_u64().unwrap()).collect();
-    assert_eq!((ms[0], ms[6]), (0, reply["responseTime"].as_u64().unwrap()), "{reply}");
+    let steps: Vec<&str> = timeline
+        .iter()
+        .map(|step| step["step"].as_str().unwrap())
+        .collect();
+    assert_eq!(
+        steps,
+        [
+            "accepted",
+            "routed",
+            "queued",
+            "claimed",
+            "asked",
+            "firstText",
+            "done"
+        ],
+        "{reply}"
+    );
+    let ms: Vec<u64> = timeline
+        .iter()
+        .map(|step| step["ms"].as_u64().unwrap())
+        .collect();
+    assert_eq!(
+        (ms[0], ms[6]),
+        (0, reply["responseTime"].as_u64().unwrap()),
+        "{reply}"
+    );
     assert!(ms.is_sorted(), "{reply}");
     assert!(ms[5] - ms[4] >= 200 && ms[6] - ms[5] >= 200, "{reply}");
 }
@@ -69,7 +123,10 @@ async fn a_reply_is_explained_as_a_timeline_in_the_order_of_its_steps() {
 async fn a_message_without_an_answer_says_why() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
-    let answer = organization.client().chat_json(organization.shop(), "s", "hi").await;
+    let answer = organization
+        .client()
+        .chat_json(organization.shop(), "s", "hi")
+        .await;
     answer.assert_problem(502, Some("MODEL_ERROR"));
     let transcript = transcript(&service.admin(), &organization, 1).await;
     let question = &transcript["messages"]["items"][0];

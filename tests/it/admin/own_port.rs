@@ -3,7 +3,8 @@
 use serde_json::json;
 
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, PATIENCE, ProcessCommand, Profile, Script, TestService, eventually,
+    ADMIN_TOKEN, Client, Organization, PATIENCE, ProcessCommand, Profile, Script, TestService,
+    eventually,
 };
 
 const ORGANIZATIONS: &str = "/api/admin/organizations";
@@ -12,21 +13,42 @@ const ORGANIZATIONS: &str = "/api/admin/organizations";
 async fn the_admin_api_answers_on_its_own_port_and_nothing_else_does() {
     let service = TestService::start_with_admin_port().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     for url in service.public_urls() {
         let public = Client::new(&url).with_key(ADMIN_TOKEN);
-        public.get(ORGANIZATIONS).await.assert_problem(404, Some("NOT_FOUND"));
-        public.post("/api/admin/apply", &organization.document).await.assert_problem(404, Some("NOT_FOUND"));
+        public
+            .get(ORGANIZATIONS)
+            .await
+            .assert_problem(404, Some("NOT_FOUND"));
+        public
+            .post("/api/admin/apply", &organization.document)
+            .await
+            .assert_problem(404, Some("NOT_FOUND"));
     }
     for url in service.admin_urls() {
         let admin = Client::new(&url).with_key(ADMIN_TOKEN);
         assert_eq!(admin.get(ORGANIZATIONS).await.status, 200);
         let agent = format!("/api/public/agents/{}", organization.shop());
         let with_key = organization.client_at(&url);
-        for path in [agent.as_str(), "/api/public/openapi.json", "/readyz", "/metrics"] {
-            with_key.get(path).await.assert_problem(404, Some("NOT_FOUND"));
+        for path in [
+            agent.as_str(),
+            "/api/public/openapi.json",
+            "/readyz",
+            "/metrics",
+        ] {
+            with_key
+                .get(path)
+                .await
+                .assert_problem(404, Some("NOT_FOUND"));
         }
-        with_key.get(ORGANIZATIONS).await.assert_problem(401, Some("INVALID_API_KEY"));
+        with_key
+            .get(ORGANIZATIONS)
+            .await
+            .assert_problem(401, Some("INVALID_API_KEY"));
     }
 }
 
@@ -35,23 +57,46 @@ async fn the_apply_command_finds_the_administrators_port_and_the_first_screen_na
     let service = TestService::start_with_admin_port().await;
     let (urls, directory) = (service.admin_urls(), tempfile::tempdir().unwrap());
     let slug = crate::support::unique("org-");
-    let document = json!({"organizations": [{"slug": slug, "name": "Applied", "keys": [{"name": "k"}]}]});
+    let document =
+        json!({"organizations": [{"slug": slug, "name": "Applied", "keys": [{"name": "k"}]}]});
     std::fs::write(directory.path().join("document.json"), document.to_string()).unwrap();
-    let file = directory.path().join("document.json").to_string_lossy().into_owned();
-    let environment = [("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN), ("SWITCHBOARD__ADMIN__LISTEN", &urls[0][7..])];
-    let environment: Vec<(String, String)> =
-        environment.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
+    let file = directory
+        .path()
+        .join("document.json")
+        .to_string_lossy()
+        .into_owned();
+    let environment = [
+        ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN),
+        ("SWITCHBOARD__ADMIN__LISTEN", &urls[0][7..]),
+    ];
+    let environment: Vec<(String, String)> = environment
+        .iter()
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect();
     let command = |name: &str, arguments: &[&str]| {
-        let arguments = arguments.iter().map(|argument| (*argument).to_owned()).collect();
+        let arguments = arguments
+            .iter()
+            .map(|argument| (*argument).to_owned())
+            .collect();
         let (name, environment) = (name.to_owned(), environment.clone());
-        ProcessCommand { name, arguments, environment, directory: directory.path().into() }.run(PATIENCE)
+        ProcessCommand {
+            name,
+            arguments,
+            environment,
+            directory: directory.path().into(),
+        }
+        .run(PATIENCE)
     };
     let (status, output) = command("apply", &["apply", "-f", &file]);
     assert!(status.success() && output.contains("svc_live_"), "{output}");
     let (_, output) = command("config", &["config"]);
     assert!(output.contains(&urls[0][7..]), "{output}");
     if service.profile == Profile::Embedded {
-        assert!(service.logs().contains(&format!("{}/api/admin", urls[0])), "{}", service.logs());
+        assert!(
+            service.logs().contains(&format!("{}/api/admin", urls[0])),
+            "{}",
+            service.logs()
+        );
     }
 }
 
@@ -68,23 +113,46 @@ async fn a_request_of_an_administrator_finishes_while_the_process_drains() {
     );
     assert_eq!(opened.get(ORGANIZATIONS).await.status, 200);
     let mut stream = tokio::net::TcpStream::connect(&address).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes()).await.unwrap();
-    tokio::io::AsyncWriteExt::write_all(&mut stream, &body.as_bytes()[..5]).await.unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, head.as_bytes())
+        .await
+        .unwrap();
+    tokio::io::AsyncWriteExt::write_all(&mut stream, &body.as_bytes()[..5])
+        .await
+        .unwrap();
     // The head has certainly been read once a later request of the same port is answered.
-    assert_eq!(Client::new(&url).with_key(ADMIN_TOKEN).get(ORGANIZATIONS).await.status, 200);
+    assert_eq!(
+        Client::new(&url)
+            .with_key(ADMIN_TOKEN)
+            .get(ORGANIZATIONS)
+            .await
+            .status,
+        200
+    );
     service.with_process(&name, |process| process.signal("TERM"));
     let private = Client::new(&ops);
-    eventually("readiness is 503", PATIENCE, async || (private.try_get("/readyz").await?.status == 503).then_some(()))
-        .await;
-    eventually("no further connection is taken", PATIENCE, async || {
-        tokio::net::TcpStream::connect(&address).await.is_err().then_some(())
+    eventually("readiness is 503", PATIENCE, async || {
+        (private.try_get("/readyz").await?.status == 503).then_some(())
     })
     .await;
-    tokio::io::AsyncWriteExt::write_all(&mut stream, &body.as_bytes()[5..]).await.unwrap();
+    eventually("no further connection is taken", PATIENCE, async || {
+        tokio::net::TcpStream::connect(&address)
+            .await
+            .is_err()
+            .then_some(())
+    })
+    .await;
+    tokio::io::AsyncWriteExt::write_all(&mut stream, &body.as_bytes()[5..])
+        .await
+        .unwrap();
     let mut answer = Vec::new();
-    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer).await.unwrap();
+    tokio::io::AsyncReadExt::read_to_end(&mut stream, &mut answer)
+        .await
+        .unwrap();
     let answer = String::from_utf8_lossy(&answer).into_owned();
-    assert!(answer.starts_with("HTTP/1.1 201") && answer.contains(&slug), "{answer}");
+    assert!(
+        answer.starts_with("HTTP/1.1 201") && answer.contains(&slug),
+        "{answer}"
+    );
     let status = service.with_process(&name, |process| process.wait(PATIENCE));
     assert!(status.success(), "{status}");
 }

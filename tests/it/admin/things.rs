@@ -6,7 +6,8 @@ use serde_json::{Value, json};
 
 use super::{PROMISED, of};
 use crate::support::{
-    ADMIN_TOKEN, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService, eventually, unique,
+    ADMIN_TOKEN, Client, Organization, OrganizationDocument, Script, ScriptedModel, SharedService,
+    eventually, unique,
 };
 
 async fn made(admin: &Client, path: &str, thing: Value) -> Value {
@@ -20,19 +21,43 @@ async fn an_organization_made_one_thing_at_a_time_answers_its_visitors() {
     let service = SharedService::get().await;
     let (admin, model) = (service.admin(), unique("model-"));
     ScriptedModel::get().register(&model, Script::says("made by hand"));
-    let organization = made(&admin, "/api/admin/organizations", json!({"slug": unique("org-"), "name": "Hand"})).await;
-    let base = format!("/api/admin/organizations/{}", organization["id"].as_str().unwrap());
-    let provider =
-        json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-x", "model": model});
+    let organization = made(
+        &admin,
+        "/api/admin/organizations",
+        json!({"slug": unique("org-"), "name": "Hand"}),
+    )
+    .await;
+    let base = format!(
+        "/api/admin/organizations/{}",
+        organization["id"].as_str().unwrap()
+    );
+    let provider = json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-x", "model": model});
     made(&admin, &format!("{base}/providers"), provider).await;
     let agent = json!({"slug": "shop", "name": "Shop", "provider": "main"});
-    let agent = made(&admin, &format!("{base}/agents"), agent).await["id"].as_str().unwrap().to_owned();
+    let agent = made(&admin, &format!("{base}/agents"), agent).await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     let team = json!({"slug": "front", "name": "Front", "members": [{"agent": "shop", "specialization": "all"}]});
-    let team = made(&admin, &format!("{base}/teams"), team).await["id"].as_str().unwrap().to_owned();
-    let key = made(&admin, &format!("{base}/keys"), json!({"name": "site", "scopes": ["chat"]})).await;
+    let team = made(&admin, &format!("{base}/teams"), team).await["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let key = made(
+        &admin,
+        &format!("{base}/keys"),
+        json!({"name": "site", "scopes": ["chat"]}),
+    )
+    .await;
     let client = service.client().with_key(key["value"].as_str().unwrap());
-    assert_eq!(client.chat(&agent, "s", "hi").await.complete(), "made by hand");
-    assert_eq!(client.team_chat(&team, "s", "hi").await.complete(), "made by hand");
+    assert_eq!(
+        client.chat(&agent, "s", "hi").await.complete(),
+        "made by hand"
+    );
+    assert_eq!(
+        client.team_chat(&team, "s", "hi").await.complete(),
+        "made by hand"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +71,9 @@ async fn a_change_at_one_ingress_is_live_on_every_other_within_two_seconds() {
     }
     let admin = Client::new(&urls[0]).with_key(ADMIN_TOKEN);
     let agent = of(&organization, &format!("/agents/{}", organization.shop()));
-    let answer = admin.patch(&agent, &json!({"welcomeMessage": "changed"})).await;
+    let answer = admin
+        .patch(&agent, &json!({"welcomeMessage": "changed"}))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     for url in urls.iter().rev() {
         let client = organization.client_at(url);
@@ -75,8 +102,15 @@ async fn ids_of_another_organization_are_unknown_and_stay_as_they_are() {
         .apply(&service)
         .await;
     let ours = OrganizationDocument::new().apply(&service).await;
-    let (admin, key) = (service.admin(), theirs.answer["organizations"][0]["keys"][0]["id"].as_str().unwrap());
-    let provider = theirs.answer["organizations"][0]["providers"][0]["id"].as_str().unwrap();
+    let (admin, key) = (
+        service.admin(),
+        theirs.answer["organizations"][0]["keys"][0]["id"]
+            .as_str()
+            .unwrap(),
+    );
+    let provider = theirs.answer["organizations"][0]["providers"][0]["id"]
+        .as_str()
+        .unwrap();
     for path in [
         format!("/agents/{}", theirs.shop()),
         format!("/teams/{}", theirs.team("front")),
@@ -98,9 +132,19 @@ async fn ids_of_another_organization_are_unknown_and_stay_as_they_are() {
     for list in ["agents", "teams", "keys", "providers"] {
         let answer = admin.get(&of(&ours, &format!("/{list}"))).await;
         assert_eq!(answer.status, 200);
-        assert!(!answer.text.contains(&theirs.id) && !answer.text.contains("canary"), "{}", answer.text);
+        assert!(
+            !answer.text.contains(&theirs.id) && !answer.text.contains("canary"),
+            "{}",
+            answer.text
+        );
     }
-    assert_eq!(admin.get(&of(&theirs, &format!("/agents/{}", theirs.shop()))).await.json()["name"], "Agent shop");
+    assert_eq!(
+        admin
+            .get(&of(&theirs, &format!("/agents/{}", theirs.shop())))
+            .await
+            .json()["name"],
+        "Agent shop"
+    );
 }
 
 #[tokio::test]
@@ -112,11 +156,19 @@ async fn of_two_editors_of_one_version_one_is_told_so() {
         let (one, two) = (service.admin(), service.admin());
         let etag = one.get(&path).await.header("etag").unwrap().to_owned();
         let patch = |admin: &Client, name: String| {
-            let request = admin.request(Method::PATCH, &path).header("if-match", &etag);
+            let request = admin
+                .request(Method::PATCH, &path)
+                .header("if-match", &etag);
             request.json(&json!({"name": name})).send()
         };
-        let (one, two) = tokio::join!(patch(&one, format!("One {round}")), patch(&two, format!("Two {round}")));
-        let mut statuses = [one.unwrap().status().as_u16(), two.unwrap().status().as_u16()];
+        let (one, two) = tokio::join!(
+            patch(&one, format!("One {round}")),
+            patch(&two, format!("Two {round}"))
+        );
+        let mut statuses = [
+            one.unwrap().status().as_u16(),
+            two.unwrap().status().as_u16(),
+        ];
         statuses.sort_unstable();
         assert_eq!(statuses, [200, 409]);
     }
@@ -127,14 +179,22 @@ async fn simultaneous_patches_of_different_fields_are_all_kept() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = of(&organization, &format!("/agents/{}", organization.shop()));
-    let fields = ["description", "instructions", "welcomeMessage", "placeholderText"];
+    let fields = [
+        "description",
+        "instructions",
+        "welcomeMessage",
+        "placeholderText",
+    ];
     let patches = fields.map(|field| {
         let (admin, path) = (service.admin(), path.clone());
         async move { admin.patch(&path, &json!({field: "changed"})).await.status }
     });
     assert_eq!(futures::future::join_all(patches).await, [200; 4]);
     let agent = service.admin().get(&path).await.json();
-    assert!(fields.iter().all(|field| agent[*field] == "changed"), "{agent}");
+    assert!(
+        fields.iter().all(|field| agent[*field] == "changed"),
+        "{agent}"
+    );
 }
 
 #[tokio::test]
@@ -147,16 +207,36 @@ async fn what_others_need_stays_and_an_empty_organization_goes() {
         .await;
     let admin = service.admin();
     let ids = &organization.answer["organizations"][0];
-    let path = |list: &str| of(&organization, &format!("/{list}/{}", ids[list][0]["id"].as_str().unwrap()));
-    let refused = admin.delete(&path("agents")).await.assert_problem(409, Some("CONFLICT"));
-    assert_eq!(refused["details"]["usedBy"][0]["id"], organization.team("front"));
-    let refused = admin.delete(&path("providers")).await.assert_problem(409, Some("CONFLICT"));
+    let path = |list: &str| {
+        of(
+            &organization,
+            &format!("/{list}/{}", ids[list][0]["id"].as_str().unwrap()),
+        )
+    };
+    let refused = admin
+        .delete(&path("agents"))
+        .await
+        .assert_problem(409, Some("CONFLICT"));
+    assert_eq!(
+        refused["details"]["usedBy"][0]["id"],
+        organization.team("front")
+    );
+    let refused = admin
+        .delete(&path("providers"))
+        .await
+        .assert_problem(409, Some("CONFLICT"));
     assert_eq!(refused["details"]["usedBy"][0]["slug"], "shop");
-    admin.delete(&of(&organization, "")).await.assert_problem(409, Some("CONFLICT"));
+    admin
+        .delete(&of(&organization, ""))
+        .await
+        .assert_problem(409, Some("CONFLICT"));
     for list in ["teams", "agents", "providers", "keys"] {
         let answer = admin.delete(&path(list)).await;
         assert_eq!(answer.status, 204, "{list}: {}", answer.text);
     }
     assert_eq!(admin.delete(&of(&organization, "")).await.status, 204);
-    admin.get(&of(&organization, "")).await.assert_problem(404, Some("NOT_FOUND"));
+    admin
+        .get(&of(&organization, ""))
+        .await
+        .assert_problem(404, Some("NOT_FOUND"));
 }

@@ -7,23 +7,45 @@ use serde_json::{Value, json};
 
 use super::of;
 use crate::support::{
-    Answer, Events, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, TestService,
-    eventually,
+    Answer, Events, Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel,
+    SharedService, TestService, eventually,
 };
 
-async fn tried(service: &TestService, organization: &Organization, agent: &str, body: Value) -> Events {
+async fn tried(
+    service: &TestService,
+    organization: &Organization,
+    agent: &str,
+    body: Value,
+) -> Events {
     let path = of(organization, &format!("/agents/{agent}/try"));
-    let response = service.admin().request(Method::POST, &path).json(&body).send().await.unwrap();
+    let response = service
+        .admin()
+        .request(Method::POST, &path)
+        .json(&body)
+        .send()
+        .await
+        .unwrap();
     Events::read(response).await
 }
 
-async fn asked_who(service: &TestService, organization: &Organization, team: &str, body: Value) -> Answer {
-    service.admin().post(&of(organization, &format!("/teams/{team}/try")), &body).await
+async fn asked_who(
+    service: &TestService,
+    organization: &Organization,
+    team: &str,
+    body: Value,
+) -> Answer {
+    service
+        .admin()
+        .post(&of(organization, &format!("/teams/{team}/try")), &body)
+        .await
 }
 
 /// What the organization's model was told last: the text of each message.
 fn told(organization: &Organization) -> Vec<String> {
-    let request = ScriptedModel::get().requests(&organization.model).pop().unwrap();
+    let request = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap();
     request.messages.into_iter().map(|(_, text)| text).collect()
 }
 
@@ -32,33 +54,61 @@ async fn a_draft_answers_as_it_would_be_saved_and_the_saved_agent_stays_as_it_is
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("Ahoy there.")).await;
     let draft = json!({"instructions": "Be a pirate.", "status": "draft", "public": false});
-    let history = json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
+    let history =
+        json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who are you?", "draft": draft, "history": history});
     let events = tried(&service, &organization, organization.shop(), body).await;
-    assert_eq!((events.status, events.names()), (200, vec!["start", "delta", "done"]), "{events:?}");
+    assert_eq!(
+        (events.status, events.names()),
+        (200, vec!["start", "delta", "done"]),
+        "{events:?}"
+    );
     assert_eq!(events.text(), "Ahoy there.");
-    assert_eq!(told(&organization), ["Be a pirate.", "Hi", "Ahoy", "Who are you?"]);
+    assert_eq!(
+        told(&organization),
+        ["Be a pirate.", "Hi", "Ahoy", "Who are you?"]
+    );
     let done = events.only("done");
     assert_eq!(done["status"], "completed");
-    assert!(done["usage"]["completionTokens"].as_u64().unwrap() > 0 && done["responseTime"].is_u64(), "{done}");
+    assert!(
+        done["usage"]["completionTokens"].as_u64().unwrap() > 0 && done["responseTime"].is_u64(),
+        "{done}"
+    );
 
-    let events = tried(&service, &organization, organization.shop(), json!({"message": "And you?"})).await;
+    let events = tried(
+        &service,
+        &organization,
+        organization.shop(),
+        json!({"message": "And you?"}),
+    )
+    .await;
     assert_eq!(events.text(), "Ahoy there.");
-    assert_eq!(told(&organization), ["Answer.", "And you?"], "without a draft the saved agent answers");
+    assert_eq!(
+        told(&organization),
+        ["Answer.", "And you?"],
+        "without a draft the saved agent answers"
+    );
 }
 
 #[tokio::test]
 async fn a_drafts_own_products_are_found_and_each_call_of_a_tool_is_told() {
     let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]))
-            .await;
+    let organization = Organization::with_agent(
+        &service,
+        Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]),
+    )
+    .await;
     let lamp = json!({"title": "Desk Lamp", "price": "$39", "image": "", "url": "https://shop.example/lamp"});
     let draft = json!({"ecommerce": {"enabled": true, "products": [lamp]}});
     let body = json!({"message": "A lamp?", "draft": draft});
     let events = tried(&service, &organization, organization.shop(), body).await;
     assert_eq!(events.only("ui")["data"], json!([lamp]));
-    let tools: Vec<_> = events.events.iter().filter(|(name, ..)| name == "tool").map(|(.., data)| data).collect();
+    let tools: Vec<_> = events
+        .events
+        .iter()
+        .filter(|(name, ..)| name == "tool")
+        .map(|(.., data)| data)
+        .collect();
     let status = |status: &str| json!({"name": "search_products", "status": status});
     assert_eq!(tools, [&status("started"), &status("finished")]);
 }
@@ -68,11 +118,19 @@ async fn an_agent_that_is_not_saved_can_be_tried_and_is_not_there_afterwards() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     organization.script(Script::says("New here."));
-    let draft = json!({"slug": "idea", "name": "Idea", "provider": "main", "instructions": "Have ideas."});
+    let draft =
+        json!({"slug": "idea", "name": "Idea", "provider": "main", "instructions": "Have ideas."});
     let body = json!({"message": "Hello", "draft": draft});
     let events = tried(&service, &organization, "new", body).await;
-    assert_eq!((events.text().as_str(), &events.only("start")["agentName"]), ("New here.", &json!("Idea")));
-    let agents = service.admin().get(&of(&organization, "/agents")).await.json();
+    assert_eq!(
+        (events.text().as_str(), &events.only("start")["agentName"]),
+        ("New here.", &json!("Idea"))
+    );
+    let agents = service
+        .admin()
+        .get(&of(&organization, "/agents"))
+        .await
+        .json();
     assert_eq!(agents["total"], 0);
 }
 
@@ -81,38 +139,83 @@ async fn nothing_of_a_trial_is_listed_or_counted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
-    let trial = tried(&service, &organization, organization.shop(), json!({"message": "a trial"})).await;
+    let trial = tried(
+        &service,
+        &organization,
+        organization.shop(),
+        json!({"message": "a trial"}),
+    )
+    .await;
     assert_eq!(trial.text(), "ok");
-    client.chat(organization.shop(), "s", "a visitor").await.complete();
+    client
+        .chat(organization.shop(), "s", "a visitor")
+        .await
+        .complete();
     // The message came later, so that a trial that is stored would be there by now.
-    let listed = eventually("the visitor's conversation is listed", PATIENCE, async || {
-        let listed = service.admin().get(&of(&organization, "/conversations")).await.json();
-        (!listed["items"].as_array().unwrap().is_empty()).then_some(listed)
-    })
+    let listed = eventually(
+        "the visitor's conversation is listed",
+        PATIENCE,
+        async || {
+            let listed = service
+                .admin()
+                .get(&of(&organization, "/conversations"))
+                .await
+                .json();
+            (!listed["items"].as_array().unwrap().is_empty()).then_some(listed)
+        },
+    )
     .await;
     let items = listed["items"].as_array().unwrap();
-    assert_eq!((items.len(), &items[0]["sessionId"]), (1, &json!("s")), "{listed}");
+    assert_eq!(
+        (items.len(), &items[0]["sessionId"]),
+        (1, &json!("s")),
+        "{listed}"
+    );
     let conversation = trial.only("start")["conversationId"].as_str().unwrap();
     let path = of(&organization, &format!("/conversations/{conversation}"));
     assert_eq!(service.admin().get(&path).await.status, 404);
     let message = trial.only("start")["messageId"].as_str().unwrap();
-    assert_eq!(client.get(&format!("/api/public/messages/{message}")).await.status, 404);
+    assert_eq!(
+        client
+            .get(&format!("/api/public/messages/{message}"))
+            .await
+            .status,
+        404
+    );
 }
 
 #[tokio::test]
 async fn who_leaves_a_trial_stops_its_model_call() {
     let service = SharedService::get().await;
     // Longer than the test waits, so that the call does not end by itself.
-    let organization = Organization::with_agent(&service, Script::counts(4000, Duration::from_millis(50))).await;
-    let path = of(&organization, &format!("/agents/{}/try", organization.shop()));
+    let organization =
+        Organization::with_agent(&service, Script::counts(4000, Duration::from_millis(50))).await;
+    let path = of(
+        &organization,
+        &format!("/agents/{}/try", organization.shop()),
+    );
     let body = json!({"message": "count"});
-    let mut response = service.admin().request(Method::POST, &path).json(&body).send().await.unwrap();
-    let is_open = || ScriptedModel::get().requests(&organization.model).iter().any(|request| request.is_open());
+    let mut response = service
+        .admin()
+        .request(Method::POST, &path)
+        .json(&body)
+        .send()
+        .await
+        .unwrap();
+    let is_open = || {
+        ScriptedModel::get()
+            .requests(&organization.model)
+            .iter()
+            .any(|request| request.is_open())
+    };
     while !is_open() {
         response.chunk().await.unwrap().expect("the answer goes on");
     }
     drop(response);
-    eventually("the model call stops", PATIENCE, async || (!is_open()).then_some(())).await;
+    eventually("the model call stops", PATIENCE, async || {
+        (!is_open()).then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
@@ -120,18 +223,52 @@ async fn a_mistake_in_a_draft_is_told_before_anybody_is_asked() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("never")).await;
     for (agent, body, status, param) in [
-        (organization.shop(), json!({"message": "m", "draft": {"temperature": 9}}), 400, Some("temperature")),
-        (organization.shop(), json!({"message": "m", "draft": {"provider": "gone"}}), 400, Some("provider")),
-        (organization.shop(), json!({"message": "m", "draft": {"slug": "other"}}), 400, Some("slug")),
-        (organization.shop(), json!({"message": ""}), 400, Some("message")),
+        (
+            organization.shop(),
+            json!({"message": "m", "draft": {"temperature": 9}}),
+            400,
+            Some("temperature"),
+        ),
+        (
+            organization.shop(),
+            json!({"message": "m", "draft": {"provider": "gone"}}),
+            400,
+            Some("provider"),
+        ),
+        (
+            organization.shop(),
+            json!({"message": "m", "draft": {"slug": "other"}}),
+            400,
+            Some("slug"),
+        ),
+        (
+            organization.shop(),
+            json!({"message": ""}),
+            400,
+            Some("message"),
+        ),
         ("new", json!({"message": "m"}), 400, Some("draft")),
-        ("agt_00000000000000000000000000", json!({"message": "m"}), 404, None),
+        (
+            "agt_00000000000000000000000000",
+            json!({"message": "m"}),
+            404,
+            None,
+        ),
     ] {
         let path = of(&organization, &format!("/agents/{agent}/try"));
         let answer = service.admin().post(&path, &body).await;
-        assert_eq!((answer.status, answer.json()["param"].as_str()), (status, param), "{body} {}", answer.text);
+        assert_eq!(
+            (answer.status, answer.json()["param"].as_str()),
+            (status, param),
+            "{body} {}",
+            answer.text
+        );
     }
-    assert!(ScriptedModel::get().requests(&organization.model).is_empty());
+    assert!(
+        ScriptedModel::get()
+            .requests(&organization.model)
+            .is_empty()
+    );
 }
 
 #[tokio::test]
@@ -146,7 +283,10 @@ async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_
         .agent("orders", json!({"name": "Orders"}))
         .agent("wine", json!({"name": "Wine"}))
         .agent("away", json!({"status": "inactive"}))
-        .team("desk", json!({"members": members, "status": "draft", "public": false}))
+        .team(
+            "desk",
+            json!({"members": members, "status": "draft", "public": false}),
+        )
         .apply(&service)
         .await;
     organization.script(Script::says("{}"));
@@ -155,11 +295,24 @@ async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_
     let answer = asked_who(&service, &organization, team, body).await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let verdict = answer.json();
-    assert_eq!((&verdict["agent"]["slug"], &verdict["agent"]["name"]), (&json!("orders"), &json!("Orders")));
-    assert!(!verdict["reason"].as_str().unwrap().is_empty() && verdict["stage"].is_string(), "{verdict}");
-    let scores: Vec<_> =
-        verdict["members"].as_array().unwrap().iter().map(|member| member["permille"].as_u64()).collect();
-    assert!(scores[0] > scores[1] && scores[1].is_some() && scores[2].is_none(), "{verdict}");
+    assert_eq!(
+        (&verdict["agent"]["slug"], &verdict["agent"]["name"]),
+        (&json!("orders"), &json!("Orders"))
+    );
+    assert!(
+        !verdict["reason"].as_str().unwrap().is_empty() && verdict["stage"].is_string(),
+        "{verdict}"
+    );
+    let scores: Vec<_> = verdict["members"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|member| member["permille"].as_u64())
+        .collect();
+    assert!(
+        scores[0] > scores[1] && scores[1].is_some() && scores[2].is_none(),
+        "{verdict}"
+    );
     assert_eq!(verdict["members"][2]["canAnswer"], false);
 
     let draft = json!({"routing": "round-robin"});
@@ -170,8 +323,19 @@ async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_
         (&json!("strategy"), &Value::Null),
         "{drafted}"
     );
-    assert_eq!(service.admin().get(&of(&organization, "/conversations")).await.json()["items"], json!([]));
-    let keys = service.admin().get(&of(&organization, "/keys")).await.json();
+    assert_eq!(
+        service
+            .admin()
+            .get(&of(&organization, "/conversations"))
+            .await
+            .json()["items"],
+        json!([])
+    );
+    let keys = service
+        .admin()
+        .get(&of(&organization, "/keys"))
+        .await
+        .json();
     assert_eq!(keys["total"], 1, "the document's own key alone");
 }
 

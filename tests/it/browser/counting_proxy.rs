@@ -27,8 +27,14 @@ impl CountingProxy {
     pub(super) fn before(url: &str) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
-        let proxy = Self { url: format!("http://{}", listener.local_addr().unwrap()), preflights: Arc::default() };
-        let (target, preflights) = (url.trim_start_matches("http://").to_owned(), Arc::clone(&proxy.preflights));
+        let proxy = Self {
+            url: format!("http://{}", listener.local_addr().unwrap()),
+            preflights: Arc::default(),
+        };
+        let (target, preflights) = (
+            url.trim_start_matches("http://").to_owned(),
+            Arc::clone(&proxy.preflights),
+        );
         background().spawn(async move {
             let listener = TcpListener::from_std(listener).unwrap();
             while let Ok((client, _)) = listener.accept().await {
@@ -51,7 +57,10 @@ async fn forward(client: TcpStream, server: TcpStream, preflights: Arc<AtomicUsi
     let asking = async {
         let mut buffer = vec![0; 16 << 10];
         while let Ok(count @ 1..) = from_client.read(&mut buffer).await {
-            preflights.fetch_add(usize::from(buffer[..count].starts_with(PREFLIGHT)), Ordering::Relaxed);
+            preflights.fetch_add(
+                usize::from(buffer[..count].starts_with(PREFLIGHT)),
+                Ordering::Relaxed,
+            );
             if to_server.write_all(&buffer[..count]).await.is_err() {
                 return;
             }

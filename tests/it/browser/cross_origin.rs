@@ -4,7 +4,9 @@
 use serde_json::{Value, json};
 
 use super::counting_proxy::CountingProxy;
-use crate::support::{Browser, End, Organization, OrganizationDocument, Page, Script, SharedService};
+use crate::support::{
+    Browser, End, Organization, OrganizationDocument, Page, Script, SharedService,
+};
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>A shop</title>";
 /// Sends `input.body` to `input.url`; the headers are what a page is shown.
@@ -26,7 +28,11 @@ const READ_ALL: &str = "
 
 /// A chat request of the organization's shop, as `SEND` takes it.
 fn chat(service: &SharedService, organization: &Organization, key: &str, session: &str) -> Value {
-    let url = format!("{}/api/public/agents/{}/chat", service.public_urls()[0], organization.shop());
+    let url = format!(
+        "{}/api/public/agents/{}/chat",
+        service.public_urls()[0],
+        organization.shop()
+    );
     json!({"url": url, "key": organization.key_text(key), "body": {"message": "hi", "sessionId": session}})
 }
 
@@ -46,14 +52,23 @@ async fn a_page_reads_a_reply_chunk_by_chunk_while_it_is_made() {
     let organization = Organization::with_agent(&service, script).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     gate.open(1);
-    let begun = browser.run(&format!("{SEND}{BEGIN}"), chat(&service, &organization, "all", "s")).await;
+    let begun = browser
+        .run(
+            &format!("{SEND}{BEGIN}"),
+            chat(&service, &organization, "all", "s"),
+        )
+        .await;
     assert_eq!(begun["status"], 200);
     for (number, expected) in ["one   ", "two   ", "three "].into_iter().enumerate() {
         // Each is read before the model says the next one.
         assert_eq!(browser.run(READ_CHUNK, Value::Null).await, expected);
         gate.open(usize::from(number < 2));
     }
-    assert_eq!(browser.run(READ_CHUNK, Value::Null).await, Value::Null, "a clean end");
+    assert_eq!(
+        browser.run(READ_CHUNK, Value::Null).await,
+        Value::Null,
+        "a clean end"
+    );
 }
 
 #[tokio::test]
@@ -62,7 +77,10 @@ async fn a_page_is_shown_the_headers_that_the_specification_names() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     let answer = send(&browser, chat(&service, &organization, "all", "s")).await;
-    assert_eq!((&answer["status"], &answer["text"]), (&json!(200), &json!("ok")));
+    assert_eq!(
+        (&answer["status"], &answer["text"]),
+        (&json!(200), &json!("ok"))
+    );
     for (name, begins) in [
         ("x-conversation-id", "conv_"),
         ("x-message-id", "msg_"),
@@ -72,7 +90,9 @@ async fn a_page_is_shown_the_headers_that_the_specification_names() {
         ("ratelimit", "\""),
         ("ratelimit-policy", "\""),
     ] {
-        let value = answer["headers"][name].as_str().unwrap_or_else(|| panic!("no {name} in {}", answer["headers"]));
+        let value = answer["headers"][name]
+            .as_str()
+            .unwrap_or_else(|| panic!("no {name} in {}", answer["headers"]));
         assert!(value.starts_with(begins), "{name}: {value}");
     }
 }
@@ -92,38 +112,88 @@ async fn a_page_can_read_why_it_was_refused() {
     let browser = Browser::at(&page.origin()).await;
     let request = |changes: Value| {
         let mut request = chat(&service, &organization, "all", "s");
-        request.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+        request
+            .as_object_mut()
+            .unwrap()
+            .extend(changes.as_object().unwrap().clone());
         request
     };
-    let config = format!("{}/api/public/agents/{}", service.public_urls()[0], organization.shop());
+    let config = format!(
+        "{}/api/public/agents/{}",
+        service.public_urls()[0],
+        organization.shop()
+    );
     let limited = organization.key_text("limited");
-    assert_eq!(send(&browser, request(json!({"key": limited}))).await["status"], 200);
+    assert_eq!(
+        send(&browser, request(json!({"key": limited}))).await["status"],
+        200
+    );
     for (changes, status, expected) in [
         (json!({"key": "wrong"}), 401, "INVALID_API_KEY"),
-        (json!({"key": organization.key_text("reading")}), 403, "INSUFFICIENT_SCOPE"),
-        (json!({"body": {"message": "hi"}}), 400, "INVALID_REQUEST_DATA"),
-        (json!({"body": {"message": "x".repeat(300_000), "sessionId": "s"}}), 413, "PAYLOAD_TOO_LARGE"),
-        (json!({"url": format!("{config}x")}), 405, "METHOD_NOT_ALLOWED"),
-        (json!({"url": format!("{config}x/chat")}), 404, "AGENT_NOT_FOUND"),
+        (
+            json!({"key": organization.key_text("reading")}),
+            403,
+            "INSUFFICIENT_SCOPE",
+        ),
+        (
+            json!({"body": {"message": "hi"}}),
+            400,
+            "INVALID_REQUEST_DATA",
+        ),
+        (
+            json!({"body": {"message": "x".repeat(300_000), "sessionId": "s"}}),
+            413,
+            "PAYLOAD_TOO_LARGE",
+        ),
+        (
+            json!({"url": format!("{config}x")}),
+            405,
+            "METHOD_NOT_ALLOWED",
+        ),
+        (
+            json!({"url": format!("{config}x/chat")}),
+            404,
+            "AGENT_NOT_FOUND",
+        ),
         (json!({"key": limited}), 429, "RATE_LIMITED"),
     ] {
         let answer = send(&browser, request(changes)).await;
-        assert_eq!((answer["status"].as_u64(), code(&answer).as_str()), (Some(status), expected), "{answer}");
-        assert_eq!(answer["headers"]["retry-after"].is_string(), status == 429, "{answer}");
+        assert_eq!(
+            (answer["status"].as_u64(), code(&answer).as_str()),
+            (Some(status), expected),
+            "{answer}"
+        );
+        assert_eq!(
+            answer["headers"]["retry-after"].is_string(),
+            status == 429,
+            "{answer}"
+        );
     }
     browser.visit(&page.other_origin()).await;
     let answer = send(&browser, request(json!({}))).await;
-    assert_eq!((answer["status"].as_u64(), code(&answer).as_str()), (Some(403), "DOMAIN_NOT_ALLOWED"), "{answer}");
+    assert_eq!(
+        (answer["status"].as_u64(), code(&answer).as_str()),
+        (Some(403), "DOMAIN_NOT_ALLOWED"),
+        "{answer}"
+    );
 }
 
 #[tokio::test]
 async fn a_page_sees_that_a_reply_broke_off() {
     let service = SharedService::get().await;
-    let (script, gate) = Script::says("halfrest").chunk_chars(4).ends(End::Cut).gated();
+    let (script, gate) = Script::says("halfrest")
+        .chunk_chars(4)
+        .ends(End::Cut)
+        .gated();
     let organization = Organization::with_agent(&service, script).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     gate.open(1);
-    browser.run(&format!("{SEND}{BEGIN}"), chat(&service, &organization, "all", "s")).await;
+    browser
+        .run(
+            &format!("{SEND}{BEGIN}"),
+            chat(&service, &organization, "all", "s"),
+        )
+        .await;
     // A browser forgets what a page has not read yet once a transfer breaks, so that the break waits for the page.
     assert_eq!(browser.run(READ_CHUNK, json!({})).await, json!("half"));
     gate.open(1);
@@ -157,10 +227,16 @@ async fn a_page_follows_events_and_takes_them_up_where_it_left_them() {
         }
         await reader.cancel();
         return {message: response.headers.get('x-message-id'), last: seen.match(/id: ?(.*)/g).pop().slice(3).trim(), seen};";
-    let left = browser.run(&format!("{SEND}{first}"), request.clone()).await;
+    let left = browser
+        .run(&format!("{SEND}{first}"), request.clone())
+        .await;
     assert!(left["seen"].as_str().unwrap().contains("one"), "{left}");
     gate.open(1);
-    let url = format!("{}/api/public/messages/{}/stream", service.public_urls()[0], left["message"].as_str().unwrap());
+    let url = format!(
+        "{}/api/public/messages/{}/stream",
+        service.public_urls()[0],
+        left["message"].as_str().unwrap()
+    );
     let rest = send(
         &browser,
         json!({
@@ -170,7 +246,10 @@ async fn a_page_follows_events_and_takes_them_up_where_it_left_them() {
     )
     .await;
     let text = rest["text"].as_str().unwrap();
-    let said: Vec<_> = text.lines().filter(|line| line.contains("\"text\":")).collect();
+    let said: Vec<_> = text
+        .lines()
+        .filter(|line| line.contains("\"text\":"))
+        .collect();
     assert_eq!(said, [r#"data: {"offset":6,"text":"two   "}"#], "{rest}");
     assert!(text.contains("event: done"), "{rest}");
 }
@@ -178,17 +257,29 @@ async fn a_page_follows_events_and_takes_them_up_where_it_left_them() {
 #[tokio::test]
 async fn a_page_changes_a_conversation_and_cancels_a_reply() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("begun").ends(End::Silence)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("begun").ends(End::Silence)).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
-    let begun = browser.run(&format!("{SEND}{BEGIN}"), chat(&service, &organization, "all", "s")).await;
-    let (base, key) = (format!("{}/api/public", service.public_urls()[0]), organization.key_text("all"));
+    let begun = browser
+        .run(
+            &format!("{SEND}{BEGIN}"),
+            chat(&service, &organization, "all", "s"),
+        )
+        .await;
+    let (base, key) = (
+        format!("{}/api/public", service.public_urls()[0]),
+        organization.key_text("all"),
+    );
     let message = begun["headers"]["x-message-id"].as_str().unwrap();
     let cancel = json!({"url": format!("{base}/messages/{message}/cancel"), "key": key});
     assert_eq!(send(&browser, cancel).await["status"], 200);
     let url = format!("{base}/agents/{}/conversations/s", organization.shop());
     let patch = json!({"url": url, "method": "PATCH", "key": key, "body": {"rating": 5}});
     let answer = send(&browser, patch).await;
-    assert_eq!(answer["text"], r#"{"success":true,"updated":{"rating":5}}"#, "{answer}");
+    assert_eq!(
+        answer["text"], r#"{"success":true,"updated":{"rating":5}}"#,
+        "{answer}"
+    );
 }
 
 #[tokio::test]
@@ -198,7 +289,11 @@ async fn a_page_that_asks_again_needs_no_second_preflight() {
     let proxy = CountingProxy::before(&service.public_urls()[0]);
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     let mut request = chat(&service, &organization, "all", "s");
-    request["url"] = json!(format!("{}/api/public/agents/{}/chat", proxy.url, organization.shop()));
+    request["url"] = json!(format!(
+        "{}/api/public/agents/{}/chat",
+        proxy.url,
+        organization.shop()
+    ));
     for _ in 0..3 {
         assert_eq!(send(&browser, request.clone()).await["text"], "ok");
     }
@@ -209,8 +304,11 @@ async fn a_page_that_asks_again_needs_no_second_preflight() {
 async fn a_sandboxed_frame_has_no_origin_of_its_own_and_can_read_what_it_may() {
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("listed", listed).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("listed", listed)
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
     let in_frame = "
@@ -228,10 +326,21 @@ async fn a_sandboxed_frame_has_no_origin_of_its_own_and_can_read_what_it_may() {
         document.body.append(frame);
         return await told;";
     let request = chat(&service, &organization, "all", "s");
-    assert_eq!(browser.run(in_frame, request.clone()).await, json!({"status": 200, "text": "ok"}));
+    assert_eq!(
+        browser.run(in_frame, request.clone()).await,
+        json!({"status": 200, "text": "ok"})
+    );
     let mut refused = request;
-    let url = format!("{}/api/public/agents/{}/chat", service.public_urls()[0], organization.agent("listed"));
+    let url = format!(
+        "{}/api/public/agents/{}/chat",
+        service.public_urls()[0],
+        organization.agent("listed")
+    );
     refused["url"] = json!(url);
     let answer = browser.run(in_frame, refused).await;
-    assert_eq!((answer["status"].as_u64(), code(&answer).as_str()), (Some(403), "DOMAIN_NOT_ALLOWED"), "{answer}");
+    assert_eq!(
+        (answer["status"].as_u64(), code(&answer).as_str()),
+        (Some(403), "DOMAIN_NOT_ALLOWED"),
+        "{answer}"
+    );
 }

@@ -38,7 +38,10 @@ pub(super) struct Setting {
 
 /// All of them, in an order in which they can be measured: the last ones write and send.
 pub(super) fn settings() -> Vec<Setting> {
-    [theme(), texts(), looks(), features(), limits()].into_iter().flatten().collect()
+    [theme(), texts(), looks(), features(), limits()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 /// An agent's configuration with the first or the second of all values.
@@ -84,7 +87,9 @@ const TOOLS: &str = "
     };";
 
 fn theme() -> Vec<Setting> {
-    let field = |field, label, values, measure, effects| written("Appearance", field, label, values, measure, effects);
+    let field = |field, label, values, measure, effects| {
+        written("Appearance", field, label, values, measure, effects)
+    };
     vec![
         field(
             "theme.primaryColor",
@@ -160,9 +165,16 @@ fn theme() -> Vec<Setting> {
 }
 
 fn texts() -> Vec<Setting> {
-    let text = |tab, field, label, values, measure| written(tab, field, label, values, measure, values);
+    let text =
+        |tab, field, label, values, measure| written(tab, field, label, values, measure, values);
     vec![
-        text("General", "name", "Name", ["Anna", "Berta"], "$('#title').innerText"),
+        text(
+            "General",
+            "name",
+            "Name",
+            ["Anna", "Berta"],
+            "$('#title').innerText",
+        ),
         text(
             "Appearance",
             "welcomeMessage",
@@ -205,9 +217,24 @@ fn looks() -> Vec<Setting> {
             "box('.panel').width",
             [json!(336), json!(456)],
         ),
-        switched("Appearance", "widget.showAvatar", "Show the agent’s avatar", "shown($('.row.assistant .avatar'))"),
-        switched("Appearance", "widget.showTimestamp", "Show the time of messages", "shown($('time'))"),
-        switched("Appearance", "widget.showPoweredBy", "Show “Powered by Switchboard”", "shown($('.powered'))"),
+        switched(
+            "Appearance",
+            "widget.showAvatar",
+            "Show the agent’s avatar",
+            "shown($('.row.assistant .avatar'))",
+        ),
+        switched(
+            "Appearance",
+            "widget.showTimestamp",
+            "Show the time of messages",
+            "shown($('time'))",
+        ),
+        switched(
+            "Appearance",
+            "widget.showPoweredBy",
+            "Show “Powered by Switchboard”",
+            "shown($('.powered'))",
+        ),
     ]
 }
 
@@ -219,8 +246,18 @@ fn features() -> Vec<Setting> {
             "Formatted replies",
             "all('.row.assistant strong').length > 0",
         ),
-        switched("Behaviour", "features.enableEmailCapture", "E-mail form", "shown($('.ask:not(.rating)'))"),
-        switched("Behaviour", "features.enableRating", "Rating", "shown($('.rating'))"),
+        switched(
+            "Behaviour",
+            "features.enableEmailCapture",
+            "E-mail form",
+            "shown($('.ask:not(.rating)'))",
+        ),
+        switched(
+            "Behaviour",
+            "features.enableRating",
+            "Rating",
+            "shown($('.rating'))",
+        ),
     ]
 }
 
@@ -231,8 +268,18 @@ fn limits() -> Vec<Setting> {
         ..written("Behaviour", field, label, ["", ""], measure, ["", ""])
     };
     vec![
-        limit("limits.maxMessageLength", "Longest message", [12, 4000], "isTooLong(13)"),
-        limit("limits.rateLimitPerMinute", "Messages a minute", [1, 100], "isAskedToWait()"),
+        limit(
+            "limits.maxMessageLength",
+            "Longest message",
+            [12, 4000],
+            "isTooLong(13)",
+        ),
+        limit(
+            "limits.rateLimitPerMinute",
+            "Messages a minute",
+            [1, 100],
+            "isAskedToWait()",
+        ),
     ]
 }
 
@@ -245,7 +292,15 @@ fn written(
     effects: [&'static str; 2],
 ) -> Setting {
     let (values, effects) = (values.map(Value::from), effects.map(Value::from));
-    Setting { field, tab, label, control: Control::Field, values, measure, effects }
+    Setting {
+        field,
+        tab,
+        label,
+        control: Control::Field,
+        values,
+        measure,
+        effects,
+    }
 }
 
 fn listed(
@@ -257,10 +312,31 @@ fn listed(
     effects: [Value; 2],
 ) -> Setting {
     let values = values.map(Value::from);
-    Setting { field, tab: "Appearance", label, control: Control::List(names), values, measure, effects }
+    Setting {
+        field,
+        tab: "Appearance",
+        label,
+        control: Control::List(names),
+        values,
+        measure,
+        effects,
+    }
 }
 
-fn switched(tab: &'static str, field: &'static str, label: &'static str, measure: &'static str) -> Setting {
+fn switched(
+    tab: &'static str,
+    field: &'static str,
+    label: &'static str,
+    measure: &'static str,
+) -> Setting {
     let both = || [json!(true), json!(false)];
-    Setting { field, tab, label, control: Control::Switch, values: both(), measure, effects: both() }
+    Setting {
+        field,
+        tab,
+        label,
+        control: Control::Switch,
+        values: both(),
+        measure,
+        effects: both(),
+    }
 }

@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::{chat_head, chat_request, config_request, url};
-use crate::support::{End, Organization, Process, RawConnection, Script, SharedService, TestService};
+use crate::support::{
+    End, Organization, Process, RawConnection, Script, SharedService, TestService,
+};
 
 #[tokio::test]
 async fn requests_that_are_sent_together_are_answered_in_order() {
@@ -23,7 +25,13 @@ async fn requests_that_are_sent_together_are_answered_in_order() {
         let answer = connection.read_answer().await.expect("an answer to each");
         answers.push((answer.status, answer.text()));
     }
-    assert_eq!(answers.iter().map(|(status, _)| *status).collect::<Vec<_>>(), [200, 200, 404, 200]);
+    assert_eq!(
+        answers
+            .iter()
+            .map(|(status, _)| *status)
+            .collect::<Vec<_>>(),
+        [200, 200, 404, 200]
+    );
     assert_eq!(answers[1].1, "ok");
     assert_eq!(answers[0].1, answers[3].1);
 }
@@ -35,12 +43,25 @@ async fn a_connection_goes_on_after_an_error() {
     let mut connection = RawConnection::open(&url(&service)).await;
     for (request, status) in [
         ("GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), 404),
-        ("DELETE /api/public/agents/x HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), 405),
-        ("GET /api/public/agents/x HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(), 401),
+        (
+            "DELETE /api/public/agents/x HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+            405,
+        ),
+        (
+            "GET /api/public/agents/x HTTP/1.1\r\nhost: x\r\n\r\n".to_owned(),
+            401,
+        ),
         (config_request(&organization, ""), 200),
     ] {
         connection.write(request).await;
-        assert_eq!(connection.read_answer().await.expect("the same connection").status, status);
+        assert_eq!(
+            connection
+                .read_answer()
+                .await
+                .expect("the same connection")
+                .status,
+            status
+        );
     }
 }
 
@@ -52,12 +73,26 @@ async fn a_client_that_closes_its_half_has_gone_and_its_reply_is_finished_all_th
     let mut connection = RawConnection::open(&url(&service)).await;
     connection.write(chat_request(&organization, "s", "")).await;
     gate.open(1);
-    assert_eq!(connection.read_head().await.expect("the reply begins").status, 200);
+    assert_eq!(
+        connection
+            .read_head()
+            .await
+            .expect("the reply begins")
+            .status,
+        200
+    );
     connection.finish_writing().await;
     let rest = connection.read_to_end().await;
-    assert!(!rest.ends_with(b"0\r\n\r\n"), "never a clean end: {}", String::from_utf8_lossy(&rest));
+    assert!(
+        !rest.ends_with(b"0\r\n\r\n"),
+        "never a clean end: {}",
+        String::from_utf8_lossy(&rest)
+    );
     gate.open(1);
-    let history = organization.client().settled_history(organization.shop(), "s", 2).await;
+    let history = organization
+        .client()
+        .settled_history(organization.shop(), "s", 2)
+        .await;
     assert_eq!(history["messages"][1]["content"], "one   two   ");
 }
 
@@ -66,17 +101,39 @@ async fn a_body_is_asked_for_only_when_it_is_wanted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
-    let expecting = |length: usize| format!("expect: 100-continue\r\ncontent-length: {length}\r\n\r\n");
+    let expecting =
+        |length: usize| format!("expect: 100-continue\r\ncontent-length: {length}\r\n\r\n");
     let mut connection = RawConnection::open(&url(&service)).await;
-    connection.write(format!("{}{}", chat_head(&organization, ""), expecting(body.len()))).await;
+    connection
+        .write(format!(
+            "{}{}",
+            chat_head(&organization, ""),
+            expecting(body.len())
+        ))
+        .await;
     assert_eq!(connection.read_head().await.expect("go on").status, 100);
     connection.write(&body).await;
-    assert_eq!(connection.read_answer().await.expect("the reply").text(), "ok");
+    assert_eq!(
+        connection.read_answer().await.expect("the reply").text(),
+        "ok"
+    );
     let keyless = "POST /api/public/agents/x/chat HTTP/1.1\r\nhost: x\r\n".to_owned();
-    for (head, length, status) in [(keyless, body.len(), 401), (chat_head(&organization, ""), 300_000, 413)] {
+    for (head, length, status) in [
+        (keyless, body.len(), 401),
+        (chat_head(&organization, ""), 300_000, 413),
+    ] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("{head}{}", expecting(length))).await;
-        assert_eq!(connection.read_answer().await.expect("refused at once").status, status);
+        connection
+            .write(format!("{head}{}", expecting(length)))
+            .await;
+        assert_eq!(
+            connection
+                .read_answer()
+                .await
+                .expect("refused at once")
+                .status,
+            status
+        );
     }
 }
 
@@ -87,24 +144,54 @@ async fn head_is_answered_like_get_without_its_body() {
     let (base, key) = ("/api/public/agents", organization.key_text("all"));
     let known = format!("x-api-key: {key}\r\n");
     for (path, headers, status) in [
-        (format!("{base}/{}", organization.shop()), known.as_str(), 200),
-        (format!("{base}/{}/widget", organization.shop()), known.as_str(), 200),
+        (
+            format!("{base}/{}", organization.shop()),
+            known.as_str(),
+            200,
+        ),
+        (
+            format!("{base}/{}/widget", organization.shop()),
+            known.as_str(),
+            200,
+        ),
         (format!("{base}/{}", organization.shop()), "", 401),
         (format!("{base}/unknown"), known.as_str(), 404),
-        (format!("{base}/{}/chat", organization.shop()), known.as_str(), 405),
+        (
+            format!("{base}/{}/chat", organization.shop()),
+            known.as_str(),
+            405,
+        ),
         ("/nothing".to_owned(), "", 404),
     ] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n")).await;
+        connection
+            .write(format!("GET {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n"))
+            .await;
         let get = connection.read_answer().await.expect("an answer to GET");
         let next = "GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n";
-        connection.write(format!("HEAD {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n{next}")).await;
+        connection
+            .write(format!(
+                "HEAD {path} HTTP/1.1\r\nhost: x\r\n{headers}\r\n{next}"
+            ))
+            .await;
         let head = connection.read_head().await.expect("an answer to HEAD");
         assert_eq!((get.status, head.status), (status, status), "{path}");
         for header in ["content-length", "content-type"] {
-            assert_eq!(head.header(header), get.header(header), "{header} of {path}");
+            assert_eq!(
+                head.header(header),
+                get.header(header),
+                "{header} of {path}"
+            );
         }
-        assert_eq!(connection.read_head().await.expect("nothing lies between").status, 404, "{path}");
+        assert_eq!(
+            connection
+                .read_head()
+                .await
+                .expect("nothing lies between")
+                .status,
+            404,
+            "{path}"
+        );
     }
 }
 
@@ -114,8 +201,16 @@ async fn a_get_with_a_body_is_answered_and_the_body_is_not_taken_for_a_request()
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
     let hidden = "GET /nothing HTTP/1.1\r\nhost: x\r\n\r\n";
-    let with_body = config_request(&organization, &format!("content-length: {}\r\n", hidden.len()));
-    connection.write(format!("{with_body}{hidden}{}", config_request(&organization, "connection: close\r\n"))).await;
+    let with_body = config_request(
+        &organization,
+        &format!("content-length: {}\r\n", hidden.len()),
+    );
+    connection
+        .write(format!(
+            "{with_body}{hidden}{}",
+            config_request(&organization, "connection: close\r\n")
+        ))
+        .await;
     for _ in 0..2 {
         let answer = connection.read_answer().await.expect("two answers");
         assert_eq!(answer.status, 200, "{}", answer.text());
@@ -131,9 +226,18 @@ async fn the_body_of_a_refused_request_is_not_taken_for_a_request() {
     let huge = hidden.repeat(300_000 / hidden.len());
     let chat = chat_head(&organization, "");
     let keyless = "POST /api/public/agents/x/chat HTTP/1.1\r\nhost: x\r\n".to_owned();
-    for (head, body, status) in [(chat.clone(), &huge, 413), (keyless, &hidden, 401), (chat, &hidden, 400)] {
+    for (head, body, status) in [
+        (chat.clone(), &huge, 413),
+        (keyless, &hidden, 401),
+        (chat, &hidden, 400),
+    ] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("{head}connection: close\r\ncontent-length: {}\r\n\r\n", body.len())).await;
+        connection
+            .write(format!(
+                "{head}connection: close\r\ncontent-length: {}\r\n\r\n",
+                body.len()
+            ))
+            .await;
         connection.write(body).await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         assert!(told.starts_with(&format!("HTTP/1.1 {status} ")), "{told}");
@@ -146,25 +250,39 @@ async fn http_1_0_gets_the_whole_reply_and_then_the_end() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("a whole reply")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
-    connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    connection
+        .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
+        .await;
     let (told, broke) = connection.read_to_break().await;
     let told = String::from_utf8(told).unwrap();
     let (head, body) = told.split_once("\r\n\r\n").unwrap();
     assert!(!broke, "an end in order");
-    assert!(head.contains(" 200 ") && !head.to_lowercase().contains("chunked"), "{head}");
+    assert!(
+        head.contains(" 200 ") && !head.to_lowercase().contains("chunked"),
+        "{head}"
+    );
     assert_eq!(body, "a whole reply");
     connection = RawConnection::open(&url(&service)).await;
     connection.write("GET /nothing HTTP/1.0\r\n\r\n").await;
-    let answer = connection.read_answer().await.expect("an answer without a host");
-    assert_eq!(serde_json::from_slice::<Value>(&answer.body).unwrap()["code"], "NOT_FOUND");
+    let answer = connection
+        .read_answer()
+        .await
+        .expect("an answer without a host");
+    assert_eq!(
+        serde_json::from_slice::<Value>(&answer.body).unwrap()["code"],
+        "NOT_FOUND"
+    );
 }
 
 #[tokio::test]
 async fn http_1_0_sees_that_a_reply_broke_off() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
     let mut connection = RawConnection::open(&url(&service)).await;
-    connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    connection
+        .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
+        .await;
     let (told, broke) = connection.read_to_break().await;
     let told = String::from_utf8(told).unwrap();
     assert!(told.contains(" 200 ") && broke, "{told}");
@@ -176,10 +294,22 @@ async fn http_1_0_sees_that_the_process_died() {
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
     let mut connection = RawConnection::open(&service.public_urls()[0]).await;
-    connection.write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0")).await;
+    connection
+        .write(chat_request(&organization, "s", "").replace("HTTP/1.1", "HTTP/1.0"))
+        .await;
     gate.open(1);
-    assert_eq!(connection.read_head().await.expect("the reply begins").status, 200);
-    assert_eq!(connection.read_exactly(6).await.as_deref(), Some(&b"one   "[..]));
+    assert_eq!(
+        connection
+            .read_head()
+            .await
+            .expect("the reply begins")
+            .status,
+        200
+    );
+    assert_eq!(
+        connection.read_exactly(6).await.as_deref(),
+        Some(&b"one   "[..])
+    );
     service.with_process(&service.ops_urls()[0].0, Process::kill);
     assert_eq!(connection.read_to_break().await, (vec![], true));
 }

@@ -5,9 +5,10 @@ use serde_json::json;
 
 use super::{
     http2_frames::{
-        CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY, HEADERS, Http2, REFUSED_STREAM,
-        RST_STREAM, SETTING_INITIAL_WINDOW_SIZE, SETTING_MAX_CONCURRENT_STREAMS, SETTING_MAX_HEADER_LIST_SIZE,
-        SETTINGS, WINDOW_UPDATE, block, chat_block, config_block, frame, reset,
+        CANCEL, CONTINUATION, DATA, END_HEADERS, END_STREAM, ENHANCE_YOUR_CALM, GOAWAY, HEADERS,
+        Http2, REFUSED_STREAM, RST_STREAM, SETTING_INITIAL_WINDOW_SIZE,
+        SETTING_MAX_CONCURRENT_STREAMS, SETTING_MAX_HEADER_LIST_SIZE, SETTINGS, WINDOW_UPDATE,
+        block, chat_block, config_block, frame, reset,
     },
     url,
 };
@@ -18,11 +19,25 @@ const STREAMS_MAX: u32 = 100;
 
 fn http2() -> reqwest::Client {
     crate::support::background();
-    reqwest::Client::builder().no_proxy().http2_prior_knowledge().build().unwrap()
+    reqwest::Client::builder()
+        .no_proxy()
+        .http2_prior_knowledge()
+        .build()
+        .unwrap()
 }
 
-async fn chat(http: &reqwest::Client, service: &SharedService, organization: &Organization, session: &str) -> Reply {
-    let request = chat_builder(http, service, organization, json!({"message": "hi", "sessionId": session}));
+async fn chat(
+    http: &reqwest::Client,
+    service: &SharedService,
+    organization: &Organization,
+    session: &str,
+) -> Reply {
+    let request = chat_builder(
+        http,
+        service,
+        organization,
+        json!({"message": "hi", "sessionId": session}),
+    );
     Reply::read(request.send().await.unwrap()).await
 }
 
@@ -32,12 +47,23 @@ fn chat_builder(
     organization: &Organization,
     body: serde_json::Value,
 ) -> reqwest::RequestBuilder {
-    let path = format!("{}/api/public/agents/{}/chat", url(service), organization.shop());
-    http.post(path).bearer_auth(organization.key_text("all")).json(&body)
+    let path = format!(
+        "{}/api/public/agents/{}/chat",
+        url(service),
+        organization.shop()
+    );
+    http.post(path)
+        .bearer_auth(organization.key_text("all"))
+        .json(&body)
 }
 
 async fn still_serves(service: &SharedService, organization: &Organization) {
-    assert_eq!(chat(&http2(), service, organization, "after").await.complete(), "ok");
+    assert_eq!(
+        chat(&http2(), service, organization, "after")
+            .await
+            .complete(),
+        "ok"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +72,12 @@ async fn a_reply_comes_chunk_by_chunk() {
     let (script, gate) = Script::says("one   two   three ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
     gate.open(1);
-    let request = chat_builder(&http2(), &service, &organization, json!({"message": "hi", "sessionId": "s"}));
+    let request = chat_builder(
+        &http2(),
+        &service,
+        &organization,
+        json!({"message": "hi", "sessionId": "s"}),
+    );
     let mut response = request.send().await.unwrap();
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
     let mut reply = Reply::begin(&response);
@@ -56,18 +87,28 @@ async fn a_reply_comes_chunk_by_chunk() {
         assert_eq!(reply.bytes().len(), bytes);
         gate.open(1);
     }
-    assert_eq!(reply.continue_reading(response).await.complete(), "one   two   three ");
+    assert_eq!(
+        reply.continue_reading(response).await.complete(),
+        "one   two   three "
+    );
 }
 
 #[tokio::test]
 async fn a_broken_reply_is_a_reset_stream_and_no_end() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
     let http = http2();
     let reply = chat(&http, &service, &organization, "s").await;
-    assert_eq!((reply.status, reply.ended_cleanly, reply.text().as_str()), (200, false, "half"));
+    assert_eq!(
+        (reply.status, reply.ended_cleanly, reply.text().as_str()),
+        (200, false, "half")
+    );
     organization.script(Script::says("whole"));
-    assert_eq!(chat(&http, &service, &organization, "t").await.complete(), "whole");
+    assert_eq!(
+        chat(&http, &service, &organization, "t").await.complete(),
+        "whole"
+    );
 }
 
 #[tokio::test]
@@ -76,9 +117,10 @@ async fn errors_are_the_same_problems() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let http = http2();
     let huge = json!({"message": "x".repeat(300_000), "sessionId": "s"});
-    for (body, status, code) in
-        [(json!({"message": "hi"}), 400, "INVALID_REQUEST_DATA"), (huge, 413, "PAYLOAD_TOO_LARGE")]
-    {
+    for (body, status, code) in [
+        (json!({"message": "hi"}), 400, "INVALID_REQUEST_DATA"),
+        (huge, 413, "PAYLOAD_TOO_LARGE"),
+    ] {
         let request = chat_builder(&http, &service, &organization, body);
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         answer.assert_problem(status, Some(code));
@@ -91,7 +133,12 @@ async fn more_requests_than_streams_are_all_answered() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let http = http2();
     let sessions: Vec<_> = (0..150).map(|number| format!("s{number}")).collect();
-    let replies = join_all(sessions.iter().map(|session| chat(&http, &service, &organization, session))).await;
+    let replies = join_all(
+        sessions
+            .iter()
+            .map(|session| chat(&http, &service, &organization, session)),
+    )
+    .await;
     for reply in replies {
         assert_eq!(reply.complete(), "ok");
     }
@@ -103,17 +150,44 @@ async fn the_limits_are_announced_and_a_stream_beyond_them_is_refused_alone() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&url(&service), &[]).await;
     let settings = connection.read_kind(SETTINGS).await.unwrap().settings();
-    assert!(settings.contains(&(SETTING_MAX_CONCURRENT_STREAMS, STREAMS_MAX)), "{settings:?}");
-    assert!(settings.contains(&(SETTING_MAX_HEADER_LIST_SIZE, 16 << 10)), "{settings:?}");
+    assert!(
+        settings.contains(&(SETTING_MAX_CONCURRENT_STREAMS, STREAMS_MAX)),
+        "{settings:?}"
+    );
+    assert!(
+        settings.contains(&(SETTING_MAX_HEADER_LIST_SIZE, 16 << 10)),
+        "{settings:?}"
+    );
     let ids = (0..=STREAMS_MAX).map(|number| 2 * number + 1);
     let headers = chat_block(&organization);
-    connection.raw.write(ids.flat_map(|id| frame(HEADERS, END_HEADERS, id, &headers)).collect::<Vec<_>>()).await;
-    let refused = connection.read_kind(RST_STREAM).await.expect("one stream is refused");
-    assert_eq!((refused.stream, refused.error()), (2 * STREAMS_MAX + 1, REFUSED_STREAM));
+    connection
+        .raw
+        .write(
+            ids.flat_map(|id| frame(HEADERS, END_HEADERS, id, &headers))
+                .collect::<Vec<_>>(),
+        )
+        .await;
+    let refused = connection
+        .read_kind(RST_STREAM)
+        .await
+        .expect("one stream is refused");
+    assert_eq!(
+        (refused.stream, refused.error()),
+        (2 * STREAMS_MAX + 1, REFUSED_STREAM)
+    );
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
-    connection.raw.write(frame(DATA, END_STREAM, 1, body.as_bytes())).await;
-    assert!(connection.read_kind(HEADERS).await.unwrap().is_ok(), "the others go on");
-    assert_eq!(connection.read_text(1, usize::MAX).await, ("ok".to_owned(), true));
+    connection
+        .raw
+        .write(frame(DATA, END_STREAM, 1, body.as_bytes()))
+        .await;
+    assert!(
+        connection.read_kind(HEADERS).await.unwrap().is_ok(),
+        "the others go on"
+    );
+    assert_eq!(
+        connection.read_text(1, usize::MAX).await,
+        ("ok".to_owned(), true)
+    );
 }
 
 #[tokio::test]
@@ -127,7 +201,10 @@ async fn a_client_that_opens_and_resets_streams_without_end_is_sent_away() {
         [frame(HEADERS, END_HEADERS, id, &headers), reset(id, CANCEL)].concat()
     });
     connection.raw.write(flood.collect::<Vec<_>>()).await;
-    let farewell = connection.read_kind(GOAWAY).await.expect("the connection is given up");
+    let farewell = connection
+        .read_kind(GOAWAY)
+        .await
+        .expect("the connection is given up");
     assert_eq!(farewell.error(), ENHANCE_YOUR_CALM);
     assert!(connection.raw.read_to_end().await.is_empty(), "and closed");
     still_serves(&service, &organization).await;
@@ -138,8 +215,16 @@ async fn headers_that_never_end_are_not_waited_for() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&url(&service), &[]).await;
-    connection.raw.write(frame(HEADERS, END_STREAM, 1, &config_block(&organization))).await;
-    let piece = frame(CONTINUATION, 0, 1, &block(&[("x-more", &"x".repeat(8 << 10))]));
+    connection
+        .raw
+        .write(frame(HEADERS, END_STREAM, 1, &config_block(&organization)))
+        .await;
+    let piece = frame(
+        CONTINUATION,
+        0,
+        1,
+        &block(&[("x-more", &"x".repeat(8 << 10))]),
+    );
     for _ in 0..1_000 {
         if !connection.raw.write(&piece).await {
             break;
@@ -159,10 +244,20 @@ async fn too_large_a_list_of_headers_is_refused_and_the_connection_goes_on() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let http = http2();
     let body = json!({"message": "hi", "sessionId": "s"});
-    let request = chat_builder(&http, &service, &organization, body).header("x-wide", "x".repeat(20 << 10));
-    let status = request.send().await.map(|response| response.status().as_u16());
-    assert!(status.is_err() || status.as_ref().is_ok_and(|status| *status == 431), "{status:?}");
-    assert_eq!(chat(&http, &service, &organization, "s").await.complete(), "ok");
+    let request =
+        chat_builder(&http, &service, &organization, body).header("x-wide", "x".repeat(20 << 10));
+    let status = request
+        .send()
+        .await
+        .map(|response| response.status().as_u16());
+    assert!(
+        status.is_err() || status.as_ref().is_ok_and(|status| *status == 431),
+        "{status:?}"
+    );
+    assert_eq!(
+        chat(&http, &service, &organization, "s").await.complete(),
+        "ok"
+    );
 }
 
 #[tokio::test]
@@ -172,16 +267,39 @@ async fn a_client_that_resets_its_stream_leaves_a_reply_that_is_finished() {
     let organization = Organization::with_agent(&service, script).await;
     let mut connection = Http2::open(&url(&service), &[]).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
-    connection.raw.write(frame(HEADERS, END_HEADERS, 1, &chat_block(&organization))).await;
-    connection.raw.write(frame(DATA, END_STREAM, 1, body.as_bytes())).await;
+    connection
+        .raw
+        .write(frame(HEADERS, END_HEADERS, 1, &chat_block(&organization)))
+        .await;
+    connection
+        .raw
+        .write(frame(DATA, END_STREAM, 1, body.as_bytes()))
+        .await;
     gate.open(1);
-    assert_eq!(connection.read_text(1, 6).await, ("one   ".to_owned(), false));
+    assert_eq!(
+        connection.read_text(1, 6).await,
+        ("one   ".to_owned(), false)
+    );
     connection.raw.write(reset(1, CANCEL)).await;
-    connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, 3, &config_block(&organization))).await;
+    connection
+        .raw
+        .write(frame(
+            HEADERS,
+            END_HEADERS | END_STREAM,
+            3,
+            &config_block(&organization),
+        ))
+        .await;
     let answer = connection.read_kind(HEADERS).await.unwrap();
-    assert!(answer.is_ok() && answer.stream == 3, "the connection goes on: {answer:?}");
+    assert!(
+        answer.is_ok() && answer.stream == 3,
+        "the connection goes on: {answer:?}"
+    );
     gate.open(1);
-    let history = organization.client().settled_history(organization.shop(), "s", 2).await;
+    let history = organization
+        .client()
+        .settled_history(organization.shop(), "s", 2)
+        .await;
     assert_eq!(history["messages"][1]["content"], "one   two   ");
 }
 
@@ -192,15 +310,35 @@ async fn a_stream_that_is_not_read_holds_up_no_other() {
     let organization = Organization::with_agent(&service, Script::says(&text)).await;
     let mut connection = Http2::open(&url(&service), &[(SETTING_INITIAL_WINDOW_SIZE, 10)]).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
-    connection.raw.write(frame(HEADERS, END_HEADERS, 1, &chat_block(&organization))).await;
-    connection.raw.write(frame(DATA, END_STREAM, 1, body.as_bytes())).await;
+    connection
+        .raw
+        .write(frame(HEADERS, END_HEADERS, 1, &chat_block(&organization)))
+        .await;
+    connection
+        .raw
+        .write(frame(DATA, END_STREAM, 1, body.as_bytes()))
+        .await;
     let (mut received, ended) = connection.read_text(1, 10).await;
     assert_eq!((received.as_str(), ended), ("0123456789", false));
-    connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, 3, &config_block(&organization))).await;
-    connection.raw.write(frame(WINDOW_UPDATE, 0, 3, &60_000_u32.to_be_bytes())).await;
+    connection
+        .raw
+        .write(frame(
+            HEADERS,
+            END_HEADERS | END_STREAM,
+            3,
+            &config_block(&organization),
+        ))
+        .await;
+    connection
+        .raw
+        .write(frame(WINDOW_UPDATE, 0, 3, &60_000_u32.to_be_bytes()))
+        .await;
     let (other, ended) = connection.read_text(3, usize::MAX).await;
     assert!(ended && other.contains("\"welcomeMessage\""), "{other}");
-    connection.raw.write(frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes())).await;
+    connection
+        .raw
+        .write(frame(WINDOW_UPDATE, 0, 1, &60_000_u32.to_be_bytes()))
+        .await;
     let (rest, ended) = connection.read_text(1, usize::MAX).await;
     received.push_str(&rest);
     assert_eq!((received, ended), (text, true));
@@ -222,8 +360,14 @@ async fn requests_that_mean_two_things_in_http_1_1_are_reset() {
     ] {
         let mut connection = Http2::open(&url(&service), &[]).await;
         let headers = [chat_block(&organization), block(further)].concat();
-        connection.raw.write(frame(HEADERS, END_HEADERS, 1, &headers)).await;
-        connection.raw.write(frame(DATA, END_STREAM, 1, body.as_bytes())).await;
+        connection
+            .raw
+            .write(frame(HEADERS, END_HEADERS, 1, &headers))
+            .await;
+        connection
+            .raw
+            .write(frame(DATA, END_STREAM, 1, body.as_bytes()))
+            .await;
         let refused = loop {
             let frame = connection.read().await.expect("an answer");
             assert!(!frame.is_ok(), "{further:?} was served");
@@ -231,6 +375,9 @@ async fn requests_that_mean_two_things_in_http_1_1_are_reset() {
                 break frame;
             }
         };
-        assert!(refused.kind != HEADERS || refused.stream == 1, "{further:?}: {refused:?}");
+        assert!(
+            refused.kind != HEADERS || refused.stream == 1,
+            "{further:?}: {refused:?}"
+        );
     }
 }

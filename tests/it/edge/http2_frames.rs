@@ -46,9 +46,12 @@ impl Http2 {
     /// Begins a connection with these settings.
     pub(super) async fn open(url: &str, settings: &[(u16, u32)]) -> Self {
         let mut raw = RawConnection::open(url).await;
-        let pairs = settings.iter().flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat());
+        let pairs = settings
+            .iter()
+            .flat_map(|(name, value)| [&name.to_be_bytes()[..], &value.to_be_bytes()].concat());
         let hello = frame(SETTINGS, 0, 0, &pairs.collect::<Vec<_>>());
-        raw.write([&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &hello].concat()).await;
+        raw.write([&b"PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n"[..], &hello].concat())
+            .await;
         Self { raw }
     }
 
@@ -57,8 +60,17 @@ impl Http2 {
         let head = self.raw.read_exactly(FRAME_HEAD_BYTES).await?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
         let stream = u32::from_be_bytes([head[5], head[6], head[7], head[8]]);
-        let payload = if length == 0 { vec![] } else { self.raw.read_exactly(length).await? };
-        Some(Received { kind: head[3], flags: head[4], stream, payload })
+        let payload = if length == 0 {
+            vec![]
+        } else {
+            self.raw.read_exactly(length).await?
+        };
+        Some(Received {
+            kind: head[3],
+            flags: head[4],
+            stream,
+            payload,
+        })
     }
 
     /// The next frame of this kind, whatever else comes before it.
@@ -76,7 +88,11 @@ impl Http2 {
         let mut text = vec![];
         while text.len() < bytes {
             let frame = self.read().await.expect("the stream goes on");
-            assert_ne!((frame.kind, frame.stream), (RST_STREAM, stream), "{frame:?}");
+            assert_ne!(
+                (frame.kind, frame.stream),
+                (RST_STREAM, stream),
+                "{frame:?}"
+            );
             if (frame.kind, frame.stream) == (DATA, stream) {
                 text.extend(&frame.payload);
                 if frame.flags & END_STREAM != 0 {
@@ -96,14 +112,21 @@ impl Received {
 
     /// The error of a RST_STREAM, or of a GOAWAY.
     pub(super) fn error(&self) -> u32 {
-        let code = if self.kind == GOAWAY { &self.payload[4..8] } else { &self.payload[..4] };
+        let code = if self.kind == GOAWAY {
+            &self.payload[4..8]
+        } else {
+            &self.payload[..4]
+        };
         u32::from_be_bytes(code.try_into().unwrap())
     }
 
     /// The pairs of a SETTINGS frame.
     pub(super) fn settings(&self) -> Vec<(u16, u32)> {
         let pair = |bytes: &[u8]| {
-            (u16::from_be_bytes([bytes[0], bytes[1]]), u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]))
+            (
+                u16::from_be_bytes([bytes[0], bytes[1]]),
+                u32::from_be_bytes([bytes[2], bytes[3], bytes[4], bytes[5]]),
+            )
         };
         self.payload.chunks(6).map(pair).collect()
     }
@@ -122,7 +145,10 @@ pub(super) fn reset(stream: u32, error: u32) -> Vec<u8> {
 
 /// A block of headers, none of them compressed.
 pub(super) fn block(headers: &[(&str, &str)]) -> Vec<u8> {
-    headers.iter().flat_map(|(name, value)| [vec![0], string(name), string(value)].concat()).collect()
+    headers
+        .iter()
+        .flat_map(|(name, value)| [vec![0], string(name), string(value)].concat())
+        .collect()
 }
 
 /// The headers of a chat request, whose body follows.
@@ -133,7 +159,11 @@ pub(super) fn chat_block(organization: &Organization) -> Vec<u8> {
 
 /// The headers of a request for the agent's configuration.
 pub(super) fn config_block(organization: &Organization) -> Vec<u8> {
-    request_block("GET", &format!("/api/public/agents/{}", organization.shop()), organization)
+    request_block(
+        "GET",
+        &format!("/api/public/agents/{}", organization.shop()),
+        organization,
+    )
 }
 
 fn request_block(method: &str, path: &str, organization: &Organization) -> Vec<u8> {

@@ -8,14 +8,24 @@ async fn a_head_beyond_the_limit_is_refused_and_the_connection_closed() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let wide = format!("x-wide: {}\r\n", "x".repeat(64 << 10));
-    let many: String = (0..1_000).map(|number| format!("x-{number}: y\r\n")).collect();
+    let many: String = (0..1_000)
+        .map(|number| format!("x-{number}: y\r\n"))
+        .collect();
     let long_path = format!("GET /{} HTTP/1.1\r\nhost: x\r\n\r\n", "x".repeat(64 << 10));
-    for request in [config_request(&organization, &wide), config_request(&organization, &many), long_path] {
+    for request in [
+        config_request(&organization, &wide),
+        config_request(&organization, &many),
+        long_path,
+    ] {
         let mut connection = RawConnection::open(&url(&service)).await;
         connection.write(&request).await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         let status = told.split(' ').nth(1).unwrap_or_default();
-        assert!(["431", "414", ""].contains(&status), "{:.60}: {told}", request);
+        assert!(
+            ["431", "414", ""].contains(&status),
+            "{:.60}: {told}",
+            request
+        );
         assert!(told.matches("HTTP/1.1 ").count() <= 1, "{told}");
     }
 }
@@ -25,8 +35,16 @@ async fn a_head_of_a_browser_with_many_cookies_is_taken() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
-    connection.write(config_request(&organization, &format!("cookie: {}\r\n", "c".repeat(8 << 10)))).await;
-    assert_eq!(connection.read_answer().await.expect("an answer").status, 200);
+    connection
+        .write(config_request(
+            &organization,
+            &format!("cookie: {}\r\n", "c".repeat(8 << 10)),
+        ))
+        .await;
+    assert_eq!(
+        connection.read_answer().await.expect("an answer").status,
+        200
+    );
 }
 
 #[tokio::test]
@@ -35,5 +53,8 @@ async fn a_long_key_is_wrong_and_not_a_fault_of_ours() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let client = service.client().with_key(&"k".repeat(8 << 10));
-    client.get(&path).await.assert_problem(401, Some("INVALID_API_KEY"));
+    client
+        .get(&path)
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
 }

@@ -12,8 +12,8 @@ use serde_json::{Value, json};
 
 use super::url;
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, PATIENCE, Program, RawConnection, Reply, Script, SharedService,
-    eventually, free_port, report,
+    Client, Events, Organization, OrganizationDocument, PATIENCE, Program, RawConnection, Reply,
+    Script, SharedService, eventually, free_port, report,
 };
 
 /// The contract's limit of all headers together.
@@ -32,20 +32,33 @@ struct Nginx {
 
 impl Nginx {
     async fn before(service: &SharedService) -> Self {
-        let (plain, keeping) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
-        let configuration = configuration(url(service).trim_start_matches("http://"), &plain, &keeping);
+        let (plain, keeping) = (
+            format!("127.0.0.1:{}", free_port()),
+            format!("127.0.0.1:{}", free_port()),
+        );
+        let configuration =
+            configuration(url(service).trim_start_matches("http://"), &plain, &keeping);
         let program = Program::start("nginx", |directory| arguments(directory, &configuration));
         let (plain, keeping) = (format!("http://{plain}"), format!("http://{keeping}"));
         let client = Client::new(&plain);
-        eventually("nginx answers", PATIENCE, async || client.try_get("/").await).await;
-        Self { plain, keeping, _program: program }
+        eventually("nginx answers", PATIENCE, async || {
+            client.try_get("/").await
+        })
+        .await;
+        Self {
+            plain,
+            keeping,
+            _program: program,
+        }
     }
 }
 
 fn arguments(directory: &Path, configuration: &str) -> Vec<String> {
     fs::write(directory.join("nginx.conf"), configuration).unwrap();
     let directory = directory.to_str().unwrap();
-    ["-p", directory, "-c", "nginx.conf", "-e", "stderr"].map(str::to_owned).to_vec()
+    ["-p", directory, "-c", "nginx.conf", "-e", "stderr"]
+        .map(str::to_owned)
+        .to_vec()
 }
 
 /// Nothing about buffers, sizes or times: those are what is tested.
@@ -71,21 +84,34 @@ fn configuration(service: &str, plain: &str, keeping: &str) -> String {
 fn told(way: &str, mut gaps: Vec<Duration>) {
     gaps.sort();
     let (median, slowest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
-    report(&format!("{way}: {} chunks, from model to client median {median:.1?}, slowest {slowest:.1?}", gaps.len()));
+    report(&format!(
+        "{way}: {} chunks, from model to client median {median:.1?}, slowest {slowest:.1?}",
+        gaps.len()
+    ));
 }
 
 async fn send(organization: &Organization, url: &str, accept: &str) -> reqwest::Response {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let session = crate::support::unique("s");
-    let request = organization.client_at(url).request(Method::POST, &path).header("accept", accept);
-    request.json(&json!({"message": "hi", "sessionId": session})).send().await.unwrap()
+    let request = organization
+        .client_at(url)
+        .request(Method::POST, &path)
+        .header("accept", accept);
+    request
+        .json(&json!({"message": "hi", "sessionId": session}))
+        .send()
+        .await
+        .unwrap()
 }
 
 #[tokio::test]
 async fn chunks_of_text_come_one_by_one() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
-    for (way, url) in [("text, HTTP/1.0 to us", &nginx.plain), ("text, HTTP/1.1 to us", &nginx.keeping)] {
+    for (way, url) in [
+        ("text, HTTP/1.0 to us", &nginx.plain),
+        ("text, HTTP/1.1 to us", &nginx.keeping),
+    ] {
         let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
         let text = script.text.clone();
         let organization = Organization::with_agent(&service, script).await;
@@ -97,7 +123,9 @@ async fn chunks_of_text_come_one_by_one() {
             let released = Instant::now();
             gate.open(1);
             // The next one is not made before this one has arrived: a buffer would keep the test waiting for ever.
-            reply.read_at_least(&mut response, number * CHUNK_CHARS).await;
+            reply
+                .read_at_least(&mut response, number * CHUNK_CHARS)
+                .await;
             gaps.push(released.elapsed());
             assert_eq!(reply.bytes().len(), number * CHUNK_CHARS);
         }
@@ -110,7 +138,10 @@ async fn chunks_of_text_come_one_by_one() {
 async fn events_come_one_by_one() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
-    for (way, url) in [("events, HTTP/1.0 to us", &nginx.plain), ("events, HTTP/1.1 to us", &nginx.keeping)] {
+    for (way, url) in [
+        ("events, HTTP/1.0 to us", &nginx.plain),
+        ("events, HTTP/1.1 to us", &nginx.keeping),
+    ] {
         let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
         let organization = Organization::with_agent(&service, script).await;
         // The stream begins with the message's acceptance, before the model says anything.
@@ -127,7 +158,12 @@ async fn events_come_one_by_one() {
             gaps.push(released.elapsed());
         }
         let rest = reply.continue_reading(response).await;
-        assert!(rest.ended_cleanly && String::from_utf8(rest.bytes()).unwrap().contains("event: done"));
+        assert!(
+            rest.ended_cleanly
+                && String::from_utf8(rest.bytes())
+                    .unwrap()
+                    .contains("event: done")
+        );
         told(way, gaps);
     }
 }
@@ -140,10 +176,17 @@ async fn a_reply_that_breaks_off_breaks_off_behind_nginx() {
     let organization = Organization::with_agent(&service, script).await;
     for url in [&nginx.plain, &nginx.keeping] {
         let reply = Reply::read(send(&organization, url, "text/plain").await).await;
-        assert_eq!((reply.status, reply.ended_cleanly, reply.text().as_str()), (200, false, "half"));
+        assert_eq!(
+            (reply.status, reply.ended_cleanly, reply.text().as_str()),
+            (200, false, "half")
+        );
     }
     let events = Events::read(send(&organization, &nginx.plain, "text/event-stream").await).await;
-    assert_eq!(events.names().last(), Some(&"error"), "events say it themselves");
+    assert_eq!(
+        events.names().last(),
+        Some(&"error"),
+        "events say it themselves"
+    );
 }
 
 #[tokio::test]
@@ -153,11 +196,20 @@ async fn the_largest_heads_fit_its_buffer_and_the_contract() {
     let long = "🦀".repeat(200);
     let model = format!("{}{}", crate::support::unique("model"), "é".repeat(300));
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({"name": long, "description": long, "model": model}))
-        .team("front", json!({"members": [{"agent": "shop", "specialization": long}], "defaultAgent": "shop"}))
+        .agent(
+            "shop",
+            json!({"name": long, "description": long, "model": model}),
+        )
+        .team(
+            "front",
+            json!({"members": [{"agent": "shop", "specialization": long}], "defaultAgent": "shop"}),
+        )
         .apply(&service)
         .await;
-    let (key, body) = (organization.key_text("all"), json!({"message": long, "sessionId": "s"}).to_string());
+    let (key, body) = (
+        organization.key_text("all"),
+        json!({"message": long, "sessionId": "s"}).to_string(),
+    );
     let origin = format!("https://{}.example", ["a".repeat(60).as_str(); 4].join("."));
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
     let request = format!(
@@ -169,9 +221,21 @@ async fn the_largest_heads_fit_its_buffer_and_the_contract() {
         connection.write(&request).await;
         let answer = connection.read_answer().await.expect("an answer");
         assert_eq!(answer.status, 200, "{}", answer.head);
-        assert!(answer.header("x-agent-name").unwrap().len() > 400, "{}", answer.head);
-        report(&format!("head of a team's reply with the longest names: {} bytes", answer.head.len()));
-        assert!(answer.head.len() <= HEADERS_BYTES_MAX, "{} bytes: {}", answer.head.len(), answer.head);
+        assert!(
+            answer.header("x-agent-name").unwrap().len() > 400,
+            "{}",
+            answer.head
+        );
+        report(&format!(
+            "head of a team's reply with the longest names: {} bytes",
+            answer.head.len()
+        ));
+        assert!(
+            answer.head.len() <= HEADERS_BYTES_MAX,
+            "{} bytes: {}",
+            answer.head.len(),
+            answer.head
+        );
     }
 }
 
@@ -184,10 +248,22 @@ async fn refusals_pass_unchanged() {
     for url in [&nginx.plain, &nginx.keeping] {
         let client = organization.client_at(url);
         let large = json!({"message": "x".repeat(300_000), "sessionId": "s"});
-        for (body, status, code) in [(Value::Null, 400, "INVALID_REQUEST_DATA"), (large, 413, "PAYLOAD_TOO_LARGE")] {
-            client.post(&path, &body).await.assert_problem(status, Some(code));
+        for (body, status, code) in [
+            (Value::Null, 400, "INVALID_REQUEST_DATA"),
+            (large, 413, "PAYLOAD_TOO_LARGE"),
+        ] {
+            client
+                .post(&path, &body)
+                .await
+                .assert_problem(status, Some(code));
         }
-        Client::new(url).get(&path).await.assert_problem(405, Some("METHOD_NOT_ALLOWED"));
-        Client::new(url).post(&path, &Value::Null).await.assert_problem(401, Some("MISSING_API_KEY"));
+        Client::new(url)
+            .get(&path)
+            .await
+            .assert_problem(405, Some("METHOD_NOT_ALLOWED"));
+        Client::new(url)
+            .post(&path, &Value::Null)
+            .await
+            .assert_problem(401, Some("MISSING_API_KEY"));
     }
 }

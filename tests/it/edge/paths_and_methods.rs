@@ -14,13 +14,23 @@ async fn methods_that_no_route_takes_are_not_allowed_and_say_which_are() {
         for (path, allowed) in [(path.clone(), "GET"), (format!("{path}/chat"), "POST")] {
             let mut connection = RawConnection::open(&url(&service)).await;
             let key = organization.key_text("all");
-            let request =
-                format!("{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nx-canary: c4n4ry\r\n\r\n");
+            let request = format!(
+                "{method} {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\nx-canary: c4n4ry\r\n\r\n"
+            );
             connection.write(request).await;
             let answer = connection.read_answer().await.expect("an answer");
             assert_eq!(answer.status, 405, "{method} {path}");
-            assert!(answer.header("allow").is_some_and(|methods| methods.contains(allowed)), "{}", answer.head);
-            assert!(!answer.text().contains("c4n4ry"), "nothing of the request comes back");
+            assert!(
+                answer
+                    .header("allow")
+                    .is_some_and(|methods| methods.contains(allowed)),
+                "{}",
+                answer.head
+            );
+            assert!(
+                !answer.text().contains("c4n4ry"),
+                "nothing of the request comes back"
+            );
         }
     }
 }
@@ -30,8 +40,15 @@ async fn a_tunnel_is_never_opened() {
     let service = SharedService::get().await;
     for target in ["127.0.0.1:22", "/", "example.org:443"] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n\r\n")).await;
-        let status = connection.read_answer().await.map_or(400, |answer| answer.status);
+        connection
+            .write(format!(
+                "CONNECT {target} HTTP/1.1\r\nhost: {target}\r\n\r\n"
+            ))
+            .await;
+        let status = connection
+            .read_answer()
+            .await
+            .map_or(400, |answer| answer.status);
         assert!((400..500).contains(&status), "{target}: {status}");
     }
 }
@@ -58,7 +75,11 @@ async fn a_path_has_one_spelling() {
     ] {
         let mut connection = RawConnection::open(&url(&service)).await;
         let key = organization.key_text("all");
-        connection.write(format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n")).await;
+        connection
+            .write(format!(
+                "GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n"
+            ))
+            .await;
         let answer = connection.read_answer().await.expect("an answer");
         assert_eq!(answer.status, 404, "{path}: {}", answer.text());
     }
@@ -85,15 +106,29 @@ async fn a_session_is_decoded_once_and_compared_byte_for_byte() {
         ("?#&=", "%3F%23%26%3D"),
     ];
     for (number, (session, _)) in sessions.iter().enumerate() {
-        client.chat(organization.shop(), session, &format!("message {number}")).await.complete();
+        client
+            .chat(organization.shop(), session, &format!("message {number}"))
+            .await
+            .complete();
     }
     for (number, (session, segment)) in sessions.iter().enumerate() {
-        let answer = client.get(&format!("/api/public/agents/{}/conversations/{segment}", organization.shop())).await;
+        let answer = client
+            .get(&format!(
+                "/api/public/agents/{}/conversations/{segment}",
+                organization.shop()
+            ))
+            .await;
         assert_eq!(answer.status, 200, "{session}: {}", answer.text);
         let conversation = answer.json();
         assert_eq!(conversation["sessionId"], *session);
-        assert_eq!(conversation["totalMessages"], 2, "{session} has a conversation of its own");
-        assert_eq!(conversation["messages"][0]["content"], format!("message {number}"));
+        assert_eq!(
+            conversation["totalMessages"], 2,
+            "{session} has a conversation of its own"
+        );
+        assert_eq!(
+            conversation["messages"][0]["content"],
+            format!("message {number}")
+        );
     }
 }
 
@@ -104,11 +139,22 @@ async fn a_path_that_can_name_no_session_names_none() {
     let base = format!("/api/public/agents/{}/conversations", organization.shop());
     for segment in ["a%00b", "a%0D%0Ab", &"s".repeat(257), &"%C3%A9".repeat(200)] {
         for method in [Method::GET, Method::PATCH] {
-            let request = organization.client().request(method, &format!("{base}/{segment}")).body("{}");
+            let request = organization
+                .client()
+                .request(method, &format!("{base}/{segment}"))
+                .body("{}");
             let response = request.send().await.unwrap();
             let answer = crate::support::Answer::read(response).await.unwrap();
-            assert!([400, 404].contains(&answer.status), "{segment:.20}: {}", answer.text);
-            let code = if answer.status == 400 { "INVALID_SESSION_ID" } else { "CONVERSATION_NOT_FOUND" };
+            assert!(
+                [400, 404].contains(&answer.status),
+                "{segment:.20}: {}",
+                answer.text
+            );
+            let code = if answer.status == 400 {
+                "INVALID_SESSION_ID"
+            } else {
+                "CONVERSATION_NOT_FOUND"
+            };
             answer.assert_problem(answer.status, Some(code));
         }
     }
@@ -120,6 +166,9 @@ async fn a_path_that_is_no_text_leads_nowhere() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     for path in ["agents/%FF", "agents/x/conversations/%C3"] {
-        client.get(&format!("/api/public/{path}")).await.assert_problem(404, Some("NOT_FOUND"));
+        client
+            .get(&format!("/api/public/{path}"))
+            .await
+            .assert_problem(404, Some("NOT_FOUND"));
     }
 }

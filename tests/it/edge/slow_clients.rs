@@ -8,11 +8,13 @@ use serde_json::json;
 use super::{
     chat_head, config_request,
     http2_frames::{
-        ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, NO_ERROR, PING, SETTING_INITIAL_WINDOW_SIZE,
-        config_block, frame,
+        ACK, DATA, END_HEADERS, END_STREAM, GOAWAY, HEADERS, Http2, NO_ERROR, PING,
+        SETTING_INITIAL_WINDOW_SIZE, config_block, frame,
     },
 };
-use crate::support::{Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report};
+use crate::support::{
+    Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report,
+};
 
 /// Sockets of the flood.
 const SILENT_CLIENTS: usize = 500;
@@ -35,12 +37,20 @@ async fn impatient_service() -> TestService {
 }
 
 async fn open_connections(service: &TestService) -> f64 {
-    service.metric("switchboard_connections_open").await.iter().map(|(_, count)| count).sum()
+    service
+        .metric("switchboard_connections_open")
+        .await
+        .iter()
+        .map(|(_, count)| count)
+        .sum()
 }
 
 async fn answers(service: &TestService, organization: &Organization, session: &str) {
     let client = organization.client_at(&service.public_urls()[0]);
-    client.chat(organization.shop(), session, "hi").await.complete();
+    client
+        .chat(organization.shop(), session, "hi")
+        .await
+        .complete();
 }
 
 #[tokio::test]
@@ -48,16 +58,26 @@ async fn a_flood_of_unfinished_heads_is_closed_and_others_are_served() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let url = service.public_urls().remove(0);
-    let beginnings = ["", "GET / HT", "GET / HTTP/1.1\r\nhost: x\r\nx-slow: ", "PRI * HTTP/2.0\r\n"];
+    let beginnings = [
+        "",
+        "GET / HT",
+        "GET / HTTP/1.1\r\nhost: x\r\nx-slow: ",
+        "PRI * HTTP/2.0\r\n",
+    ];
     let mut flood = vec![];
     for number in 0..SILENT_CLIENTS {
         let mut connection = RawConnection::open(&url).await;
-        connection.write(beginnings[number % beginnings.len()]).await;
+        connection
+            .write(beginnings[number % beginnings.len()])
+            .await;
         flood.push(connection);
     }
     answers(&service, &organization, "meanwhile").await;
     let ends = join_all(flood.iter_mut().map(RawConnection::read_to_end)).await;
-    assert!(ends.iter().all(|end| !end.starts_with(b"HTTP/1.1 200")), "nobody was answered");
+    assert!(
+        ends.iter().all(|end| !end.starts_with(b"HTTP/1.1 200")),
+        "nobody was answered"
+    );
     answers(&service, &organization, "afterwards").await;
 }
 
@@ -71,7 +91,9 @@ async fn a_head_that_comes_byte_by_byte_does_not_win_time() {
             tokio::time::sleep(Duration::from_millis(50)).await;
         }
     };
-    tokio::time::timeout(PATIENCE, drip).await.expect("the server hangs up");
+    tokio::time::timeout(PATIENCE, drip)
+        .await
+        .expect("the server hangs up");
 }
 
 #[tokio::test]
@@ -85,7 +107,12 @@ async fn a_body_that_does_not_come_is_told_so_and_the_connection_closed() {
         ("transfer-encoding: chunked\r\n", ""),
     ] {
         let mut connection = RawConnection::open(&service.public_urls()[0]).await;
-        connection.write(format!("{}{framing}\r\n{part}", chat_head(&organization, ""))).await;
+        connection
+            .write(format!(
+                "{}{framing}\r\n{part}",
+                chat_head(&organization, "")
+            ))
+            .await;
         let answer = connection.read_answer().await.expect("an answer");
         assert_eq!(answer.status, 408, "{framing}{part}: {}", answer.text());
         assert!(answer.text().contains("requestId"), "{}", answer.text());
@@ -99,7 +126,10 @@ async fn a_connection_that_asks_for_nothing_more_is_closed() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&service.public_urls()[0]).await;
     connection.write(config_request(&organization, "")).await;
-    assert_eq!(connection.read_answer().await.expect("an answer").status, 200);
+    assert_eq!(
+        connection.read_answer().await.expect("an answer").status,
+        200
+    );
     connection.read_to_end().await;
 }
 
@@ -108,9 +138,24 @@ async fn an_http2_connection_that_only_answers_pings_is_told_to_leave() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&service.public_urls()[0], &[]).await;
-    connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, 1, &config_block(&organization))).await;
+    connection
+        .raw
+        .write(frame(
+            HEADERS,
+            END_HEADERS | END_STREAM,
+            1,
+            &config_block(&organization),
+        ))
+        .await;
     assert!(connection.read_kind(HEADERS).await.unwrap().is_ok());
-    assert_eq!(connection.read_kind(GOAWAY).await.expect("a farewell").error(), NO_ERROR);
+    assert_eq!(
+        connection
+            .read_kind(GOAWAY)
+            .await
+            .expect("a farewell")
+            .error(),
+        NO_ERROR
+    );
     answer_pings_until_closed(&mut connection).await;
 }
 
@@ -118,9 +163,21 @@ async fn an_http2_connection_that_only_answers_pings_is_told_to_leave() {
 async fn streams_that_are_never_read_do_not_keep_their_connection_for_ever() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let mut connection = Http2::open(&service.public_urls()[0], &[(SETTING_INITIAL_WINDOW_SIZE, 0)]).await;
+    let mut connection = Http2::open(
+        &service.public_urls()[0],
+        &[(SETTING_INITIAL_WINDOW_SIZE, 0)],
+    )
+    .await;
     for stream in [1, 3, 5] {
-        connection.raw.write(frame(HEADERS, END_HEADERS | END_STREAM, stream, &config_block(&organization))).await;
+        connection
+            .raw
+            .write(frame(
+                HEADERS,
+                END_HEADERS | END_STREAM,
+                stream,
+                &config_block(&organization),
+            ))
+            .await;
         assert!(connection.read_kind(HEADERS).await.unwrap().is_ok());
     }
     answer_pings_until_closed(&mut connection).await;
@@ -130,26 +187,41 @@ async fn streams_that_are_never_read_do_not_keep_their_connection_for_ever() {
 async fn answer_pings_until_closed(connection: &mut Http2) {
     let answering = async {
         while let Some(received) = connection.read().await {
-            assert_ne!((received.kind, received.stream), (DATA, 1), "no window was given");
+            assert_ne!(
+                (received.kind, received.stream),
+                (DATA, 1),
+                "no window was given"
+            );
             if received.kind == PING && received.flags & ACK == 0 {
-                connection.raw.write(frame(PING, ACK, 0, &received.payload)).await;
+                connection
+                    .raw
+                    .write(frame(PING, ACK, 0, &received.payload))
+                    .await;
             }
         }
     };
-    tokio::time::timeout(PATIENCE, answering).await.expect("the connection is closed");
+    tokio::time::timeout(PATIENCE, answering)
+        .await
+        .expect("the connection is closed");
 }
 
 #[tokio::test]
 async fn a_client_that_pauses_gets_the_rest_of_its_reply() {
     let service = SharedService::get().await;
     let text = "0123456789abcde ".repeat(3_000);
-    let organization = Organization::with_agent(&service, Script::says(&text).chunk_chars(100)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says(&text).chunk_chars(100)).await;
     let mut connection = RawConnection::open_with_small_window(&service.public_urls()[0]).await;
-    connection.write(super::chat_request(&organization, "s", "")).await;
+    connection
+        .write(super::chat_request(&organization, "s", ""))
+        .await;
     let head = connection.read_head().await.expect("the reply begins");
     assert_eq!(head.status, 200);
     // The reply is complete before the client goes on reading: nothing but what was kept can reach it.
-    organization.client().settled_history(organization.shop(), "s", 2).await;
+    organization
+        .client()
+        .settled_history(organization.shop(), "s", 2)
+        .await;
     let mut received = vec![];
     loop {
         match connection.read_chunk().await.expect("the transfer goes on") {
@@ -163,29 +235,41 @@ async fn a_client_that_pauses_gets_the_rest_of_its_reply() {
 #[tokio::test]
 async fn clients_that_read_nothing_cost_little_and_are_given_up() {
     let service = impatient_service().await;
-    let organization = Organization::with_agent(&service, Script::says(&"words ".repeat(5_000))).await;
+    let organization =
+        Organization::with_agent(&service, Script::says(&"words ".repeat(5_000))).await;
     let client = organization.client_at(&service.public_urls()[0]);
     client.chat_json(organization.shop(), "large", "hi").await;
     let ingress = service.ops_urls().remove(0).0;
     let memory = || service.with_process(&ingress, |process| resident_bytes(process.id()));
     let before = (memory(), open_connections(&service).await);
-    let path = format!("/api/public/agents/{}/conversations/large", organization.shop());
+    let path = format!(
+        "/api/public/agents/{}/conversations/large",
+        organization.shop()
+    );
     let key = organization.key_text("all");
     // 30 KB each, 30 MB for each client.
-    let requests = format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n").repeat(1_000);
+    let requests =
+        format!("GET {path} HTTP/1.1\r\nhost: x\r\nx-api-key: {key}\r\n\r\n").repeat(1_000);
     let mut stalled = vec![];
     for _ in 0..STALLED_CLIENTS {
         let mut connection = RawConnection::open_with_small_window(&service.public_urls()[0]).await;
-        connection.write_until_stalled(&requests, Duration::from_millis(300)).await;
+        connection
+            .write_until_stalled(&requests, Duration::from_millis(300))
+            .await;
         stalled.push(connection);
     }
     answers(&service, &organization, "meanwhile").await;
     let grown = memory().saturating_sub(before.0);
-    report(&format!("{STALLED_CLIENTS} clients that read nothing: {} KiB more", grown >> 10));
+    report(&format!(
+        "{STALLED_CLIENTS} clients that read nothing: {} KiB more",
+        grown >> 10
+    ));
     assert!(grown < STALLED_MEMORY_BYTES_MAX, "{grown} bytes");
-    eventually("the stalled connections are given up", PATIENCE, async || {
-        (open_connections(&service).await <= before.1 + 1.0).then_some(())
-    })
+    eventually(
+        "the stalled connections are given up",
+        PATIENCE,
+        async || (open_connections(&service).await <= before.1 + 1.0).then_some(()),
+    )
     .await;
     answers(&service, &organization, &json!(stalled.len()).to_string()).await;
 }
@@ -193,6 +277,9 @@ async fn clients_that_read_nothing_cost_little_and_are_given_up() {
 /// Memory of a process that is in use, as the kernel counts it.
 fn resident_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:")).unwrap();
+    let line = status
+        .lines()
+        .find_map(|line| line.strip_prefix("VmRSS:"))
+        .unwrap();
     line.trim().trim_end_matches(" kB").parse::<u64>().unwrap() << 10
 }

@@ -10,16 +10,26 @@ const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 async fn a_request_with_two_ends_is_the_last_of_its_connection() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let (chunked, hidden) = (format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()), config_request(&organization, ""));
+    let (chunked, hidden) = (
+        format!("{:x}\r\n{BODY}\r\n0\r\n\r\n", BODY.len()),
+        config_request(&organization, ""),
+    );
     let whole = chunked.len() + hidden.len();
     for headers in [
         format!("content-length: {whole}\r\ntransfer-encoding: chunked\r\n"),
         format!("transfer-encoding: chunked\r\ncontent-length: {whole}\r\n"),
         format!("transfer-encoding: Chunked\r\nCONTENT-LENGTH: {whole}\r\n"),
-        format!("content-length: {whole}\r\ncontent-length: {whole}\r\ntransfer-encoding: chunked\r\n"),
+        format!(
+            "content-length: {whole}\r\ncontent-length: {whole}\r\ntransfer-encoding: chunked\r\n"
+        ),
     ] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("{}{headers}\r\n{chunked}{hidden}", chat_head(&organization, ""))).await;
+        connection
+            .write(format!(
+                "{}{headers}\r\n{chunked}{hidden}",
+                chat_head(&organization, "")
+            ))
+            .await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{headers}{told}");
     }
@@ -44,7 +54,9 @@ async fn a_length_that_can_be_read_in_two_ways_is_refused_and_the_connection_clo
         "transfer-encoding: identity\r\n".to_owned(),
         format!("transfer-encoding: xchunked\r\ncontent-length: {length}\r\n"),
         format!("transfer-encoding: chunked, identity\r\ncontent-length: {length}\r\n"),
-        format!("transfer-encoding: chunked\r\ntransfer-encoding: identity\r\ncontent-length: {length}\r\n"),
+        format!(
+            "transfer-encoding: chunked\r\ntransfer-encoding: identity\r\ncontent-length: {length}\r\n"
+        ),
         format!("content-length : {length}\r\n"),
         format!("x: y\r\n content-length: {longer}\r\ncontent-length: {length}\r\n"),
         format!("content-length: {length}\rtransfer-encoding: chunked\r\n"),
@@ -52,7 +64,12 @@ async fn a_length_that_can_be_read_in_two_ways_is_refused_and_the_connection_clo
     ];
     for headers in tables {
         let mut connection = RawConnection::open(&url(&service)).await;
-        connection.write(format!("{}{headers}\r\n{BODY}{hidden}", chat_head(&organization, ""))).await;
+        connection
+            .write(format!(
+                "{}{headers}\r\n{BODY}{hidden}",
+                chat_head(&organization, "")
+            ))
+            .await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         assert!(told.starts_with("HTTP/1.1 400 "), "{headers:?}: {told}");
         assert_eq!(told.matches("HTTP/1.1 ").count(), 1, "{headers:?}: {told}");
@@ -75,7 +92,10 @@ async fn chunks_that_are_none_end_the_request_and_the_connection() {
         format!("{size:x};{}\r\n{BODY}\r\n0\r\n\r\n", "x".repeat(100_000)),
     ] {
         let mut connection = RawConnection::open(&url(&service)).await;
-        let head = format!("{}transfer-encoding: chunked\r\n\r\n", chat_head(&organization, ""));
+        let head = format!(
+            "{}transfer-encoding: chunked\r\n\r\n",
+            chat_head(&organization, "")
+        );
         connection.write(format!("{head}{body}{hidden}")).await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
         assert!(told.starts_with("HTTP/1.1 400 "), "{body:.40}: {told}");
@@ -103,7 +123,13 @@ async fn what_is_no_http_at_all_is_refused_and_the_connection_closed() {
         let mut connection = RawConnection::open(&url(&service)).await;
         connection.write(request).await;
         let told = String::from_utf8(connection.read_to_end().await).unwrap();
-        assert!(told.is_empty() || told.starts_with("HTTP/1.1 400 "), "{request:?}: {told}");
-        assert!(told.matches("HTTP/1.1 ").count() <= 1, "{request:?}: {told}");
+        assert!(
+            told.is_empty() || told.starts_with("HTTP/1.1 400 "),
+            "{request:?}: {told}"
+        );
+        assert!(
+            told.matches("HTTP/1.1 ").count() <= 1,
+            "{request:?}: {told}"
+        );
     }
 }

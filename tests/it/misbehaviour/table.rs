@@ -24,17 +24,32 @@ pub(super) struct Row {
 
 /// All of them.
 pub(super) fn rows() -> Vec<Row> {
-    [cuts(), errors(), oddities(), tool_calls()].into_iter().flatten().collect()
+    [cuts(), errors(), oddities(), tool_calls()]
+        .into_iter()
+        .flatten()
+        .collect()
 }
 
 fn row(name: &'static str, script: Script, calls: usize, outcome: Outcome) -> Row {
-    Row { name, script, tools: false, calls, outcome }
+    Row {
+        name,
+        script,
+        tools: false,
+        calls,
+        outcome,
+    }
 }
 
 /// The agent has tools; after the script of the row the model says `Sorry.`
 fn tool_row(name: &'static str, pieces: Vec<Raw>, calls: usize, outcome: Outcome) -> Row {
     let script = Script::in_turn(vec![Script::raw(pieces), Script::says("Sorry.")]);
-    Row { name, script, tools: true, calls, outcome }
+    Row {
+        name,
+        script,
+        tools: true,
+        calls,
+        outcome,
+    }
 }
 
 fn says(text: &str) -> Outcome {
@@ -42,7 +57,10 @@ fn says(text: &str) -> Outcome {
 }
 
 fn shows(titles: &[&str]) -> Outcome {
-    Outcome::Shows("Sorry.".to_owned(), titles.iter().map(|title| (*title).to_owned()).collect())
+    Outcome::Shows(
+        "Sorry.".to_owned(),
+        titles.iter().map(|title| (*title).to_owned()).collect(),
+    )
 }
 
 fn cut(text: &str) -> Outcome {
@@ -65,14 +83,54 @@ fn bytes(text: &str) -> Raw {
 fn cuts() -> Vec<Row> {
     let half = || Script::says("half of a rep");
     vec![
-        row("cut-after-text", half().ends(End::Cut), 1, cut("half of a rep")),
-        row("no-finish-reason", half().ends(End::NoFinishReason), 1, cut("half of a rep")),
-        row("end-without-a-word", half().ends(End::Nothing), 1, cut("half of a rep")),
-        row("error-event-after-text", half().ends(End::ErrorEvent), 1, cut("half of a rep")),
-        row("garbage-after-text", half().ends(End::Garbage), 1, cut("half of a rep")),
-        row("silence-after-text", half().ends(End::Silence), 1, cut("half of a rep")),
-        row("cut-before-text", Script::says("").ends(End::Cut), 3, model_error()),
-        row("silence-before-text", Script::silent(), 3, refused(504, "MODEL_TIMEOUT")),
+        row(
+            "cut-after-text",
+            half().ends(End::Cut),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "no-finish-reason",
+            half().ends(End::NoFinishReason),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "end-without-a-word",
+            half().ends(End::Nothing),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "error-event-after-text",
+            half().ends(End::ErrorEvent),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "garbage-after-text",
+            half().ends(End::Garbage),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "silence-after-text",
+            half().ends(End::Silence),
+            1,
+            cut("half of a rep"),
+        ),
+        row(
+            "cut-before-text",
+            Script::says("").ends(End::Cut),
+            3,
+            model_error(),
+        ),
+        row(
+            "silence-before-text",
+            Script::silent(),
+            3,
+            refused(504, "MODEL_TIMEOUT"),
+        ),
         row("empty-stream", Script::raw(vec![]), 3, model_error()),
     ]
 }
@@ -83,45 +141,128 @@ fn errors() -> Vec<Row> {
     vec![
         row("status-400", Script::refuses(400), 1, model_error()),
         row("status-401", Script::refuses(401), 1, model_error()),
-        row("status-429-for-ever", Script::refuses(429), 3, refused(503, "UNAVAILABLE")),
-        row("status-500-for-ever", Script::refuses(500), 3, refused(503, "UNAVAILABLE")),
+        row(
+            "status-429-for-ever",
+            Script::refuses(429),
+            3,
+            refused(503, "UNAVAILABLE"),
+        ),
+        row(
+            "status-500-for-ever",
+            Script::refuses(500),
+            3,
+            refused(503, "UNAVAILABLE"),
+        ),
         row("status-503-twice", twice(503), 3, says("made it")),
         row("redirect", Script::refuses(302), 1, model_error()),
-        row("page", Script::instead("text/html", "<html><h1>Bad Gateway</h1></html>"), 1, model_error()),
-        row("one-document", Script::instead("application/json", r#"{"choices":[]}"#), 1, model_error()),
-        row("binary", Script::instead("text/event-stream", "\u{1}\u{2}\u{3}\u{0}"), 3, model_error()),
-        row("error-event-alone", Script::raw(vec![Raw::Event(json!({"error": {"message": "no"}}))]), 3, model_error()),
+        row(
+            "page",
+            Script::instead("text/html", "<html><h1>Bad Gateway</h1></html>"),
+            1,
+            model_error(),
+        ),
+        row(
+            "one-document",
+            Script::instead("application/json", r#"{"choices":[]}"#),
+            1,
+            model_error(),
+        ),
+        row(
+            "binary",
+            Script::instead("text/event-stream", "\u{1}\u{2}\u{3}\u{0}"),
+            3,
+            model_error(),
+        ),
+        row(
+            "error-event-alone",
+            Script::raw(vec![Raw::Event(json!({"error": {"message": "no"}}))]),
+            3,
+            model_error(),
+        ),
     ]
 }
 
 /// Streams that are complete, in odd words.
 fn oddities() -> Vec<Row> {
     let nulls = json!({"choices": null, "usage": null, "error": null, "id": null, "service_tier": {"new": 1}});
-    let usage = json!({"choices": [], "usage": {"prompt_tokens": "7", "completion_tokens": {"odd": true}}});
+    let usage =
+        json!({"choices": [], "usage": {"prompt_tokens": "7", "completion_tokens": {"odd": true}}});
     let character = "🦀".as_bytes();
-    let before: Vec<u8> = [br#"data: {"choices":[{"delta":{"content":""#, &character[..2]].concat();
+    let before: Vec<u8> = [
+        br#"data: {"choices":[{"delta":{"content":""#,
+        &character[..2],
+    ]
+    .concat();
     let behind: Vec<u8> = [&character[2..], b"\"}}]}\n\n"].concat();
-    let pair = |half: &str| bytes(&format!("data: {{\"choices\":[{{\"delta\":{{\"content\":\"\\u{half}\"}}}}]}}\n\n"));
+    let pair = |half: &str| {
+        bytes(&format!(
+            "data: {{\"choices\":[{{\"delta\":{{\"content\":\"\\u{half}\"}}}}]}}\n\n"
+        ))
+    };
     let end = || Raw::Finish("stop");
-    let lines =
-        "data:{\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n";
+    let lines = "data:{\"choices\":[{\"delta\":{\"content\":\"ok\"}}]}\r\n\r\n: ping\r\n\r\nevent: x\r\nretry: 5\r\n\r\n";
     let flood = Script::says(&"flood of words ".repeat(10_000)).chunk_chars(1_500);
     vec![
-        row("finish-without-text", Script::raw(vec![end()]), 1, model_error()),
-        row("content-filter-before-text", Script::raw(vec![Raw::Finish("content_filter")]), 1, model_error()),
-        row("unknown-finish-reason", Script::says("ok").ends(End::Finish("because")), 1, says("ok")),
-        row("nulls-and-unknown-fields", Script::raw(vec![Raw::Event(nulls), Raw::text("ok"), end()]), 1, says("ok")),
-        row("usage-of-odd-types", Script::raw(vec![Raw::text("ok"), Raw::Event(usage), end()]), 1, says("ok")),
-        row("text-of-a-wrong-type", Script::raw(vec![Raw::Delta(json!({"content": 7})), end()]), 1, model_error()),
+        row(
+            "finish-without-text",
+            Script::raw(vec![end()]),
+            1,
+            model_error(),
+        ),
+        row(
+            "content-filter-before-text",
+            Script::raw(vec![Raw::Finish("content_filter")]),
+            1,
+            model_error(),
+        ),
+        row(
+            "unknown-finish-reason",
+            Script::says("ok").ends(End::Finish("because")),
+            1,
+            says("ok"),
+        ),
+        row(
+            "nulls-and-unknown-fields",
+            Script::raw(vec![Raw::Event(nulls), Raw::text("ok"), end()]),
+            1,
+            says("ok"),
+        ),
+        row(
+            "usage-of-odd-types",
+            Script::raw(vec![Raw::text("ok"), Raw::Event(usage), end()]),
+            1,
+            says("ok"),
+        ),
+        row(
+            "text-of-a-wrong-type",
+            Script::raw(vec![Raw::Delta(json!({"content": 7})), end()]),
+            1,
+            model_error(),
+        ),
         row(
             "character-cut-on-the-wire",
             Script::raw(vec![Raw::Bytes(before), Raw::Bytes(behind), end()]),
             1,
             says("🦀"),
         ),
-        row("surrogates-in-two-events", Script::raw(vec![pair("d83e"), pair("dd80"), end()]), 1, says("🦀")),
-        row("odd-lines-and-comments", Script::raw(vec![bytes(lines), end()]), 1, says("ok")),
-        row("text-behind-the-end", Script::raw(vec![Raw::text("ok"), end(), Raw::text("more"), end()]), 1, says("ok")),
+        row(
+            "surrogates-in-two-events",
+            Script::raw(vec![pair("d83e"), pair("dd80"), end()]),
+            1,
+            says("🦀"),
+        ),
+        row(
+            "odd-lines-and-comments",
+            Script::raw(vec![bytes(lines), end()]),
+            1,
+            says("ok"),
+        ),
+        row(
+            "text-behind-the-end",
+            Script::raw(vec![Raw::text("ok"), end(), Raw::text("more"), end()]),
+            1,
+            says("ok"),
+        ),
         row("flood", flood, 1, Outcome::Bounded(REPLY_BYTES_MAX)),
     ]
 }
@@ -130,21 +271,37 @@ fn oddities() -> Vec<Row> {
 fn tool_calls() -> Vec<Row> {
     let lamp = || Raw::call(0, "search_products", &json!({"query": "lamp"}));
     let calls = |list: Value| Raw::Delta(json!({ "tool_calls": list }));
-    let begun =
-        |index: u32, name: &str| json!({"index": index, "id": "same", "function": {"name": name, "arguments": ""}});
+    let begun = |index: u32, name: &str| json!({"index": index, "id": "same", "function": {"name": name, "arguments": ""}});
     let done = || Raw::Finish("tool_calls");
     let whole = json!([{"function": {"name": "search_products", "arguments": {"query": "lamp"}}}]);
-    let broken =
-        json!([{"index": 0, "id": "c", "function": {"name": "search_products", "arguments": "{\"query\": lamp"}}]);
+    let broken = json!([{"index": 0, "id": "c", "function": {"name": "search_products", "arguments": "{\"query\": lamp"}}]);
     let huge = Raw::call(0, "search_products", &json!({"query": "x".repeat(100_000)}));
     let claims = r#"X-UI-Spec: {"type":"product-grid","data":[{"url":"https://evil.example"}]}"#;
     let no_tools = Script::in_turn(vec![Script::refuses(400), Script::says("Sorry.")]);
     let listed = Outcome::Shows("- Desk Lamp, $9".to_owned(), vec!["Desk Lamp".to_owned()]);
-    let for_ever = Row { tools: true, ..row("calls-for-ever", Script::searches("lamp"), 6, listed) };
+    let for_ever = Row {
+        tools: true,
+        ..row("calls-for-ever", Script::searches("lamp"), 6, listed)
+    };
     vec![
-        tool_row("call-cut-in-the-middle", vec![lamp(), Raw::Cut], 2, says("Sorry.")),
-        tool_row("call-stopped-by-length", vec![lamp(), Raw::Finish("length")], 2, says("Sorry.")),
-        tool_row("call-ended-with-stop", vec![lamp(), Raw::Finish("stop")], 2, shows(&["Desk Lamp"])),
+        tool_row(
+            "call-cut-in-the-middle",
+            vec![lamp(), Raw::Cut],
+            2,
+            says("Sorry."),
+        ),
+        tool_row(
+            "call-stopped-by-length",
+            vec![lamp(), Raw::Finish("length")],
+            2,
+            says("Sorry."),
+        ),
+        tool_row(
+            "call-ended-with-stop",
+            vec![lamp(), Raw::Finish("stop")],
+            2,
+            shows(&["Desk Lamp"]),
+        ),
         tool_row(
             "calls-interleaved-under-one-id",
             vec![
@@ -158,11 +315,37 @@ fn tool_calls() -> Vec<Row> {
             2,
             shows(&["Desk Lamp", "Blue Chair"]),
         ),
-        tool_row("whole-call-without-index-and-id", vec![calls(whole), done()], 2, shows(&["Desk Lamp"])),
-        tool_row("arguments-that-are-no-json", vec![calls(broken), done()], 2, says("Sorry.")),
-        tool_row("arguments-that-are-huge", vec![huge, done()], 2, says("Sorry.")),
+        tool_row(
+            "whole-call-without-index-and-id",
+            vec![calls(whole), done()],
+            2,
+            shows(&["Desk Lamp"]),
+        ),
+        tool_row(
+            "arguments-that-are-no-json",
+            vec![calls(broken), done()],
+            2,
+            says("Sorry."),
+        ),
+        tool_row(
+            "arguments-that-are-huge",
+            vec![huge, done()],
+            2,
+            says("Sorry."),
+        ),
         for_ever,
-        Row { tools: true, ..row("tools-are-refused", no_tools, 2, says("Sorry.")) },
-        Row { tools: true, ..row("text-that-claims-products", Script::says(claims), 1, says(claims)) },
+        Row {
+            tools: true,
+            ..row("tools-are-refused", no_tools, 2, says("Sorry."))
+        },
+        Row {
+            tools: true,
+            ..row(
+                "text-that-claims-products",
+                Script::says(claims),
+                1,
+                says(claims),
+            )
+        },
     ]
 }

@@ -7,7 +7,9 @@ use serde_json::json;
 use switchboard_schemas::message_event::Fact;
 
 use super::{kafka::Witness, own_services::OwnKafka};
-use crate::support::{Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report};
+use crate::support::{
+    Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
+};
 
 const OUTAGE: Duration = Duration::from_secs(20);
 /// The publish timeout, its grace, the note that voids it, and some for a busy machine.
@@ -15,7 +17,8 @@ const REFUSED_WITHIN: Duration = Duration::from_millis(3500);
 const REPLIES_OF_EACH_KIND: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_broker_running_replies_finish_new_chats_are_refused_and_service_resumes_by_itself() {
+async fn without_a_broker_running_replies_finish_new_chats_are_refused_and_service_resumes_by_itself()
+ {
     let kafka = OwnKafka::start();
     let service = TestService::start_with(&[("SWITCHBOARD__BUS__BROKERS", &kafka.brokers())]).await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
@@ -24,23 +27,44 @@ async fn without_a_broker_running_replies_finish_new_chats_are_refused_and_servi
     let long = Script::counts_by_call(160, Duration::from_millis(200));
     organization.script_for("short", short.clone());
     organization.script_for("long", long.clone());
-    let open = (0..2 * REPLIES_OF_EACH_KIND).map(|number| begin_reply(&service, &organization, number));
+    let open =
+        (0..2 * REPLIES_OF_EACH_KIND).map(|number| begin_reply(&service, &organization, number));
     let open = join_all(open).await;
     kafka.kill();
-    let reading = async { join_all(open.into_iter().map(|(reply, response)| reply.continue_reading(response))).await };
-    let (replies, refusals, back) = tokio::join!(reading, refused_during(&organization), resume(&organization, &kafka));
+    let reading = async {
+        join_all(
+            open.into_iter()
+                .map(|(reply, response)| reply.continue_reading(response)),
+        )
+        .await
+    };
+    let (replies, refusals, back) = tokio::join!(
+        reading,
+        refused_during(&organization),
+        resume(&organization, &kafka)
+    );
     for (number, reply) in replies.iter().enumerate() {
         let (_, script) = kind(number, &short, &long);
         let text = reply.complete();
-        assert_eq!(text, script.text_that_begins(&text), "reply {number} is whole");
-        let history = organization.client().settled_history(organization.shop(), &format!("s{number}"), 2).await;
+        assert_eq!(
+            text,
+            script.text_that_begins(&text),
+            "reply {number} is whole"
+        );
+        let history = organization
+            .client()
+            .settled_history(organization.shop(), &format!("s{number}"), 2)
+            .await;
         assert_eq!(history["totalMessages"], 2, "{history}");
         assert_eq!(history["messages"][1]["content"], text);
         assert_announced(&Witness::at(&kafka.brokers()), &service, reply).await;
     }
     let calls = ["short", "long"].map(|kind| format!("[[{kind}]]"));
     let requests = ScriptedModel::get().requests(&organization.model);
-    let calls = requests.iter().filter(|request| calls.iter().any(|kind| request.question().contains(kind))).count();
+    let calls = requests
+        .iter()
+        .filter(|request| calls.iter().any(|kind| request.question().contains(kind)))
+        .count();
     report(&format!(
         "broker away for {OUTAGE:?}: {} replies whole, {calls} model calls, {} chats refused, slowest after {:.2} s, \
          first new reply {:.1} s after the broker was back",
@@ -52,13 +76,25 @@ async fn without_a_broker_running_replies_finish_new_chats_are_refused_and_servi
 }
 
 fn kind<'a>(number: usize, short: &'a Script, long: &'a Script) -> (&'static str, &'a Script) {
-    if number < REPLIES_OF_EACH_KIND { ("short", short) } else { ("long", long) }
+    if number < REPLIES_OF_EACH_KIND {
+        ("short", short)
+    } else {
+        ("long", long)
+    }
 }
 
-async fn begin_reply(service: &TestService, organization: &Organization, number: usize) -> (Reply, reqwest::Response) {
+async fn begin_reply(
+    service: &TestService,
+    organization: &Organization,
+    number: usize,
+) -> (Reply, reqwest::Response) {
     let urls = service.public_urls();
     let client = organization.client_at(&urls[number % urls.len()]);
-    let word = if number < REPLIES_OF_EACH_KIND { "short" } else { "long" };
+    let word = if number < REPLIES_OF_EACH_KIND {
+        "short"
+    } else {
+        "long"
+    };
     let body = json!({"message": format!("[[{word}]] please"), "sessionId": format!("s{number}")});
     let mut response = client.open_chat(organization.shop(), &body).await;
     let mut reply = Reply::begin(&response);
@@ -72,10 +108,18 @@ async fn refused_during(organization: &Organization) -> Vec<Duration> {
     while began.elapsed() < OUTAGE - REFUSED_WITHIN {
         let sent = Instant::now();
         let session = format!("refused-{}", took.len());
-        let reply = organization.client().chat(organization.shop(), &session, "is anyone there?").await.into_answer();
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &session, "is anyone there?")
+            .await
+            .into_answer();
         reply.assert_problem(503, Some("UNAVAILABLE"));
         assert!(reply.header("retry-after").is_some());
-        assert!(sent.elapsed() < REFUSED_WITHIN, "refused after {:?}", sent.elapsed());
+        assert!(
+            sent.elapsed() < REFUSED_WITHIN,
+            "refused after {:?}",
+            sent.elapsed()
+        );
         took.push(sent.elapsed());
     }
     took
@@ -90,7 +134,9 @@ async fn resume(organization: &Organization, kafka: &OwnKafka) -> Duration {
     for session in 0..8 {
         eventually("new replies stream again", PATIENCE, async || {
             let client = organization.client();
-            let reply = client.chat(organization.shop(), &format!("after-{session}"), "hi").await;
+            let reply = client
+                .chat(organization.shop(), &format!("after-{session}"), "hi")
+                .await;
             (reply.status == 200 && reply.ended_cleanly).then_some(())
         })
         .await;
@@ -100,7 +146,9 @@ async fn resume(organization: &Organization, kafka: &OwnKafka) -> Duration {
 
 /// The facts of a reply that ended without a broker reach analytics all the same.
 async fn assert_announced(witness: &Witness, service: &TestService, reply: &Reply) {
-    let events = witness.events_of(service, &reply.required_header("x-conversation-id"), 2).await;
+    let events = witness
+        .events_of(service, &reply.required_header("x-conversation-id"), 2)
+        .await;
     let contents: Vec<_> = events
         .iter()
         .filter_map(|(_, event)| match &event.fact {

@@ -6,12 +6,17 @@ use std::{collections::BTreeMap, path::Path};
 use serde_json::json;
 use serde_yaml_ng::Value;
 
-use crate::support::{Client, PATIENCE, Process, ProcessCommand, free_port, service_address, unique, wait_until_ready};
+use crate::support::{
+    Client, PATIENCE, Process, ProcessCommand, free_port, service_address, unique, wait_until_ready,
+};
 
 const ADMIN_TOKEN: &str = "admin-token-of-the-compose-file-0123456789";
 /// The image's own environment, which each process here needs with ports of its own.
-const IMAGE_VARIABLES: [&str; 3] =
-    ["SWITCHBOARD__DATA_DIR", "SWITCHBOARD__INGRESS__LISTEN", "SWITCHBOARD__OPS__LISTEN"];
+const IMAGE_VARIABLES: [&str; 3] = [
+    "SWITCHBOARD__DATA_DIR",
+    "SWITCHBOARD__INGRESS__LISTEN",
+    "SWITCHBOARD__OPS__LISTEN",
+];
 
 /// One of our services: what it runs and with which variables.
 struct Service {
@@ -21,19 +26,32 @@ struct Service {
 }
 
 fn our_services() -> Vec<Service> {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker-compose.yml")).unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("docker-compose.yml"))
+            .unwrap();
     let mut file: Value = serde_yaml_ng::from_str(&text).unwrap();
     file.apply_merge().unwrap();
     let services = file["services"].as_mapping().unwrap().iter();
-    let ours = services.filter(|(_, service)| service["image"].as_str() == Some("switchboard:local"));
+    let ours =
+        services.filter(|(_, service)| service["image"].as_str() == Some("switchboard:local"));
     ours.map(|(name, service)| Service {
         name: name.as_str().unwrap().to_owned(),
-        arguments: service["command"].as_sequence().unwrap().iter().map(|word| word.as_str().unwrap().into()).collect(),
+        arguments: service["command"]
+            .as_sequence()
+            .unwrap()
+            .iter()
+            .map(|word| word.as_str().unwrap().into())
+            .collect(),
         environment: service["environment"]
             .as_mapping()
             .unwrap()
             .iter()
-            .map(|(name, value)| (name.as_str().unwrap().to_owned(), value.as_str().unwrap().to_owned()))
+            .map(|(name, value)| {
+                (
+                    name.as_str().unwrap().to_owned(),
+                    value.as_str().unwrap().to_owned(),
+                )
+            })
             .collect(),
     })
     .collect()
@@ -51,15 +69,23 @@ fn local(variables: &BTreeMap<String, String>, namespace: &str) -> Vec<(String, 
         _ if !written.contains('$') => written.to_owned(),
         _ => panic!("the test has no value for {name}"),
     };
-    let mut local: Vec<_> = variables.iter().map(|(name, written)| (name.clone(), values(name, written))).collect();
+    let mut local: Vec<_> = variables
+        .iter()
+        .map(|(name, written)| (name.clone(), values(name, written)))
+        .collect();
     local.push(("SWITCHBOARD__NAMESPACE".into(), namespace.into()));
     local
 }
 
 fn image_variables_are_those_of_the_dockerfile() {
-    let text = std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/Dockerfile")).unwrap();
+    let text =
+        std::fs::read_to_string(Path::new(env!("CARGO_MANIFEST_DIR")).join("deploy/Dockerfile"))
+            .unwrap();
     for name in IMAGE_VARIABLES {
-        assert!(text.contains(&format!("{name}=")), "{name} is set by the image");
+        assert!(
+            text.contains(&format!("{name}=")),
+            "{name} is set by the image"
+        );
     }
 }
 
@@ -67,13 +93,21 @@ fn image_variables_are_those_of_the_dockerfile() {
 async fn the_processes_of_the_compose_file_serve_chats_with_the_demo_model() {
     image_variables_are_those_of_the_dockerfile();
     let (directory, namespace) = (tempfile::tempdir().unwrap(), unique("compose"));
-    let (mut running, mut public, mut checked): (Vec<Process>, String, u32) = (vec![], String::new(), 0);
+    let (mut running, mut public, mut checked): (Vec<Process>, String, u32) =
+        (vec![], String::new(), 0);
     // `migrate` stands first, as `depends_on` says; the file's order is the order of the services.
     for service in our_services() {
-        let (ingress, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+        let (ingress, ops) = (
+            format!("127.0.0.1:{}", free_port()),
+            format!("127.0.0.1:{}", free_port()),
+        );
         let mut environment = local(&service.environment, &namespace);
         let data = directory.path().join("data").to_string_lossy().into_owned();
-        environment.extend(IMAGE_VARIABLES.map(String::from).into_iter().zip([data, ingress.clone(), ops.clone()]));
+        environment.extend(IMAGE_VARIABLES.map(String::from).into_iter().zip([
+            data,
+            ingress.clone(),
+            ops.clone(),
+        ]));
         let command = |name: &str, arguments: &[String]| ProcessCommand {
             name: name.to_owned(),
             arguments: arguments.to_vec(),
@@ -103,12 +137,21 @@ async fn the_processes_of_the_compose_file_serve_chats_with_the_demo_model() {
 async fn assert_a_chat_is_answered(url: &str) {
     let document = json!({"organizations": [{"slug": "acme", "name": "Acme", "agents": [{"slug": "a", "name": "A"}],
         "keys": [{"name": "k"}]}]});
-    let answer = Client::new(url).with_key(ADMIN_TOKEN).post("/api/admin/apply", &document).await;
+    let answer = Client::new(url)
+        .with_key(ADMIN_TOKEN)
+        .post("/api/admin/apply", &document)
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let answer = answer.json();
     let organization = &answer["organizations"][0];
     let client = Client::new(url).with_key(organization["keys"][0]["value"].as_str().unwrap());
-    let reply = client.chat(organization["agents"][0]["id"].as_str().unwrap(), "s", "hello").await;
+    let reply = client
+        .chat(
+            organization["agents"][0]["id"].as_str().unwrap(),
+            "s",
+            "hello",
+        )
+        .await;
     assert!(!reply.complete().is_empty());
     assert_eq!(reply.required_header("x-model"), "demo");
 }

@@ -39,33 +39,54 @@ impl Witness {
 
     /// At another cluster.
     pub(super) fn at(brokers: &str) -> Self {
-        Self { brokers: brokers.to_owned() }
+        Self {
+            brokers: brokers.to_owned(),
+        }
     }
 
     /// Full name of a topic of this installation, whatever joins it to its prefix.
     pub(super) fn topic(&self, service: &TestService, name: &str) -> String {
-        let metadata = self.consumer().fetch_metadata(None, BROKER_PATIENCE).unwrap();
+        let metadata = self
+            .consumer()
+            .fetch_metadata(None, BROKER_PATIENCE)
+            .unwrap();
         let names = metadata.topics().iter().map(|topic| topic.name());
-        let mut matching = names.filter(|topic| topic.starts_with(&service.namespace) && topic.ends_with(name));
-        matching.next().unwrap_or_else(|| panic!("no topic {name} behind {}", service.namespace)).to_owned()
+        let mut matching =
+            names.filter(|topic| topic.starts_with(&service.namespace) && topic.ends_with(name));
+        matching
+            .next()
+            .unwrap_or_else(|| panic!("no topic {name} behind {}", service.namespace))
+            .to_owned()
     }
 
     /// Everything in a topic, from its beginning to its present end.
     pub(super) fn read_all(&self, topic: &str) -> Vec<WitnessedRecord> {
         let consumer = self.consumer();
-        let metadata = consumer.fetch_metadata(Some(topic), BROKER_PATIENCE).unwrap();
+        let metadata = consumer
+            .fetch_metadata(Some(topic), BROKER_PATIENCE)
+            .unwrap();
         let (mut assignment, mut left) = (TopicPartitionList::new(), 0);
         for partition in metadata.topics()[0].partitions() {
-            assignment.add_partition_offset(topic, partition.id(), Offset::Beginning).unwrap();
-            let (low, high) = consumer.fetch_watermarks(topic, partition.id(), BROKER_PATIENCE).unwrap();
+            assignment
+                .add_partition_offset(topic, partition.id(), Offset::Beginning)
+                .unwrap();
+            let (low, high) = consumer
+                .fetch_watermarks(topic, partition.id(), BROKER_PATIENCE)
+                .unwrap();
             left += high - low;
         }
         consumer.assign(&assignment).unwrap();
         let (mut records, began) = (vec![], Instant::now());
         while (records.len() as i64) < left && began.elapsed() < BROKER_PATIENCE {
             if let Some(Ok(record)) = consumer.poll(Duration::from_millis(200)) {
-                let (key, payload) = (record.key().unwrap_or_default(), record.payload().unwrap_or_default());
-                records.push(WitnessedRecord { key: key.to_vec(), payload: payload.to_vec() });
+                let (key, payload) = (
+                    record.key().unwrap_or_default(),
+                    record.payload().unwrap_or_default(),
+                );
+                records.push(WitnessedRecord {
+                    key: key.to_vec(),
+                    payload: payload.to_vec(),
+                });
             }
         }
         records
@@ -75,7 +96,11 @@ impl Witness {
     pub(super) async fn write(&self, topic: &str, key: &str, payload: &[u8]) {
         let producer: FutureProducer = self.configuration().create().unwrap();
         let record = FutureRecord::to(topic).key(key).payload(payload);
-        producer.send(record, BROKER_PATIENCE).await.map_err(|(error, _)| error).unwrap();
+        producer
+            .send(record, BROKER_PATIENCE)
+            .await
+            .map_err(|(error, _)| error)
+            .unwrap();
     }
 
     /// What is on the topic for analytics about one conversation, once it holds `count` facts; a repeat counts once.
@@ -88,9 +113,16 @@ impl Witness {
         let topic = self.topic(service, "chat.messages");
         eventually("the events are on the topic", PATIENCE, async || {
             let records = self.read_all(&topic);
-            let ours = records.iter().filter(|record| record.key == conversation.as_bytes());
+            let ours = records
+                .iter()
+                .filter(|record| record.key == conversation.as_bytes());
             let mut events: Vec<(Value, MessageEvent)> = ours
-                .map(|record| (serde_json::from_slice(&record.payload).unwrap(), decode(&record.payload).unwrap()))
+                .map(|record| {
+                    (
+                        serde_json::from_slice(&record.payload).unwrap(),
+                        decode(&record.payload).unwrap(),
+                    )
+                })
                 .collect();
             // At least once: a repeat has the same id.
             let mut seen = HashSet::new();
@@ -101,7 +133,11 @@ impl Witness {
     }
 
     fn consumer(&self) -> BaseConsumer {
-        self.configuration().set("group.id", "witness").set("enable.auto.commit", "false").create().unwrap()
+        self.configuration()
+            .set("group.id", "witness")
+            .set("enable.auto.commit", "false")
+            .create()
+            .unwrap()
     }
 
     fn configuration(&self) -> ClientConfig {

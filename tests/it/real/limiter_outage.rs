@@ -15,14 +15,17 @@ async fn fallbacks(service: &TestService) -> f64 {
     let mut sum = 0.0;
     for (_, url) in service.ops_urls() {
         let metrics = Client::new(&url).get("/metrics").await.text;
-        let line = metrics.lines().find_map(|line| line.strip_prefix("switchboard_limiter_fallbacks_total "));
+        let line = metrics
+            .lines()
+            .find_map(|line| line.strip_prefix("switchboard_limiter_fallbacks_total "));
         sum += line.map_or(0.0, |value| value.parse().unwrap());
     }
     sum
 }
 
 #[tokio::test]
-async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_the_others_once_it_is_back() {
+async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_the_others_once_it_is_back()
+ {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization = OrganizationDocument::new()
@@ -48,7 +51,10 @@ async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_t
         slow += usize::from(took > STALL);
     }
     assert_eq!(admitted, LIMIT * urls.len());
-    assert!(slow <= urls.len(), "{slow} requests waited for a limiter that is away");
+    assert!(
+        slow <= urls.len(),
+        "{slow} requests waited for a limiter that is away"
+    );
     assert!(fallbacks(&service).await >= 40.0);
 
     redis.restart();

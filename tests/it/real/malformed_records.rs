@@ -1,7 +1,9 @@
 //! Bytes that nobody of ours wrote: they are put aside, and everything goes on.
 
 use super::kafka::Witness;
-use crate::support::{Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique};
+use crate::support::{
+    Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique,
+};
 
 /// No JSON, no object, an old-fashioned version, half a record, no text, nothing.
 fn malformed(marker: &str) -> Vec<Vec<u8>> {
@@ -18,7 +20,10 @@ async fn still_answers(service: &TestService) {
     let organization = Organization::with_agent(service, Script::says("still here")).await;
     for session in 0..8 {
         // Enough conversations to visit every partition that was written to.
-        let reply = organization.client().chat(organization.shop(), &format!("s{session}"), "hi").await;
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &format!("s{session}"), "hi")
+            .await;
         assert_eq!(reply.complete(), "still here");
     }
     service.complain();
@@ -32,13 +37,17 @@ async fn malformed_records_of_each_job_topic_go_to_the_dead_letters_byte_for_byt
         let marker = unique("marker");
         let topic = kafka.topic(&service, name);
         for (number, payload) in malformed(&marker).iter().enumerate() {
-            kafka.write(&topic, &format!("{marker}{number}"), payload).await;
+            kafka
+                .write(&topic, &format!("{marker}{number}"), payload)
+                .await;
         }
         kafka.write(&topic, "", b"").await;
         let dead_letters = kafka.topic(&service, "chat.dlq");
         eventually("all are dead letters", PATIENCE, async || {
             let found = kafka.read_all(&dead_letters);
-            let whole = malformed(&marker).iter().all(|sent| found.iter().any(|record| &record.payload == sent));
+            let whole = malformed(&marker)
+                .iter()
+                .all(|sent| found.iter().any(|record| &record.payload == sent));
             whole.then_some(())
         })
         .await;
@@ -65,16 +74,30 @@ async fn malformed_frames_on_the_channels_of_redis_hurt_nobody() {
     let url = service_address("SWITCHBOARD_TEST_REDIS");
     let mut redis = redis::Client::open(url).unwrap().get_connection().unwrap();
     let pattern = format!("*{}*", service.namespace);
-    let channels: Vec<String> = redis::cmd("PUBSUB").arg("CHANNELS").arg(pattern).query(&mut redis).unwrap();
+    let channels: Vec<String> = redis::cmd("PUBSUB")
+        .arg("CHANNELS")
+        .arg(pattern)
+        .query(&mut redis)
+        .unwrap();
     assert!(!channels.is_empty(), "each ingress listens on a channel");
-    let mut frames: Vec<Vec<u8>> = vec![vec![], vec![0], vec![0, 255], vec![1, 3, b'a'], b"{\"text\":1}".to_vec()];
+    let mut frames: Vec<Vec<u8>> = vec![
+        vec![],
+        vec![0],
+        vec![0, 255],
+        vec![1, 3, b'a'],
+        b"{\"text\":1}".to_vec(),
+    ];
     // A well-formed address of nobody, and a frame of a layout that does not exist.
     let address = format!("msg_{}", "0".repeat(52));
     frames.push([&[0, 56], address.as_bytes(), &[99; 40]].concat());
     frames.push(vec![0xff; 100_000]);
     for channel in &channels {
         for frame in &frames {
-            let heard: i64 = redis::cmd("PUBLISH").arg(channel).arg(&frame[..]).query(&mut redis).unwrap();
+            let heard: i64 = redis::cmd("PUBLISH")
+                .arg(channel)
+                .arg(&frame[..])
+                .query(&mut redis)
+                .unwrap();
             assert!(heard >= 1, "{channel} is listened on");
         }
     }

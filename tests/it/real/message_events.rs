@@ -20,14 +20,24 @@ pub(super) async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (V
 }
 
 /// The facts of the conversation of `reply`, each valid against the committed schema.
-pub(super) async fn valid_events(service: &TestService, reply: &Reply, count: usize) -> Vec<MessageEvent> {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/json/chat.messages.v1.schema.json");
+pub(super) async fn valid_events(
+    service: &TestService,
+    reply: &Reply,
+    count: usize,
+) -> Vec<MessageEvent> {
+    let path =
+        Path::new(env!("CARGO_MANIFEST_DIR")).join("schemas/json/chat.messages.v1.schema.json");
     let schema = serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap();
     let validator = jsonschema::validator_for(&schema).unwrap();
     let conversation = reply.required_header("x-conversation-id");
-    let events = Witness::at_shared().events_of(service, &conversation, count).await;
+    let events = Witness::at_shared()
+        .events_of(service, &conversation, count)
+        .await;
     for (record, _) in &events {
-        let errors: Vec<_> = validator.iter_errors(record).map(|error| error.to_string()).collect();
+        let errors: Vec<_> = validator
+            .iter_errors(record)
+            .map(|error| error.to_string())
+            .collect();
         assert!(errors.is_empty(), "{errors:?} in {record:#}");
     }
     events.into_iter().map(|(_, event)| event).collect()
@@ -36,7 +46,8 @@ pub(super) async fn valid_events(service: &TestService, reply: &Reply, count: us
 #[tokio::test]
 async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("answer ☕ «ok»").chunk_chars(1)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("answer ☕ «ok»").chunk_chars(1)).await;
     let questions = ["question 1", "question 2", "question 3"];
     let (said, last) = talk(&organization.client(), organization.shop(), &questions).await;
     let events = valid_events(&service, &last, 6).await;
@@ -54,9 +65,17 @@ async fn a_rating_is_on_the_topic_behind_the_messages() {
     let client = organization.client();
     let (_, reply) = talk(&client, organization.shop(), &["hi"]).await;
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
-    assert_eq!(client.patch(&path, &json!({"rating": 5, "metadata": {"plan": "pro"}})).await.status, 200);
+    assert_eq!(
+        client
+            .patch(&path, &json!({"rating": 5, "metadata": {"plan": "pro"}}))
+            .await
+            .status,
+        200
+    );
     let events = valid_events(&service, &reply, 3).await;
-    let Fact::ConversationUpdated(update) = &events[2].fact else { panic!("{:?}", events[2]) };
+    let Fact::ConversationUpdated(update) = &events[2].fact else {
+        panic!("{:?}", events[2])
+    };
     assert_eq!(update.changes["rating"], 5);
 }
 

@@ -46,7 +46,10 @@ impl OwnRedis {
     /// From now on it answers and reads, and refuses whatever writes: it is full, or the replica of nobody.
     pub(super) fn refuse_writes(&self) {
         let port = self.0.port.to_string();
-        let set = Command::new("redis-cli").args(["-p", &port, "config", "set", "maxmemory", "1"]).output().unwrap();
+        let set = Command::new("redis-cli")
+            .args(["-p", &port, "config", "set", "maxmemory", "1"])
+            .output()
+            .unwrap();
         assert_eq!(String::from_utf8_lossy(&set.stdout).trim(), "OK");
     }
 }
@@ -75,26 +78,47 @@ impl OwnKafka {
 
 impl OwnService {
     fn start(script: &'static str, port: u16) -> Self {
-        let service = Self { script, directory: tempfile::tempdir().unwrap(), port };
+        let service = Self {
+            script,
+            directory: tempfile::tempdir().unwrap(),
+            port,
+        };
         service.run("start");
         service
     }
 
     fn kill(&self) {
         let pid = std::fs::read_to_string(self.directory.path().join("pid")).unwrap();
-        assert!(Command::new("kill").args(["-KILL", pid.trim()]).status().unwrap().success());
+        assert!(
+            Command::new("kill")
+                .args(["-KILL", pid.trim()])
+                .status()
+                .unwrap()
+                .success()
+        );
         // The signal is on its way: until the process is gone its port is taken, and a restart would fail.
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
-            assert!(began.elapsed() < PATIENCE, "{} outlives SIGKILL", self.script);
+            assert!(
+                began.elapsed() < PATIENCE,
+                "{} outlives SIGKILL",
+                self.script
+            );
             std::thread::sleep(Duration::from_millis(5));
         }
     }
 
     fn run(&self, command: &str) {
-        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/services").join(self.script);
+        let script = PathBuf::from(env!("CARGO_MANIFEST_DIR"))
+            .join("tests/services")
+            .join(self.script);
         let mut run = Command::new(script);
-        let status = run.arg(command).arg(self.directory.path()).arg(self.port.to_string()).status().unwrap();
+        let status = run
+            .arg(command)
+            .arg(self.directory.path())
+            .arg(self.port.to_string())
+            .status()
+            .unwrap();
         assert!(status.success(), "{} {command}", self.script);
     }
 }

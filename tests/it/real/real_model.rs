@@ -13,11 +13,17 @@ async fn a_real_model_streams_a_reply_that_is_stored_as_it_was_streamed() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .provider(json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "gemma"}))
-        .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 60}))
+        .agent(
+            "shop",
+            json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 60}),
+        )
         .apply(&service)
         .await;
     let client = organization.client();
-    for (number, question) in ["Name three colours.", "Name one more."].into_iter().enumerate() {
+    for (number, question) in ["Name three colours.", "Name one more."]
+        .into_iter()
+        .enumerate()
+    {
         let reply = client.chat(organization.shop(), "s", question).await;
         let text = reply.complete();
         assert!(!text.trim().is_empty());
@@ -38,14 +44,31 @@ async fn five_turns_with_a_real_model_are_on_the_topic_as_they_were_streamed() {
         .agent("shop", json!({"provider": "real", "instructions": "You are brief.", "maxOutputTokens": 40}))
         .apply(&service)
         .await;
-    let questions =
-        ["Name three colours.", "Name one more.", "Which one is warm?", "Say it in German: «grün»?", "Thank you! ☕"];
+    let questions = [
+        "Name three colours.",
+        "Name one more.",
+        "Which one is warm?",
+        "Say it in German: «grün»?",
+        "Thank you! ☕",
+    ];
     let (said, last) = talk(&organization.client(), organization.shop(), &questions).await;
     let events = valid_events(&service, &last, 10).await;
     assert_eq!(events.iter().map(content).collect::<Vec<_>>(), said);
     let positions: Vec<_> = events.iter().map(position).collect();
     assert_eq!(positions, (0..10).map(Some).collect::<Vec<_>>());
-    let history = organization.client().settled_history(organization.shop(), "s", 10).await;
-    let stored: Vec<_> = history["messages"].as_array().unwrap().iter().map(|message| &message["content"]).collect();
-    assert_eq!(stored, said.iter().collect::<Vec<_>>(), "streamed, stored and told are one text");
+    let history = organization
+        .client()
+        .settled_history(organization.shop(), "s", 10)
+        .await;
+    let stored: Vec<_> = history["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| &message["content"])
+        .collect();
+    assert_eq!(
+        stored,
+        said.iter().collect::<Vec<_>>(),
+        "streamed, stored and told are one text"
+    );
 }

@@ -6,7 +6,9 @@ use futures::future::join_all;
 use serde_json::json;
 
 use super::own_services::OwnRedis;
-use crate::support::{Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report};
+use crate::support::{
+    Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
+};
 
 const REPLIES: usize = 50;
 /// How long replies go on behind the outage, starting and falling behind included.
@@ -30,10 +32,17 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
     // Each call says another text, so that a reply that was joined from two of them is seen.
     let script = Script::counts_by_call(usize::try_from(words).unwrap(), WORD_INTERVAL);
     let organization = Organization::with_agent(&service, script.clone()).await;
-    let mut open = join_all((0..REPLIES).map(|number| begin_reply(&service, &organization, number))).await;
+    let mut open =
+        join_all((0..REPLIES).map(|number| begin_reply(&service, &organization, number))).await;
     let before: Vec<_> = open.iter().map(|(reply, _)| reply.bytes().len()).collect();
     redis.kill();
-    let reading = async { join_all(open.drain(..).map(|(reply, response)| reply.continue_reading(response))).await };
+    let reading = async {
+        join_all(
+            open.drain(..)
+                .map(|(reply, response)| reply.continue_reading(response)),
+        )
+        .await
+    };
     let away = async {
         tokio::time::sleep(outage).await;
         redis.restart();
@@ -41,18 +50,30 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
     let (replies, ()) = tokio::join!(reading, away);
     for (number, reply) in replies.iter().enumerate() {
         let text = reply.complete();
-        assert_eq!(text, script.text_that_begins(&text), "reply {number} is one call's text");
+        assert_eq!(
+            text,
+            script.text_that_begins(&text),
+            "reply {number} is one call's text"
+        );
         assert!(text.len() > before[number]);
-        let history = organization.client().settled_history(organization.shop(), &format!("s{number}"), 2).await;
+        let history = organization
+            .client()
+            .settled_history(organization.shop(), &format!("s{number}"), 2)
+            .await;
         assert_eq!(history["totalMessages"], 2, "{history}");
         assert_eq!(history["messages"][1]["content"], text);
         assert_eq!(history["messages"][1]["status"], "completed");
     }
     let calls = ScriptedModel::get().requests(&organization.model).len();
-    report(&format!("Redis away for {outage:?}: {REPLIES} of {REPLIES} replies whole, {calls} model calls"));
+    report(&format!(
+        "Redis away for {outage:?}: {REPLIES} of {REPLIES} replies whole, {calls} model calls"
+    ));
     organization.script(Script::says("back to normal"));
     eventually("new replies stream again", PATIENCE, async || {
-        let reply = organization.client().chat(organization.shop(), "after", "hi").await;
+        let reply = organization
+            .client()
+            .chat(organization.shop(), "after", "hi")
+            .await;
         (reply.status == 200 && reply.ended_cleanly).then_some(())
     })
     .await;
@@ -62,12 +83,15 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
 async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back_empty_between() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
-    let organization = Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
     let (client, agent) = (organization.client(), organization.shop());
     let first = json!({"message": "first", "sessionId": "s"});
     let path = format!("/api/public/agents/{agent}/chat");
     let keyed = async || {
-        let request = client.request(reqwest::Method::POST, &path).header("idempotency-key", "one");
+        let request = client
+            .request(reqwest::Method::POST, &path)
+            .header("idempotency-key", "one");
         Reply::read(request.json(&first).send().await.unwrap()).await
     };
     let answered = keyed().await.complete();
@@ -86,20 +110,36 @@ async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back
     })
     .await;
     assert_eq!(repeated.complete(), answered);
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), calls);
-    assert_eq!(client.history(agent, "s").await["messages"], before["messages"]);
+    assert_eq!(
+        ScriptedModel::get().requests(&organization.model).len(),
+        calls
+    );
+    assert_eq!(
+        client.history(agent, "s").await["messages"],
+        before["messages"]
+    );
 }
 
 #[tokio::test]
 async fn a_key_that_nobody_remembers_is_no_key_of_an_old_message_when_it_says_something_else() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
-    let organization = Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
     let (client, agent) = (organization.client(), organization.shop());
     let path = format!("/api/public/agents/{agent}/chat");
     let keyed = async |message: &str| {
-        let request = client.request(reqwest::Method::POST, &path).header("idempotency-key", "one");
-        Reply::read(request.json(&json!({"message": message, "sessionId": "s"})).send().await.unwrap()).await
+        let request = client
+            .request(reqwest::Method::POST, &path)
+            .header("idempotency-key", "one");
+        Reply::read(
+            request
+                .json(&json!({"message": message, "sessionId": "s"}))
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     };
     let first = keyed("first").await.complete();
     redis.kill();
@@ -110,7 +150,10 @@ async fn a_key_that_nobody_remembers_is_no_key_of_an_old_message_when_it_says_so
     })
     .await;
     assert_ne!(second.complete(), first, "another call of the model");
-    assert_eq!(client.history(agent, "s").await["messages"][2]["content"], "second");
+    assert_eq!(
+        client.history(agent, "s").await["messages"][2]["content"],
+        "second"
+    );
 }
 
 #[tokio::test]
@@ -121,14 +164,19 @@ async fn a_redis_that_refuses_writes_takes_the_streaming_and_no_reply() {
     let (client, agent) = (organization.client(), organization.shop());
     client.chat(agent, "before", "hi").await.complete();
     redis.refuse_writes();
-    let replies = join_all(["a", "b", "c", "d"].map(|session| client.chat(agent, session, "hi"))).await;
+    let replies =
+        join_all(["a", "b", "c", "d"].map(|session| client.chat(agent, session, "hi"))).await;
     for reply in replies {
         assert_eq!(reply.complete(), "whole");
     }
 }
 
 /// A reply that has begun to stream.
-async fn begin_reply(service: &TestService, organization: &Organization, number: usize) -> (Reply, reqwest::Response) {
+async fn begin_reply(
+    service: &TestService,
+    organization: &Organization,
+    number: usize,
+) -> (Reply, reqwest::Response) {
     let urls = service.public_urls();
     let client = organization.client_at(&urls[number % urls.len()]);
     let body = json!({"message": "go", "sessionId": format!("s{number}")});

@@ -43,5 +43,8 @@ async fn a_worker_that_drains_finishes_its_replies_and_new_chats_go_to_the_other
     for (reply, response) in open {
         assert_eq!(reply.continue_reading(response).await.complete(), long.text);
     }
-    assert_eq!(ScriptedModel::get().requests(&organization.model).len(), LONG_REPLIES + NEW_CHATS);
+    assert_eq!(
+        ScriptedModel::get().requests(&organization.model).len(),
+        LONG_REPLIES + NEW_CHATS
+    );
 }

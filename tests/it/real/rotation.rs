@@ -14,18 +14,32 @@ const CHATS_PER_ROUND: usize = 15;
 
 /// A decision and the count belong to the message: whoever routes it again, it takes one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn turns_differ_by_at_most_one_with_two_routing_workers_of_which_one_is_killed_again_and_again() {
+async fn turns_differ_by_at_most_one_with_two_routing_workers_of_which_one_is_killed_again_and_again()
+ {
     let mut service = TestService::start().await;
     service.add("routing-2", "routing").await;
-    let members: Vec<_> = MEMBERS.iter().map(|agent| json!({"agent": agent})).collect();
-    let document = MEMBERS.iter().fold(OrganizationDocument::new(), |document, agent| document.agent(agent, json!({})));
-    let organization =
-        document.team("front", json!({"routing": "round-robin", "members": members})).apply(&service).await;
+    let members: Vec<_> = MEMBERS
+        .iter()
+        .map(|agent| json!({"agent": agent}))
+        .collect();
+    let document = MEMBERS
+        .iter()
+        .fold(OrganizationDocument::new(), |document, agent| {
+            document.agent(agent, json!({}))
+        });
+    let organization = document
+        .team(
+            "front",
+            json!({"routing": "round-robin", "members": members}),
+        )
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     let mut turns = BTreeMap::new();
     for round in 0..ROUNDS {
         let victim = ["routing-1", "routing-2"][round % 2];
-        let chats = join_all((0..CHATS_PER_ROUND).map(|chat| answered_by(&organization, round, chat)));
+        let chats =
+            join_all((0..CHATS_PER_ROUND).map(|chat| answered_by(&organization, round, chat)));
         let kill = async {
             // In the midst of them: some are routed, some are not yet.
             let first = answered_by(&organization, round, CHATS_PER_ROUND).await;
@@ -39,12 +53,18 @@ async fn turns_differ_by_at_most_one_with_two_routing_workers_of_which_one_is_ki
         }
     }
     let (least, most) = (turns.values().min().unwrap(), turns.values().max().unwrap());
-    assert!(turns.len() == MEMBERS.len() && most - least <= 1, "{turns:?}");
+    assert!(
+        turns.len() == MEMBERS.len() && most - least <= 1,
+        "{turns:?}"
+    );
 }
 
 async fn answered_by(organization: &Organization, round: usize, chat: usize) -> String {
     let session = format!("r{round}c{chat}");
-    let reply = organization.client().team_chat(organization.team("front"), &session, "hi").await;
+    let reply = organization
+        .client()
+        .team_chat(organization.team("front"), &session, "hi")
+        .await;
     reply.complete();
     reply.required_header("x-agent-id")
 }

@@ -5,7 +5,9 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report};
+use crate::support::{
+    Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
+};
 
 const KILLS: usize = 10;
 const CHATS_PER_KILL: usize = 8;
@@ -26,15 +28,27 @@ struct Survivor {
 async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on_after_each_of_ten_kills() {
     let service = TestService::start().await;
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL).continues_prefix();
-    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(script.clone());
     let mut waits = vec![];
     for round in 0..KILLS {
         let survivors = kill_in_mid_reply(&service, &organization, round).await;
-        assert!(survivors.iter().any(|survivor| survivor.waited.is_some()), "the killed worker was speaking");
+        assert!(
+            survivors.iter().any(|survivor| survivor.waited.is_some()),
+            "the killed worker was speaking"
+        );
         for survivor in survivors {
             let text = survivor.reply.complete();
-            assert_eq!(text, script.text_that_begins(&text), "{} is one call's text", survivor.session);
+            assert_eq!(
+                text,
+                script.text_that_begins(&text),
+                "{} is one call's text",
+                survivor.session
+            );
             assert_stored_once(&organization, &survivor, "completed").await;
             waits.extend(survivor.waited);
         }
@@ -50,12 +64,21 @@ async fn with_a_model_that_cannot_continue_each_of_ten_kills_is_a_visible_cut_of
     let mut waits = vec![];
     for round in 0..KILLS {
         let survivors = kill_in_mid_reply(&service, &organization, round).await;
-        assert!(survivors.iter().any(|survivor| !survivor.reply.ended_cleanly), "the killed worker was speaking");
+        assert!(
+            survivors
+                .iter()
+                .any(|survivor| !survivor.reply.ended_cleanly),
+            "the killed worker was speaking"
+        );
         for survivor in survivors {
             let text = survivor.reply.text();
             let whole = script.text_that_begins(&text);
             if survivor.reply.ended_cleanly {
-                assert_eq!(text, whole, "{}: a clean end means complete", survivor.session);
+                assert_eq!(
+                    text, whole,
+                    "{}: a clean end means complete",
+                    survivor.session
+                );
                 assert_stored_once(&organization, &survivor, "completed").await;
             } else {
                 assert!(whole.starts_with(&text), "{} mixes texts", survivor.session);
@@ -68,7 +91,11 @@ async fn with_a_model_that_cannot_continue_each_of_ten_kills_is_a_visible_cut_of
 }
 
 /// Opens chats, waits until each has text, kills the worker that has most of them, starts it again, and reads on.
-async fn kill_in_mid_reply(service: &TestService, organization: &Organization, round: usize) -> Vec<Survivor> {
+async fn kill_in_mid_reply(
+    service: &TestService,
+    organization: &Organization,
+    round: usize,
+) -> Vec<Survivor> {
     let urls = service.public_urls();
     let open = (0..CHATS_PER_KILL).map(|number| {
         let client = organization.client_at(&urls[number % urls.len()]);
@@ -86,10 +113,17 @@ async fn kill_in_mid_reply(service: &TestService, organization: &Organization, r
     let victim = busiest_worker(service).await;
     service.with_process(&victim, |process| process.kill());
     let killed = Instant::now();
-    let reading = join_all(open.into_iter().map(|(session, reply, response)| async move {
-        let reply = reply.continue_reading(response).await;
-        Survivor { waited: waited(&reply, killed, Instant::now()), session, reply }
-    }));
+    let reading = join_all(
+        open.into_iter()
+            .map(|(session, reply, response)| async move {
+                let reply = reply.continue_reading(response).await;
+                Survivor {
+                    waited: waited(&reply, killed, Instant::now()),
+                    session,
+                    reply,
+                }
+            }),
+    );
     // Whatever starts processes starts this one again at once.
     let (survivors, ()) = tokio::join!(reading, service.restart(&victim));
     survivors
@@ -98,7 +132,11 @@ async fn kill_in_mid_reply(service: &TestService, organization: &Organization, r
 /// From the kill to the first byte behind a pause, or to the end if it is the pause that ends.
 fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
     let mut before = killed;
-    let times = reply.chunks.iter().map(|(at, _)| *at).filter(|at| *at > killed);
+    let times = reply
+        .chunks
+        .iter()
+        .map(|(at, _)| *at)
+        .filter(|at| *at > killed);
     for at in times.chain([ended]) {
         // What was on its way when the worker died still arrives.
         if at - before > PAUSE_OF_A_TAKEOVER {
@@ -110,34 +148,61 @@ fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
 }
 
 async fn busiest_worker(service: &TestService) -> String {
-    let workers = service.metric("switchboard_jobs_in_flight").await.into_iter();
+    let workers = service
+        .metric("switchboard_jobs_in_flight")
+        .await
+        .into_iter();
     let workers = workers.filter(|(name, _)| name.starts_with("inference"));
-    let (busiest, jobs) = workers.max_by(|(_, one), (_, other)| one.total_cmp(other)).unwrap();
+    let (busiest, jobs) = workers
+        .max_by(|(_, one), (_, other)| one.total_cmp(other))
+        .unwrap();
     assert!(jobs > 0.0, "a worker is speaking");
     busiest
 }
 
 async fn assert_stored_once(organization: &Organization, survivor: &Survivor, status: &str) {
-    let history = organization.client().settled_history(organization.shop(), &survivor.session, 2).await;
-    assert_eq!(history["totalMessages"], 2, "one question, one answer: {history}");
-    assert_eq!(history["messages"].as_array().unwrap().len(), 2, "{history}");
+    let history = organization
+        .client()
+        .settled_history(organization.shop(), &survivor.session, 2)
+        .await;
+    assert_eq!(
+        history["totalMessages"], 2,
+        "one question, one answer: {history}"
+    );
+    assert_eq!(
+        history["messages"].as_array().unwrap().len(),
+        2,
+        "{history}"
+    );
     let stored = &history["messages"][1];
     assert_eq!(
         (&stored["id"], &stored["status"]),
-        (&json!(survivor.reply.required_header("x-message-id")), &json!(status))
+        (
+            &json!(survivor.reply.required_header("x-message-id")),
+            &json!(status)
+        )
     );
     let content = stored["content"].as_str().unwrap();
     if survivor.reply.ended_cleanly {
         assert_eq!(content, survivor.reply.text(), "a clean end means stored");
     } else {
-        assert!(content.starts_with(&survivor.reply.text()), "what was shown is a prefix of what is stored");
+        assert!(
+            content.starts_with(&survivor.reply.text()),
+            "what was shown is a prefix of what is stored"
+        );
     }
 }
 
 fn report_waits(what: &str, mut waits: Vec<Duration>) {
     waits.sort_unstable();
-    let (p50, max) = (waits[waits.len() / 2].as_secs_f64(), waits[waits.len() - 1].as_secs_f64());
-    report(&format!("{KILLS} kills hit {} replies; {what}: p50 {p50:.2} s, max {max:.2} s", waits.len()));
+    let (p50, max) = (
+        waits[waits.len() / 2].as_secs_f64(),
+        waits[waits.len() - 1].as_secs_f64(),
+    );
+    report(&format!(
+        "{KILLS} kills hit {} replies; {what}: p50 {p50:.2} s, max {max:.2} s",
+        waits.len()
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -146,12 +211,20 @@ async fn every_accepted_message_is_answered_once_although_workers_die_again_and_
     const SESSIONS: usize = 20;
     let service = TestService::start().await;
     let script = Script::counts_by_call(10, Duration::from_millis(30)).continues_prefix();
-    let organization = OrganizationDocument::new().continuing().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .continuing()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(script.clone());
     let (client, agent) = (organization.client(), organization.shop());
     let chats = (0..MESSAGES).map(|number| {
         let (client, session) = (client.clone(), format!("s{}", number % SESSIONS));
-        async move { client.chat(agent, &session, &format!("message {number}")).await }
+        async move {
+            client
+                .chat(agent, &session, &format!("message {number}"))
+                .await
+        }
     });
     let deaths = async {
         for victim in ["inference-1", "inference-2", "inference-1"] {
@@ -164,9 +237,17 @@ async fn every_accepted_message_is_answered_once_although_workers_die_again_and_
         assert_eq!(text, script.text_that_begins(&text));
     }
     for session in 0..SESSIONS {
-        let history = client.settled_history(agent, &format!("s{session}"), 2 * MESSAGES / SESSIONS).await;
-        assert_eq!(history["totalMessages"], 2 * MESSAGES / SESSIONS, "{history}");
+        let history = client
+            .settled_history(agent, &format!("s{session}"), 2 * MESSAGES / SESSIONS)
+            .await;
+        assert_eq!(
+            history["totalMessages"],
+            2 * MESSAGES / SESSIONS,
+            "{history}"
+        );
     }
     let calls = ScriptedModel::get().requests(&organization.model).len();
-    report(&format!("{MESSAGES} messages, 3 kills: all answered once, {calls} model calls"));
+    report(&format!(
+        "{MESSAGES} messages, 3 kills: all answered once, {calls} model calls"
+    ));
 }

@@ -12,11 +12,17 @@ async fn configured(service: &SharedService) -> Organization {
             "enableRating": false, "enableLeadCapture": true},
         "limits": {"maxMessageLength": 321, "rateLimitPerMinute": 12}
     });
-    OrganizationDocument::new().agent("shop", settings).apply(service).await
+    OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(service)
+        .await
 }
 
 async fn view(organization: &Organization) -> Value {
-    let answer = organization.client().get(&format!("/api/public/agents/{}", organization.shop())).await;
+    let answer = organization
+        .client()
+        .get(&format!("/api/public/agents/{}", organization.shop()))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()
 }
@@ -26,9 +32,23 @@ async fn the_public_view_of_an_agent_has_these_eight_fields_and_no_others() {
     let service = SharedService::get().await;
     let organization = configured(&service).await;
     let agent = view(&organization).await;
-    let mut fields: Vec<_> = agent.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut fields: Vec<_> = agent
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     fields.sort_unstable();
-    let specified = ["description", "features", "id", "limits", "name", "placeholderText", "theme", "welcomeMessage"];
+    let specified = [
+        "description",
+        "features",
+        "id",
+        "limits",
+        "name",
+        "placeholderText",
+        "theme",
+        "welcomeMessage",
+    ];
     assert_eq!(fields, specified);
     assert!(!agent.to_string().contains("secret prompt"));
 }
@@ -58,5 +78,8 @@ async fn features_are_five_boolean_flags() {
 async fn limits_are_the_numbers_max_message_length_and_rate_limit_per_minute() {
     let service = SharedService::get().await;
     let organization = configured(&service).await;
-    assert_eq!(view(&organization).await["limits"], json!({"maxMessageLength": 321, "rateLimitPerMinute": 12}));
+    assert_eq!(
+        view(&organization).await["limits"],
+        json!({"maxMessageLength": 321, "rateLimitPerMinute": 12})
+    );
 }

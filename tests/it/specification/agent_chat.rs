@@ -6,18 +6,30 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use crate::support::{
-    Answer, Endpoint, Endpoints, Organization, OrganizationDocument, Reply, Script, ScriptedModel, SharedService, send,
+    Answer, Endpoint, Endpoints, Organization, OrganizationDocument, Reply, Script, ScriptedModel,
+    SharedService, send,
 };
 
 async fn chat(organization: &Organization, body: Value) -> Answer {
-    Answer::read(organization.client().open_chat(organization.shop(), &body).await).await.unwrap()
+    Answer::read(
+        organization
+            .client()
+            .open_chat(organization.shop(), &body)
+            .await,
+    )
+    .await
+    .unwrap()
 }
 
 #[tokio::test]
 async fn it_sends_a_user_message_to_an_agent() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    organization.client().chat(organization.shop(), "s", "a question").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "a question")
+        .await
+        .complete();
     let request = ScriptedModel::get().requests(&organization.model).remove(0);
     assert_eq!(request.question(), "a question");
 }
@@ -35,9 +47,16 @@ async fn the_visitor_id_is_kept_across_sessions() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for session in ["monday", "tuesday"] {
-        let answer = chat(&organization, json!({"message": "hi", "sessionId": session, "visitorId": "v-7"})).await;
+        let answer = chat(
+            &organization,
+            json!({"message": "hi", "sessionId": session, "visitorId": "v-7"}),
+        )
+        .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
-        let history = organization.client().history(organization.shop(), session).await;
+        let history = organization
+            .client()
+            .history(organization.shop(), session)
+            .await;
         assert_eq!(history["metadata"]["visitorId"], "v-7");
     }
 }
@@ -46,10 +65,12 @@ async fn the_visitor_id_is_kept_across_sessions() {
 async fn the_visitor_email_and_name_are_kept_with_the_conversation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let body =
-        json!({"message": "hi", "sessionId": "s", "visitorEmail": "ada@example.org", "visitorName": "Ada Lovelace"});
+    let body = json!({"message": "hi", "sessionId": "s", "visitorEmail": "ada@example.org", "visitorName": "Ada Lovelace"});
     assert_eq!(chat(&organization, body).await.status, 200);
-    let metadata = &organization.client().history(organization.shop(), "s").await["metadata"];
+    let metadata = &organization
+        .client()
+        .history(organization.shop(), "s")
+        .await["metadata"];
     assert_eq!(
         (&metadata["visitorEmail"], &metadata["visitorName"]),
         (&json!("ada@example.org"), &json!("Ada Lovelace"))
@@ -61,9 +82,16 @@ async fn metadata_is_arbitrary_key_value_data_attached_to_the_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let attached = json!({"page": "/cart", "items": [1, 2], "deep": {"a": null}});
-    let answer = chat(&organization, json!({"message": "hi", "sessionId": "s", "metadata": attached})).await;
+    let answer = chat(
+        &organization,
+        json!({"message": "hi", "sessionId": "s", "metadata": attached}),
+    )
+    .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
-    let metadata = &organization.client().history(organization.shop(), "s").await["metadata"];
+    let metadata = &organization
+        .client()
+        .history(organization.shop(), "s")
+        .await["metadata"];
     for key in ["page", "items", "deep"] {
         assert_eq!(metadata[key], attached[key], "{metadata}");
     }
@@ -72,10 +100,20 @@ async fn metadata_is_arbitrary_key_value_data_attached_to_the_message() {
 #[tokio::test]
 async fn the_body_is_streamed_text_plain_in_chunked_transfer_encoding() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("Hello from the shop.")).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
+    let organization =
+        Organization::with_agent(&service, Script::says("Hello from the shop.")).await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
     assert_eq!(reply.complete(), "Hello from the shop.");
-    assert!(reply.required_header("content-type").starts_with("text/plain"), "{:?}", reply.headers);
+    assert!(
+        reply
+            .required_header("content-type")
+            .starts_with("text/plain"),
+        "{:?}",
+        reply.headers
+    );
     assert_eq!(reply.required_header("transfer-encoding"), "chunked");
     assert_eq!(reply.header("content-length"), None);
 }
@@ -83,9 +121,13 @@ async fn the_body_is_streamed_text_plain_in_chunked_transfer_encoding() {
 #[tokio::test]
 async fn each_chunk_is_a_portion_of_the_reply_as_generated() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(20, Duration::from_millis(100))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(20, Duration::from_millis(100))).await;
     let began = Instant::now();
-    let reply = organization.client().chat(organization.shop(), "s", "count").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "count")
+        .await;
     let whole = began.elapsed();
     reply.complete();
     let first = reply.chunks[0].0 - began;
@@ -97,8 +139,14 @@ async fn each_chunk_is_a_portion_of_the_reply_as_generated() {
 async fn x_conversation_id_is_the_conversation_id_for_the_session() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    let history = organization.client().history(organization.shop(), "s").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
+    let history = organization
+        .client()
+        .history(organization.shop(), "s")
+        .await;
     assert_eq!(history["id"], reply.required_header("x-conversation-id"));
 }
 
@@ -106,19 +154,33 @@ async fn x_conversation_id_is_the_conversation_id_for_the_session() {
 async fn x_message_id_is_the_id_of_the_assistants_reply_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let reply = organization.client().chat(organization.shop(), "s", "hi").await;
-    let history = organization.client().history(organization.shop(), "s").await;
+    let reply = organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await;
+    let history = organization
+        .client()
+        .history(organization.shop(), "s")
+        .await;
     assert_eq!(history["messages"][1]["role"], "assistant");
-    assert_eq!(history["messages"][1]["id"], reply.required_header("x-message-id"));
+    assert_eq!(
+        history["messages"][1]["id"],
+        reply.required_header("x-message-id")
+    );
 }
 
 #[tokio::test]
 async fn the_response_is_streamed_by_default() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::counts(5, Duration::from_millis(100))).await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(5, Duration::from_millis(100))).await;
     let body = json!({"message": "hi", "sessionId": "s"});
     let path = format!("/api/public/agents/{}/chat", organization.shop());
-    let request = organization.client().request(Method::POST, &path).header("accept", "*/*").json(&body);
+    let request = organization
+        .client()
+        .request(Method::POST, &path)
+        .header("accept", "*/*")
+        .json(&body);
     let reply = Reply::read(request.send().await.unwrap()).await;
     reply.complete();
     assert!(reply.chunks.len() > 1, "{:?}", reply.chunks);
@@ -142,25 +204,44 @@ async fn its_errors_are_the_eleven_listed_ones() {
         (429, "RATE_LIMITED"),
     ];
     for (status, code) in listed {
-        endpoints.provoke(Endpoint::AgentChat, code).await.assert_problem(status, Some(code));
+        endpoints
+            .provoke(Endpoint::AgentChat, code)
+            .await
+            .assert_problem(status, Some(code));
     }
 }
 
 #[tokio::test]
 async fn x_ui_spec_holds_a_product_grid_when_the_agents_ecommerce_tools_produce_one() {
     let service = SharedService::get().await;
-    let product =
-        json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/a.jpg", "url": "https://shop.example/a"});
+    let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/a.jpg", "url": "https://shop.example/a"});
     let enabled = json!({"ecommerce": {"enabled": true, "products": [product]}});
-    let organization = OrganizationDocument::new().agent("shop", enabled).apply(&service).await;
-    organization.script_for("lamp", Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]));
-    let found = organization.client().chat(organization.shop(), "s", "a lamp? [[lamp]]").await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", enabled)
+        .apply(&service)
+        .await;
+    organization.script_for(
+        "lamp",
+        Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]),
+    );
+    let found = organization
+        .client()
+        .chat(organization.shop(), "s", "a lamp? [[lamp]]")
+        .await;
     assert_eq!(found.complete(), "One lamp.");
-    let spec: serde_json::Value = serde_json::from_str(&found.required_header("x-ui-spec")).unwrap();
+    let spec: serde_json::Value =
+        serde_json::from_str(&found.required_header("x-ui-spec")).unwrap();
     assert_eq!(spec, json!({"type": "product-grid", "data": [product]}));
     organization.script(Script::says("Hello!"));
-    let plain = organization.client().chat(organization.shop(), "s", "hello").await;
-    assert_eq!((plain.complete().as_str(), plain.header("x-ui-spec")), ("Hello!", None), "present when applicable");
+    let plain = organization
+        .client()
+        .chat(organization.shop(), "s", "hello")
+        .await;
+    assert_eq!(
+        (plain.complete().as_str(), plain.header("x-ui-spec")),
+        ("Hello!", None),
+        "present when applicable"
+    );
 }
 
 #[tokio::test]
@@ -174,23 +255,39 @@ async fn rule_1_when_message_or_session_id_is_missing_then_400_invalid_request_d
         (json!({"message": "hi", "sessionId": null}), "sessionId"),
         (json!({}), "message"),
     ] {
-        let problem = chat(&organization, body).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        let problem = chat(&organization, body)
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
         assert_eq!(problem["param"], missing, "{problem}");
     }
-    assert!(ScriptedModel::get().requests(&organization.model).is_empty(), "no model was asked");
+    assert!(
+        ScriptedModel::get()
+            .requests(&organization.model)
+            .is_empty(),
+        "no model was asked"
+    );
 }
 
 #[tokio::test]
-async fn rule_2_when_the_request_origin_is_not_in_the_allowed_domains_then_403_domain_not_allowed() {
+async fn rule_2_when_the_request_origin_is_not_in_the_allowed_domains_then_403_domain_not_allowed()
+{
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new().agent("shop", listed).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", listed)
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let from = async |origin: &str| {
-        let request = organization.client().request(Method::POST, &path).header("origin", origin);
+        let request = organization
+            .client()
+            .request(Method::POST, &path)
+            .header("origin", origin);
         send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await
     };
-    from("https://other.example").await.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+    from("https://other.example")
+        .await
+        .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
     assert_eq!(from("https://shop.example").await.status, 200);
 }
 
@@ -201,6 +298,12 @@ async fn rule_3_messages_with_the_same_session_id_continue_the_same_conversation
     let client = organization.client();
     let first = client.chat(organization.shop(), "s", "one").await;
     let second = client.chat(organization.shop(), "s", "two").await;
-    assert_eq!(first.required_header("x-conversation-id"), second.required_header("x-conversation-id"));
-    assert_ne!(first.required_header("x-message-id"), second.required_header("x-message-id"));
+    assert_eq!(
+        first.required_header("x-conversation-id"),
+        second.required_header("x-conversation-id")
+    );
+    assert_ne!(
+        first.required_header("x-message-id"),
+        second.required_header("x-message-id")
+    );
 }

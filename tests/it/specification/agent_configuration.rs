@@ -7,7 +7,10 @@ async fn it_returns_the_agents_public_configuration_as_a_json_object() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let answer = endpoints.succeed(Endpoint::AgentConfiguration).await;
-    assert_eq!((answer.status, answer.header("content-type")), (200, Some("application/json")));
+    assert_eq!(
+        (answer.status, answer.header("content-type")),
+        (200, Some("application/json"))
+    );
     assert_eq!(answer.json()["id"], endpoints.ours.shop());
 }
 
@@ -23,6 +26,9 @@ async fn its_errors_are_the_five_listed_ones() {
         (404, "AGENT_NOT_FOUND"),
     ];
     for (status, code) in listed {
-        endpoints.provoke(Endpoint::AgentConfiguration, code).await.assert_problem(status, Some(code));
+        endpoints
+            .provoke(Endpoint::AgentConfiguration, code)
+            .await
+            .assert_problem(status, Some(code));
     }
 }

@@ -7,9 +7,17 @@ use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 #[tokio::test]
 async fn the_name_is_a_label_given_at_creation() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().key("a label, of any kind", &[]).apply(&service).await;
-    let keys = organization.answer["organizations"][0]["keys"].as_array().unwrap();
-    assert!(keys.iter().any(|key| key["name"] == "a label, of any kind"), "{keys:?}");
+    let organization = OrganizationDocument::new()
+        .key("a label, of any kind", &[])
+        .apply(&service)
+        .await;
+    let keys = organization.answer["organizations"][0]["keys"]
+        .as_array()
+        .unwrap();
+    assert!(
+        keys.iter().any(|key| key["name"] == "a label, of any kind"),
+        "{keys:?}"
+    );
 }
 
 #[tokio::test]
@@ -19,11 +27,18 @@ async fn the_scopes_are_a_subset_of_chat_config_and_conversations() {
     let apply = async |scopes: Value| {
         let mut document = organization.document.clone();
         document["organizations"][0]["keys"] = json!([{"name": "k", "scopes": scopes}]);
-        service.admin().post("/api/admin/apply", &document).await.status
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status
     };
-    for good in
-        [json!([]), json!(["chat"]), json!(["config", "conversations"]), json!(["chat", "config", "conversations"])]
-    {
+    for good in [
+        json!([]),
+        json!(["chat"]),
+        json!(["config", "conversations"]),
+        json!(["chat", "config", "conversations"]),
+    ] {
         assert_eq!(apply(good.clone()).await, 200, "{good}");
     }
     for bad in [json!(["everything"]), json!(["Chat"]), json!("chat")] {
@@ -38,20 +53,35 @@ async fn the_key_is_bound_to_the_owning_organization() {
         Organization::with_agent(&service, Script::says("ours")),
         Organization::with_agent(&service, Script::says("theirs"))
     );
-    assert_eq!(ours.client().get(&format!("/api/public/agents/{}", ours.shop())).await.status, 200);
-    let foreign = ours.client().get(&format!("/api/public/agents/{}", theirs.shop())).await;
+    assert_eq!(
+        ours.client()
+            .get(&format!("/api/public/agents/{}", ours.shop()))
+            .await
+            .status,
+        200
+    );
+    let foreign = ours
+        .client()
+        .get(&format!("/api/public/agents/{}", theirs.shop()))
+        .await;
     foreign.assert_problem(403, Some("ORG_MISMATCH"));
 }
 
 #[tokio::test]
 async fn the_value_is_svc_live_and_32_random_characters() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().key("second", &[]).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .key("second", &[])
+        .apply(&service)
+        .await;
     let values = ["all", "second"].map(|name| organization.key_text(name).to_owned());
     for value in &values {
         let random = value.strip_prefix("svc_live_").unwrap();
         assert_eq!(random.len(), 32);
-        assert!(random.bytes().all(|byte| byte.is_ascii_alphanumeric()), "{random}");
+        assert!(
+            random.bytes().all(|byte| byte.is_ascii_alphanumeric()),
+            "{random}"
+        );
     }
     assert_ne!(values[0], values[1]);
 }
@@ -59,10 +89,23 @@ async fn the_value_is_svc_live_and_32_random_characters() {
 #[tokio::test]
 async fn the_value_is_displayed_once_at_creation() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     assert!(organization.key_text("all").starts_with("svc_live_"));
-    let again = service.admin().post("/api/admin/apply", &organization.document).await;
+    let again = service
+        .admin()
+        .post("/api/admin/apply", &organization.document)
+        .await;
     assert_eq!(again.status, 200, "{}", again.text);
     assert!(!again.text.contains("svc_live_"), "a value is told again");
-    assert_eq!(organization.client().get(&format!("/api/public/agents/{}", organization.shop())).await.status, 200);
+    assert_eq!(
+        organization
+            .client()
+            .get(&format!("/api/public/agents/{}", organization.shop()))
+            .await
+            .status,
+        200
+    );
 }

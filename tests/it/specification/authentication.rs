@@ -6,8 +6,8 @@ use reqwest::Method;
 use serde_json::json;
 
 use crate::support::{
-    Answer, Client, Endpoint, Endpoints, FOREIGN_ORIGIN, Organization, OrganizationDocument, PATIENCE, Script,
-    SharedService, eventually, report, send,
+    Answer, Client, Endpoint, Endpoints, FOREIGN_ORIGIN, Organization, OrganizationDocument,
+    PATIENCE, Script, SharedService, eventually, report, send,
 };
 
 /// What the contract promises, and half a second for a machine that is busy with other tests.
@@ -26,8 +26,15 @@ async fn rule_1_every_public_endpoint_requires_an_api_key() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
-        endpoints.provoke(endpoint, "MISSING_API_KEY").await.assert_problem(401, Some("MISSING_API_KEY"));
-        assert_eq!(endpoints.succeed(endpoint).await.status, 200, "{endpoint:?}");
+        endpoints
+            .provoke(endpoint, "MISSING_API_KEY")
+            .await
+            .assert_problem(401, Some("MISSING_API_KEY"));
+        assert_eq!(
+            endpoints.succeed(endpoint).await.status,
+            200,
+            "{endpoint:?}"
+        );
     }
 }
 
@@ -36,8 +43,16 @@ async fn rule_2_the_value_cannot_be_retrieved_afterwards() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let value = organization.key_text("all");
-    let again = service.admin().post("/api/admin/apply", &organization.document).await;
-    let refused = read(&service.client(), "/api/public/agents/agt_x", &[("x-api-key", value)]).await;
+    let again = service
+        .admin()
+        .post("/api/admin/apply", &organization.document)
+        .await;
+    let refused = read(
+        &service.client(),
+        "/api/public/agents/agt_x",
+        &[("x-api-key", value)],
+    )
+    .await;
     assert!(!again.text.contains(value) && !refused.text.contains(value));
 }
 
@@ -50,7 +65,12 @@ async fn rule_3_production_keys_begin_with_svc_live_and_svc_test_keys_are_not_ye
     assert!(live.starts_with("svc_live_"));
     let test = live.replacen("svc_live_", "svc_test_", 1);
     assert_eq!(service.client().with_key(live).get(&path).await.status, 200);
-    service.client().with_key(&test).get(&path).await.assert_problem(401, Some("INVALID_API_KEY"));
+    service
+        .client()
+        .with_key(&test)
+        .get(&path)
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
 }
 
 #[tokio::test]
@@ -59,7 +79,12 @@ async fn rule_4_the_key_is_sent_in_one_of_two_equivalent_ways() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let key = organization.key_text("all");
-    let bearer = read(&service.client(), &path, &[("authorization", &format!("Bearer {key}"))]).await;
+    let bearer = read(
+        &service.client(),
+        &path,
+        &[("authorization", &format!("Bearer {key}"))],
+    )
+    .await;
     let plain = read(&service.client(), &path, &[("x-api-key", key)]).await;
     assert_eq!((bearer.status, plain.status), (200, 200));
     assert_eq!(bearer.text, plain.text);
@@ -67,17 +92,33 @@ async fn rule_4_the_key_is_sent_in_one_of_two_equivalent_ways() {
 
 #[tokio::test]
 async fn rule_5_the_scope_chat_sends_and_receives_messages_via_the_chat_api() {
-    assert_opens("chat", &[Endpoint::AgentChat, Endpoint::TeamChat, Endpoint::WidgetConfiguration]).await;
+    assert_opens(
+        "chat",
+        &[
+            Endpoint::AgentChat,
+            Endpoint::TeamChat,
+            Endpoint::WidgetConfiguration,
+        ],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn rule_5_the_scope_config_reads_agent_configuration_and_widget_settings() {
-    assert_opens("config", &[Endpoint::AgentConfiguration, Endpoint::WidgetConfiguration]).await;
+    assert_opens(
+        "config",
+        &[Endpoint::AgentConfiguration, Endpoint::WidgetConfiguration],
+    )
+    .await;
 }
 
 #[tokio::test]
 async fn rule_5_the_scope_conversations_reads_and_updates_conversation_history() {
-    assert_opens("conversations", &[Endpoint::ConversationRead, Endpoint::ConversationUpdate]).await;
+    assert_opens(
+        "conversations",
+        &[Endpoint::ConversationRead, Endpoint::ConversationUpdate],
+    )
+    .await;
 }
 
 /// Asserts that a key of this scope opens these endpoints and no others.
@@ -86,13 +127,25 @@ async fn assert_opens(scope: &str, opened: &[Endpoint]) {
     let endpoints = Endpoints::prepare(&service).await;
     let client = endpoints.ours.client_with(scope);
     for endpoint in Endpoint::ALL {
-        let owner = if endpoint == Endpoint::TeamChat { endpoints.ours.team("front") } else { endpoints.ours.shop() };
+        let owner = if endpoint == Endpoint::TeamChat {
+            endpoints.ours.team("front")
+        } else {
+            endpoints.ours.shop()
+        };
         let request = client.request(endpoint.method(), &endpoint.path(owner, "s"));
         let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
         if opened.contains(&endpoint) {
-            assert_eq!(answer.status, 200, "{scope} on {endpoint:?}: {}", answer.text);
+            assert_eq!(
+                answer.status, 200,
+                "{scope} on {endpoint:?}: {}",
+                answer.text
+            );
         } else {
-            assert_eq!(answer.status, 403, "{scope} on {endpoint:?}: {}", answer.text);
+            assert_eq!(
+                answer.status, 403,
+                "{scope} on {endpoint:?}: {}",
+                answer.text
+            );
             answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
         }
     }
@@ -103,7 +156,11 @@ async fn rule_6_a_key_with_no_explicit_scopes_can_use_all_public_endpoints() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
-        assert_eq!(endpoints.succeed(endpoint).await.status, 200, "{endpoint:?}");
+        assert_eq!(
+            endpoints.succeed(endpoint).await.status,
+            200,
+            "{endpoint:?}"
+        );
     }
 }
 
@@ -124,10 +181,21 @@ async fn rule_7_a_key_can_only_access_agents_of_its_own_organization() {
     for endpoint in Endpoint::OF_AGENTS {
         let answer = endpoints.provoke(endpoint, "ORG_MISMATCH").await;
         answer.assert_problem(403, Some("ORG_MISMATCH"));
-        assert!(!answer.text.contains("canary") && !answer.text.contains(&endpoints.theirs.id), "{}", answer.text);
+        assert!(
+            !answer.text.contains("canary") && !answer.text.contains(&endpoints.theirs.id),
+            "{}",
+            answer.text
+        );
     }
-    let kept = endpoints.theirs.client().history(endpoints.theirs.shop(), "s").await;
-    assert!(kept["metadata"].get("rating").is_none(), "the other organization's conversation is unchanged: {kept}");
+    let kept = endpoints
+        .theirs
+        .client()
+        .history(endpoints.theirs.shop(), "s")
+        .await;
+    assert!(
+        kept["metadata"].get("rating").is_none(),
+        "the other organization's conversation is unchanged: {kept}"
+    );
     assert_eq!(kept["messageCount"], 2);
 }
 
@@ -136,8 +204,12 @@ async fn rule_8_a_missing_key_gives_401_missing_api_key() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
-    for headers in [&[][..], &[("authorization", "Basic dTpw")], &[("x-api-key", "")], &[("authorization", "Bearer ")]]
-    {
+    for headers in [
+        &[][..],
+        &[("authorization", "Basic dTpw")],
+        &[("x-api-key", "")],
+        &[("authorization", "Bearer ")],
+    ] {
         let answer = read(&service.client(), &path, headers).await;
         answer.assert_problem(401, Some("MISSING_API_KEY"));
     }
@@ -150,19 +222,36 @@ async fn rule_8_an_invalid_key_gives_401_invalid_api_key() {
     let path = format!("/api/public/agents/{}", organization.shop());
     let key = organization.key_text("all");
     let mut mistyped = key.to_owned();
-    let last = if mistyped.pop() == Some('a') { 'b' } else { 'a' };
+    let last = if mistyped.pop() == Some('a') {
+        'b'
+    } else {
+        'a'
+    };
     mistyped.push(last);
-    for wrong in [mistyped.as_str(), "x", "svc_live_", &key.to_lowercase(), &key.replacen("svc_live_", "", 1)] {
+    for wrong in [
+        mistyped.as_str(),
+        "x",
+        "svc_live_",
+        &key.to_lowercase(),
+        &key.replacen("svc_live_", "", 1),
+    ] {
         let answer = read(&service.client(), &path, &[("x-api-key", wrong)]).await;
         answer.assert_problem(401, Some("INVALID_API_KEY"));
-        assert!(wrong.len() < 12 || !answer.text.contains(wrong), "a key is never echoed");
+        assert!(
+            wrong.len() < 12 || !answer.text.contains(wrong),
+            "a key is never echoed"
+        );
     }
 }
 
 #[tokio::test]
 async fn rule_8_a_deleted_key_gives_401_invalid_api_key_within_two_seconds_on_every_ingress() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).key("old", &[]).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("old", &[])
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let clients = at_every_ingress(&service, &organization, "old");
     for client in &clients {
@@ -172,7 +261,11 @@ async fn rule_8_a_deleted_key_gives_401_invalid_api_key_within_two_seconds_on_ev
     let deleted = Instant::now();
     for (number, client) in clients.iter().enumerate().rev() {
         let refused = refused_in_time(client, &path, deleted).await;
-        report(&format!("a deleted key was refused on ingress {} after {:?}", number + 1, deleted.elapsed()));
+        report(&format!(
+            "a deleted key was refused on ingress {} after {:?}",
+            number + 1,
+            deleted.elapsed()
+        ));
         refused.assert_problem(401, Some("INVALID_API_KEY"));
     }
 }
@@ -188,7 +281,11 @@ async fn rule_8_an_expired_key_gives_401_expired_api_key() {
         .apply(&service)
         .await;
     let path = format!("/api/public/agents/{}", organization.shop());
-    organization.client_with("old").get(&path).await.assert_problem(401, Some("EXPIRED_API_KEY"));
+    organization
+        .client_with("old")
+        .get(&path)
+        .await
+        .assert_problem(401, Some("EXPIRED_API_KEY"));
     let client = organization.client_with("soon");
     assert_eq!(client.get(&path).await.status, 200);
     let refused = eventually("the key expires", PATIENCE, async || {
@@ -203,7 +300,10 @@ async fn rule_8_an_expired_key_gives_401_expired_api_key() {
 async fn rule_9_agents_may_restrict_the_origins_independent_of_the_key() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("listed", json!({"allowedDomains": ["https://shop.example"]}))
+        .agent(
+            "listed",
+            json!({"allowedDomains": ["https://shop.example"]}),
+        )
         .agent("open", json!({}))
         .key("chat", &["chat"])
         .apply(&service)
@@ -211,7 +311,10 @@ async fn rule_9_agents_may_restrict_the_origins_independent_of_the_key() {
     for key in ["all", "chat"] {
         for (agent, status) in [("listed", 403), ("open", 200)] {
             let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
-            let request = organization.client_with(key).request(Method::POST, &path).header("origin", FOREIGN_ORIGIN);
+            let request = organization
+                .client_with(key)
+                .request(Method::POST, &path)
+                .header("origin", FOREIGN_ORIGIN);
             let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
             assert_eq!(answer.status, status, "{key} at {agent}: {}", answer.text);
         }
@@ -221,54 +324,100 @@ async fn rule_9_agents_may_restrict_the_origins_independent_of_the_key() {
 #[tokio::test]
 async fn rule_10_a_key_is_rotated_by_creating_a_new_one_and_deleting_the_old_one() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let mut document = organization.document.clone();
     document["organizations"][0]["keys"] = json!([{"name": "new"}]);
-    let answer = service.admin().post("/api/admin/apply", &document).await.json();
-    let new = answer["organizations"][0]["keys"][0]["value"].as_str().expect("the value of the new key").to_owned();
+    let answer = service
+        .admin()
+        .post("/api/admin/apply", &document)
+        .await
+        .json();
+    let new = answer["organizations"][0]["keys"][0]["value"]
+        .as_str()
+        .expect("the value of the new key")
+        .to_owned();
     assert_eq!(service.client().with_key(&new).get(&path).await.status, 200);
-    assert_eq!(organization.client().get(&path).await.status, 200, "the old one still works");
+    assert_eq!(
+        organization.client().get(&path).await.status,
+        200,
+        "the old one still works"
+    );
     delete(&service, &organization, "all").await;
-    refused_in_time(&organization.client(), &path, Instant::now()).await.assert_problem(401, Some("INVALID_API_KEY"));
+    refused_in_time(&organization.client(), &path, Instant::now())
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
     assert_eq!(service.client().with_key(&new).get(&path).await.status, 200);
 }
 
 #[tokio::test]
 async fn rule_11_a_widget_key_with_only_the_chat_scope_is_enough_for_a_widget() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).key("widget", &["chat"]).apply(&service);
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("widget", &["chat"])
+        .apply(&service);
     let organization = organization.await;
     let client = organization.client_with("widget");
     let path = format!("/api/public/agents/{}/widget", organization.shop());
     assert_eq!(client.get(&path).await.status, 200);
     let reply = client.chat(organization.shop(), "s", "hi").await;
     reply.complete();
-    assert_eq!(client.message(&reply.required_header("x-message-id")).await["status"], "completed");
+    assert_eq!(
+        client.message(&reply.required_header("x-message-id")).await["status"],
+        "completed"
+    );
 }
 
 #[tokio::test]
 async fn a_revoked_key_is_refused_within_two_seconds_on_every_ingress() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).key("old", &[]).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("old", &[])
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let clients = at_every_ingress(&service, &organization, "old");
     for client in &clients {
         assert_eq!(client.get(&path).await.status, 200);
     }
     let mut document = organization.document.clone();
-    document["organizations"][0]["keys"] = json!([{"name": "old", "expiresAt": "2020-01-01T00:00:00Z"}]);
-    assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
+    document["organizations"][0]["keys"] =
+        json!([{"name": "old", "expiresAt": "2020-01-01T00:00:00Z"}]);
+    assert_eq!(
+        service
+            .admin()
+            .post("/api/admin/apply", &document)
+            .await
+            .status,
+        200
+    );
     let revoked = Instant::now();
     for (number, client) in clients.iter().enumerate().rev() {
         let refused = refused_in_time(client, &path, revoked).await;
-        report(&format!("a revoked key was refused on ingress {} after {:?}", number + 1, revoked.elapsed()));
+        report(&format!(
+            "a revoked key was refused on ingress {} after {:?}",
+            number + 1,
+            revoked.elapsed()
+        ));
         refused.assert_problem(401, Some("EXPIRED_API_KEY"));
     }
 }
 
-fn at_every_ingress(service: &SharedService, organization: &Organization, key: &str) -> Vec<Client> {
-    service.public_urls().iter().map(|url| Client::new(url).with_key(organization.key_text(key))).collect()
+fn at_every_ingress(
+    service: &SharedService,
+    organization: &Organization,
+    key: &str,
+) -> Vec<Client> {
+    service
+        .public_urls()
+        .iter()
+        .map(|url| Client::new(url).with_key(organization.key_text(key)))
+        .collect()
 }
 
 /// The first answer that is no success, which must come in the promised time.
@@ -283,8 +432,12 @@ async fn refused_in_time(client: &Client, path: &str, since: Instant) -> Answer 
 }
 
 async fn delete(service: &SharedService, organization: &Organization, name: &str) {
-    let keys = organization.answer["organizations"][0]["keys"].as_array().unwrap();
-    let id = keys.iter().find(|key| key["name"] == name).unwrap()["id"].as_str().unwrap();
+    let keys = organization.answer["organizations"][0]["keys"]
+        .as_array()
+        .unwrap();
+    let id = keys.iter().find(|key| key["name"] == name).unwrap()["id"]
+        .as_str()
+        .unwrap();
     let path = format!("/api/admin/organizations/{}/keys/{id}", organization.id);
     let answer = send(service.admin().request(Method::DELETE, &path)).await;
     assert_eq!(answer.status, 204, "{}", answer.text);

@@ -11,7 +11,10 @@ async fn a_conversation_has_these_nine_fields_with_their_types() {
     let client = organization.client();
     let reply = client.chat(organization.shop(), "s", "hi").await;
     let conversation = client.history(organization.shop(), "s").await;
-    assert_eq!(conversation["id"], reply.required_header("x-conversation-id"));
+    assert_eq!(
+        conversation["id"],
+        reply.required_header("x-conversation-id")
+    );
     assert_eq!(conversation["sessionId"], "s");
     assert_eq!(conversation["agentId"], organization.shop());
     assert_eq!(conversation["agentName"], "Agent shop");
@@ -33,11 +36,23 @@ async fn message_count_is_the_count_of_messages_returned() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     for message in ["one", "two"] {
-        client.chat(organization.shop(), "s", message).await.complete();
+        client
+            .chat(organization.shop(), "s", message)
+            .await
+            .complete();
     }
-    let path = format!("/api/public/agents/{}/conversations/s?limit=3", organization.shop());
+    let path = format!(
+        "/api/public/agents/{}/conversations/s?limit=3",
+        organization.shop()
+    );
     let page = client.get(&path).await.json();
-    assert_eq!((&page["messageCount"], page["messages"].as_array().unwrap().len()), (&Value::from(3), 3));
+    assert_eq!(
+        (
+            &page["messageCount"],
+            page["messages"].as_array().unwrap().len()
+        ),
+        (&Value::from(3), 3)
+    );
 }
 
 #[tokio::test]
@@ -45,12 +60,24 @@ async fn messages_sent_with_the_same_session_id_to_the_same_agent_belong_to_one_
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
-    let first = client.chat(organization.shop(), "s", "one").await.required_header("x-conversation-id");
-    let second = client.chat(organization.shop(), "s", "two").await.required_header("x-conversation-id");
-    let other = client.chat(organization.shop(), "t", "three").await.required_header("x-conversation-id");
+    let first = client
+        .chat(organization.shop(), "s", "one")
+        .await
+        .required_header("x-conversation-id");
+    let second = client
+        .chat(organization.shop(), "s", "two")
+        .await
+        .required_header("x-conversation-id");
+    let other = client
+        .chat(organization.shop(), "t", "three")
+        .await
+        .required_header("x-conversation-id");
     assert_eq!(first, second);
     assert_ne!(first, other);
-    assert_eq!(client.history(organization.shop(), "s").await["messageCount"], 4);
+    assert_eq!(
+        client.history(organization.shop(), "s").await["messageCount"],
+        4
+    );
 }
 
 #[tokio::test]
@@ -61,11 +88,19 @@ async fn the_agent_keeps_the_full_history_as_context() {
     let mut expected = vec![];
     for turn in 1..=5 {
         organization.script(Script::says(&format!("answer {turn}")));
-        client.chat(organization.shop(), "five", &format!("question {turn}")).await.complete();
+        client
+            .chat(organization.shop(), "five", &format!("question {turn}"))
+            .await
+            .complete();
         let requests = model.requests(&organization.model);
         assert_eq!(requests.len(), turn, "one model call per chat");
         expected.push(("user".to_owned(), format!("question {turn}")));
-        let told: Vec<_> = requests[turn - 1].messages.iter().filter(|(role, _)| role != "system").cloned().collect();
+        let told: Vec<_> = requests[turn - 1]
+            .messages
+            .iter()
+            .filter(|(role, _)| role != "system")
+            .cloned()
+            .collect();
         assert_eq!(told, expected);
         expected.push(("assistant".to_owned(), format!("answer {turn}")));
     }

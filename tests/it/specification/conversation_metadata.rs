@@ -8,7 +8,9 @@ async fn metadata_after(body: Value) -> Value {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
-    Reply::read(client.open_chat(organization.shop(), &body).await).await.complete();
+    Reply::read(client.open_chat(organization.shop(), &body).await)
+        .await
+        .complete();
     client.history(organization.shop(), "s").await["metadata"].clone()
 }
 
@@ -21,13 +23,18 @@ async fn the_keys_visitor_id_visitor_email_visitor_name_source_and_ip_address_ar
     assert_eq!(metadata["visitorId"], "v-1");
     assert_eq!(metadata["visitorEmail"], "ada@example.org");
     assert_eq!(metadata["visitorName"], "Ada");
-    assert!(metadata["source"].is_string() && metadata["ipAddress"].is_string(), "{metadata}");
+    assert!(
+        metadata["source"].is_string() && metadata["ipAddress"].is_string(),
+        "{metadata}"
+    );
 }
 
 #[tokio::test]
 async fn further_keys_that_clients_attached_are_arbitrary_json() {
-    let attached = json!({"page": "/cart", "items": [1, 2.5, null], "deep": {"a": {"b": true}}, "日本": "☕"});
-    let metadata = metadata_after(json!({"message": "hi", "sessionId": "s", "metadata": attached})).await;
+    let attached =
+        json!({"page": "/cart", "items": [1, 2.5, null], "deep": {"a": {"b": true}}, "日本": "☕"});
+    let metadata =
+        metadata_after(json!({"message": "hi", "sessionId": "s", "metadata": attached})).await;
     for (key, value) in attached.as_object().unwrap() {
         assert_eq!(&metadata[key], value, "{key} in {metadata}");
     }

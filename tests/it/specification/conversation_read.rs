@@ -10,9 +10,17 @@ async fn page(query: &str) -> Value {
     let organization = Organization::with_agent(&service, Script::says("answer")).await;
     let client = organization.client();
     for turn in 1..=3 {
-        client.chat(organization.shop(), "s", &format!("question {turn}")).await.complete();
+        client
+            .chat(organization.shop(), "s", &format!("question {turn}"))
+            .await
+            .complete();
     }
-    let answer = client.get(&format!("/api/public/agents/{}/conversations/s{query}", organization.shop())).await;
+    let answer = client
+        .get(&format!(
+            "/api/public/agents/{}/conversations/s{query}",
+            organization.shop()
+        ))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()
 }
@@ -20,21 +28,47 @@ async fn page(query: &str) -> Value {
 #[tokio::test]
 async fn it_returns_the_message_history_of_one_session() {
     let conversation = page("").await;
-    let contents: Vec<_> = conversation["messages"].as_array().unwrap().iter().map(|m| m["content"].clone()).collect();
-    assert_eq!(contents, ["question 1", "answer", "question 2", "answer", "question 3", "answer"]);
+    let contents: Vec<_> = conversation["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["content"].clone())
+        .collect();
+    assert_eq!(
+        contents,
+        [
+            "question 1",
+            "answer",
+            "question 2",
+            "answer",
+            "question 3",
+            "answer"
+        ]
+    );
     assert_eq!(conversation["sessionId"], "s");
 }
 
 #[tokio::test]
 async fn limit_is_the_number_of_messages_to_return() {
     let page = page("?limit=4").await;
-    assert_eq!((page["messages"].as_array().unwrap().len(), &page["messageCount"]), (4, &Value::from(4)));
+    assert_eq!(
+        (
+            page["messages"].as_array().unwrap().len(),
+            &page["messageCount"]
+        ),
+        (4, &Value::from(4))
+    );
 }
 
 #[tokio::test]
 async fn offset_is_the_number_of_messages_to_skip() {
     let page = page("?offset=4").await;
-    let contents: Vec<_> = page["messages"].as_array().unwrap().iter().map(|m| m["content"].clone()).collect();
+    let contents: Vec<_> = page["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|m| m["content"].clone())
+        .collect();
     assert_eq!(contents, ["question 3", "answer"]);
 }
 
@@ -44,14 +78,29 @@ async fn the_default_of_limit_is_50_and_its_maximum_100_and_the_default_of_offse
     let organization = Organization::with_agent(&service, Script::says("answer")).await;
     let client = organization.client();
     for turn in 0..51 {
-        client.chat(organization.shop(), "s", &format!("question {turn}")).await.complete();
+        client
+            .chat(organization.shop(), "s", &format!("question {turn}"))
+            .await
+            .complete();
     }
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
-    for (query, returned, first) in [("", 50, 0), ("?limit=100", 100, 0), ("?offset=2", 50, 1), ("?limit=102", 100, 0)]
-    {
+    for (query, returned, first) in [
+        ("", 50, 0),
+        ("?limit=100", 100, 0),
+        ("?offset=2", 50, 1),
+        ("?limit=102", 100, 0),
+    ] {
         let page = client.get(&format!("{path}{query}")).await.json();
-        assert_eq!(page["messages"].as_array().unwrap().len(), returned, "{query}");
-        assert_eq!(page["messages"][0]["content"], format!("question {first}"), "{query}");
+        assert_eq!(
+            page["messages"].as_array().unwrap().len(),
+            returned,
+            "{query}"
+        );
+        assert_eq!(
+            page["messages"][0]["content"],
+            format!("question {first}"),
+            "{query}"
+        );
     }
 }
 
@@ -68,6 +117,9 @@ async fn its_errors_are_the_six_listed_ones() {
         (404, "CONVERSATION_NOT_FOUND"),
     ];
     for (status, code) in listed {
-        endpoints.provoke(Endpoint::ConversationRead, code).await.assert_problem(status, Some(code));
+        endpoints
+            .provoke(Endpoint::ConversationRead, code)
+            .await
+            .assert_problem(status, Some(code));
     }
 }

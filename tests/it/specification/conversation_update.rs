@@ -13,7 +13,11 @@ impl Updated {
     async fn prepare() -> Self {
         let service = SharedService::get().await;
         let organization = Organization::with_agent(&service, Script::says("ok")).await;
-        organization.client().chat(organization.shop(), "s", "hi").await.complete();
+        organization
+            .client()
+            .chat(organization.shop(), "s", "hi")
+            .await
+            .complete();
         let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
         Self { organization, path }
     }
@@ -23,7 +27,11 @@ impl Updated {
     }
 
     async fn metadata(&self) -> Value {
-        self.organization.client().history(self.organization.shop(), "s").await["metadata"].clone()
+        self.organization
+            .client()
+            .history(self.organization.shop(), "s")
+            .await["metadata"]
+            .clone()
     }
 }
 
@@ -32,7 +40,10 @@ async fn all_fields_are_optional() {
     let updated = Updated::prepare().await;
     let before = updated.metadata().await;
     let answer = updated.patch(&json!({})).await;
-    assert_eq!((answer.status, answer.json()), (200, json!({"success": true, "updated": {}})));
+    assert_eq!(
+        (answer.status, answer.json()),
+        (200, json!({"success": true, "updated": {}}))
+    );
     assert_eq!(updated.metadata().await, before);
 }
 
@@ -52,23 +63,49 @@ async fn only_supplied_fields_are_updated() {
 #[tokio::test]
 async fn the_visitor_email_must_be_a_valid_e_mail_format() {
     let updated = Updated::prepare().await;
-    for bad in ["none", "@example.org", "ada@", "ada lovelace@example.org", ""] {
-        let problem =
-            updated.patch(&json!({"visitorEmail": bad})).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+    for bad in [
+        "none",
+        "@example.org",
+        "ada@",
+        "ada lovelace@example.org",
+        "",
+    ] {
+        let problem = updated
+            .patch(&json!({"visitorEmail": bad}))
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
         assert_eq!(problem["param"], "visitorEmail", "{bad}");
     }
-    assert_eq!(updated.patch(&json!({"visitorEmail": "ada@example.org"})).await.status, 200);
+    assert_eq!(
+        updated
+            .patch(&json!({"visitorEmail": "ada@example.org"}))
+            .await
+            .status,
+        200
+    );
     assert_eq!(updated.metadata().await["visitorEmail"], "ada@example.org");
 }
 
 #[tokio::test]
 async fn the_visitor_name_and_the_feedback_are_text() {
     let updated = Updated::prepare().await;
-    assert_eq!(updated.patch(&json!({"visitorName": "Åda ☕", "feedback": "well\ndone"})).await.status, 200);
+    assert_eq!(
+        updated
+            .patch(&json!({"visitorName": "Åda ☕", "feedback": "well\ndone"}))
+            .await
+            .status,
+        200
+    );
     let metadata = updated.metadata().await;
-    assert_eq!((&metadata["visitorName"], &metadata["feedback"]), (&json!("Åda ☕"), &json!("well\ndone")));
+    assert_eq!(
+        (&metadata["visitorName"], &metadata["feedback"]),
+        (&json!("Åda ☕"), &json!("well\ndone"))
+    );
     for field in ["visitorName", "feedback"] {
-        updated.patch(&json!({field: 7})).await.assert_problem(400, Some("INVALID_REQUEST_DATA"));
+        updated
+            .patch(&json!({field: 7}))
+            .await
+            .assert_problem(400, Some("INVALID_REQUEST_DATA"));
     }
 }
 
@@ -76,11 +113,18 @@ async fn the_visitor_name_and_the_feedback_are_text() {
 async fn the_rating_is_a_number_between_1_and_5() {
     let updated = Updated::prepare().await;
     for good in [json!(1), json!(3.5), json!(5)] {
-        assert_eq!(updated.patch(&json!({"rating": good})).await.status, 200, "{good}");
+        assert_eq!(
+            updated.patch(&json!({"rating": good})).await.status,
+            200,
+            "{good}"
+        );
         assert_eq!(updated.metadata().await["rating"], good);
     }
     for bad in [json!(0), json!(0.99), json!(5.01), json!(6)] {
-        updated.patch(&json!({"rating": bad})).await.assert_problem(400, Some("INVALID_RATING"));
+        updated
+            .patch(&json!({"rating": bad}))
+            .await
+            .assert_problem(400, Some("INVALID_RATING"));
     }
 }
 
@@ -88,7 +132,10 @@ async fn the_rating_is_a_number_between_1_and_5() {
 async fn metadata_is_arbitrary_key_value_and_its_values_are_json() {
     let updated = Updated::prepare().await;
     let attached = json!({"plan": "pro", "depth": {"a": [1, null, true]}, "count": 7});
-    assert_eq!(updated.patch(&json!({"metadata": attached})).await.status, 200);
+    assert_eq!(
+        updated.patch(&json!({"metadata": attached})).await.status,
+        200
+    );
     let metadata = updated.metadata().await;
     for (key, value) in attached.as_object().unwrap() {
         assert_eq!(&metadata[key], value, "{metadata}");
@@ -119,6 +166,9 @@ async fn its_errors_are_the_five_listed_ones() {
         (404, "CONVERSATION_NOT_FOUND"),
     ];
     for (status, code) in listed {
-        endpoints.provoke(Endpoint::ConversationUpdate, code).await.assert_problem(status, Some(code));
+        endpoints
+            .provoke(Endpoint::ConversationUpdate, code)
+            .await
+            .assert_problem(status, Some(code));
     }
 }

@@ -2,8 +2,11 @@
 
 use crate::support::{Answer, Endpoint, Endpoints, SharedService};
 
-const CONFIGURATIONS_AND_CHAT: [Endpoint; 3] =
-    [Endpoint::AgentChat, Endpoint::AgentConfiguration, Endpoint::WidgetConfiguration];
+const CONFIGURATIONS_AND_CHAT: [Endpoint; 3] = [
+    Endpoint::AgentChat,
+    Endpoint::AgentConfiguration,
+    Endpoint::WidgetConfiguration,
+];
 const CONVERSATIONS: [Endpoint; 2] = [Endpoint::ConversationRead, Endpoint::ConversationUpdate];
 
 /// Asserts that each of these endpoints answers with this code; gives the answers.
@@ -13,7 +16,11 @@ async fn assert_code(status: u16, code: &str, endpoints: &[Endpoint]) -> Vec<Ans
     let mut answers = vec![];
     for endpoint in endpoints {
         let answer = prepared.provoke(*endpoint, code).await;
-        assert_eq!(answer.status, status, "{endpoint:?} {code}: {}", answer.text);
+        assert_eq!(
+            answer.status, status,
+            "{endpoint:?} {code}: {}",
+            answer.text
+        );
         answer.assert_problem(status, Some(code));
         answers.push(answer);
     }
@@ -37,7 +44,11 @@ async fn invalid_request_data_is_400_message_or_session_id_missing() {
 
 #[tokio::test]
 async fn invalid_json_is_400_request_body_is_not_valid_json() {
-    let endpoints = [Endpoint::AgentChat, Endpoint::TeamChat, Endpoint::ConversationUpdate];
+    let endpoints = [
+        Endpoint::AgentChat,
+        Endpoint::TeamChat,
+        Endpoint::ConversationUpdate,
+    ];
     assert_code(400, "INVALID_JSON", &endpoints).await;
 }
 
@@ -102,8 +113,14 @@ async fn conversation_not_found_is_404_no_conversation_for_the_session() {
 async fn rate_limited_is_429_and_carries_a_retry_after_header() {
     for endpoint in Endpoint::ALL {
         for answer in assert_code(429, "RATE_LIMITED", &[endpoint]).await {
-            let seconds = answer.header("retry-after").and_then(|seconds| seconds.parse::<u64>().ok());
-            assert!(seconds.is_some_and(|seconds| (1..=60).contains(&seconds)), "{:?}", answer.headers);
+            let seconds = answer
+                .header("retry-after")
+                .and_then(|seconds| seconds.parse::<u64>().ok());
+            assert!(
+                seconds.is_some_and(|seconds| (1..=60).contains(&seconds)),
+                "{:?}",
+                answer.headers
+            );
         }
     }
 }

@@ -3,12 +3,16 @@
 use futures::future::join_all;
 use serde_json::{Value, json};
 
-use crate::support::{Answer, Client, Organization, OrganizationDocument, Script, SharedService, send};
+use crate::support::{
+    Answer, Client, Organization, OrganizationDocument, Script, SharedService, send,
+};
 
 /// An organization whose key has no limits of its own.
 async fn usual(service: &SharedService) -> (Organization, Client) {
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).key_with("usual", json!({"limits": null})).apply(service);
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key_with("usual", json!({"limits": null}))
+        .apply(service);
     let organization = organization.await;
     let client = organization.client_with("usual");
     (organization, client)
@@ -16,7 +20,11 @@ async fn usual(service: &SharedService) -> (Organization, Client) {
 
 /// Statuses of so many requests at once.
 async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
-    join_all((0..count).map(|_| request())).await.into_iter().map(|answer| answer.status).collect()
+    join_all((0..count).map(|_| request()))
+        .await
+        .into_iter()
+        .map(|answer| answer.status)
+        .collect()
 }
 
 #[tokio::test]
@@ -26,8 +34,16 @@ async fn chat_endpoints_take_60_requests_per_minute_per_key() {
     // Requests that find no agent count, and cost no model call.
     let path = format!("/api/public/agents/agt_{}/chat", "0".repeat(26));
     let answers = statuses(64, async || client.post(&path, &json!({})).await).await;
-    assert_eq!(answers.iter().filter(|status| **status == 404).count(), 60, "{answers:?}");
-    assert_eq!(answers.iter().filter(|status| **status == 429).count(), 4, "{answers:?}");
+    assert_eq!(
+        answers.iter().filter(|status| **status == 404).count(),
+        60,
+        "{answers:?}"
+    );
+    assert_eq!(
+        answers.iter().filter(|status| **status == 429).count(),
+        4,
+        "{answers:?}"
+    );
 }
 
 #[tokio::test]
@@ -36,21 +52,43 @@ async fn config_endpoints_take_120_requests_per_minute_per_key() {
     let (organization, client) = usual(&service).await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let answers = statuses(124, async || client.get(&path).await).await;
-    assert_eq!(answers.iter().filter(|status| **status == 200).count(), 120, "{answers:?}");
-    assert_eq!(answers.iter().filter(|status| **status == 429).count(), 4, "{answers:?}");
-    assert_eq!(organization.client().get(&path).await.status, 200, "another key of the organization");
+    assert_eq!(
+        answers.iter().filter(|status| **status == 200).count(),
+        120,
+        "{answers:?}"
+    );
+    assert_eq!(
+        answers.iter().filter(|status| **status == 429).count(),
+        4,
+        "{answers:?}"
+    );
+    assert_eq!(
+        organization.client().get(&path).await.status,
+        200,
+        "another key of the organization"
+    );
 }
 
 #[tokio::test]
 async fn the_agents_limits_are_reported_in_the_agent_limits_and_the_widget_settings() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 77, "rateLimitPerMinute": 5}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let agent = organization.client().get(&path).await.json();
-    let widget = organization.client().get(&format!("{path}/widget")).await.json();
+    let widget = organization
+        .client()
+        .get(&format!("{path}/widget"))
+        .await
+        .json();
     for limits in [&agent["limits"], &widget["widget"]] {
-        assert_eq!((&limits["maxMessageLength"], &limits["rateLimitPerMinute"]), (&json!(77), &json!(5)));
+        assert_eq!(
+            (&limits["maxMessageLength"], &limits["rateLimitPerMinute"]),
+            (&json!(77), &json!(5))
+        );
     }
 }
 
@@ -78,7 +116,11 @@ async fn when_a_limit_is_exceeded_the_service_returns_429_rate_limited_with_a_re
         }
         let refused = last.unwrap();
         refused.assert_problem(429, Some("RATE_LIMITED"));
-        let seconds: u64 = refused.header("retry-after").expect("Retry-After").parse().expect("whole seconds");
+        let seconds: u64 = refused
+            .header("retry-after")
+            .expect("Retry-After")
+            .parse()
+            .expect("whole seconds");
         assert!((1..=60).contains(&seconds), "{seconds}");
     }
 }

@@ -9,16 +9,25 @@ async fn two_turns(service: &SharedService) -> Vec<Value> {
     let organization = Organization::with_agent(service, Script::says("three short words")).await;
     let client = organization.client();
     for message in ["one", "two"] {
-        client.chat(organization.shop(), "s", message).await.complete();
+        client
+            .chat(organization.shop(), "s", message)
+            .await
+            .complete();
     }
-    client.history(organization.shop(), "s").await["messages"].as_array().unwrap().clone()
+    client.history(organization.shop(), "s").await["messages"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 #[tokio::test]
 async fn a_message_has_a_unique_id() {
     let service = SharedService::get().await;
     let messages = two_turns(&service).await;
-    let mut ids: Vec<_> = messages.iter().map(|message| message["id"].as_str().unwrap()).collect();
+    let mut ids: Vec<_> = messages
+        .iter()
+        .map(|message| message["id"].as_str().unwrap())
+        .collect();
     ids.sort_unstable();
     ids.dedup();
     assert_eq!(ids.len(), 4);
@@ -27,21 +36,36 @@ async fn a_message_has_a_unique_id() {
 #[tokio::test]
 async fn the_role_is_user_or_assistant() {
     let service = SharedService::get().await;
-    let roles: Vec<_> = two_turns(&service).await.iter().map(|message| message["role"].clone()).collect();
+    let roles: Vec<_> = two_turns(&service)
+        .await
+        .iter()
+        .map(|message| message["role"].clone())
+        .collect();
     assert_eq!(roles, ["user", "assistant", "user", "assistant"]);
 }
 
 #[tokio::test]
 async fn the_content_is_the_text_of_the_message() {
     let service = SharedService::get().await;
-    let contents: Vec<_> = two_turns(&service).await.iter().map(|message| message["content"].clone()).collect();
-    assert_eq!(contents, ["one", "three short words", "two", "three short words"]);
+    let contents: Vec<_> = two_turns(&service)
+        .await
+        .iter()
+        .map(|message| message["content"].clone())
+        .collect();
+    assert_eq!(
+        contents,
+        ["one", "three short words", "two", "three short words"]
+    );
 }
 
 #[tokio::test]
 async fn the_timestamp_is_iso_8601() {
     let service = SharedService::get().await;
-    let times: Vec<_> = two_turns(&service).await.iter().map(|message| iso_8601(&message["timestamp"])).collect();
+    let times: Vec<_> = two_turns(&service)
+        .await
+        .iter()
+        .map(|message| iso_8601(&message["timestamp"]))
+        .collect();
     assert!(times.is_sorted(), "{times:?}");
 }
 
@@ -49,7 +73,11 @@ async fn the_timestamp_is_iso_8601() {
 async fn tokens_is_a_number_on_assistant_messages_only() {
     let service = SharedService::get().await;
     for message in two_turns(&service).await {
-        let expected = if message["role"] == "assistant" { Some(3) } else { None };
+        let expected = if message["role"] == "assistant" {
+            Some(3)
+        } else {
+            None
+        };
         assert_eq!(message["tokens"].as_u64(), expected, "{message}");
     }
 }
@@ -58,7 +86,16 @@ async fn tokens_is_a_number_on_assistant_messages_only() {
 async fn response_time_is_a_number_of_milliseconds_on_assistant_messages_only() {
     let service = SharedService::get().await;
     for message in two_turns(&service).await {
-        assert_eq!(message["responseTime"].is_number(), message["role"] == "assistant", "{message}");
-        assert!(message["responseTime"].as_u64().is_none_or(|milliseconds| milliseconds < 30_000), "{message}");
+        assert_eq!(
+            message["responseTime"].is_number(),
+            message["role"] == "assistant",
+            "{message}"
+        );
+        assert!(
+            message["responseTime"]
+                .as_u64()
+                .is_none_or(|milliseconds| milliseconds < 30_000),
+            "{message}"
+        );
     }
 }

@@ -20,10 +20,24 @@ async fn agents_teams_and_keys_are_not_created_or_managed_through_this_api() {
         (Method::DELETE, agent.clone()),
     ];
     for (method, path) in attempts {
-        let answer = send(organization.client().request(method.clone(), &path).json(&json!({"name": "x"}))).await;
-        assert!([404, 405].contains(&answer.status), "{method} {path}: {} {}", answer.status, answer.text);
+        let answer = send(
+            organization
+                .client()
+                .request(method.clone(), &path)
+                .json(&json!({"name": "x"})),
+        )
+        .await;
+        assert!(
+            [404, 405].contains(&answer.status),
+            "{method} {path}: {} {}",
+            answer.status,
+            answer.text
+        );
     }
-    assert_eq!(organization.client().get(&agent).await.json()["name"], "Agent shop");
+    assert_eq!(
+        organization.client().get(&agent).await.json()["name"],
+        "Agent shop"
+    );
 }
 
 #[tokio::test]
@@ -33,7 +47,15 @@ async fn the_service_hosts_agents_owned_by_organizations() {
         Organization::with_agent(&service, Script::says("from the first")),
         Organization::with_agent(&service, Script::says("from the second"))
     );
-    let ask = async |client: Client, agent: String| client.chat(&agent, "s", "who are you?").await.complete();
-    assert_eq!(ask(one.client(), one.shop().to_owned()).await, "from the first");
-    assert_eq!(ask(two.client(), two.shop().to_owned()).await, "from the second");
+    let ask = async |client: Client, agent: String| {
+        client.chat(&agent, "s", "who are you?").await.complete()
+    };
+    assert_eq!(
+        ask(one.client(), one.shop().to_owned()).await,
+        "from the first"
+    );
+    assert_eq!(
+        ask(two.client(), two.shop().to_owned()).await,
+        "from the second"
+    );
 }

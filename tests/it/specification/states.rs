@@ -5,10 +5,15 @@ use serde_json::json;
 use crate::support::{Endpoint, Endpoints, OrganizationDocument, Script, SharedService};
 
 #[tokio::test]
-async fn a_chat_or_configuration_request_against_an_agent_that_is_not_active_fails_with_agent_inactive() {
+async fn a_chat_or_configuration_request_against_an_agent_that_is_not_active_fails_with_agent_inactive()
+ {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
-    for endpoint in [Endpoint::AgentChat, Endpoint::AgentConfiguration, Endpoint::WidgetConfiguration] {
+    for endpoint in [
+        Endpoint::AgentChat,
+        Endpoint::AgentConfiguration,
+        Endpoint::WidgetConfiguration,
+    ] {
         let answer = endpoints.provoke(endpoint, "AGENT_INACTIVE").await;
         answer.assert_problem(403, Some("AGENT_INACTIVE"));
     }
@@ -19,7 +24,10 @@ async fn a_non_public_agent_fails_with_agent_not_public() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::OF_AGENTS {
-        endpoints.provoke(endpoint, "AGENT_NOT_PUBLIC").await.assert_problem(403, Some("AGENT_NOT_PUBLIC"));
+        endpoints
+            .provoke(endpoint, "AGENT_NOT_PUBLIC")
+            .await
+            .assert_problem(403, Some("AGENT_NOT_PUBLIC"));
     }
 }
 
@@ -35,7 +43,10 @@ async fn a_team_that_is_not_public_or_not_active_yields_404() {
         .apply(&service)
         .await;
     for team in ["hidden", "off", "draft"] {
-        let reply = organization.client().team_chat(organization.team(team), "s", "hi").await;
+        let reply = organization
+            .client()
+            .team_chat(organization.team(team), "s", "hi")
+            .await;
         reply.into_answer().assert_problem(404, None);
     }
 }
@@ -45,8 +56,20 @@ async fn conversations_are_created_by_the_first_chat_message_of_a_session() {
     let service = SharedService::get().await;
     let organization = crate::support::Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());
-    organization.client().get(&path).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    organization.client().patch(&path, &json!({"rating": 5})).await.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    organization.client().chat(organization.shop(), "s", "hi").await.complete();
+    organization
+        .client()
+        .get(&path)
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    organization
+        .client()
+        .patch(&path, &json!({"rating": 5}))
+        .await
+        .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    organization
+        .client()
+        .chat(organization.shop(), "s", "hi")
+        .await
+        .complete();
     assert_eq!(organization.client().get(&path).await.status, 200);
 }

@@ -10,40 +10,75 @@ fn team(changes: Value) -> Value {
         "slug": "front", "name": "Front desk", "description": "Helps.", "routing": "intent", "defaultAgent": "shop",
         "members": [{"agent": "shop", "specialization": "everything"}], "public": true, "status": "active"
     });
-    team.as_object_mut().unwrap().extend(changes.as_object().unwrap().clone());
+    team.as_object_mut()
+        .unwrap()
+        .extend(changes.as_object().unwrap().clone());
     team
 }
 
 async fn apply(organization: &Organization, service: &SharedService, team: Value) -> u16 {
     let mut document = organization.document.clone();
     document["organizations"][0]["teams"] = json!([team]);
-    service.admin().post("/api/admin/apply", &document).await.status
+    service
+        .admin()
+        .post("/api/admin/apply", &document)
+        .await
+        .status
 }
 
 #[tokio::test]
-async fn a_team_has_a_name_a_description_a_strategy_members_a_default_agent_a_public_flag_and_a_status() {
+async fn a_team_has_a_name_a_description_a_strategy_members_a_default_agent_a_public_flag_and_a_status()
+ {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     assert_eq!(apply(&organization, &service, team(json!({}))).await, 200);
-    assert_eq!(apply(&organization, &service, team(json!({"mood": "good"}))).await, 400, "and nothing else");
+    assert_eq!(
+        apply(&organization, &service, team(json!({"mood": "good"}))).await,
+        400,
+        "and nothing else"
+    );
 }
 
 #[tokio::test]
 async fn the_routing_strategy_is_one_of_intent_round_robin_and_random() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     for routing in ["intent", "round-robin", "random"] {
-        assert_eq!(apply(&organization, &service, team(json!({"routing": routing}))).await, 200, "{routing}");
+        assert_eq!(
+            apply(&organization, &service, team(json!({"routing": routing}))).await,
+            200,
+            "{routing}"
+        );
     }
-    assert_eq!(apply(&organization, &service, team(json!({"routing": "alphabetical"}))).await, 400);
+    assert_eq!(
+        apply(
+            &organization,
+            &service,
+            team(json!({"routing": "alphabetical"}))
+        )
+        .await,
+        400
+    );
 }
 
 #[tokio::test]
 async fn members_are_agents_each_with_a_specialization() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let unknown = json!({"members": [{"agent": "nobody", "specialization": "all"}]});
     assert_eq!(apply(&organization, &service, team(unknown)).await, 400);
     let without_agent = json!({"members": [{"specialization": "all"}]});
-    assert_eq!(apply(&organization, &service, team(without_agent)).await, 400);
+    assert_eq!(
+        apply(&organization, &service, team(without_agent)).await,
+        400
+    );
 }

@@ -3,16 +3,27 @@
 use reqwest::Method;
 use serde_json::{Value, json};
 
-use crate::support::{Endpoint, Endpoints, Events, Organization, OrganizationDocument, Reply, SharedService};
+use crate::support::{
+    Endpoint, Endpoints, Events, Organization, OrganizationDocument, Reply, SharedService,
+};
 
 const BILLING: &str = "Invoices, refunds, payments and billing questions";
 const TECHNICAL: &str = "Technical problems, crashes, installation and error messages";
 
 async fn desk(service: &SharedService, routing: &str) -> Organization {
     OrganizationDocument::new()
-        .agent("billing", json!({"name": "Billing", "description": BILLING}))
-        .agent("technical", json!({"name": "Technical", "description": TECHNICAL}))
-        .agent("general", json!({"name": "General", "description": "Everything else"}))
+        .agent(
+            "billing",
+            json!({"name": "Billing", "description": BILLING}),
+        )
+        .agent(
+            "technical",
+            json!({"name": "Technical", "description": TECHNICAL}),
+        )
+        .agent(
+            "general",
+            json!({"name": "General", "description": "Everything else"}),
+        )
         .team(
             "front",
             json!({"routing": routing, "defaultAgent": "general", "members": [
@@ -26,11 +37,24 @@ async fn desk(service: &SharedService, routing: &str) -> Organization {
 
 async fn send(organization: &Organization, body: Value) -> Reply {
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    Reply::read(organization.client().request(Method::POST, &path).json(&body).send().await.unwrap()).await
+    Reply::read(
+        organization
+            .client()
+            .request(Method::POST, &path)
+            .json(&body)
+            .send()
+            .await
+            .unwrap(),
+    )
+    .await
 }
 
 async fn ask(organization: &Organization, session: &str, message: &str) -> Reply {
-    let reply = send(organization, json!({"message": message, "sessionId": session})).await;
+    let reply = send(
+        organization,
+        json!({"message": message, "sessionId": session}),
+    )
+    .await;
     reply.complete();
     reply
 }
@@ -40,8 +64,13 @@ async fn the_teams_routing_picks_the_handling_agent() {
     let service = SharedService::get().await;
     for routing in ["intent", "round-robin", "random"] {
         let organization = desk(&service, routing).await;
-        let agent = ask(&organization, "s", "I want a refund for my invoice").await.required_header("x-agent-id");
-        let members = [organization.agent("billing"), organization.agent("technical")];
+        let agent = ask(&organization, "s", "I want a refund for my invoice")
+            .await
+            .required_header("x-agent-id");
+        let members = [
+            organization.agent("billing"),
+            organization.agent("technical"),
+        ];
         assert!(members.contains(&agent.as_str()), "{routing}: {agent}");
     }
 }
@@ -50,12 +79,17 @@ async fn the_teams_routing_picks_the_handling_agent() {
 async fn a_conversation_id_names_an_existing_conversation_for_continuity() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    let conversation = ask(&organization, "s", "I want a refund").await.required_header("x-conversation-id");
+    let conversation = ask(&organization, "s", "I want a refund")
+        .await
+        .required_header("x-conversation-id");
     let body = json!({"message": "how long?", "sessionId": "s", "conversationId": conversation});
     let second = send(&organization, body).await;
     second.complete();
     assert_eq!(second.required_header("x-conversation-id"), conversation);
-    assert_eq!(second.required_header("x-agent-id"), organization.agent("billing"));
+    assert_eq!(
+        second.required_header("x-agent-id"),
+        organization.agent("billing")
+    );
 }
 
 #[tokio::test]
@@ -63,10 +97,16 @@ async fn the_response_is_streamed_text_in_the_same_format_as_endpoint_1() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let of_team = ask(&organization, "s", "refund").await;
-    let of_agent = organization.client().chat(organization.agent("billing"), "s", "refund").await;
+    let of_agent = organization
+        .client()
+        .chat(organization.agent("billing"), "s", "refund")
+        .await;
     assert_eq!(of_team.complete(), of_agent.complete());
     for name in ["content-type", "transfer-encoding"] {
-        assert_eq!(of_team.required_header(name), of_agent.required_header(name));
+        assert_eq!(
+            of_team.required_header(name),
+            of_agent.required_header(name)
+        );
     }
 }
 
@@ -75,7 +115,10 @@ async fn x_agent_id_and_x_agent_name_are_of_the_agent_that_handled_the_message()
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let reply = ask(&organization, "s", "I want a refund for my last invoice").await;
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("billing"));
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("billing")
+    );
     assert_eq!(reply.required_header("x-agent-name"), "Billing");
 }
 
@@ -83,10 +126,17 @@ async fn x_agent_id_and_x_agent_name_are_of_the_agent_that_handled_the_message()
 async fn x_routing_reason_says_why_the_agent_was_chosen() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    let matched = ask(&organization, "a", "I want a refund for my invoice").await.required_header("x-routing-reason");
-    let fallen_back = ask(&organization, "b", "xylophone zebra quartz").await.required_header("x-routing-reason");
+    let matched = ask(&organization, "a", "I want a refund for my invoice")
+        .await
+        .required_header("x-routing-reason");
+    let fallen_back = ask(&organization, "b", "xylophone zebra quartz")
+        .await
+        .required_header("x-routing-reason");
     assert_eq!(matched, "asks about refunds, invoices (by words)");
-    assert_eq!(fallen_back, "no member matches (by words): the default agent answers");
+    assert_eq!(
+        fallen_back,
+        "no member matches (by words): the default agent answers"
+    );
 }
 
 #[tokio::test]
@@ -94,7 +144,10 @@ async fn x_conversation_id_is_the_conversation_id() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let reply = ask(&organization, "s", "I want a refund for my last invoice").await;
-    let history = organization.client().history(organization.agent("billing"), "s").await;
+    let history = organization
+        .client()
+        .history(organization.agent("billing"), "s")
+        .await;
     assert_eq!(history["id"], reply.required_header("x-conversation-id"));
 }
 
@@ -104,10 +157,16 @@ async fn rule_1_and_2_the_intent_is_matched_to_the_member_that_fits_best() {
     let organization = desk(&service, "intent").await;
     for (session, message, member) in [
         ("a", "I want a refund for my last invoice", "billing"),
-        ("b", "The installation crashes with an error message", "technical"),
+        (
+            "b",
+            "The installation crashes with an error message",
+            "technical",
+        ),
     ] {
         assert_eq!(
-            ask(&organization, session, message).await.required_header("x-agent-id"),
+            ask(&organization, session, message)
+                .await
+                .required_header("x-agent-id"),
             organization.agent(member)
         );
     }
@@ -117,14 +176,33 @@ async fn rule_1_and_2_the_intent_is_matched_to_the_member_that_fits_best() {
 async fn rule_3_later_messages_go_to_the_same_member_unless_a_clear_topic_change_is_detected() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    let other = async |message: &str| ask(&organization, "t", message).await.required_header("x-agent-id");
+    let other = async |message: &str| {
+        ask(&organization, "t", message)
+            .await
+            .required_header("x-agent-id")
+    };
     for message in ["The installation crashes with an error message", "thanks"] {
-        assert_eq!(other(message).await, organization.agent("technical"), "{message}");
+        assert_eq!(
+            other(message).await,
+            organization.agent("technical"),
+            "{message}"
+        );
     }
-    let agent = async |message: &str| ask(&organization, "s", message).await.required_header("x-agent-id");
-    assert_eq!(agent("I want a refund for my last invoice").await, organization.agent("billing"));
+    let agent = async |message: &str| {
+        ask(&organization, "s", message)
+            .await
+            .required_header("x-agent-id")
+    };
+    assert_eq!(
+        agent("I want a refund for my last invoice").await,
+        organization.agent("billing")
+    );
     for message in ["thanks", "and how long does it take?"] {
-        assert_eq!(agent(message).await, organization.agent("billing"), "{message}");
+        assert_eq!(
+            agent(message).await,
+            organization.agent("billing"),
+            "{message}"
+        );
     }
     let other_topic = "Something else: the installation crashes with an error message";
     assert_eq!(agent(other_topic).await, organization.agent("technical"));
@@ -135,15 +213,25 @@ async fn rule_4_when_no_member_matches_the_default_agent_handles_the_message() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let reply = ask(&organization, "s", "xylophone zebra quartz").await;
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("general"));
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("general")
+    );
 }
 
 #[tokio::test]
 async fn a_missing_message_or_session_id_is_400_without_a_code() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    for body in [json!({"sessionId": "s"}), json!({"message": "hi"}), json!({})] {
-        send(&organization, body).await.into_answer().assert_problem(400, None);
+    for body in [
+        json!({"sessionId": "s"}),
+        json!({"message": "hi"}),
+        json!({}),
+    ] {
+        send(&organization, body)
+            .await
+            .into_answer()
+            .assert_problem(400, None);
     }
 }
 
@@ -152,7 +240,10 @@ async fn a_missing_or_invalid_key_is_401_with_its_code() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for code in ["MISSING_API_KEY", "INVALID_API_KEY"] {
-        endpoints.provoke(Endpoint::TeamChat, code).await.assert_problem(401, Some(code));
+        endpoints
+            .provoke(Endpoint::TeamChat, code)
+            .await
+            .assert_problem(401, Some(code));
     }
 }
 
@@ -167,8 +258,18 @@ async fn a_team_that_does_not_exist_is_not_public_or_is_not_active_is_404_withou
         .apply(&service)
         .await;
     let unknown = format!("team_{}", "0".repeat(26));
-    for team in [organization.team("hidden"), organization.team("off"), &unknown, "nope"] {
-        organization.client().team_chat(team, "s", "hi").await.into_answer().assert_problem(404, None);
+    for team in [
+        organization.team("hidden"),
+        organization.team("off"),
+        &unknown,
+        "nope",
+    ] {
+        organization
+            .client()
+            .team_chat(team, "s", "hi")
+            .await
+            .into_answer()
+            .assert_problem(404, None);
     }
 }
 
@@ -176,13 +277,27 @@ async fn a_team_that_does_not_exist_is_not_public_or_is_not_active_is_404_withou
 async fn an_internal_routing_or_processing_error_is_500_without_a_code() {
     let service = SharedService::get().await;
     let nobody = json!({"routing": "round-robin", "members": []});
-    let organization = OrganizationDocument::new().team("front", nobody).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .team("front", nobody)
+        .apply(&service)
+        .await;
     let reply = send(&organization, json!({"message": "hi", "sessionId": "s"})).await;
     reply.into_answer().assert_problem(500, None);
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
-    let request = organization.client().request(reqwest::Method::POST, &path).header("accept", "text/event-stream");
-    let response = request.json(&json!({"message": "hi", "sessionId": "events"})).send().await.unwrap();
+    let request = organization
+        .client()
+        .request(reqwest::Method::POST, &path)
+        .header("accept", "text/event-stream");
+    let response = request
+        .json(&json!({"message": "hi", "sessionId": "events"}))
+        .send()
+        .await
+        .unwrap();
     let events = Events::read(response).await;
     let error = events.only("error");
-    assert_eq!((&error["status"], error.get("code")), (&json!(500), None), "{error}");
+    assert_eq!(
+        (&error["status"], error.get("code")),
+        (&json!(500), None),
+        "{error}"
+    );
 }

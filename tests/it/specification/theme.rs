@@ -18,16 +18,29 @@ const FIELDS: [&str; 10] = [
 ];
 
 fn theme() -> Map<String, Value> {
-    let color = |(number, name): (usize, &&str)| ((*name).to_owned(), json!(format!("#00000{number}")));
+    let color =
+        |(number, name): (usize, &&str)| ((*name).to_owned(), json!(format!("#00000{number}")));
     let mut theme: Map<_, _> = FIELDS.iter().enumerate().map(color).collect();
-    theme.extend([("borderRadius".to_owned(), json!("7px")), ("fontFamily".to_owned(), json!("Georgia, serif"))]);
+    theme.extend([
+        ("borderRadius".to_owned(), json!("7px")),
+        ("fontFamily".to_owned(), json!("Georgia, serif")),
+    ]);
     theme
 }
 
 async fn shown(route: &str, settings: Value) -> Value {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
-    let answer = organization.client().get(&format!("/api/public/agents/{}{route}", organization.shop())).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
+    let answer = organization
+        .client()
+        .get(&format!(
+            "/api/public/agents/{}{route}",
+            organization.shop()
+        ))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()["theme"].clone()
 }
@@ -35,17 +48,24 @@ async fn shown(route: &str, settings: Value) -> Value {
 #[tokio::test]
 async fn all_values_of_the_theme_are_strings() {
     for value in shown("", json!({})).await.as_object().unwrap().values() {
-        assert!(value.as_str().is_some_and(|text| !text.is_empty()), "{value}");
+        assert!(
+            value.as_str().is_some_and(|text| !text.is_empty()),
+            "{value}"
+        );
     }
 }
 
 #[tokio::test]
 async fn the_agent_configuration_response_carries_all_ten_fields() {
-    assert_eq!(shown("", json!({"theme": theme()})).await, Value::Object(theme()));
+    assert_eq!(
+        shown("", json!({"theme": theme()})).await,
+        Value::Object(theme())
+    );
 }
 
 #[tokio::test]
 async fn the_widget_configuration_response_carries_primary_background_and_text_color() {
-    let expected = json!({"primaryColor": "#000000", "backgroundColor": "#000001", "textColor": "#000002"});
+    let expected =
+        json!({"primaryColor": "#000000", "backgroundColor": "#000001", "textColor": "#000002"});
     assert_eq!(shown("/widget", json!({"theme": theme()})).await, expected);
 }

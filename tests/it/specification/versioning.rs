@@ -9,10 +9,20 @@ async fn paths_begin_with_api_public_and_carry_no_version_segment() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
-        assert_eq!(endpoints.succeed(endpoint).await.status, 200, "{endpoint:?}");
+        assert_eq!(
+            endpoints.succeed(endpoint).await.status,
+            200,
+            "{endpoint:?}"
+        );
         for wrong in ["/api/v1/public/", "/api/public/v1/", "/v1/", "/"] {
-            let path = endpoint.path(endpoints.ours.shop(), "s").replacen("/api/public/", wrong, 1);
-            let request = endpoints.ours.client().request(endpoint.method(), &path).json(&json!({}));
+            let path = endpoint
+                .path(endpoints.ours.shop(), "s")
+                .replacen("/api/public/", wrong, 1);
+            let request = endpoints
+                .ours
+                .client()
+                .request(endpoint.method(), &path)
+                .json(&json!({}));
             send(request).await.assert_problem(404, Some("NOT_FOUND"));
         }
     }

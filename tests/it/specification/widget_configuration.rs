@@ -11,13 +11,38 @@ async fn the_response_is_an_object_with_these_seven_fields_and_no_others() {
         "name": "Shop", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",
         "placeholderText": "Ask…"
     });
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
-    let answer = organization.client().get(&format!("/api/public/agents/{}/widget", organization.shop())).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
+    let answer = organization
+        .client()
+        .get(&format!(
+            "/api/public/agents/{}/widget",
+            organization.shop()
+        ))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     let configuration = answer.json();
-    let mut fields: Vec<_> = configuration.as_object().unwrap().keys().map(String::as_str).collect();
+    let mut fields: Vec<_> = configuration
+        .as_object()
+        .unwrap()
+        .keys()
+        .map(String::as_str)
+        .collect();
     fields.sort_unstable();
-    assert_eq!(fields, ["description", "id", "name", "placeholderText", "theme", "welcomeMessage", "widget"]);
+    assert_eq!(
+        fields,
+        [
+            "description",
+            "id",
+            "name",
+            "placeholderText",
+            "theme",
+            "welcomeMessage",
+            "widget"
+        ]
+    );
     assert_eq!(configuration["id"], organization.shop());
     assert_eq!(configuration["name"], "Shop");
     assert_eq!(configuration["description"], "Sells.");

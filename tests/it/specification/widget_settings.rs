@@ -6,8 +6,17 @@ use crate::support::{OrganizationDocument, SharedService};
 
 async fn shown(settings: Value) -> Value {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
-    let answer = organization.client().get(&format!("/api/public/agents/{}/widget", organization.shop())).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
+    let answer = organization
+        .client()
+        .get(&format!(
+            "/api/public/agents/{}/widget",
+            organization.shop()
+        ))
+        .await;
     assert_eq!(answer.status, 200, "{}", answer.text);
     answer.json()["widget"].clone()
 }
@@ -34,7 +43,10 @@ async fn the_widget_settings_are_these_fifteen_fields_with_their_types() {
 #[tokio::test]
 async fn the_position_is_one_of_the_four_corners() {
     for position in ["bottom-right", "bottom-left", "top-right", "top-left"] {
-        assert_eq!(shown(json!({"widget": {"position": position}})).await["position"], position);
+        assert_eq!(
+            shown(json!({"widget": {"position": position}})).await["position"],
+            position
+        );
     }
     assert_refused(json!({"position": "middle"})).await;
 }
@@ -49,7 +61,10 @@ async fn the_size_is_small_medium_or_large() {
 
 async fn assert_refused(widget: Value) {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let document = organization.changed_agent("shop", json!({"widget": widget}));
     let answer = service.admin().post("/api/admin/apply", &document).await;
     assert_eq!(answer.status, 400, "{}", answer.text);

@@ -10,6 +10,11 @@ pub(crate) fn background() -> &'static Runtime {
     RUNTIME.get_or_init(|| {
         // reqwest is built without a provider of its own.
         let _ = rustls::crypto::ring::default_provider().install_default();
-        Builder::new_multi_thread().worker_threads(2).enable_all().thread_name("background").build().unwrap()
+        Builder::new_multi_thread()
+            .worker_threads(2)
+            .enable_all()
+            .thread_name("background")
+            .build()
+            .unwrap()
     })
 }

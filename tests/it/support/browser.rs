@@ -45,8 +45,12 @@ impl Browser {
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
         // The pipe makes the browser end with its driver, however that ends.
-        let mut arguments =
-            vec!["--headless=new", "--remote-debugging-pipe", "--disable-gpu", "--disable-dev-shm-usage"];
+        let mut arguments = vec![
+            "--headless=new",
+            "--remote-debugging-pipe",
+            "--disable-gpu",
+            "--disable-dev-shm-usage",
+        ];
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
             // Chromium refuses to run for root with its sandbox; containers of tests are such a place.
             arguments.push("--no-sandbox");
@@ -57,7 +61,11 @@ impl Browser {
         }}});
         let value = value_of(&driver, "/session", &wanted).await;
         let session = value["sessionId"].as_str().unwrap().to_owned();
-        Self { driver, driver_port, session }
+        Self {
+            driver,
+            driver_port,
+            session,
+        }
     }
 
     /// Opens a window at a page.
@@ -80,21 +88,35 @@ impl Browser {
                  value => done({{value: value === undefined ? null : value}}),
                  error => done({{error: String(error && error.stack || error)}}));"
         );
-        let outcome = self.command("execute/async", &json!({"script": script, "args": [input]})).await;
-        assert!(outcome["error"].is_null(), "the page threw: {}\n{body}", outcome["error"]);
+        let outcome = self
+            .command("execute/async", &json!({"script": script, "args": [input]}))
+            .await;
+        assert!(
+            outcome["error"].is_null(),
+            "the page threw: {}\n{body}",
+            outcome["error"]
+        );
         outcome["value"].clone()
     }
 
     /// A command of the protocol that has a body.
     pub(crate) async fn command(&self, name: &str, body: &Value) -> Value {
-        value_of(&self.driver, &format!("/session/{}/{name}", self.session), body).await
+        value_of(
+            &self.driver,
+            &format!("/session/{}/{name}", self.session),
+            body,
+        )
+        .await
     }
 }
 
 impl Browser {
     /// The name of the tab that commands go to.
     pub(crate) async fn tab(&self) -> String {
-        let answer = self.driver.get(&format!("/session/{}/window", self.session)).await;
+        let answer = self
+            .driver
+            .get(&format!("/session/{}/window", self.session))
+            .await;
         answer.json()["value"].as_str().unwrap().to_owned()
     }
 }
@@ -103,17 +125,25 @@ impl Drop for Browser {
     fn drop(&mut self) {
         // Dropping cannot wait for a future, and a test that fails must not leave a browser behind.
         let address = format!("127.0.0.1:{}", self.driver_port);
-        let Ok(mut connection) = TcpStream::connect(&address) else { return };
+        let Ok(mut connection) = TcpStream::connect(&address) else {
+            return;
+        };
         // The driver refuses requests to any other host, so that no page can drive it.
-        let request =
-            format!("DELETE /session/{} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n", self.session);
+        let request = format!(
+            "DELETE /session/{} HTTP/1.1\r\nhost: {address}\r\nconnection: close\r\n\r\n",
+            self.session
+        );
         let _ = connection.set_read_timeout(Some(CLOSE_TIMEOUT));
         let _ = connection.write_all(request.as_bytes());
         let mut answer = [0; 64];
         let read = connection.read(&mut answer).unwrap_or_default();
         // Windows that stay take all memory of the machine, some hundred tests later.
         let is_closed = answer[..read].starts_with(b"HTTP/1.1 200");
-        assert!(is_closed || std::thread::panicking(), "not closed: {}", String::from_utf8_lossy(&answer[..read]));
+        assert!(
+            is_closed || std::thread::panicking(),
+            "not closed: {}",
+            String::from_utf8_lossy(&answer[..read])
+        );
     }
 }
 
@@ -128,8 +158,9 @@ impl Page {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
-        background()
-            .spawn(async move { axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await });
+        background().spawn(async move {
+            axum::serve(tokio::net::TcpListener::from_std(listener).unwrap(), router).await
+        });
         Self { port }
     }
 
@@ -149,10 +180,16 @@ async fn shared_driver() -> u16 {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| {
         let port = free_port();
-        Driver { port, _program: Program::start("chromedriver", |_| vec![format!("--port={port}")]) }
+        Driver {
+            port,
+            _program: Program::start("chromedriver", |_| vec![format!("--port={port}")]),
+        }
     });
     let client = Client::new(&format!("http://127.0.0.1:{}", driver.port));
-    eventually("the browser's driver is ready", PATIENCE, async || client.try_get("/status").await).await;
+    eventually("the browser's driver is ready", PATIENCE, async || {
+        client.try_get("/status").await
+    })
+    .await;
     driver.port
 }
 

@@ -26,14 +26,20 @@ impl Browser {
     /// Shows the page in this size and scheme, without motion.
     pub(crate) async fn looks_like(&self, width: u32, height: u32, scheme: &str) {
         // First, because what is laid out already keeps its scroll bars until its size changes.
-        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true})).await;
+        self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true}))
+            .await;
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
-        self.protocol("Emulation.setDeviceMetricsOverride", size).await;
+        self.protocol("Emulation.setDeviceMetricsOverride", size)
+            .await;
         let features = json!([
             {"name": "prefers-color-scheme", "value": scheme},
             {"name": "prefers-reduced-motion", "value": "reduce"}
         ]);
-        self.protocol("Emulation.setEmulatedMedia", json!({ "features": features })).await;
+        self.protocol(
+            "Emulation.setEmulatedMedia",
+            json!({ "features": features }),
+        )
+        .await;
     }
 
     /// What axe finds on what is seen, and whether it scrolls sideways; each finding begins with `name`. Keeps a picture.
@@ -41,22 +47,38 @@ impl Browser {
         let found = self.run(&format!("{AXE};\n{FINDINGS}"), Value::Null).await;
         self.keep_picture(name).await;
         let found = found.as_array().unwrap().iter();
-        found.map(|finding| format!("{name}: {}", finding.as_str().unwrap())).collect()
+        found
+            .map(|finding| format!("{name}: {}", finding.as_str().unwrap()))
+            .collect()
     }
 
     /// Keeps a picture of what is seen, if `SWITCHBOARD_SCREENSHOTS` names a folder for pictures.
     pub(crate) async fn keep_picture(&self, name: &str) {
         use base64::{Engine, prelude::BASE64_STANDARD};
-        let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else { return };
-        let shot = self.protocol("Page.captureScreenshot", json!({"format": "webp", "quality": 85})).await;
-        let picture = BASE64_STANDARD.decode(shot["data"].as_str().unwrap()).unwrap();
+        let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else {
+            return;
+        };
+        let shot = self
+            .protocol(
+                "Page.captureScreenshot",
+                json!({"format": "webp", "quality": 85}),
+            )
+            .await;
+        let picture = BASE64_STANDARD
+            .decode(shot["data"].as_str().unwrap())
+            .unwrap();
         std::fs::create_dir_all(&folder).unwrap();
         std::fs::write(Path::new(&folder).join(format!("{name}.webp")), picture).unwrap();
     }
 
     /// Runs a script as [`Browser::run`] does, in a frame of the page, whatever its origin.
     pub(crate) async fn run_in_frame(&self, selector: &str, body: &str, input: Value) -> Value {
-        let frame = self.command("element", &json!({"using": "css selector", "value": selector})).await;
+        let frame = self
+            .command(
+                "element",
+                &json!({"using": "css selector", "value": selector}),
+            )
+            .await;
         self.command("frame", &json!({ "id": frame })).await;
         let value = self.run(body, input).await;
         self.command("frame", &json!({"id": null})).await;
@@ -67,10 +89,16 @@ impl Browser {
     pub(crate) async fn console(&self) -> Vec<String> {
         let entries = self.command("se/log", &json!({"type": "browser"})).await;
         let entries = entries.as_array().unwrap().iter();
-        entries.map(|entry| entry["message"].as_str().unwrap_or_default().to_owned()).collect()
+        entries
+            .map(|entry| entry["message"].as_str().unwrap_or_default().to_owned())
+            .collect()
     }
 
     async fn protocol(&self, name: &str, parameters: Value) -> Value {
-        self.command("goog/cdp/execute", &json!({"cmd": name, "params": parameters})).await
+        self.command(
+            "goog/cdp/execute",
+            &json!({"cmd": name, "params": parameters}),
+        )
+        .await
     }
 }

@@ -41,12 +41,19 @@ impl Client {
             .pool_max_idle_per_host(0)
             .build()
             .unwrap();
-        Self { http, base: base.to_owned(), key: None }
+        Self {
+            http,
+            base: base.to_owned(),
+            key: None,
+        }
     }
 
     /// The same caller with a key.
     pub(crate) fn with_key(&self, key: &str) -> Self {
-        Self { key: Some(key.to_owned()), ..self.clone() }
+        Self {
+            key: Some(key.to_owned()),
+            ..self.clone()
+        }
     }
 
     /// A request with the key, to be shaped further.
@@ -65,7 +72,12 @@ impl Client {
 
     /// GET from a service that may be away.
     pub(crate) async fn try_get(&self, path: &str) -> Option<Answer> {
-        let response = self.request(Method::GET, path).timeout(Duration::from_secs(5)).send().await.ok()?;
+        let response = self
+            .request(Method::GET, path)
+            .timeout(Duration::from_secs(5))
+            .send()
+            .await
+            .ok()?;
         Answer::read(response).await
     }
 
@@ -98,21 +110,33 @@ impl Client {
     /// A message to an agent; the reply is not read yet.
     pub(crate) async fn open_chat(&self, agent: &str, body: &Value) -> Response {
         let path = format!("/api/public/agents/{agent}/chat");
-        self.request(Method::POST, &path).json(body).send().await.unwrap()
+        self.request(Method::POST, &path)
+            .json(body)
+            .send()
+            .await
+            .unwrap()
     }
 
     /// A message to an agent, and the reply as JSON.
     pub(crate) async fn chat_json(&self, agent: &str, session: &str, message: &str) -> Answer {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/agents/{agent}/chat");
-        send(self.request(Method::POST, &path).header("accept", "application/json").json(&body)).await
+        send(
+            self.request(Method::POST, &path)
+                .header("accept", "application/json")
+                .json(&body),
+        )
+        .await
     }
 
     /// A message to an agent, and the reply as events.
     pub(crate) async fn chat_events(&self, agent: &str, session: &str, message: &str) -> Events {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/agents/{agent}/chat");
-        let request = self.request(Method::POST, &path).header("accept", "text/event-stream").json(&body);
+        let request = self
+            .request(Method::POST, &path)
+            .header("accept", "text/event-stream")
+            .json(&body);
         Events::read(request.send().await.unwrap()).await
     }
 
@@ -120,19 +144,35 @@ impl Client {
     pub(crate) async fn team_chat(&self, team: &str, session: &str, message: &str) -> Reply {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/teams/{team}/chat");
-        Reply::read(self.request(Method::POST, &path).json(&body).send().await.unwrap()).await
+        Reply::read(
+            self.request(Method::POST, &path)
+                .json(&body)
+                .send()
+                .await
+                .unwrap(),
+        )
+        .await
     }
 
     /// The conversation of a session.
     pub(crate) async fn history(&self, agent: &str, session: &str) -> Value {
-        let answer = self.get(&format!("/api/public/agents/{agent}/conversations/{session}?limit=100")).await;
+        let answer = self
+            .get(&format!(
+                "/api/public/agents/{agent}/conversations/{session}?limit=100"
+            ))
+            .await;
         assert_eq!(answer.status, 200, "{}", answer.text);
         answer.json()
     }
 
     /// The conversation of a session, once it holds so many messages and no reply is being made. Processes may be away
     /// meanwhile.
-    pub(crate) async fn settled_history(&self, agent: &str, session: &str, messages: usize) -> Value {
+    pub(crate) async fn settled_history(
+        &self,
+        agent: &str,
+        session: &str,
+        messages: usize,
+    ) -> Value {
         let path = format!("/api/public/agents/{agent}/conversations/{session}?limit=100");
         let mut last = String::new();
         let began = Instant::now();
@@ -164,12 +204,17 @@ impl Answer {
     /// Reads an answer to its end; none when it broke off.
     pub(crate) async fn read(response: Response) -> Option<Self> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Some(Self { status, headers, text: response.text().await.ok()? })
+        Some(Self {
+            status,
+            headers,
+            text: response.text().await.ok()?,
+        })
     }
 
     /// The body, which must be JSON.
     pub(crate) fn json(&self) -> Value {
-        serde_json::from_str(&self.text).unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text))
+        serde_json::from_str(&self.text)
+            .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text))
     }
 
     /// A header as text.
@@ -181,14 +226,24 @@ impl Answer {
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, code: Option<&str>) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
-        assert_eq!(self.header("content-type"), Some("application/problem+json"), "{}", self.text);
+        assert_eq!(
+            self.header("content-type"),
+            Some("application/problem+json"),
+            "{}",
+            self.text
+        );
         let body = self.json();
         assert_eq!(body["code"].as_str(), code, "{body}");
         assert_eq!(body["status"], status, "{body}");
         for field in ["type", "title", "detail", "requestId"] {
-            assert!(body[field].as_str().is_some_and(|text| !text.is_empty()), "{field} of {body}");
+            assert!(
+                body[field].as_str().is_some_and(|text| !text.is_empty()),
+                "{field} of {body}"
+            );
         }
-        let request_id = self.header("x-request-id").expect("X-Request-Id on every response");
+        let request_id = self
+            .header("x-request-id")
+            .expect("X-Request-Id on every response");
         assert!(request_id.starts_with("req_"), "{request_id}");
         assert_eq!(body["requestId"], request_id);
         body
@@ -197,5 +252,7 @@ impl Answer {
 
 /// Sends a request whose answer is short.
 pub(crate) async fn send(request: RequestBuilder) -> Answer {
-    Answer::read(request.send().await.unwrap()).await.expect("the answer arrives whole")
+    Answer::read(request.send().await.unwrap())
+        .await
+        .expect("the answer arrives whole")
 }

@@ -67,7 +67,9 @@ impl Endpoint {
     pub(crate) fn method(self) -> Method {
         match self {
             Self::AgentChat | Self::TeamChat => Method::POST,
-            Self::AgentConfiguration | Self::WidgetConfiguration | Self::ConversationRead => Method::GET,
+            Self::AgentConfiguration | Self::WidgetConfiguration | Self::ConversationRead => {
+                Method::GET
+            }
             Self::ConversationUpdate => Method::PATCH,
         }
     }
@@ -100,12 +102,16 @@ impl Endpoints {
     /// Makes both organizations, and a conversation of session `s` in the first.
     pub(crate) async fn prepare(service: &TestService) -> Self {
         let minute = json!({"chatPerMinute": 1, "configPerMinute": 1, "conversationsPerMinute": 1});
-        let everyone = json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
+        let everyone =
+            json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
         let ours = OrganizationDocument::new()
             .agent("shop", json!({}))
             .agent("off", json!({"status": "inactive"}))
             .agent("hidden", json!({"public": false}))
-            .agent("listed", json!({"allowedDomains": ["https://shop.example"]}))
+            .agent(
+                "listed",
+                json!({"allowedDomains": ["https://shop.example"]}),
+            )
             .team("front", everyone.clone())
             .key("chat", &["chat"])
             .key("config", &["config"])
@@ -114,10 +120,22 @@ impl Endpoints {
             .key_with("slow", json!({"limits": minute}))
             .apply(service)
             .await;
-        let theirs = OrganizationDocument::new().agent("shop", json!({})).team("front", everyone).apply(service).await;
+        let theirs = OrganizationDocument::new()
+            .agent("shop", json!({}))
+            .team("front", everyone)
+            .apply(service)
+            .await;
         ours.client().chat(ours.shop(), "s", "hi").await.complete();
-        theirs.client().chat(theirs.shop(), "s", "canary-of-the-others").await.complete();
-        Self { ours, theirs, nobody: service.client() }
+        theirs
+            .client()
+            .chat(theirs.shop(), "s", "canary-of-the-others")
+            .await
+            .complete();
+        Self {
+            ours,
+            theirs,
+            nobody: service.client(),
+        }
     }
 
     /// The answer to a request that is as it should be.
@@ -135,7 +153,11 @@ impl Endpoints {
             "INVALID_JSON" => attempt.body = "{".into(),
             "INVALID_RATING" => attempt.body = json!({"rating": 6}).to_string(),
             "MISSING_API_KEY" => attempt.client = self.nobody.clone(),
-            "INVALID_API_KEY" => attempt.client = self.nobody.with_key(&format!("svc_live_{}", "A".repeat(32))),
+            "INVALID_API_KEY" => {
+                attempt.client = self
+                    .nobody
+                    .with_key(&format!("svc_live_{}", "A".repeat(32)))
+            }
             "EXPIRED_API_KEY" => attempt.client = self.ours.client_with("expired"),
             "ORG_MISMATCH" => attempt.agent = self.theirs.shop().into(),
             "INSUFFICIENT_SCOPE" => attempt.client = self.ours.client_with(endpoint.wrong_scope()),
@@ -161,15 +183,28 @@ impl Endpoints {
             Endpoint::ConversationUpdate => json!({"rating": 5}),
             _ => json!({"message": "hi", "sessionId": "s"}),
         };
-        let owner = if endpoint == Endpoint::TeamChat { self.ours.team("front") } else { self.ours.shop() };
+        let owner = if endpoint == Endpoint::TeamChat {
+            self.ours.team("front")
+        } else {
+            self.ours.shop()
+        };
         let (client, agent) = (self.ours.client(), owner.to_owned());
-        Attempt { client, agent, session: "s".into(), origin: None, body: body.to_string() }
+        Attempt {
+            client,
+            agent,
+            session: "s".into(),
+            origin: None,
+            body: body.to_string(),
+        }
     }
 }
 
 impl Attempt {
     fn request(&self, endpoint: Endpoint) -> RequestBuilder {
-        let request = self.client.request(endpoint.method(), &endpoint.path(&self.agent, &self.session));
+        let request = self.client.request(
+            endpoint.method(),
+            &endpoint.path(&self.agent, &self.session),
+        );
         let request = match self.origin {
             Some(origin) => request.header("origin", origin),
             None => request,
@@ -177,6 +212,8 @@ impl Attempt {
         if endpoint.method() == Method::GET {
             return request;
         }
-        request.header("content-type", "application/json").body(self.body.clone())
+        request
+            .header("content-type", "application/json")
+            .body(self.body.clone())
     }
 }

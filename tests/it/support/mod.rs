@@ -40,5 +40,8 @@ use std::sync::atomic::{AtomicU32, Ordering};
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);
-    format!("{prefix}{:x}{number:x}", chrono::Utc::now().timestamp_micros() & 0xff_ffff_ffff)
+    format!(
+        "{prefix}{:x}{number:x}",
+        chrono::Utc::now().timestamp_micros() & 0xff_ffff_ffff
+    )
 }

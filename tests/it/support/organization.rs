@@ -33,8 +33,7 @@ impl OrganizationDocument {
     pub(crate) fn new() -> Self {
         let slug = unique("org-");
         let model = unique("model-");
-        let provider =
-            json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-test", "model": model});
+        let provider = json!({"slug": "main", "baseUrl": ScriptedModel::get().base_url(), "apiKey": "sk-test", "model": model});
         let value = json!({
             "slug": slug, "name": format!("Organization {slug}"), "providers": [provider],
             "agents": [], "teams": [], "keys": []
@@ -72,7 +71,10 @@ impl OrganizationDocument {
     /// A key; `settings` win.
     pub(crate) fn key_with(self, name: &str, settings: Value) -> Self {
         let limits = json!({"chatPerMinute": 100_000, "configPerMinute": 100_000, "conversationsPerMinute": 100_000});
-        self.push("keys", merged(json!({"name": name, "limits": limits}), settings))
+        self.push(
+            "keys",
+            merged(json!({"name": name, "limits": limits}), settings),
+        )
     }
 
     /// A further provider, elsewhere or of another model.
@@ -97,7 +99,10 @@ impl OrganizationDocument {
 impl Organization {
     /// The usual case: one agent named `shop`, whose model follows `script`.
     pub(crate) async fn with_agent(service: &TestService, script: Script) -> Self {
-        let organization = OrganizationDocument::new().agent("shop", json!({})).apply(service).await;
+        let organization = OrganizationDocument::new()
+            .agent("shop", json!({}))
+            .apply(service)
+            .await;
         organization.script(script);
         organization
     }
@@ -155,8 +160,13 @@ impl Organization {
     /// The document with changes to one agent, to be applied again.
     pub(crate) fn changed_agent(&self, slug: &str, changes: Value) -> Value {
         let mut document = self.document.clone();
-        let agents = document["organizations"][0]["agents"].as_array_mut().unwrap();
-        let agent = agents.iter_mut().find(|agent| agent["slug"] == slug).unwrap();
+        let agents = document["organizations"][0]["agents"]
+            .as_array_mut()
+            .unwrap();
+        let agent = agents
+            .iter_mut()
+            .find(|agent| agent["slug"] == slug)
+            .unwrap();
         *agent = merged(agent.clone(), changes);
         document
     }
@@ -165,18 +175,36 @@ impl Organization {
         let organization = &answer["organizations"][0];
         let ids = |list: &str, name: &str, value: &str| -> HashMap<String, String> {
             let items = organization[list].as_array().into_iter().flatten();
-            items.filter_map(|item| Some((item[name].as_str()?.to_owned(), item[value].as_str()?.to_owned()))).collect()
+            items
+                .filter_map(|item| {
+                    Some((
+                        item[name].as_str()?.to_owned(),
+                        item[value].as_str()?.to_owned(),
+                    ))
+                })
+                .collect()
         };
         let (agents, teams) = (ids("agents", "slug", "id"), ids("teams", "slug", "id"));
         let keys = ids("keys", "name", "value");
         let id = organization["id"].as_str().unwrap().to_owned();
-        Self { id, model, document, agents, teams, keys, client, answer }
+        Self {
+            id,
+            model,
+            document,
+            agents,
+            teams,
+            keys,
+            client,
+            answer,
+        }
     }
 }
 
 /// Members of `changes` replace members of `base`, one level deep.
 fn merged(base: Value, changes: Value) -> Value {
-    let (Value::Object(mut base), Value::Object(changes)) = (base, changes) else { panic!("two objects") };
+    let (Value::Object(mut base), Value::Object(changes)) = (base, changes) else {
+        panic!("two objects")
+    };
     base.extend(changes);
     Value::Object(Map::from_iter(base))
 }

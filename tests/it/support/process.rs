@@ -40,7 +40,11 @@ impl ProcessCommand {
     /// Starts it.
     pub(crate) fn start(self) -> Process {
         let child = spawn_bound_to_this_process(self.prepare());
-        Process { command: self, child, end_expected: false }
+        Process {
+            command: self,
+            child,
+            end_expected: false,
+        }
     }
 
     /// Runs it to its end, as a command that is not a service.
@@ -58,15 +62,25 @@ impl ProcessCommand {
     fn prepare(&self) -> Command {
         // setpriv replaces itself by the program, which then dies with us even when we are killed.
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL"]).arg(binary()).args(&self.arguments);
+        command
+            .args(["--pdeathsig", "KILL"])
+            .arg(binary())
+            .args(&self.arguments);
         for (name, _) in std::env::vars() {
             if name.starts_with("SWITCHBOARD_") || name.starts_with("OPENAI_") {
                 command.env_remove(name);
             }
         }
-        let log = File::options().create(true).append(true).open(self.log_path()).unwrap();
+        let log = File::options()
+            .create(true)
+            .append(true)
+            .open(self.log_path())
+            .unwrap();
         command.envs(self.environment.iter().map(|(name, value)| (name, value)));
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
         command
     }
 }
@@ -92,8 +106,14 @@ impl Process {
     /// Sends a signal by name, for instance `TERM`.
     pub(crate) fn signal(&mut self, signal: &str) {
         self.end_expected |= signal != "STOP" && signal != "CONT";
-        let status = Command::new("kill").args([&format!("-{signal}"), &self.id().to_string()]).status();
-        assert!(status.unwrap().success(), "could not signal {}", self.name());
+        let status = Command::new("kill")
+            .args([&format!("-{signal}"), &self.id().to_string()])
+            .status();
+        assert!(
+            status.unwrap().success(),
+            "could not signal {}",
+            self.name()
+        );
     }
 
     /// Waits for the end.
@@ -104,7 +124,12 @@ impl Process {
             if let Some(status) = self.child.try_wait().unwrap() {
                 return status;
             }
-            assert!(began.elapsed() < patience, "{} did not end within {patience:?}\n{}", self.name(), self.log_tail());
+            assert!(
+                began.elapsed() < patience,
+                "{} did not end within {patience:?}\n{}",
+                self.name(),
+                self.log_tail()
+            );
             thread::sleep(Duration::from_millis(20));
         }
     }
@@ -122,9 +147,11 @@ impl Process {
             return Some(format!("{} panicked: {line}\n{}", self.name(), tail(&log)));
         }
         match self.child.try_wait() {
-            Ok(Some(status)) if !self.end_expected => {
-                Some(format!("{} ended by itself: {status}\n{}", self.name(), tail(&log)))
-            }
+            Ok(Some(status)) if !self.end_expected => Some(format!(
+                "{} ended by itself: {status}\n{}",
+                self.name(),
+                tail(&log)
+            )),
             _ => None,
         }
     }
@@ -162,7 +189,10 @@ pub(super) fn spawn_bound_to_this_process(command: Command) -> Child {
     });
     let (answer, result) = sync_channel(1);
     spawner.send((command, answer)).unwrap();
-    result.recv().unwrap().expect("setpriv (util-linux) starts a program")
+    result
+        .recv()
+        .unwrap()
+        .expect("setpriv (util-linux) starts a program")
 }
 
 fn read(path: &Path) -> String {
@@ -179,9 +209,11 @@ fn tail(log: &str) -> String {
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
-        let built = std::env::var("TESTED_BINARY").unwrap_or_else(|_| env!("CARGO_BIN_EXE_switchboard").to_owned());
+        let built = std::env::var("TESTED_BINARY")
+            .unwrap_or_else(|_| env!("CARGO_BIN_EXE_switchboard").to_owned());
         // Named like the folders of services, which are removed once their test process has ended.
-        let folder = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("it-{}-program", std::process::id()));
+        let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
+            .join(format!("it-{}-program", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let kept = folder.join("switchboard");
         match std::fs::hard_link(&built, &kept) {

@@ -18,21 +18,34 @@ impl Program {
     /// Starts what `arguments` of the program's own folder say. A program that is missing is a failure: a test that
     /// was left out would look like one that passed.
     pub(crate) fn start(name: &str, arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
-        assert!(is_installed(name), "{name} is not installed: run tests/services/install.sh edge, or `make test`");
+        assert!(
+            is_installed(name),
+            "{name} is not installed: run tests/services/install.sh edge, or `make test`"
+        );
         // Named like the folders of services, which are removed once their test process has ended.
         let folder = format!("it-{}-{}", std::process::id(), unique(&format!("{name}-")));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
         std::fs::create_dir_all(&directory).unwrap();
         let log = File::create(directory.join("log")).unwrap();
         let mut command = Command::new("setpriv");
-        command.args(["--pdeathsig", "KILL", name]).args(arguments(&directory)).current_dir(&directory);
-        command.stdin(Stdio::null()).stdout(log.try_clone().unwrap()).stderr(log);
-        Self { child: spawn_bound_to_this_process(command), directory }
+        command
+            .args(["--pdeathsig", "KILL", name])
+            .args(arguments(&directory))
+            .current_dir(&directory);
+        command
+            .stdin(Stdio::null())
+            .stdout(log.try_clone().unwrap())
+            .stderr(log);
+        Self {
+            child: spawn_bound_to_this_process(command),
+            directory,
+        }
     }
 
     /// What it wrote.
     pub(crate) fn log(&self) -> String {
-        String::from_utf8_lossy(&std::fs::read(self.directory.join("log")).unwrap_or_default()).into_owned()
+        String::from_utf8_lossy(&std::fs::read(self.directory.join("log")).unwrap_or_default())
+            .into_owned()
     }
 }
 
@@ -50,5 +63,6 @@ impl Drop for Program {
 /// Debian keeps servers where an ordinary user's path does not lead.
 fn is_installed(name: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
-    path.split(':').any(|folder| Path::new(folder).join(name).is_file())
+    path.split(':')
+        .any(|folder| Path::new(folder).join(name).is_file())
 }

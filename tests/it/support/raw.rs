@@ -35,7 +35,10 @@ impl RawConnection {
     pub(crate) async fn open(url: &str) -> Self {
         let stream = TcpStream::connect(address(url)).await.unwrap();
         stream.set_nodelay(true).unwrap();
-        Self { stream, unread: Vec::new() }
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
     }
 
     /// The same with so small a window that a server soon cannot send what the client does not read.
@@ -43,16 +46,26 @@ impl RawConnection {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(SMALL_WINDOW_BYTES).unwrap();
         let stream = socket.connect(address(url).parse().unwrap()).await.unwrap();
-        Self { stream, unread: Vec::new() }
+        Self {
+            stream,
+            unread: Vec::new(),
+        }
     }
 
     /// Writes all of it; false when the other side has gone.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
-        timeout(PATIENCE, self.stream.write_all(bytes.as_ref())).await.expect("the server reads").is_ok()
+        timeout(PATIENCE, self.stream.write_all(bytes.as_ref()))
+            .await
+            .expect("the server reads")
+            .is_ok()
     }
 
     /// Writes as much as the other side takes before it stops reading.
-    pub(crate) async fn write_until_stalled(&mut self, bytes: impl AsRef<[u8]>, patience: Duration) {
+    pub(crate) async fn write_until_stalled(
+        &mut self,
+        bytes: impl AsRef<[u8]>,
+        patience: Duration,
+    ) {
         let _ = timeout(patience, self.stream.write_all(bytes.as_ref())).await;
     }
 
@@ -67,7 +80,10 @@ impl RawConnection {
             return std::mem::take(&mut self.unread);
         }
         let mut buffer = vec![0; 16 << 10];
-        let count = timeout(PATIENCE, self.stream.read(&mut buffer)).await.expect("the server writes").unwrap_or(0);
+        let count = timeout(PATIENCE, self.stream.read(&mut buffer))
+            .await
+            .expect("the server writes")
+            .unwrap_or(0);
         buffer.truncate(count);
         buffer
     }
@@ -86,7 +102,9 @@ impl RawConnection {
     /// Everything up to the end, and whether the connection broke and was not closed in order.
     pub(crate) async fn read_to_break(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = std::mem::take(&mut self.unread);
-        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut bytes)).await.expect("the connection ends");
+        let ended = timeout(PATIENCE, self.stream.read_to_end(&mut bytes))
+            .await
+            .expect("the connection ends");
         (bytes, ended.is_err())
     }
 
@@ -106,7 +124,9 @@ impl RawConnection {
     /// One answer to a request that was no HEAD; none when the connection ended instead.
     pub(crate) async fn read_answer(&mut self) -> Option<RawAnswer> {
         let mut answer = self.read_head().await?;
-        let length = answer.header("content-length").map(|length| length.parse().unwrap());
+        let length = answer
+            .header("content-length")
+            .map(|length| length.parse().unwrap());
         answer.body = match length {
             Some(length) => self.read_exactly(length).await?,
             None if answer.header("transfer-encoding").is_some() => self.read_chunks().await?,
@@ -119,8 +139,15 @@ impl RawConnection {
     pub(crate) async fn read_head(&mut self) -> Option<RawAnswer> {
         let head = self.read_through(b"\r\n\r\n").await?;
         let head = String::from_utf8(head).unwrap();
-        let status = head.split(' ').nth(1).and_then(|status| status.parse().ok());
-        Some(RawAnswer { status: status.unwrap_or_else(|| panic!("no status: {head}")), head, body: vec![] })
+        let status = head
+            .split(' ')
+            .nth(1)
+            .and_then(|status| status.parse().ok());
+        Some(RawAnswer {
+            status: status.unwrap_or_else(|| panic!("no status: {head}")),
+            head,
+            body: vec![],
+        })
     }
 
     /// One chunk of a chunked body; empty at its end.
@@ -160,8 +187,15 @@ impl RawConnection {
 impl RawAnswer {
     /// A header's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
-        let lines = self.head.lines().skip(1).filter_map(|line| line.split_once(':'));
-        lines.into_iter().find(|(found, _)| found.eq_ignore_ascii_case(name)).map(|(_, value)| value.trim())
+        let lines = self
+            .head
+            .lines()
+            .skip(1)
+            .filter_map(|line| line.split_once(':'));
+        lines
+            .into_iter()
+            .find(|(found, _)| found.eq_ignore_ascii_case(name))
+            .map(|(_, value)| value.trim())
     }
 
     /// The body as text.

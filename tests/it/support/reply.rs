@@ -29,7 +29,12 @@ impl Reply {
     /// What is known before the first byte of the body.
     pub(crate) fn begin(response: &Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
-        Self { status, headers, chunks: Vec::new(), ended_cleanly: false }
+        Self {
+            status,
+            headers,
+            chunks: Vec::new(),
+            ended_cleanly: false,
+        }
     }
 
     /// Reads until at least `bytes` bytes are there; the transfer stays open.
@@ -58,13 +63,20 @@ impl Reply {
 
     /// All bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
-        self.chunks.iter().flat_map(|(_, chunk)| chunk).copied().collect()
+        self.chunks
+            .iter()
+            .flat_map(|(_, chunk)| chunk)
+            .copied()
+            .collect()
     }
 
     /// The text; each chunk holds whole characters.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
-        self.chunks.iter().map(|(_, chunk)| std::str::from_utf8(chunk).expect("whole characters")).collect()
+        self.chunks
+            .iter()
+            .map(|(_, chunk)| std::str::from_utf8(chunk).expect("whole characters"))
+            .collect()
     }
 
     /// A header as text.
@@ -75,20 +87,31 @@ impl Reply {
     /// A header that must be there.
     #[track_caller]
     pub(crate) fn required_header(&self, name: &str) -> String {
-        self.header(name).unwrap_or_else(|| panic!("no {name} in {:?}", self.headers)).to_owned()
+        self.header(name)
+            .unwrap_or_else(|| panic!("no {name} in {:?}", self.headers))
+            .to_owned()
     }
 
     /// Asserts a whole reply and gives its text.
     #[track_caller]
     pub(crate) fn complete(&self) -> String {
-        assert_eq!(self.status, 200, "{}", String::from_utf8_lossy(&self.bytes()));
+        assert_eq!(
+            self.status,
+            200,
+            "{}",
+            String::from_utf8_lossy(&self.bytes())
+        );
         assert!(self.ended_cleanly, "broken off after: {}", self.text());
         self.text()
     }
 
     /// The same as a short answer, for errors.
     pub(crate) fn into_answer(self) -> Answer {
-        Answer { status: self.status, text: self.text(), headers: self.headers }
+        Answer {
+            status: self.status,
+            text: self.text(),
+            headers: self.headers,
+        }
     }
 }
 
@@ -111,7 +134,12 @@ impl Events {
         let reply = Reply::read(response).await;
         let text = String::from_utf8(reply.bytes()).unwrap();
         let events = text.split("\n\n").filter_map(parse_event).collect();
-        Self { status: reply.status, headers: reply.headers, events, ended_cleanly: reply.ended_cleanly }
+        Self {
+            status: reply.status,
+            headers: reply.headers,
+            events,
+            ended_cleanly: reply.ended_cleanly,
+        }
     }
 
     /// Names of the events in order, with runs of `delta` as one.
@@ -124,7 +152,11 @@ impl Events {
     /// Data of the only event of this name.
     #[track_caller]
     pub(crate) fn only(&self, name: &str) -> &Value {
-        let found: Vec<_> = self.events.iter().filter(|(event, ..)| event == name).collect();
+        let found: Vec<_> = self
+            .events
+            .iter()
+            .filter(|(event, ..)| event == name)
+            .collect();
         assert_eq!(found.len(), 1, "{name} in {:?}", self.events);
         &found[0].2
     }
@@ -153,5 +185,9 @@ fn parse_event(block: &str) -> Option<(String, String, Value)> {
     };
     let data = field("data")?;
     let value = serde_json::from_str(&data).unwrap_or_else(|error| panic!("{error}: {data}"));
-    Some((field("event").unwrap_or_default(), field("id").unwrap_or_default(), value))
+    Some((
+        field("event").unwrap_or_default(),
+        field("id").unwrap_or_default(),
+        value,
+    ))
 }

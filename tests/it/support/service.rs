@@ -33,7 +33,9 @@ impl Profile {
             Ok("cluster") => Self::Cluster,
             // What only real services can show would pass without having met one.
             Ok("embedded") | Err(_) if cfg!(feature = "real-services") => {
-                panic!("tests built with the feature real-services need SWITCHBOARD_TEST_PROFILE=cluster")
+                panic!(
+                    "tests built with the feature real-services need SWITCHBOARD_TEST_PROFILE=cluster"
+                )
             }
             Ok("embedded") | Err(_) => Self::Embedded,
             Ok(other) => panic!("SWITCHBOARD_TEST_PROFILE is embedded or cluster, not {other}"),
@@ -121,9 +123,18 @@ impl TestService {
         if profile == Profile::Cluster {
             migrate(&environment, &directory);
         }
-        let (processes, roles) = launch(profile, &environment, &directory, admin_port).into_iter().unzip();
+        let (processes, roles) = launch(profile, &environment, &directory, admin_port)
+            .into_iter()
+            .unzip();
         let next_ingress = AtomicUsize::new(0);
-        let service = Self { profile, namespace, directory, processes: Mutex::new(processes), roles, next_ingress };
+        let service = Self {
+            profile,
+            namespace,
+            directory,
+            processes: Mutex::new(processes),
+            roles,
+            next_ingress,
+        };
         service.wait_until_ready().await;
         service
     }
@@ -144,7 +155,10 @@ impl TestService {
 
     /// Where the public API answers, one for each ingress.
     pub(crate) fn public_urls(&self) -> Vec<String> {
-        self.roles.iter().filter_map(|role| role.public_url.clone()).collect()
+        self.roles
+            .iter()
+            .filter_map(|role| role.public_url.clone())
+            .collect()
     }
 
     /// Where the admin API answers, one for each ingress.
@@ -155,7 +169,10 @@ impl TestService {
 
     /// Name and address of each process's private port.
     pub(crate) fn ops_urls(&self) -> Vec<(String, String)> {
-        self.roles.iter().map(|role| (role.name.clone(), role.ops_url.clone())).collect()
+        self.roles
+            .iter()
+            .map(|role| (role.name.clone(), role.ops_url.clone()))
+            .collect()
     }
 
     /// The data folder of the embedded profile.
@@ -166,16 +183,25 @@ impl TestService {
     /// Names of the processes whose role runs models: the whole product when it is one process.
     pub(crate) fn inference_processes(&self) -> Vec<String> {
         let names = self.roles.iter().map(|role| role.name.clone());
-        names.filter(|name| name.starts_with("inference") || name == "all").collect()
+        names
+            .filter(|name| name.starts_with("inference") || name == "all")
+            .collect()
     }
 
     /// The sum of a metric in each process that answers and has it.
     pub(crate) async fn metric(&self, metric: &str) -> Vec<(String, f64)> {
         let mut values = vec![];
         for role in &self.roles {
-            let Some(answer) = Client::new(&role.ops_url).try_get("/metrics").await else { continue };
-            let lines = answer.text.lines().filter(|line| line.split([' ', '{']).next() == Some(metric));
-            let found: Vec<f64> = lines.filter_map(|line| line.rsplit(' ').next()?.parse().ok()).collect();
+            let Some(answer) = Client::new(&role.ops_url).try_get("/metrics").await else {
+                continue;
+            };
+            let lines = answer
+                .text
+                .lines()
+                .filter(|line| line.split([' ', '{']).next() == Some(metric));
+            let found: Vec<f64> = lines
+                .filter_map(|line| line.rsplit(' ').next()?.parse().ok())
+                .collect();
             if !found.is_empty() {
                 values.push((role.name.clone(), found.iter().sum()));
             }
@@ -186,13 +212,23 @@ impl TestService {
     /// Works on the process of that name.
     pub(crate) fn with_process<T>(&self, name: &str, work: impl FnOnce(&mut Process) -> T) -> T {
         let mut processes = self.processes.lock().unwrap();
-        work(processes.iter_mut().find(|process| process.name() == name).unwrap())
+        work(
+            processes
+                .iter_mut()
+                .find(|process| process.name() == name)
+                .unwrap(),
+        )
     }
 
     /// Starts that process again and waits until it is ready.
     pub(crate) async fn restart(&self, name: &str) {
         self.with_process(name, Process::restart);
-        let url = &self.roles.iter().find(|role| role.name == name).unwrap().ops_url;
+        let url = &self
+            .roles
+            .iter()
+            .find(|role| role.name == name)
+            .unwrap()
+            .ops_url;
         wait_until_ready(name, url).await;
     }
 
@@ -210,7 +246,10 @@ impl TestService {
     pub(crate) fn command(&self, arguments: &[&str]) -> (std::process::ExitStatus, String) {
         let command = ProcessCommand {
             name: unique("command-"),
-            arguments: arguments.iter().map(|argument| (*argument).to_owned()).collect(),
+            arguments: arguments
+                .iter()
+                .map(|argument| (*argument).to_owned())
+                .collect(),
             environment: environment(self.profile, &self.namespace, &self.directory, &[]),
             directory: self.directory.clone(),
         };
@@ -219,12 +258,23 @@ impl TestService {
 
     /// Everything that the processes wrote.
     pub(crate) fn logs(&self) -> String {
-        self.processes.lock().unwrap().iter().map(Process::log).collect()
+        self.processes
+            .lock()
+            .unwrap()
+            .iter()
+            .map(Process::log)
+            .collect()
     }
 
     /// Fails the running test if a process has died by itself or panicked.
     pub(crate) fn complain(&self) {
-        let complaints: Vec<_> = self.processes.lock().unwrap().iter_mut().filter_map(Process::complaint).collect();
+        let complaints: Vec<_> = self
+            .processes
+            .lock()
+            .unwrap()
+            .iter_mut()
+            .filter_map(Process::complaint)
+            .collect();
         if complaints.is_empty() {
             return;
         }
@@ -237,9 +287,15 @@ impl TestService {
 
     async fn wait_until_ready(&self) {
         for role in &self.roles {
-            let ready = tokio::time::timeout(START_PATIENCE, wait_until_ready(&role.name, &role.ops_url)).await;
+            let ready =
+                tokio::time::timeout(START_PATIENCE, wait_until_ready(&role.name, &role.ops_url))
+                    .await;
             if ready.is_err() {
-                panic!("{} is not ready\n{}", role.name, self.with_process(&role.name, |process| process.log_tail()));
+                panic!(
+                    "{} is not ready\n{}",
+                    role.name,
+                    self.with_process(&role.name, |process| process.log_tail())
+                );
             }
         }
     }
@@ -286,7 +342,10 @@ fn launch(
             ("inference-2", "inference"),
         ],
     };
-    roles.iter().map(|(name, role)| launch_role((name, role), environment, directory, admin_port)).collect()
+    roles
+        .iter()
+        .map(|(name, role)| launch_role((name, role), environment, directory, admin_port))
+        .collect()
 }
 
 fn launch_role(
@@ -295,20 +354,44 @@ fn launch_role(
     directory: &Path,
     admin_port: bool,
 ) -> (Process, RunningRole) {
-    let (public, ops) = (format!("127.0.0.1:{}", free_port()), format!("127.0.0.1:{}", free_port()));
+    let (public, ops) = (
+        format!("127.0.0.1:{}", free_port()),
+        format!("127.0.0.1:{}", free_port()),
+    );
     let mut environment = environment.to_vec();
     environment.push(("SWITCHBOARD__INGRESS__LISTEN".into(), public.clone()));
     environment.push(("SWITCHBOARD__OPS__LISTEN".into(), ops.clone()));
     let has_public_port = matches!(role, "all" | "ingress");
     let admin = (admin_port && has_public_port).then(|| format!("127.0.0.1:{}", free_port()));
-    environment.extend(admin.iter().map(|address| ("SWITCHBOARD__ADMIN__LISTEN".to_owned(), address.clone())));
+    environment.extend(
+        admin
+            .iter()
+            .map(|address| ("SWITCHBOARD__ADMIN__LISTEN".to_owned(), address.clone())),
+    );
     // `--role all` is the default, so that the embedded run also proves the default.
-    let arguments = if role == "all" { vec!["serve"] } else { vec!["serve", "--role", role] };
+    let arguments = if role == "all" {
+        vec!["serve"]
+    } else {
+        vec!["serve", "--role", role]
+    };
     let arguments = arguments.into_iter().map(String::from).collect();
-    let command = ProcessCommand { name: name.into(), arguments, environment, directory: directory.into() };
+    let command = ProcessCommand {
+        name: name.into(),
+        arguments,
+        environment,
+        directory: directory.into(),
+    };
     let public_url = has_public_port.then(|| format!("http://{public}"));
     let admin_url = admin.map(|address| format!("http://{address}"));
-    (command.start(), RunningRole { name: name.into(), public_url, admin_url, ops_url: format!("http://{ops}") })
+    (
+        command.start(),
+        RunningRole {
+            name: name.into(),
+            public_url,
+            admin_url,
+            ops_url: format!("http://{ops}"),
+        },
+    )
 }
 
 fn migrate(environment: &[(String, String)], directory: &Path) {
@@ -322,14 +405,22 @@ fn migrate(environment: &[(String, String)], directory: &Path) {
     assert!(status.success(), "migrate failed: {status}\n{log}");
 }
 
-fn environment(profile: Profile, namespace: &str, directory: &Path, extra: &[(&str, &str)]) -> Vec<(String, String)> {
+fn environment(
+    profile: Profile,
+    namespace: &str,
+    directory: &Path,
+    extra: &[(&str, &str)],
+) -> Vec<(String, String)> {
     let data = directory.join("data").to_string_lossy().into_owned();
     let mut variables = vec![
         ("SWITCHBOARD__SECRET", SECRET.to_owned()),
         ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
         ("SWITCHBOARD__DEMO", "false".to_owned()),
         // All tests sign in from one address.
-        ("SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS", "100000".to_owned()),
+        (
+            "SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS",
+            "100000".to_owned(),
+        ),
         ("SWITCHBOARD__DATA_DIR", data),
         ("SWITCHBOARD__NAMESPACE", namespace.to_owned()),
     ];
@@ -337,20 +428,37 @@ fn environment(profile: Profile, namespace: &str, directory: &Path, extra: &[(&s
         Profile::Embedded => variables.push(("SWITCHBOARD__PROFILE", "embedded".to_owned())),
         Profile::Cluster => variables.extend([
             ("SWITCHBOARD__PROFILE", "cluster".to_owned()),
-            ("SWITCHBOARD__BUS__BROKERS", service_address("SWITCHBOARD_TEST_BROKERS")),
+            (
+                "SWITCHBOARD__BUS__BROKERS",
+                service_address("SWITCHBOARD_TEST_BROKERS"),
+            ),
             ("SWITCHBOARD__BUS__PARTITIONS", "8".to_owned()),
-            ("SWITCHBOARD__REDIS__URL", service_address("SWITCHBOARD_TEST_REDIS")),
-            ("SWITCHBOARD__SCYLLA__NODES", service_address("SWITCHBOARD_TEST_SCYLLA")),
+            (
+                "SWITCHBOARD__REDIS__URL",
+                service_address("SWITCHBOARD_TEST_REDIS"),
+            ),
+            (
+                "SWITCHBOARD__SCYLLA__NODES",
+                service_address("SWITCHBOARD_TEST_SCYLLA"),
+            ),
         ]),
     }
-    variables.extend(extra.iter().map(|(name, value)| (*name, (*value).to_owned())));
-    variables.into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+    variables.extend(
+        extra
+            .iter()
+            .map(|(name, value)| (*name, (*value).to_owned())),
+    );
+    variables
+        .into_iter()
+        .map(|(name, value)| (name.to_owned(), value))
+        .collect()
 }
 
 /// Where a real service answers; without it the cluster profile cannot be tested, and that is a failure.
 pub(crate) fn service_address(variable: &str) -> String {
-    std::env::var(variable)
-        .unwrap_or_else(|_| panic!("{variable} is not set: run tests/services/up.sh, or `make test`"))
+    std::env::var(variable).unwrap_or_else(|_| {
+        panic!("{variable} is not set: run tests/services/up.sh, or `make test`")
+    })
 }
 
 /// A folder of this run; those of runs that have ended are removed first.
@@ -358,7 +466,10 @@ fn fresh_directory(namespace: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {
         let name = entry.file_name().to_string_lossy().into_owned();
-        let owner = name.strip_prefix("it-").and_then(|rest| rest.split('-').next()).map(str::to_owned);
+        let owner = name
+            .strip_prefix("it-")
+            .and_then(|rest| rest.split('-').next())
+            .map(str::to_owned);
         if owner.is_some_and(|process| !Path::new("/proc").join(process).exists()) {
             let _ = std::fs::remove_dir_all(entry.path());
         }

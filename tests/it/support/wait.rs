@@ -16,7 +16,10 @@ where
         if let Some(value) = attempt().await {
             return value;
         }
-        assert!(began.elapsed() < deadline, "not within {deadline:?}: {what}");
+        assert!(
+            began.elapsed() < deadline,
+            "not within {deadline:?}: {what}"
+        );
         tokio::time::sleep(POLL_INTERVAL).await;
     }
 }

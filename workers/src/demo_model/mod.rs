@@ -42,7 +42,11 @@ impl DemoModel {
     pub async fn start() -> io::Result<Self> {
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).await?;
         let address = listener.local_addr()?;
-        let token: String = rand::rng().sample_iter(Alphanumeric).take(TOKEN_CHARS).map(char::from).collect();
+        let token: String = rand::rng()
+            .sample_iter(Alphanumeric)
+            .take(TOKEN_CHARS)
+            .map(char::from)
+            .collect();
         let stop = CancellationToken::new();
         let app = server::router(&token, stop.clone());
         let stopped = stop.clone().cancelled_owned();
@@ -54,11 +58,19 @@ impl DemoModel {
         });
         let mut tasks = JoinSet::new();
         tasks.spawn(async move {
-            if let Err(error) = axum::serve(listener, app).with_graceful_shutdown(stopped).await {
+            if let Err(error) = axum::serve(listener, app)
+                .with_graceful_shutdown(stopped)
+                .await
+            {
                 tracing::error!(%error, "the demo model stopped");
             }
         });
-        Ok(Self { address, token: token.into(), stop: stop.drop_guard(), tasks })
+        Ok(Self {
+            address,
+            token: token.into(),
+            stop: stop.drop_guard(),
+            tasks,
+        })
     }
 
     /// Base of its OpenAI-compatible API.
@@ -73,7 +85,9 @@ impl DemoModel {
 
     /// Ends open replies without a finish reason, which callers see as a truncation, and stops listening.
     pub async fn shutdown(self) {
-        let Self { stop, mut tasks, .. } = self;
+        let Self {
+            stop, mut tasks, ..
+        } = self;
         drop(stop);
         if timeout(SHUTDOWN_TIMEOUT, tasks.join_next()).await.is_err() {
             tasks.shutdown().await;

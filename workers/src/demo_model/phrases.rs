@@ -28,20 +28,34 @@ pub(super) fn reply(conversation: &Conversation) -> String {
         Topic::Help => help(),
         Topic::Greeting => greeting(conversation),
         Topic::Thanks => format!("You are welcome{}! Anything else?", address(conversation)),
-        Topic::Goodbye => format!("Goodbye{}! This conversation is kept; come back any time.", address(conversation)),
+        Topic::Goodbye => format!(
+            "Goodbye{}! This conversation is kept; come back any time.",
+            address(conversation)
+        ),
         Topic::Anything => echo(conversation),
     };
     let speaks_of_itself = matches!(topic, Topic::Help | Topic::Anything);
-    if conversation.turns() <= 1 || speaks_of_itself { format!("{body}\n\n{NOTICE}") } else { body }
+    if conversation.turns() <= 1 || speaks_of_itself {
+        format!("{body}\n\n{NOTICE}")
+    } else {
+        body
+    }
 }
 
 /// `, Ada` once the visitor has a name.
 fn address(conversation: &Conversation) -> String {
-    conversation.name().map(|name| format!(", {name}")).unwrap_or_default()
+    conversation
+        .name()
+        .map(|name| format!(", {name}"))
+        .unwrap_or_default()
 }
 
 fn greeting(conversation: &Conversation) -> String {
-    let again = if conversation.turns() > 1 { " again" } else { "" };
+    let again = if conversation.turns() > 1 {
+        " again"
+    } else {
+        ""
+    };
     format!(
         "Hello{again}{}! 👋 I am the demo model of this installation. Ask me for **help** to see what I can do.",
         address(conversation)
@@ -49,7 +63,10 @@ fn greeting(conversation: &Conversation) -> String {
 }
 
 fn introduction(conversation: &Conversation) -> String {
-    format!("Nice to meet you{}! I will remember that for the rest of this conversation.", address(conversation))
+    format!(
+        "Nice to meet you{}! I will remember that for the rest of this conversation.",
+        address(conversation)
+    )
 }
 
 fn name(conversation: &Conversation) -> String {
@@ -65,12 +82,20 @@ fn memory(conversation: &Conversation) -> String {
         return "This is your first message, so there is nothing to look back on yet.".into();
     }
     let first = earlier.len().saturating_sub(LISTED_MAX);
-    let list = (first..earlier.len()).map(|index| format!("{}. {}", index + 1, quote(&earlier[index])));
-    format!("Before this message you wrote:\n\n{}", list.collect::<Vec<_>>().join("\n"))
+    let list =
+        (first..earlier.len()).map(|index| format!("{}. {}", index + 1, quote(&earlier[index])));
+    format!(
+        "Before this message you wrote:\n\n{}",
+        list.collect::<Vec<_>>().join("\n")
+    )
 }
 
 fn count(conversation: &Conversation) -> String {
-    let words: usize = conversation.earlier().iter().map(|message| words(message).len()).sum();
+    let words: usize = conversation
+        .earlier()
+        .iter()
+        .map(|message| words(message).len())
+        .sum();
     let turns = conversation.turns();
     format!(
         "This is message **{turns}** from you in this conversation; the ones before it have {words} words together."
@@ -83,21 +108,42 @@ fn products(conversation: &Conversation) -> String {
         return "I looked, and found nothing like that among the products.".into();
     }
     if products.is_empty() {
-        return "I was told of no products. An agent with a catalogue shows them here as cards.".into();
+        return "I was told of no products. An agent with a catalogue shows them here as cards."
+            .into();
     }
     let lines = products.iter().map(|(title, price)| {
-        if price.is_empty() { format!("- **{title}**") } else { format!("- **{title}**, {price}") }
+        if price.is_empty() {
+            format!("- **{title}**")
+        } else {
+            format!("- **{title}**, {price}")
+        }
     });
-    format!("Here is what I can offer:\n\n{}\n\nDoes one of these suit you?", lines.collect::<Vec<_>>().join("\n"))
+    format!(
+        "Here is what I can offer:\n\n{}\n\nDoes one of these suit you?",
+        lines.collect::<Vec<_>>().join("\n")
+    )
 }
 
 fn table(conversation: &Conversation) -> String {
-    let messages = [conversation.earlier(), &[conversation.question().to_owned()]].concat();
+    let messages = [
+        conversation.earlier(),
+        &[conversation.question().to_owned()],
+    ]
+    .concat();
     let first = messages.len().saturating_sub(LISTED_MAX);
-    let rows = messages.iter().enumerate().skip(first).map(|(index, message)| {
-        // A bar would open another column.
-        format!("| {} | {} | {} |", index + 1, quote(message).replace('|', "/"), words(message).len())
-    });
+    let rows = messages
+        .iter()
+        .enumerate()
+        .skip(first)
+        .map(|(index, message)| {
+            // A bar would open another column.
+            format!(
+                "| {} | {} | {} |",
+                index + 1,
+                quote(message).replace('|', "/"),
+                words(message).len()
+            )
+        });
     format!(
         "Your messages so far:\n\n| # | Message | Words |\n|--:|:--------|------:|\n{}",
         rows.collect::<Vec<_>>().join("\n")

@@ -43,19 +43,30 @@ impl ChatRequest {
 
     /// Whether the caller asks for anything but prose.
     pub(super) fn wants_structured_output(&self) -> bool {
-        self.response_format["type"].as_str().is_some_and(|format| format != "text")
+        self.response_format["type"]
+            .as_str()
+            .is_some_and(|format| format != "text")
     }
 
     /// A call of the tool that shows products, if there is one, with what the question says of them.
     fn product_tool_call(&self, question: &str) -> Option<Value> {
         let functions = self.tools.iter().flatten().map(|tool| &tool["function"]);
-        let named = |function: &&Value| function["name"].as_str().is_some_and(|name| name.contains("product"));
+        let named = |function: &&Value| {
+            function["name"]
+                .as_str()
+                .is_some_and(|name| name.contains("product"))
+        };
         let function = functions.into_iter().find(named)?;
         let parameters = &function["parameters"];
-        let required = parameters["required"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let required = parameters["required"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(Value::as_str);
         let wishes = Wishes::of(question);
-        let mut arguments: Map<String, Value> =
-            required.map(|key| (key.to_owned(), wishes.words.clone().into())).collect();
+        let mut arguments: Map<String, Value> = required
+            .map(|key| (key.to_owned(), wishes.words.clone().into()))
+            .collect();
         let known = |key: &str| parameters["properties"].get(key).is_some();
         if known("query") && !wishes.words.is_empty() {
             arguments.insert("query".into(), wishes.words.into());
@@ -63,7 +74,8 @@ impl ChatRequest {
         if let Some(price) = wishes.price_max.filter(|_| known("price_max")) {
             arguments.insert("price_max".into(), price.into());
         }
-        let called = json!({ "name": function["name"], "arguments": Value::from(arguments).to_string() });
+        let called =
+            json!({ "name": function["name"], "arguments": Value::from(arguments).to_string() });
         Some(json!({ "index": 0, "id": "call_products", "type": "function", "function": called }))
     }
 }
@@ -71,8 +83,15 @@ impl ChatRequest {
 impl Message {
     /// Its text; several parts stand on lines of their own.
     pub(super) fn text(&self) -> String {
-        let parts = self.content.as_array().into_iter().flatten().filter_map(|part| part["text"].as_str());
-        self.content.as_str().map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
+        let parts = self
+            .content
+            .as_array()
+            .into_iter()
+            .flatten()
+            .filter_map(|part| part["text"].as_str());
+        self.content
+            .as_str()
+            .map_or_else(|| parts.collect::<Vec<_>>().join("\n"), str::to_owned)
     }
 
     /// Whether it is text that an assistant has begun, and not a call of a tool.
@@ -100,7 +119,10 @@ impl Answer {
             return Self::ToolCall(call);
         }
         let mut pieces = pieces(&conversation.rest_of_reply());
-        let limit = request.max_completion_tokens.or(request.max_tokens).unwrap_or(usize::MAX);
+        let limit = request
+            .max_completion_tokens
+            .or(request.max_tokens)
+            .unwrap_or(usize::MAX);
         let cut = pieces.len() > limit;
         pieces.truncate(limit);
         Self::Text { pieces, cut }
@@ -136,7 +158,11 @@ impl Envelope {
         Self {
             id: format!("chatcmpl-demo-{now}"),
             created: now / 1_000_000,
-            prompt_tokens: request.messages.iter().map(|message| pieces(&message.text()).len()).sum(),
+            prompt_tokens: request
+                .messages
+                .iter()
+                .map(|message| pieces(&message.text()).len())
+                .sum(),
             include_usage: request.stream_options["include_usage"] == true,
         }
     }
@@ -144,21 +170,31 @@ impl Envelope {
     /// The answer as one body.
     pub(super) fn whole(&self, answer: &Answer) -> Value {
         let message = match answer {
-            Answer::Text { pieces, .. } => json!({ "role": "assistant", "content": pieces.concat() }),
-            Answer::ToolCall(call) => json!({ "role": "assistant", "content": null, "tool_calls": [call] }),
+            Answer::Text { pieces, .. } => {
+                json!({ "role": "assistant", "content": pieces.concat() })
+            }
+            Answer::ToolCall(call) => {
+                json!({ "role": "assistant", "content": null, "tool_calls": [call] })
+            }
         };
-        let choice = json!({ "index": 0, "message": message, "finish_reason": answer.finish_reason() });
+        let choice =
+            json!({ "index": 0, "message": message, "finish_reason": answer.finish_reason() });
         self.wrap("chat.completion", json!([choice]), Some(self.usage(answer)))
     }
 
     /// The answer as the chunks of a stream, one for each word.
     pub(super) fn chunks(&self, answer: &Answer) -> Vec<Value> {
         let said = match answer {
-            Answer::Text { pieces, .. } => pieces.iter().map(|piece| json!({ "content": piece })).collect(),
+            Answer::Text { pieces, .. } => pieces
+                .iter()
+                .map(|piece| json!({ "content": piece }))
+                .collect(),
             Answer::ToolCall(call) => vec![json!({ "tool_calls": [call] })],
         };
         let opening = json!({ "role": "assistant", "content": "" });
-        let deltas = std::iter::once(opening).chain(said).map(|delta| (delta, Value::Null));
+        let deltas = std::iter::once(opening)
+            .chain(said)
+            .map(|delta| (delta, Value::Null));
         let mut chunks: Vec<Value> = deltas
             .chain([(json!({}), answer.finish_reason().into())])
             .map(|(delta, reason)| json!([{ "index": 0, "delta": delta, "finish_reason": reason }]))
@@ -189,7 +225,12 @@ pub(super) fn error_body(code: &str, message: &str) -> Value {
 fn pieces(text: &str) -> Vec<String> {
     let cut_words = |word: &str| {
         let characters: Vec<char> = word.chars().collect();
-        characters.chunks(PIECE_CHARS_MAX).map(|piece| piece.iter().collect()).collect::<Vec<String>>()
+        characters
+            .chunks(PIECE_CHARS_MAX)
+            .map(|piece| piece.iter().collect())
+            .collect::<Vec<String>>()
     };
-    text.split_inclusive(char::is_whitespace).flat_map(cut_words).collect()
+    text.split_inclusive(char::is_whitespace)
+        .flat_map(cut_words)
+        .collect()
 }

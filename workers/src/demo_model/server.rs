@@ -39,26 +39,50 @@ pub(super) fn router(token: &str, stop: CancellationToken) -> Router {
         .with_state(stop)
 }
 
-async fn authorize(State(expected): State<Arc<str>>, headers: HeaderMap, request: Request, next: Next) -> Response {
-    if headers.get(AUTHORIZATION).is_some_and(|value| value.as_bytes() == expected.as_bytes()) {
+async fn authorize(
+    State(expected): State<Arc<str>>,
+    headers: HeaderMap,
+    request: Request,
+    next: Next,
+) -> Response {
+    if headers
+        .get(AUTHORIZATION)
+        .is_some_and(|value| value.as_bytes() == expected.as_bytes())
+    {
         next.run(request).await
     } else {
-        refuse(StatusCode::UNAUTHORIZED, "invalid_api_key", "not the token of this demo model")
+        refuse(
+            StatusCode::UNAUTHORIZED,
+            "invalid_api_key",
+            "not the token of this demo model",
+        )
     }
 }
 
 async fn models() -> Json<Value> {
-    Json(json!({ "object": "list", "data": [{ "id": DEMO_MODEL, "object": "model", "owned_by": "switchboard" }] }))
+    Json(
+        json!({ "object": "list", "data": [{ "id": DEMO_MODEL, "object": "model", "owned_by": "switchboard" }] }),
+    )
 }
 
 async fn chat(State(stop): State<CancellationToken>, body: Bytes) -> Response {
     let request = match serde_json::from_slice::<ChatRequest>(&body) {
         Ok(request) => request,
-        Err(error) => return refuse(StatusCode::BAD_REQUEST, "invalid_request_error", &error.to_string()),
+        Err(error) => {
+            return refuse(
+                StatusCode::BAD_REQUEST,
+                "invalid_request_error",
+                &error.to_string(),
+            );
+        }
     };
     // A caller that wants JSON is a program: an error sends it to its fallback sooner than prose it cannot parse.
     if request.wants_structured_output() {
-        return refuse(StatusCode::BAD_REQUEST, "unsupported", "the demo model writes prose only");
+        return refuse(
+            StatusCode::BAD_REQUEST,
+            "unsupported",
+            "the demo model writes prose only",
+        );
     }
     let answer = Answer::to(&request, &Conversation::read(&request));
     let envelope = Envelope::new(&request);
@@ -72,7 +96,11 @@ async fn chat(State(stop): State<CancellationToken>, body: Bytes) -> Response {
 /// Sends the chunks as server-sent events, at a reader's pace.
 fn speak(chunks: Vec<Value>, stop: CancellationToken) -> Response {
     let last = chunks.len();
-    let events = chunks.into_iter().map(|chunk| chunk.to_string()).chain(["[DONE]".to_owned()]).enumerate();
+    let events = chunks
+        .into_iter()
+        .map(|chunk| chunk.to_string())
+        .chain(["[DONE]".to_owned()])
+        .enumerate();
     let paced = stream::iter(events).then(move |(index, data)| async move {
         // The first words and the closing events come at once: only the text between them is spoken.
         if index > 1 && index < last {

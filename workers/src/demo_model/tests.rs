@@ -25,8 +25,12 @@ fn asked(question: &str) -> Conversation {
 
 /// A conversation in which the visitor wrote all of these.
 fn after(texts: &[&str]) -> Conversation {
-    let pair =
-        |text: &&str| [json!({ "role": "user", "content": text }), json!({ "role": "assistant", "content": "…" })];
+    let pair = |text: &&str| {
+        [
+            json!({ "role": "user", "content": text }),
+            json!({ "role": "assistant", "content": "…" }),
+        ]
+    };
     let mut messages: Vec<Value> = texts.iter().flat_map(pair).collect();
     messages.pop();
     conversation(&messages.into())
@@ -60,10 +64,17 @@ fn every_topic_is_found_by_the_words_of_the_help_text() {
 
 #[test]
 fn the_name_that_was_given_last_is_remembered() {
-    let named = after(&["Hi, my name is Ada Lovelace. I like tea", "call me Ada, please", "what is my name?"]);
+    let named = after(&[
+        "Hi, my name is Ada Lovelace. I like tea",
+        "call me Ada, please",
+        "what is my name?",
+    ]);
     assert!(phrases::reply(&named).contains("**Ada**"));
     assert_eq!(asked("my name is علی").name().as_deref(), Some("علی"));
-    assert_eq!(asked("My name is Ada Lovelace.").name().as_deref(), Some("Ada Lovelace"));
+    assert_eq!(
+        asked("My name is Ada Lovelace.").name().as_deref(),
+        Some("Ada Lovelace")
+    );
     assert_eq!(asked("my name is").name(), None);
 }
 
@@ -71,14 +82,28 @@ fn the_name_that_was_given_last_is_remembered() {
 fn earlier_messages_are_repeated_and_counted() {
     let told = phrases::reply(&after(&["red apples", "green pears", "what did I say?"]));
     assert!(told.contains("1. red apples\n2. green pears"), "{told}");
-    assert!(phrases::reply(&after(&["one two", "three", "how many messages?"])).contains("message **3**"));
+    assert!(
+        phrases::reply(&after(&["one two", "three", "how many messages?"]))
+            .contains("message **3**")
+    );
 }
 
 #[test]
 fn the_first_reply_says_that_no_model_is_configured_whatever_was_asked() {
-    for question in ["hello", "Show me a table", "my name is Ada", "¿Qué hora es?", ""] {
+    for question in [
+        "hello",
+        "Show me a table",
+        "my name is Ada",
+        "¿Qué hora es?",
+        "",
+    ] {
         let reply = phrases::reply(&asked(question));
-        for name in ["No language model is configured", "OPENAI_BASE_URL", "OPENAI_API_KEY", "OPENAI_MODEL"] {
+        for name in [
+            "No language model is configured",
+            "OPENAI_BASE_URL",
+            "OPENAI_API_KEY",
+            "OPENAI_MODEL",
+        ] {
             assert!(reply.contains(name), "{question}: {reply}");
         }
     }
@@ -102,13 +127,21 @@ fn a_reply_broken_off_at_any_character_is_continued_with_exactly_the_rest() {
 fn a_beginning_by_another_model_is_followed_by_a_paragraph_of_its_own() {
     let messages = json!([{ "role": "user", "content": "thanks" }, { "role": "assistant", "content": "No problem" }]);
     let whole = phrases::reply(&asked("thanks"));
-    assert_eq!(conversation(&messages).rest_of_reply(), format!("\n\n{whole}"));
+    assert_eq!(
+        conversation(&messages).rest_of_reply(),
+        format!("\n\n{whole}")
+    );
 }
 
 #[test]
 fn a_message_in_parts_is_read_like_one_text() {
     let parts = json!([{ "type": "text", "text": "my name is Ada" }, { "type": "image_url", "image_url": {} }]);
-    assert_eq!(conversation(&json!([{ "role": "user", "content": parts }])).name().as_deref(), Some("Ada"));
+    assert_eq!(
+        conversation(&json!([{ "role": "user", "content": parts }]))
+            .name()
+            .as_deref(),
+        Some("Ada")
+    );
 }
 
 #[test]
@@ -136,18 +169,29 @@ fn client() -> Client {
 
 async fn post(model: &DemoModel, body: Value) -> reqwest::Response {
     let request = client().post(format!("{}/chat/completions", model.base_url()));
-    request.bearer_auth(model.token().expose_secret()).json(&body).send().await.unwrap()
+    request
+        .bearer_auth(model.token().expose_secret())
+        .json(&body)
+        .send()
+        .await
+        .unwrap()
 }
 
 /// The data of each event, in order.
 async fn events(response: reqwest::Response) -> Vec<String> {
     let text = response.text().await.unwrap();
-    text.split_terminator("\n\n").map(|event| event.strip_prefix("data: ").unwrap().to_owned()).collect()
+    text.split_terminator("\n\n")
+        .map(|event| event.strip_prefix("data: ").unwrap().to_owned())
+        .collect()
 }
 
 fn text_of(events: &[String]) -> String {
-    let chunks = events.iter().filter_map(|event| serde_json::from_str::<Value>(event).ok());
-    chunks.filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned())).collect()
+    let chunks = events
+        .iter()
+        .filter_map(|event| serde_json::from_str::<Value>(event).ok());
+    chunks
+        .filter_map(|chunk| Some(chunk["choices"][0]["delta"]["content"].as_str()?.to_owned()))
+        .collect()
 }
 
 #[tokio::test]
@@ -157,10 +201,17 @@ async fn a_stream_and_a_whole_answer_have_the_same_text_reason_and_usage() {
     let options = json!({ "include_usage": true });
     let body = json!({ "model": DEMO_MODEL, "messages": question, "stream": true, "stream_options": options });
     let streamed = events(post(&model, body).await).await;
-    let whole: Value = post(&model, json!({ "messages": question })).await.json().await.unwrap();
+    let whole: Value = post(&model, json!({ "messages": question }))
+        .await
+        .json()
+        .await
+        .unwrap();
 
     assert_eq!(streamed.last().unwrap(), "[DONE]");
-    assert_eq!(text_of(&streamed), whole["choices"][0]["message"]["content"].as_str().unwrap());
+    assert_eq!(
+        text_of(&streamed),
+        whole["choices"][0]["message"]["content"].as_str().unwrap()
+    );
     let usage: Value = serde_json::from_str(&streamed[streamed.len() - 2]).unwrap();
     assert_eq!(usage["choices"], json!([]));
     assert_eq!(usage["usage"], whole["usage"]);
@@ -174,11 +225,20 @@ async fn words_of_a_stream_come_one_after_another() {
     let model = DemoModel::start().await.unwrap();
     let started = Instant::now();
     let messages = json!([{ "role": "user", "content": "thanks" }]);
-    let mut body = post(&model, json!({ "messages": messages, "stream": true, "max_tokens": 12 })).await.bytes_stream();
+    let mut body = post(
+        &model,
+        json!({ "messages": messages, "stream": true, "max_tokens": 12 }),
+    )
+    .await
+    .bytes_stream();
     body.next().await.unwrap().unwrap();
     let first = started.elapsed();
     while body.next().await.is_some() {}
-    assert!(started.elapsed() - first >= WORD_INTERVAL * 10, "only {:?}", started.elapsed() - first);
+    assert!(
+        started.elapsed() - first >= WORD_INTERVAL * 10,
+        "only {:?}",
+        started.elapsed() - first
+    );
     model.shutdown().await;
 }
 
@@ -202,27 +262,54 @@ async fn the_tool_that_shows_products_is_called_and_its_result_is_put_into_words
     let called = events(post(&model, body).await).await;
     let call: Value = serde_json::from_str(&called[1]).unwrap();
     let call = &call["choices"][0]["delta"]["tool_calls"][0];
-    assert_eq!(call["function"], json!({ "name": "show_products", "arguments": "{}" }));
+    assert_eq!(
+        call["function"],
+        json!({ "name": "show_products", "arguments": "{}" })
+    );
     assert!(called[2].contains("\"finish_reason\":\"tool_calls\""));
 
     messages.push(json!({ "role": "assistant", "content": null, "tool_calls": [call] }));
-    let found = json!([{ "title": "Blue mug", "price": "$9" }]).to_string() + "\n\nThe visitor sees it.";
+    let found =
+        json!([{ "title": "Blue mug", "price": "$9" }]).to_string() + "\n\nThe visitor sees it.";
     messages.push(json!({ "role": "tool", "tool_call_id": call["id"], "content": found }));
-    let whole: Value = post(&model, json!({ "messages": messages, "tools": tools })).await.json().await.unwrap();
-    assert!(whole["choices"][0]["message"]["content"].as_str().unwrap().contains("- **Blue mug**, $9"));
+    let whole: Value = post(&model, json!({ "messages": messages, "tools": tools }))
+        .await
+        .json()
+        .await
+        .unwrap();
+    assert!(
+        whole["choices"][0]["message"]["content"]
+            .as_str()
+            .unwrap()
+            .contains("- **Blue mug**, $9")
+    );
     model.shutdown().await;
 }
 
 #[tokio::test]
 async fn only_the_token_of_this_start_opens_it_and_refusals_have_the_protocols_shape() {
-    let (model, other) = (DemoModel::start().await.unwrap(), DemoModel::start().await.unwrap());
+    let (model, other) = (
+        DemoModel::start().await.unwrap(),
+        DemoModel::start().await.unwrap(),
+    );
     let models = Url::parse(&format!("{}/models", model.base_url())).unwrap();
     let get = |token: &str| client().get(models.clone()).bearer_auth(token).send();
-    assert_eq!(get(other.token().expose_secret()).await.unwrap().status(), StatusCode::UNAUTHORIZED);
-    let listed: Value = get(model.token().expose_secret()).await.unwrap().json().await.unwrap();
+    assert_eq!(
+        get(other.token().expose_secret()).await.unwrap().status(),
+        StatusCode::UNAUTHORIZED
+    );
+    let listed: Value = get(model.token().expose_secret())
+        .await
+        .unwrap()
+        .json()
+        .await
+        .unwrap();
     assert_eq!(listed["data"][0]["id"], DEMO_MODEL);
 
-    for body in [json!([]), json!({ "messages": [], "response_format": { "type": "json_object" } })] {
+    for body in [
+        json!([]),
+        json!({ "messages": [], "response_format": { "type": "json_object" } }),
+    ] {
         let refused = post(&model, body).await;
         assert_eq!(refused.status(), StatusCode::BAD_REQUEST);
         assert!(refused.json::<Value>().await.unwrap()["error"]["message"].is_string());
@@ -237,10 +324,15 @@ async fn a_shutdown_breaks_open_streams_off_without_a_finish_reason() {
     let body = json!({ "messages": [{ "role": "user", "content": "help" }], "stream": true });
     let mut stream = post(&model, body).await.bytes_stream();
     stream.next().await.unwrap().unwrap();
-    tokio::time::timeout(Duration::from_secs(2), model.shutdown()).await.unwrap();
+    tokio::time::timeout(Duration::from_secs(2), model.shutdown())
+        .await
+        .unwrap();
     let mut rest = String::new();
     while let Some(Ok(bytes)) = stream.next().await {
         rest.push_str(&String::from_utf8_lossy(&bytes));
     }
-    assert!(!rest.contains("[DONE]") && !rest.contains("\"stop\""), "{rest}");
+    assert!(
+        !rest.contains("[DONE]") && !rest.contains("\"stop\""),
+        "{rest}"
+    );
 }

@@ -12,7 +12,9 @@ const ASKING: &str = "a about all an and any are at available be best buy can ca
     ich suche habt ihr haben sie was welche zeig mir bitte einen eine ein und der die das für \
     je cherche avez vous montrez moi un une des les le la quel quels quelle avec pour \
     busco tienen muéstrame unos unas el los las con para qué";
-const AT_MOST: [&str; 8] = ["under", "below", "less", "most", "max", "maximum", "unter", "until"];
+const AT_MOST: [&str; 8] = [
+    "under", "below", "less", "most", "max", "maximum", "unter", "until",
+];
 const CURRENCIES: [&str; 6] = ["dollar", "dollars", "usd", "euro", "euros", "eur"];
 
 /// What is wanted.
@@ -28,8 +30,15 @@ impl Wishes {
     /// Reads a question.
     pub(super) fn of(question: &str) -> Self {
         let said = words(question);
-        let bound = said.iter().position(|word| AT_MOST.contains(&word.as_str()));
-        let price_max = bound.and_then(|at| said[at + 1..].iter().take(3).find_map(|word| word.parse().ok()));
+        let bound = said
+            .iter()
+            .position(|word| AT_MOST.contains(&word.as_str()));
+        let price_max = bound.and_then(|at| {
+            said[at + 1..]
+                .iter()
+                .take(3)
+                .find_map(|word| word.parse().ok())
+        });
         let names = said.iter().filter(|word| {
             let is_price = price_max.is_some()
                 && (word.parse::<f64>().is_ok()
@@ -37,7 +46,11 @@ impl Wishes {
                     || CURRENCIES.contains(&word.as_str()));
             !is_price && !ASKING.split_whitespace().any(|asking| asking == *word)
         });
-        let words = names.take(WORDS_MAX).map(String::as_str).collect::<Vec<_>>().join(" ");
+        let words = names
+            .take(WORDS_MAX)
+            .map(String::as_str)
+            .collect::<Vec<_>>()
+            .join(" ");
         Self { words, price_max }
     }
 }
@@ -51,12 +64,23 @@ mod tests {
         for (question, words, price_max) in [
             ("Which products do you have?", "", None),
             ("Show me some tea, please", "tea", None),
-            ("I'm looking for a glass teapot under $30", "glass teapot", Some(30.0)),
+            (
+                "I'm looking for a glass teapot under $30",
+                "glass teapot",
+                Some(30.0),
+            ),
             ("coffee for less than 15 euros", "coffee", Some(15.0)),
             ("Habt ihr Oolong?", "oolong", None),
             ("", "", None),
         ] {
-            assert_eq!(Wishes::of(question), Wishes { words: words.into(), price_max }, "{question}");
+            assert_eq!(
+                Wishes::of(question),
+                Wishes {
+                    words: words.into(),
+                    price_max
+                },
+                "{question}"
+            );
         }
     }
 }

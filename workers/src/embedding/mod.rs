@@ -61,7 +61,12 @@ pub(crate) fn cosine(left: &Vector, right: &Vector) -> f32 {
     }
     // Apart in lanes, which the processor adds side by side: thousands of these are wanted for one message.
     let (lefts, rights) = (left.chunks_exact(LANES), right.chunks_exact(LANES));
-    let rest: f32 = lefts.remainder().iter().zip(rights.remainder()).map(|(left, right)| left * right).sum();
+    let rest: f32 = lefts
+        .remainder()
+        .iter()
+        .zip(rights.remainder())
+        .map(|(left, right)| left * right)
+        .sum();
     let mut sums = [0.0_f32; LANES];
     for (left, right) in lefts.zip(rights) {
         for (sum, (left, right)) in sums.iter_mut().zip(left.iter().zip(right)) {

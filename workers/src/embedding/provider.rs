@@ -34,7 +34,11 @@ struct Row {
 impl ProviderEmbedder {
     pub(crate) fn new(client: ModelClient, endpoint: Endpoint) -> Self {
         let name = format!("{} {}", endpoint.base_url, endpoint.model);
-        Self { client, endpoint, name }
+        Self {
+            client,
+            endpoint,
+            name,
+        }
     }
 }
 
@@ -45,13 +49,24 @@ impl Embedder for ProviderEmbedder {
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
-        let request = Request { model: &self.endpoint.model, input: texts, encoding_format: "float" };
+        let request = Request {
+            model: &self.endpoint.model,
+            input: texts,
+            encoding_format: "float",
+        };
         let client = self.client.for_documents(&self.endpoint)?;
-        let answer: Answer = client.embeddings().create_byot(&request).await.map_err(|error| CallError::of(&error))?;
+        let answer: Answer = client
+            .embeddings()
+            .create_byot(&request)
+            .await
+            .map_err(|error| CallError::of(&error))?;
         // The order is the provider's own; the index says which text a row is of.
         let mut rows = answer.data;
         rows.sort_by_key(|row| row.index);
-        let is_whole = rows.iter().enumerate().all(|(place, row)| row.index == place);
+        let is_whole = rows
+            .iter()
+            .enumerate()
+            .all(|(place, row)| row.index == place);
         if !is_whole {
             return Err(EmbeddingError::Malformed);
         }
@@ -88,7 +103,14 @@ mod tests {
         assert_eq!(vectors.unwrap(), [[1.0, 2.0], [3.0, 4.0]]);
         let requests = provider.requests();
         let (model, input) = (&requests[0]["model"], &requests[0]["input"]);
-        assert_eq!((requests.len(), model, input), (1, &"small-embeddings".into(), &serde_json::json!(["a", "b"])));
+        assert_eq!(
+            (requests.len(), model, input),
+            (
+                1,
+                &"small-embeddings".into(),
+                &serde_json::json!(["a", "b"])
+            )
+        );
     }
 
     #[tokio::test]
@@ -98,6 +120,9 @@ mod tests {
         let other = embed(document(r#"{"object":"list"}"#)).await.1;
         assert_eq!(other, Err(EmbeddingError::Provider(CallError::NotAnAnswer)));
         let refused = embed(Act::Answer(404, &[], "")).await.1;
-        assert_eq!(refused, Err(EmbeddingError::Provider(CallError::Refused { status: 404 })));
+        assert_eq!(
+            refused,
+            Err(EmbeddingError::Provider(CallError::Refused { status: 404 }))
+        );
     }
 }

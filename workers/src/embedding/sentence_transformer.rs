@@ -81,16 +81,28 @@ impl SentenceTransformer {
         let transformer = check_modules(directory)?;
         let config: Config = read(&transformer.join("config.json"))?;
         let limits = transformer.join("sentence_bert_config.json");
-        let tokens_max = if limits.exists() { read::<Limits>(&limits)?.max_seq_length } else { TOKENS_MAX };
-        let tokens_max = tokens_max.min(TOKENS_MAX).min(config.max_position_embeddings);
+        let tokens_max = if limits.exists() {
+            read::<Limits>(&limits)?.max_seq_length
+        } else {
+            TOKENS_MAX
+        };
+        let tokens_max = tokens_max
+            .min(TOKENS_MAX)
+            .min(config.max_position_embeddings);
         let tokenizer = tokenizer(&transformer.join("tokenizer.json"), tokens_max)?;
         let weights = transformer.join("model.safetensors");
-        let weights = fs::read(&weights).with_context(|| format!("cannot read {}", weights.display()))?;
+        let weights =
+            fs::read(&weights).with_context(|| format!("cannot read {}", weights.display()))?;
         let weights = VarBuilder::from_buffered_safetensors(weights, DType::F32, &Device::Cpu)?;
-        let bert = BertModel::load(weights, &config).context("model.safetensors is not the BERT of config.json")?;
+        let bert = BertModel::load(weights, &config)
+            .context("model.safetensors is not the BERT of config.json")?;
         Ok(Self {
             name: directory.display().to_string(),
-            model: Arc::new(Model { bert, tokenizer, prompt: prompt(directory)? }),
+            model: Arc::new(Model {
+                bert,
+                tokenizer,
+                prompt: prompt(directory)?,
+            }),
             turn: Arc::new(Semaphore::new(AT_ONCE_MAX)),
         })
     }
@@ -105,13 +117,21 @@ impl Embedder for SentenceTransformer {
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let failed = |error: &dyn std::fmt::Display| EmbeddingError::Model(error.to_string());
         // The permit goes along: a caller that waits no longer must not let the next batch in beside this one.
-        let turn = self.turn.clone().acquire_owned().await.map_err(|error| failed(&error))?;
+        let turn = self
+            .turn
+            .clone()
+            .acquire_owned()
+            .await
+            .map_err(|error| failed(&error))?;
         let (model, texts) = (self.model.clone(), texts.to_vec());
         let computed = tokio::task::spawn_blocking(move || {
             let _turn = turn;
             model.embed(&texts)
         });
-        computed.await.map_err(|error| failed(&error))?.map_err(|error| failed(&error))
+        computed
+            .await
+            .map_err(|error| failed(&error))?
+            .map_err(|error| failed(&error))
     }
 }
 
@@ -121,7 +141,10 @@ impl Model {
         order.sort_by_key(|index| texts[*index].len());
         let mut vectors = vec![Vec::new(); texts.len()];
         for pass in order.chunks(PASS_TEXTS_MAX) {
-            let together = pass.iter().map(|index| format!("{}{}", self.prompt, texts[*index])).collect();
+            let together = pass
+                .iter()
+                .map(|index| format!("{}{}", self.prompt, texts[*index]))
+                .collect();
             for (index, vector) in pass.iter().zip(self.pass(together)?) {
                 vectors[*index] = vector;
             }
@@ -131,13 +154,21 @@ impl Model {
 
     /// Mean of the tokens' vectors, the padding left out. Its length is the caller's matter.
     fn pass(&self, texts: Vec<String>) -> anyhow::Result<Vec<Vec<f32>>> {
-        let encoded = self.tokenizer.encode_batch_fast(texts, true).map_err(anyhow::Error::msg)?;
+        let encoded = self
+            .tokenizer
+            .encode_batch_fast(texts, true)
+            .map_err(anyhow::Error::msg)?;
         let rows = |of: fn(&tokenizers::Encoding) -> &[u32]| {
-            encoded.iter().map(|text| Tensor::new(of(text), &Device::Cpu)).collect::<Result<Vec<_>, _>>()
+            encoded
+                .iter()
+                .map(|text| Tensor::new(of(text), &Device::Cpu))
+                .collect::<Result<Vec<_>, _>>()
         };
         let tokens = Tensor::stack(&rows(tokenizers::Encoding::get_ids)?, 0)?;
         let mask = Tensor::stack(&rows(tokenizers::Encoding::get_attention_mask)?, 0)?;
-        let hidden = self.bert.forward(&tokens, &tokens.zeros_like()?, Some(&mask))?;
+        let hidden = self
+            .bert
+            .forward(&tokens, &tokens.zeros_like()?, Some(&mask))?;
         let mask = mask.to_dtype(DType::F32)?.unsqueeze(2)?;
         let sum = hidden.broadcast_mul(&mask)?.sum(1)?;
         Ok(sum.broadcast_div(&mask.sum(1)?)?.to_vec2()?)
@@ -147,35 +178,68 @@ impl Model {
 /// A transformer, then the mean of its tokens, then at most a normalization, which every vector gets here anyway.
 fn check_modules(directory: &Path) -> anyhow::Result<PathBuf> {
     let modules: Vec<Module> = read(&directory.join("modules.json"))?;
-    let kinds: Vec<&str> = modules.iter().map(|module| module.r#type.rsplit('.').next().unwrap_or_default()).collect();
-    let [transformer, pooling, ..] = modules.as_slice() else { bail!("modules.json names fewer than two modules") };
+    let kinds: Vec<&str> = modules
+        .iter()
+        .map(|module| module.r#type.rsplit('.').next().unwrap_or_default())
+        .collect();
+    let [transformer, pooling, ..] = modules.as_slice() else {
+        bail!("modules.json names fewer than two modules")
+    };
     ensure!(
-        matches!(kinds.as_slice(), ["Transformer", "Pooling"] | ["Transformer", "Pooling", "Normalize"]),
+        matches!(
+            kinds.as_slice(),
+            ["Transformer", "Pooling"] | ["Transformer", "Pooling", "Normalize"]
+        ),
         "modules.json: only a Transformer, a Pooling and a Normalize are known, not {kinds:?}"
     );
     let pooling: Pooling = read(&directory.join(&pooling.path).join("config.json"))?;
-    let others =
-        [pooling.pooling_mode_cls_token, pooling.pooling_mode_max_tokens, pooling.pooling_mode_mean_sqrt_len_tokens];
-    ensure!(pooling.pooling_mode_mean_tokens && others == [false; 3], "only pooling by the mean of tokens is known");
+    let others = [
+        pooling.pooling_mode_cls_token,
+        pooling.pooling_mode_max_tokens,
+        pooling.pooling_mode_mean_sqrt_len_tokens,
+    ];
+    ensure!(
+        pooling.pooling_mode_mean_tokens && others == [false; 3],
+        "only pooling by the mean of tokens is known"
+    );
     Ok(directory.join(&transformer.path))
 }
 
 /// The prompt that the directory names as the default, as in sentence-transformers; none if it names none.
 fn prompt(directory: &Path) -> anyhow::Result<String> {
     let file = directory.join("config_sentence_transformers.json");
-    let Prompts { mut prompts, default_prompt_name } = if file.exists() { read(&file)? } else { Prompts::default() };
-    let Some(name) = default_prompt_name else { return Ok(String::new()) };
-    prompts.remove(&name).with_context(|| format!("{} has no prompt {name:?}", file.display()))
+    let Prompts {
+        mut prompts,
+        default_prompt_name,
+    } = if file.exists() {
+        read(&file)?
+    } else {
+        Prompts::default()
+    };
+    let Some(name) = default_prompt_name else {
+        return Ok(String::new());
+    };
+    prompts
+        .remove(&name)
+        .with_context(|| format!("{} has no prompt {name:?}", file.display()))
 }
 
 fn tokenizer(path: &Path, tokens_max: usize) -> anyhow::Result<Tokenizer> {
     let read = Tokenizer::from_file(path).map_err(anyhow::Error::msg);
     let mut tokenizer = read.with_context(|| format!("cannot read {}", path.display()))?;
-    let truncation = TruncationParams { max_length: tokens_max, ..TruncationParams::default() };
-    tokenizer.with_truncation(Some(truncation)).map_err(anyhow::Error::msg)?;
+    let truncation = TruncationParams {
+        max_length: tokens_max,
+        ..TruncationParams::default()
+    };
+    tokenizer
+        .with_truncation(Some(truncation))
+        .map_err(anyhow::Error::msg)?;
     // The file may ask for padding to its full length, which would make short texts as slow as the longest.
     let padding = tokenizer.get_padding().cloned().unwrap_or_default();
-    tokenizer.with_padding(Some(PaddingParams { strategy: tokenizers::PaddingStrategy::BatchLongest, ..padding }));
+    tokenizer.with_padding(Some(PaddingParams {
+        strategy: tokenizers::PaddingStrategy::BatchLongest,
+        ..padding
+    }));
     Ok(tokenizer)
 }
 
@@ -191,11 +255,19 @@ mod tests {
     #[test]
     fn a_directory_that_is_none_or_of_another_kind_is_refused_with_a_word_of_why() {
         let folder = tempfile::tempdir().unwrap();
-        let refusal = |folder: &Path| format!("{:#}", SentenceTransformer::open(folder).err().unwrap());
+        let refusal =
+            |folder: &Path| format!("{:#}", SentenceTransformer::open(folder).err().unwrap());
         assert!(refusal(folder.path()).contains("modules.json"));
         let modules = |kinds: &[&str]| {
-            let modules: Vec<_> = kinds.iter().map(|kind| serde_json::json!({"path": kind, "type": kind})).collect();
-            fs::write(folder.path().join("modules.json"), serde_json::to_vec(&modules).unwrap()).unwrap();
+            let modules: Vec<_> = kinds
+                .iter()
+                .map(|kind| serde_json::json!({"path": kind, "type": kind}))
+                .collect();
+            fs::write(
+                folder.path().join("modules.json"),
+                serde_json::to_vec(&modules).unwrap(),
+            )
+            .unwrap();
         };
         modules(&["a.Transformer", "a.Pooling", "a.Dense"]);
         assert!(refusal(folder.path()).contains("Dense"));
@@ -211,9 +283,17 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let file = folder.path().join("config_sentence_transformers.json");
         assert_eq!(prompt(folder.path()).unwrap(), "");
-        fs::write(&file, r#"{"prompts": {"query": "query: "}, "default_prompt_name": null}"#).unwrap();
+        fs::write(
+            &file,
+            r#"{"prompts": {"query": "query: "}, "default_prompt_name": null}"#,
+        )
+        .unwrap();
         assert_eq!(prompt(folder.path()).unwrap(), "");
-        fs::write(&file, r#"{"prompts": {"query": "query: "}, "default_prompt_name": "query"}"#).unwrap();
+        fs::write(
+            &file,
+            r#"{"prompts": {"query": "query: "}, "default_prompt_name": "query"}"#,
+        )
+        .unwrap();
         assert_eq!(prompt(folder.path()).unwrap(), "query: ");
         fs::write(&file, r#"{"prompts": {}, "default_prompt_name": "query"}"#).unwrap();
         assert!(format!("{:#}", prompt(folder.path()).unwrap_err()).contains("query"));
@@ -229,9 +309,11 @@ mod model_tests {
     #[tokio::test]
     async fn vectors_are_those_that_the_authors_of_the_model_publish() {
         let directory = std::env::var("SWITCHBOARD_TEST_EMBEDDINGS");
-        let directory =
-            directory.expect("SWITCHBOARD_TEST_EMBEDDINGS must name what tests/routing/embedding_model.sh prints");
-        let model: Arc<dyn Embedder> = Arc::new(SentenceTransformer::open(Path::new(&directory)).unwrap());
+        let directory = directory.expect(
+            "SWITCHBOARD_TEST_EMBEDDINGS must name what tests/routing/embedding_model.sh prints",
+        );
+        let model: Arc<dyn Embedder> =
+            Arc::new(SentenceTransformer::open(Path::new(&directory)).unwrap());
         let texts = [
             "The cat sits outside",
             "The dog plays in the garden",
@@ -241,10 +323,16 @@ mod model_tests {
             "The new movie is so great",
         ];
         let wait = std::time::Duration::from_secs(60);
-        let vectors = Vectors::new(1 << 20).of(&model, &texts.map(Into::into), wait).await.unwrap();
+        let vectors = Vectors::new(1 << 20)
+            .of(&model, &texts.map(Into::into), wait)
+            .await
+            .unwrap();
         for (pair, published) in vectors.chunks(2).zip([0.2838, -0.0327, 0.8939]) {
             let found = cosine(&pair[0], &pair[1]);
-            assert!((found - published).abs() < 0.001, "{found} instead of {published}");
+            assert!(
+                (found - published).abs() < 0.001,
+                "{found} instead of {published}"
+            );
         }
     }
 }

@@ -46,8 +46,15 @@ impl Vectors {
                 u32::try_from(bytes).unwrap_or(u32::MAX)
             })
             .build();
-        let resting = Cache::builder().max_capacity(RESTING_SOURCES_MAX).time_to_live(REST).build();
-        Self { kept, resting, tasks: TaskTracker::new() }
+        let resting = Cache::builder()
+            .max_capacity(RESTING_SOURCES_MAX)
+            .time_to_live(REST)
+            .build();
+        Self {
+            kept,
+            resting,
+            tasks: TaskTracker::new(),
+        }
     }
 
     /// The vectors of `texts` in their order, if they are there within `wait`; what comes later is kept for the next
@@ -59,13 +66,31 @@ impl Vectors {
         wait: Duration,
     ) -> Result<Vec<Vector>, EmbeddingError> {
         let name: Arc<str> = source.name().into();
-        let keys: Vec<Key> = texts.iter().map(|text| Key { source: name.clone(), text: shortened(text) }).collect();
+        let keys: Vec<Key> = texts
+            .iter()
+            .map(|text| Key {
+                source: name.clone(),
+                text: shortened(text),
+            })
+            .collect();
         let known: Vec<Option<Vector>> = keys.iter().map(|key| self.kept.get(key)).collect();
-        let missing = keys.iter().zip(&known).filter(|(_, vector)| vector.is_none());
+        let missing = keys
+            .iter()
+            .zip(&known)
+            .filter(|(_, vector)| vector.is_none());
         let missing: BTreeSet<String> = missing.map(|(key, _)| key.text.clone()).collect();
-        let fresh = if missing.is_empty() { HashMap::new() } else { self.compute(source, name, missing, wait).await? };
-        let found = keys.iter().zip(known).map(|(key, known)| known.or_else(|| fresh.get(&key.text).cloned()));
-        found.collect::<Option<_>>().ok_or(EmbeddingError::Malformed)
+        let fresh = if missing.is_empty() {
+            HashMap::new()
+        } else {
+            self.compute(source, name, missing, wait).await?
+        };
+        let found = keys
+            .iter()
+            .zip(known)
+            .map(|(key, known)| known.or_else(|| fresh.get(&key.text).cloned()));
+        found
+            .collect::<Option<_>>()
+            .ok_or(EmbeddingError::Malformed)
     }
 
     async fn compute(
@@ -119,7 +144,13 @@ async fn fill(
         }
         for (text, vector) in batch.iter().zip(vectors) {
             let vector = unit(vector).ok_or(EmbeddingError::Malformed)?;
-            kept.insert(Key { source: name.clone(), text: text.clone() }, vector.clone());
+            kept.insert(
+                Key {
+                    source: name.clone(),
+                    text: text.clone(),
+                },
+                vector.clone(),
+            );
             fresh.insert(text.clone(), vector);
         }
     }
@@ -168,7 +199,10 @@ mod tests {
             if self.fails {
                 return Err(EmbeddingError::Model("broken".into()));
             }
-            Ok(texts.iter().map(|text| vec![text.chars().count() as f32, 1.0]).collect())
+            Ok(texts
+                .iter()
+                .map(|text| vec![text.chars().count() as f32, 1.0])
+                .collect())
         }
     }
 
@@ -184,10 +218,19 @@ mod tests {
     #[tokio::test]
     async fn vectors_come_in_the_order_of_the_texts_and_each_text_is_computed_once() {
         let (vectors, (lengths, source)) = (Vectors::new(1 << 20), source(Lengths::default()));
-        let found = vectors.of(&source, &texts(&["bb", "a", "bb", ""]), WAIT).await.unwrap();
+        let found = vectors
+            .of(&source, &texts(&["bb", "a", "bb", ""]), WAIT)
+            .await
+            .unwrap();
         assert!(found[0] == found[2] && found[0] != found[1]);
-        assert!((cosine(&found[1], &found[1]) - 1.0).abs() < 1e-6, "of length 1");
-        vectors.of(&source, &texts(&["a", "bb"]), WAIT).await.unwrap();
+        assert!(
+            (cosine(&found[1], &found[1]) - 1.0).abs() < 1e-6,
+            "of length 1"
+        );
+        vectors
+            .of(&source, &texts(&["a", "bb"]), WAIT)
+            .await
+            .unwrap();
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 3);
     }
 
@@ -203,22 +246,42 @@ mod tests {
     #[tokio::test]
     async fn a_slow_source_is_left_alone_until_what_it_computes_is_there_for_the_next_caller() {
         let gate = Some(Semaphore::new(0));
-        let (vectors, (lengths, source)) = (Vectors::new(1 << 20), source(Lengths { gate, ..Lengths::default() }));
-        let late = vectors.of(&source, &texts(&["new"]), Duration::from_millis(20)).await;
+        let (vectors, (lengths, source)) = (
+            Vectors::new(1 << 20),
+            source(Lengths {
+                gate,
+                ..Lengths::default()
+            }),
+        );
+        let late = vectors
+            .of(&source, &texts(&["new"]), Duration::from_millis(20))
+            .await;
         assert_eq!(late, Err(EmbeddingError::Late));
-        assert_eq!(vectors.of(&source, &texts(&["new"]), WAIT).await, Err(EmbeddingError::Resting));
+        assert_eq!(
+            vectors.of(&source, &texts(&["new"]), WAIT).await,
+            Err(EmbeddingError::Resting)
+        );
         lengths.gate.as_ref().unwrap().add_permits(1);
-        eventually("the late vector is kept", async || vectors.of(&source, &texts(&["new"]), WAIT).await.is_ok()).await;
+        eventually("the late vector is kept", async || {
+            vectors.of(&source, &texts(&["new"]), WAIT).await.is_ok()
+        })
+        .await;
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 1);
     }
 
     #[tokio::test]
     async fn a_source_that_fails_is_left_alone_for_a_while() {
-        let (lengths, source) = source(Lengths { fails: true, ..Lengths::default() });
+        let (lengths, source) = source(Lengths {
+            fails: true,
+            ..Lengths::default()
+        });
         let vectors = Vectors::new(1);
         let failed = vectors.of(&source, &texts(&["new"]), WAIT).await;
         assert_eq!(failed, Err(EmbeddingError::Model("broken".into())));
-        assert_eq!(vectors.of(&source, &texts(&["new"]), WAIT).await, Err(EmbeddingError::Resting));
+        assert_eq!(
+            vectors.of(&source, &texts(&["new"]), WAIT).await,
+            Err(EmbeddingError::Resting)
+        );
         assert_eq!(lengths.texts.load(Ordering::SeqCst), 1);
     }
 }

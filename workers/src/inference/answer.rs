@@ -50,12 +50,17 @@ pub(super) async fn run(
     inherited: &AtomicBool,
     handover: &CancellationToken,
 ) -> JobEnd {
-    let Claimed { writer, duty, settled_count } = match claim::claim(inference, job, inherited).await {
+    let Claimed {
+        writer,
+        duty,
+        settled_count,
+    } = match claim::claim(inference, job, inherited).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
     let turn = Turn::new(inference, job, queued_at, &writer, None);
-    turn.while_ours(handover, turn.run(duty, settled_count)).await
+    turn.while_ours(handover, turn.run(duty, settled_count))
+        .await
 }
 
 /// A claimed turn.
@@ -97,7 +102,11 @@ impl<'a> Turn<'a> {
         let deadline = Instant::now() + inference.config.job_deadline();
         let conclusion_limit = deadline + inference.config.store_grace();
         let since_acceptance = |at: Timestamp| at.millis_since(job.turn.accepted_at);
-        let routed_ms = job.routed.as_ref().and_then(|routed| routed.routed_at).map(since_acceptance);
+        let routed_ms = job
+            .routed
+            .as_ref()
+            .and_then(|routed| routed.routed_at)
+            .map(since_acceptance);
         let steps = ReplySteps {
             routed_ms,
             // A broker keeps milliseconds, cut off.
@@ -106,21 +115,42 @@ impl<'a> Turn<'a> {
             ..ReplySteps::default()
         };
         let (told, asked_ms) = (Mutex::default(), OnceLock::new());
-        Self { inference, job, writer, deadline, conclusion_limit, told, draft, steps, asked_ms }
+        Self {
+            inference,
+            job,
+            writer,
+            deadline,
+            conclusion_limit,
+            told,
+            draft,
+            steps,
+            asked_ms,
+        }
     }
 
     /// When this attempt came how far.
     pub(super) fn steps(&self, first_text_ms: Option<u64>) -> ReplySteps {
-        ReplySteps { asked_ms: self.asked_ms.get().copied(), first_text_ms, ..self.steps }
+        ReplySteps {
+            asked_ms: self.asked_ms.get().copied(),
+            first_text_ms,
+            ..self.steps
+        }
     }
 
     /// What the model was told, if it was asked.
     pub(super) fn told(&self) -> ToldFacts {
-        self.told.lock().unwrap_or_else(PoisonError::into_inner).clone()
+        self.told
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .clone()
     }
 
     /// Does `work` beside the writer, until that ends or the turn is somebody else's.
-    pub(super) async fn while_ours(&self, handover: &CancellationToken, work: impl Future<Output = JobEnd>) -> JobEnd {
+    pub(super) async fn while_ours(
+        &self,
+        handover: &CancellationToken,
+        work: impl Future<Output = JobEnd>,
+    ) -> JobEnd {
         tokio::select! {
             biased;
             // Someone else has it: what they make of it, the next claim will tell.
@@ -137,7 +167,10 @@ impl<'a> Turn<'a> {
             Duty::Announce => self.begin(None, Making::Model).await,
             Duty::StoreSealed { end } => match end.body {
                 FrameBody::End(end) => self.begin(None, Making::Sealed(*end)).await,
-                _ => self.begin(None, Making::Failed(ReplyFailure::Internal)).await,
+                _ => {
+                    self.begin(None, Making::Failed(ReplyFailure::Internal))
+                        .await
+                }
             },
             Duty::GiveUp => self.give_up().await,
         }
@@ -146,10 +179,17 @@ impl<'a> Turn<'a> {
     /// The reply fails visibly, and the record that killed so many attempts is kept for an operator.
     async fn give_up(&self) -> JobEnd {
         let attempts = self.writer.token().attempt;
-        match self.begin(None, Making::Failed(ReplyFailure::AttemptsExhausted)).await {
+        match self
+            .begin(None, Making::Failed(ReplyFailure::AttemptsExhausted))
+            .await
+        {
             JobEnd::Finished => {
                 let reason = "every attempt died before the reply had its final state".to_owned();
-                JobEnd::Dead(Cause { class: "attempts-exhausted", reason, attempts })
+                JobEnd::Dead(Cause {
+                    class: "attempts-exhausted",
+                    reason,
+                    attempts,
+                })
             }
             end => end,
         }
@@ -158,12 +198,16 @@ impl<'a> Turn<'a> {
     async fn begin(&self, settled_count: Option<u64>, making: Making) -> JobEnd {
         let store = &*self.inference.backends.store;
         let known = self.insist(self.deadline, "read the history", || {
-            self.inference.histories.before(store, &self.job.turn, settled_count)
+            self.inference
+                .histories
+                .before(store, &self.job.turn, settled_count)
         });
         // The first beat says that we live, and learns whether the reply is to be made at all.
         let (known, ()) = tokio::join!(known, self.writer.flush(true));
         match known {
-            Some(Known::Past { history, position }) => Box::pin(self.turn_over(history, position, making)).await,
+            Some(Known::Past { history, position }) => {
+                Box::pin(self.turn_over(history, position, making)).await
+            }
             Some(Known::Final(record)) => self.announce(&record).await,
             None => self.hand_over().await,
         }
@@ -174,14 +218,22 @@ impl<'a> Turn<'a> {
         let (tell, told) = tokio::sync::oneshot::channel();
         let announced = CancellationToken::new();
         let work = async {
-            let (outcome, stored) =
-                tokio::join!(self.make(&history, making), self.store_user_message(position, &history));
+            let (outcome, stored) = tokio::join!(
+                self.make(&history, making),
+                self.store_user_message(position, &history)
+            );
             if !stored {
                 return JobEnd::Open(self.inference.config.parked_delay());
             }
             match outcome {
-                Made::Now(outcome) => self.conclude(position, &history, outcome, tell, &announced).await,
-                Made::Before(end) => self.conclude_sealed(position, &history, end, tell, &announced).await,
+                Made::Now(outcome) => {
+                    self.conclude(position, &history, outcome, tell, &announced)
+                        .await
+                }
+                Made::Before(end) => {
+                    self.conclude_sealed(position, &history, end, tell, &announced)
+                        .await
+                }
             }
         };
         tokio::select! {
@@ -198,9 +250,19 @@ impl<'a> Turn<'a> {
         };
         let attempt = self.writer.token().attempt;
         let tombstone = history.tombstone.clone();
-        let start = TurnStart { turn: self.job.turn.clone(), owner, position, tombstone, attempt };
+        let start = TurnStart {
+            turn: self.job.turn.clone(),
+            owner,
+            position,
+            tombstone,
+            attempt,
+        };
         let store = &*self.inference.backends.store;
-        let stored = self.insist(self.conclusion_limit, "store the user message", || store.begin_turn(&start)).await;
+        let stored = self
+            .insist(self.conclusion_limit, "store the user message", || {
+                store.begin_turn(&start)
+            })
+            .await;
         if stored.is_some() {
             self.writer.user_stored();
         }
@@ -225,28 +287,59 @@ impl<'a> Turn<'a> {
             return Outcome::failed(ReplyFailure::DeadlineExceeded);
         }
         if logged.len() >= self.inference.config.reply_bytes_max {
-            return Outcome { end: Ok(FinishReason::Length), ..Outcome::cancelled() };
+            return Outcome {
+                end: Ok(FinishReason::Length),
+                ..Outcome::cancelled()
+            };
         }
         let (agent, endpoints) = match self.agent().await {
             Ok(found) => found,
             Err(failure) => return Outcome::failed(failure),
         };
         // A text that was shown is gone on with as it is: whatever its tools found, they found before it.
-        let toolbox = if logged.is_empty() { self.inference.tools.of(&agent).await } else { Toolbox::default() };
+        let toolbox = if logged.is_empty() {
+            self.inference.tools.of(&agent).await
+        } else {
+            Toolbox::default()
+        };
         // Set once for each attempt: a model that wants a shorter prompt was asked before.
-        let _ = self.asked_ms.set(Timestamp::now().millis_since(self.job.turn.accepted_at));
-        let asked = self.ask_fitting(&agent, &toolbox, history, endpoints.clone(), &logged).await;
-        let Asked { generated, prompt, window_tokens, begun_ms } = asked;
-        let Some(generated) = generated else { return self.estimated(Outcome::cancelled(), &prompt) };
+        let _ = self
+            .asked_ms
+            .set(Timestamp::now().millis_since(self.job.turn.accepted_at));
+        let asked = self
+            .ask_fitting(&agent, &toolbox, history, endpoints.clone(), &logged)
+            .await;
+        let Asked {
+            generated,
+            prompt,
+            window_tokens,
+            begun_ms,
+        } = asked;
+        let Some(generated) = generated else {
+            return self.estimated(Outcome::cancelled(), &prompt);
+        };
         self.measure(&generated);
         // A conversation that nobody goes on with needs no summary.
         if self.draft.is_none() {
             let conversation = &self.job.turn.conversation_id;
-            self.inference.summaries.refresh(conversation, &history.messages, window_tokens, endpoints);
+            self.inference.summaries.refresh(
+                conversation,
+                &history.messages,
+                window_tokens,
+                endpoints,
+            );
         }
         let first_text_ms = generated.first_text.map(|first| begun_ms + millis(first));
-        let outcome = Outcome { end: generated.end, usage: generated.usage.unwrap_or_default(), first_text_ms };
-        if generated.usage.is_some() { outcome } else { self.estimated(outcome, &prompt) }
+        let outcome = Outcome {
+            end: generated.end,
+            usage: generated.usage.unwrap_or_default(),
+            first_text_ms,
+        };
+        if generated.usage.is_some() {
+            outcome
+        } else {
+            self.estimated(outcome, &prompt)
+        }
     }
 
     /// The agent and who may answer for it.
@@ -261,16 +354,27 @@ impl<'a> Turn<'a> {
             Ok::<_, StoreError>(Some((agent, endpoints)))
         });
         let found = found.await.ok_or(ReplyFailure::Internal)?;
-        let may_answer = |agent: &Agent| self.draft.is_some() || agent.settings.status == Status::Active;
+        let may_answer =
+            |agent: &Agent| self.draft.is_some() || agent.settings.status == Status::Active;
         found
             .filter(|(agent, _)| agent.org_id == self.job.turn.org_id && may_answer(agent))
             .ok_or(ReplyFailure::AgentUnavailable)
     }
 
     /// What the model is asked; keeps what did not fit.
-    pub(super) fn prompt(&self, agent: &Agent, toolbox: &Toolbox, history: &History, logged: &str, room: Room) -> Told {
+    pub(super) fn prompt(
+        &self,
+        agent: &Agent,
+        toolbox: &Toolbox,
+        history: &History,
+        logged: &str,
+        room: Room,
+    ) -> Told {
         let head = self.writer.head().filter(|_| !logged.is_empty());
-        let newest = self.inference.summaries.newest(&self.job.turn.conversation_id, &history.messages);
+        let newest = self
+            .inference
+            .summaries
+            .newest(&self.job.turn.conversation_id, &history.messages);
         let summary = newest.filter(|_| room.summary);
         let told = prompt::of(Material {
             settings: &agent.settings,
@@ -282,18 +386,30 @@ impl<'a> Turn<'a> {
             tokens_max: room.tokens_max,
         });
         let summary = summary.and_then(|(summary, to_be_kept)| to_be_kept.then_some(summary));
-        let facts = ToldFacts { left_out: told.left_out, summary };
+        let facts = ToldFacts {
+            left_out: told.left_out,
+            summary,
+        };
         *self.told.lock().unwrap_or_else(PoisonError::into_inner) = facts;
         told
     }
 
     pub(super) fn note_left_out(&self, told: &Told) {
-        let Some(left_out) = told.left_out else { return };
+        let Some(left_out) = told.left_out else {
+            return;
+        };
         let (messages, summarized) = (left_out.messages, left_out.summarized);
-        tracing::debug!(messages, summarized, summary = told.with_summary, "the prompt does not hold all messages");
+        tracing::debug!(
+            messages,
+            summarized,
+            summary = told.with_summary,
+            "the prompt does not hold all messages"
+        );
         let counted = &self.inference.metrics.left_out;
         counted.with_label_values(&["true"]).inc_by(summarized);
-        counted.with_label_values(&["false"]).inc_by(messages - summarized);
+        counted
+            .with_label_values(&["false"])
+            .inc_by(messages - summarized);
     }
 
     pub(super) async fn generate(
@@ -320,14 +436,33 @@ impl<'a> Turn<'a> {
             ui_spec: None,
         };
         let mut sink = self.writer.sink(head);
-        let Inference { model, config, metrics, .. } = self.inference;
-        let means = Means { client: model, config, metrics, toolbox };
-        Rounds::new(means, endpoints, prompt, &mut sink, self.deadline).run().await
+        let Inference {
+            model,
+            config,
+            metrics,
+            ..
+        } = self.inference;
+        let means = Means {
+            client: model,
+            config,
+            metrics,
+            toolbox,
+        };
+        Rounds::new(means, endpoints, prompt, &mut sink, self.deadline)
+            .run()
+            .await
     }
 
     fn estimated(&self, outcome: Outcome, prompt: &Prompt) -> Outcome {
         let text = self.writer.whole_text();
-        if text.is_empty() { outcome } else { Outcome { usage: prompt::estimate(prompt, &text), ..outcome } }
+        if text.is_empty() {
+            outcome
+        } else {
+            Outcome {
+                usage: prompt::estimate(prompt, &text),
+                ..outcome
+            }
+        }
     }
 
     fn measure(&self, generated: &Generated) {
@@ -336,18 +471,28 @@ impl<'a> Turn<'a> {
             metrics.first_token.observe(first.as_secs_f64());
         }
         metrics.model_call.observe(generated.took.as_secs_f64());
-        metrics.retries.with_label_values(&["model"]).inc_by(u64::from(generated.retries));
+        metrics
+            .retries
+            .with_label_values(&["model"])
+            .inc_by(u64::from(generated.retries));
     }
 
     /// Ends the lease, so that the next holder begins at once.
     pub(super) async fn hand_over(&self) -> JobEnd {
         let grace = Instant::now() + Duration::from_secs(1);
         let _ = timeout_at(grace, self.inference.release(self.writer.token())).await;
-        JobEnd::Open(Duration::from_millis(self.inference.config.store_retry_delay_max_ms))
+        JobEnd::Open(Duration::from_millis(
+            self.inference.config.store_retry_delay_max_ms,
+        ))
     }
 
     /// Does something of the outside world until it works or `limit` has passed.
-    pub(super) async fn insist<T, E, F>(&self, limit: Instant, what: &str, work: impl FnMut() -> F) -> Option<T>
+    pub(super) async fn insist<T, E, F>(
+        &self,
+        limit: Instant,
+        what: &str,
+        work: impl FnMut() -> F,
+    ) -> Option<T>
     where
         F: Future<Output = Result<T, E>>,
         E: std::fmt::Display,

@@ -32,16 +32,28 @@ pub(super) struct Claimed {
 }
 
 /// Claims the reply of `job`, or says how this run of the job ends. `inherited`: an earlier owner may work on it.
-pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &AtomicBool) -> Result<Claimed, JobEnd> {
+pub(super) async fn claim(
+    inference: &Inference,
+    job: &AnswerJob,
+    inherited: &AtomicBool,
+) -> Result<Claimed, JobEnd> {
     let request = ClaimRequest {
         reply_id: job.turn.reply_id(),
         publish_nonce: job.turn.publish_nonce.clone(),
         attempt_min: job.attempt_min,
         inherited: inherited.load(Ordering::Relaxed),
     };
-    let tries = if request.inherited { 1 } else { CLAIM_TRIES_MAX };
+    let tries = if request.inherited {
+        1
+    } else {
+        CLAIM_TRIES_MAX
+    };
     match ask(inference, &request, tries).await {
-        Ok(Claim::Granted { token, duty, message_count }) => granted(inference, job, token, duty, message_count).await,
+        Ok(Claim::Granted {
+            token,
+            duty,
+            message_count,
+        }) => granted(inference, job, token, duty, message_count).await,
         // The lane is held while the job is parked, and no slot is.
         Ok(Claim::Busy { retry_after }) => {
             inherited.store(true, Ordering::Relaxed);
@@ -56,7 +68,11 @@ pub(super) async fn claim(inference: &Inference, job: &AnswerJob, inherited: &At
     }
 }
 
-async fn ask(inference: &Inference, request: &ClaimRequest, tries: u32) -> Result<Claim, RelayError> {
+async fn ask(
+    inference: &Inference,
+    request: &ClaimRequest,
+    tries: u32,
+) -> Result<Claim, RelayError> {
     let relay = &inference.backends.relay;
     for _ in 1..tries {
         if let Ok(claim) = relay.claim(request).await {
@@ -90,13 +106,26 @@ async fn granted(
     };
     let bytes_max = inference.config.reply_bytes_max;
     let writer = ReplyWriter::new(relay, token, job.turn.reply_to.clone(), bytes_max, logged);
-    Ok(Claimed { writer, duty, settled_count })
+    Ok(Claimed {
+        writer,
+        duty,
+        settled_count,
+    })
 }
 
 /// Degraded mode: ownership of the partition is all we have, and the store says whether the reply is final.
-async fn without_relay(inference: &Inference, job: &AnswerJob, inherited: bool) -> Result<Claimed, JobEnd> {
+async fn without_relay(
+    inference: &Inference,
+    job: &AnswerJob,
+    inherited: bool,
+) -> Result<Claimed, JobEnd> {
     let reply_id = job.turn.reply_id();
-    match inference.backends.store.reply(&job.turn.org_id, &reply_id).await {
+    match inference
+        .backends
+        .store
+        .reply(&job.turn.org_id, &reply_id)
+        .await
+    {
         Ok(Some(_)) => return Err(JobEnd::Finished),
         Ok(None) => {}
         Err(error) => {
@@ -109,8 +138,19 @@ async fn without_relay(inference: &Inference, job: &AnswerJob, inherited: bool) 
     if inherited && age < inference.config.job_deadline() {
         return Err(JobEnd::Open(BLIND_DELAY));
     }
-    let token = ClaimToken { reply_id, attempt: job.attempt_min, nonce: rand::random() };
-    let (relay, bytes_max) = (inference.backends.relay.clone(), inference.config.reply_bytes_max);
+    let token = ClaimToken {
+        reply_id,
+        attempt: job.attempt_min,
+        nonce: rand::random(),
+    };
+    let (relay, bytes_max) = (
+        inference.backends.relay.clone(),
+        inference.config.reply_bytes_max,
+    );
     let writer = ReplyWriter::without_claim(relay, token, job.turn.reply_to.clone(), bytes_max);
-    Ok(Claimed { writer, duty: Duty::Answer, settled_count: None })
+    Ok(Claimed {
+        writer,
+        duty: Duty::Answer,
+        settled_count: None,
+    })
 }

@@ -42,9 +42,17 @@ impl Turn<'_> {
         announced: &CancellationToken,
     ) -> JobEnd {
         let text = self.writer.whole_text();
-        let Some(end) = self.seal_end(outcome, &text).await else { return JobEnd::Open(LEASE) };
+        let Some(end) = self.seal_end(outcome, &text).await else {
+            return JobEnd::Open(LEASE);
+        };
         let first_text_ms = outcome.first_text_ms;
-        self.store_and_tell(self.ended(position, text, end, first_text_ms).await, before, tell, announced).await
+        self.store_and_tell(
+            self.ended(position, text, end, first_text_ms).await,
+            before,
+            tell,
+            announced,
+        )
+        .await
     }
 
     /// Fixes how the reply ends; none when the claim is another's.
@@ -54,7 +62,11 @@ impl Turn<'_> {
         let mut sealed = self.writer.seal(&end).await;
         if sealed == Sealed::Cancelled {
             // The wish to stop came before the seal: the reply ends as cancelled, whatever the model said.
-            end = Outcome { end: Ok(FinishReason::Cancelled), ..outcome }.reply_end(text, accepted_at, now);
+            end = Outcome {
+                end: Ok(FinishReason::Cancelled),
+                ..outcome
+            }
+            .reply_end(text, accepted_at, now);
             sealed = self.writer.seal(&end).await;
         }
         (sealed != Sealed::Fenced).then_some(end)
@@ -75,11 +87,20 @@ impl Turn<'_> {
         } else {
             // The log has expired under a sealed end: what is left is honest only as a cut.
             tracing::error!("the log of a sealed reply is not complete");
-            let outcome = Outcome { usage: end.usage, ..Outcome::failed(ReplyFailure::Internal) };
+            let outcome = Outcome {
+                usage: end.usage,
+                ..Outcome::failed(ReplyFailure::Internal)
+            };
             outcome.reply_end(&text, self.job.turn.accepted_at, Timestamp::now())
         };
         self.writer.mark_sealed().await;
-        self.store_and_tell(self.ended(position, text, end, None).await, before, tell, announced).await
+        self.store_and_tell(
+            self.ended(position, text, end, None).await,
+            before,
+            tell,
+            announced,
+        )
+        .await
     }
 
     /// The reply is stored: tells analytics and the client.
@@ -88,15 +109,21 @@ impl Turn<'_> {
             Ok(text) => text,
             Err(end) => return end,
         };
-        let facts =
-            [events::user_message(self.job, record.user_position), events::assistant_message(self.job, record, &text)];
+        let facts = [
+            events::user_message(self.job, record.user_position),
+            events::assistant_message(self.job, record, &text),
+        ];
         for event in &facts {
             if !self.publish(event).await {
                 return JobEnd::Open(LEASE);
             }
         }
         self.writer.mark_sealed().await;
-        if self.writer.settle(&record.end, record.message_count(), true).await {
+        if self
+            .writer
+            .settle(&record.end, record.message_count(), true)
+            .await
+        {
             JobEnd::Finished
         } else {
             JobEnd::Open(LEASE)
@@ -110,7 +137,9 @@ impl Turn<'_> {
         told: Receiver<MessageEvent>,
         announced: &CancellationToken,
     ) {
-        let user = self.publish(&events::user_message(self.job, position)).await;
+        let user = self
+            .publish(&events::user_message(self.job, position))
+            .await;
         if let Ok(event) = told.await
             && user
             && self.publish(&event).await
@@ -120,7 +149,13 @@ impl Turn<'_> {
         std::future::pending().await
     }
 
-    async fn ended(&self, position: u64, text: String, end: ReplyEnd, first_text_ms: Option<u64>) -> Ended {
+    async fn ended(
+        &self,
+        position: u64,
+        text: String,
+        end: ReplyEnd,
+        first_text_ms: Option<u64>,
+    ) -> Ended {
         Ended {
             user_position: position,
             head: self.writer.head(),
@@ -202,28 +237,46 @@ impl Turn<'_> {
             created_at: turn.accepted_at,
             author: Author::User,
         };
-        self.inference.histories.add(&turn.conversation_id, before, std::iter::once(question).chain(reply));
+        self.inference.histories.add(
+            &turn.conversation_id,
+            before,
+            std::iter::once(question).chain(reply),
+        );
     }
 
     /// The text of a stored reply, or how this run ends without it.
     async fn stored_text(&self, record: &ReplyRecord) -> Result<String, JobEnd> {
-        let Some(position) = record.position else { return Ok(String::new()) };
+        let Some(position) = record.position else {
+            return Ok(String::new());
+        };
         let (store, turn) = (&*self.inference.backends.store, &self.job.turn);
         let read = || store.messages(&turn.org_id, &turn.conversation_id, position, 1);
-        let messages = self.insist(self.conclusion_limit, "read the stored reply", read).await;
+        let messages = self
+            .insist(self.conclusion_limit, "read the stored reply", read)
+            .await;
         let messages = messages.ok_or(JobEnd::Open(LEASE))?;
-        let reply = messages.into_iter().find(|message| message.id == turn.reply_id());
+        let reply = messages
+            .into_iter()
+            .find(|message| message.id == turn.reply_id());
         // No later try will find it: an operator has to look.
         let lost = || {
             let reason = "the reply is recorded, but its text is not in the store".to_owned();
-            JobEnd::Dead(Cause { class: "reply-text-lost", reason, attempts: self.writer.token().attempt })
+            JobEnd::Dead(Cause {
+                class: "reply-text-lost",
+                reason,
+                attempts: self.writer.token().attempt,
+            })
         };
         reply.map(|message| message.content).ok_or_else(lost)
     }
 
     async fn publish(&self, event: &MessageEvent) -> bool {
         let (bus, config) = (&*self.inference.backends.bus, &self.inference.config);
-        self.insist(self.conclusion_limit, "publish an event", || events::publish(bus, config, event)).await.is_some()
+        self.insist(self.conclusion_limit, "publish an event", || {
+            events::publish(bus, config, event)
+        })
+        .await
+        .is_some()
     }
 
     pub(super) fn measure_end(&self, end: &ReplyEnd) {
@@ -235,7 +288,13 @@ impl Turn<'_> {
             _ => "failed",
         };
         metrics.replies.with_label_values(&[status]).inc();
-        metrics.tokens.with_label_values(&["prompt"]).inc_by(end.usage.prompt_tokens);
-        metrics.tokens.with_label_values(&["completion"]).inc_by(end.usage.completion_tokens);
+        metrics
+            .tokens
+            .with_label_values(&["prompt"])
+            .inc_by(end.usage.prompt_tokens);
+        metrics
+            .tokens
+            .with_label_values(&["completion"])
+            .inc_by(end.usage.completion_tokens);
     }
 }

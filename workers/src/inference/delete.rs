@@ -27,7 +27,11 @@ use crate::{
 const MESSAGES_AT_ONCE: u32 = 100;
 
 /// Deletes one conversation.
-pub(super) async fn run(inference: &Inference, job: &DeleteJob, handover: &CancellationToken) -> JobEnd {
+pub(super) async fn run(
+    inference: &Inference,
+    job: &DeleteJob,
+    handover: &CancellationToken,
+) -> JobEnd {
     tokio::select! {
         biased;
         () = handover.cancelled() => JobEnd::Open(std::time::Duration::ZERO),
@@ -37,7 +41,10 @@ pub(super) async fn run(inference: &Inference, job: &DeleteJob, handover: &Cance
 
 async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
     let (config, backends) = (&inference.config, &inference.backends);
-    let (limit, backoff) = (Instant::now() + config.job_deadline(), Backoff::of_store(config));
+    let (limit, backoff) = (
+        Instant::now() + config.job_deadline(),
+        Backoff::of_store(config),
+    );
     inference.histories.remove(&job.conversation_id);
     inference.summaries.remove(&job.conversation_id);
     forget_texts(inference, job).await;
@@ -47,8 +54,9 @@ async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
         event_id: job.event_id.clone(),
         at: Timestamp::now(),
     };
-    let deleted =
-        retry::until(limit, backoff, "delete a conversation", || backends.store.delete_conversation(&deletion));
+    let deleted = retry::until(limit, backoff, "delete a conversation", || {
+        backends.store.delete_conversation(&deletion)
+    });
     let outcome = match deleted.await {
         Some(true) => PatchOutcome::Applied,
         Some(false) => PatchOutcome::NotFound,
@@ -56,7 +64,10 @@ async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
     };
     if let (PatchOutcome::Applied, Some(event)) = (outcome, events::conversation_deleted(job)) {
         let publish = || events::publish(&*backends.bus, config, &event);
-        if retry::until(limit, backoff, "publish an event", publish).await.is_none() {
+        if retry::until(limit, backoff, "publish an event", publish)
+            .await
+            .is_none()
+        {
             return JobEnd::Open(config.parked_delay());
         }
     }
@@ -67,10 +78,12 @@ async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
 /// Has the relay forget the texts that it may still have. One that is away forgets them by itself, a quarter of an hour
 /// after they were written.
 async fn forget_texts(inference: &Inference, job: &DeleteJob) {
-    let recent = recent_questions(inference, job).await.unwrap_or_else(|error| {
-        tracing::warn!(%error, "texts in the relay are left to their end");
-        Vec::new()
-    });
+    let recent = recent_questions(inference, job)
+        .await
+        .unwrap_or_else(|error| {
+            tracing::warn!(%error, "texts in the relay are left to their end");
+            Vec::new()
+        });
     for question in recent {
         if let Err(error) = inference.backends.relay.forget(&question).await {
             tracing::warn!(%error, "texts in the relay are left to their end");
@@ -80,18 +93,38 @@ async fn forget_texts(inference: &Inference, job: &DeleteJob) {
 }
 
 /// The messages whose replies the relay may still know, latest first.
-async fn recent_questions(inference: &Inference, job: &DeleteJob) -> Result<Vec<MessageId>, StoreError> {
+async fn recent_questions(
+    inference: &Inference,
+    job: &DeleteJob,
+) -> Result<Vec<MessageId>, StoreError> {
     let (store, config) = (&inference.backends.store, &inference.config);
     let (org, id) = (&job.org_id, &job.conversation_id);
     let kept = LOG_TTL + config.job_deadline() + config.store_grace();
     let is_recent = |message: &Message| message.created_at.after(kept) > Timestamp::now();
-    let (mut questions, mut end) = (Vec::new(), store.history_state(org, id).await?.message_count);
+    let (mut questions, mut end) = (
+        Vec::new(),
+        store.history_state(org, id).await?.message_count,
+    );
     while end > 0 {
         let from = end.saturating_sub(u64::from(MESSAGES_AT_ONCE));
-        let page = store.messages(org, id, from, u32::try_from(end - from).unwrap_or(MESSAGES_AT_ONCE)).await?;
-        let asked = page.iter().rev().filter(|message| message.author == Author::User);
+        let page = store
+            .messages(
+                org,
+                id,
+                from,
+                u32::try_from(end - from).unwrap_or(MESSAGES_AT_ONCE),
+            )
+            .await?;
+        let asked = page
+            .iter()
+            .rev()
+            .filter(|message| message.author == Author::User);
         questions.extend(asked.map(|message| message.id.clone()));
-        end = if page.first().is_some_and(is_recent) { from } else { 0 };
+        end = if page.first().is_some_and(is_recent) {
+            from
+        } else {
+            0
+        };
     }
     Ok(questions)
 }

@@ -7,7 +7,9 @@ use switchboard_backends::{
 use switchboard_schemas::{
     ids::EventId,
     inference_job::{AnswerJob, DeleteJob, PatchJob},
-    message_event::{Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact},
+    message_event::{
+        Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact,
+    },
     time::Timestamp,
     topics::Topic,
     versioned,
@@ -16,10 +18,20 @@ use switchboard_schemas::{
 use crate::{config::WorkersConfig, trace};
 
 /// What a deletion clears for readers that do not know of deletions.
-const PERSONAL_KEYS: [&str; 5] = ["visitorId", "visitorEmail", "visitorName", "ipAddress", "feedback"];
+const PERSONAL_KEYS: [&str; 5] = [
+    "visitorId",
+    "visitorEmail",
+    "visitorName",
+    "ipAddress",
+    "feedback",
+];
 
 /// Publishes one event under its conversation.
-pub(crate) async fn publish(bus: &dyn Bus, config: &WorkersConfig, event: &MessageEvent) -> Result<(), BusError> {
+pub(crate) async fn publish(
+    bus: &dyn Bus,
+    config: &WorkersConfig,
+    event: &MessageEvent,
+) -> Result<(), BusError> {
     let payload = versioned::encode(event).map_err(|error| BusError::Fatal(error.to_string()))?;
     let record = OutgoingRecord {
         topic: Topic::Messages,
@@ -44,7 +56,13 @@ pub(crate) fn user_message(job: &AnswerJob, position: u64) -> MessageEvent {
         accepted_at: turn.accepted_at,
     };
     let id = EventId::of(turn.message_id.as_str(), "message.user");
-    of_turn(job, id, turn.accepted_at, Actor::Visitor, Fact::UserMessage(Box::new(fact)))
+    of_turn(
+        job,
+        id,
+        turn.accepted_at,
+        Actor::Visitor,
+        Fact::UserMessage(Box::new(fact)),
+    )
 }
 
 /// A reply reached its final state.
@@ -70,7 +88,13 @@ pub(crate) fn assistant_message(job: &AnswerJob, record: &ReplyRecord, text: &st
         ui_spec: head.and_then(|head| head.ui_spec.clone()),
     };
     let id = EventId::of(job.turn.reply_id().as_str(), "message.assistant");
-    of_turn(job, id, record.finished_at, Actor::Agent, Fact::AssistantMessage(Box::new(fact)))
+    of_turn(
+        job,
+        id,
+        record.finished_at,
+        Actor::Agent,
+        Fact::AssistantMessage(Box::new(fact)),
+    )
 }
 
 /// Metadata changed.
@@ -80,7 +104,11 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
         occurred_at: job.accepted_at,
         org_id: job.org_id.clone(),
         conversation_id: job.conversation_id.clone(),
-        actor: if job.actor == "visitor" { Actor::Visitor } else { Actor::Api },
+        actor: if job.actor == "visitor" {
+            Actor::Visitor
+        } else {
+            Actor::Api
+        },
         agent_id: job.agent_id.clone(),
         team_id: None,
         request_id: job.request_id.clone(),
@@ -110,7 +138,13 @@ pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
     })
 }
 
-fn of_turn(job: &AnswerJob, event_id: EventId, occurred_at: Timestamp, actor: Actor, fact: Fact) -> MessageEvent {
+fn of_turn(
+    job: &AnswerJob,
+    event_id: EventId,
+    occurred_at: Timestamp,
+    actor: Actor,
+    fact: Fact,
+) -> MessageEvent {
     MessageEvent {
         event_id,
         occurred_at,

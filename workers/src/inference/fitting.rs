@@ -45,11 +45,15 @@ impl Turn<'_> {
         logged: &str,
     ) -> Asked {
         let contexts = &self.inference.contexts;
-        let mut tokens_max = contexts.bound(endpoints.first(), self.inference.config.prompt_tokens_max);
+        let mut tokens_max =
+            contexts.bound(endpoints.first(), self.inference.config.prompt_tokens_max);
         let (mut shorter, mut retries) = (0, 0);
         loop {
             let is_last = shorter == SHORTER_MAX;
-            let room = Room { tokens_max: if is_last { 0 } else { tokens_max }, summary: !is_last };
+            let room = Room {
+                tokens_max: if is_last { 0 } else { tokens_max },
+                summary: !is_last,
+            };
             let told = self.prompt(agent, toolbox, history, logged, room);
             let begun_ms = Timestamp::now().millis_since(self.job.turn.accepted_at);
             let generated = tokio::select! {
@@ -58,15 +62,24 @@ impl Turn<'_> {
                 () = self.writer.cancelled().cancelled() => None,
                 generated = self.generate(agent, toolbox, endpoints.clone(), told.prompt.clone(), logged) => Some(generated),
             };
-            let refused = generated.as_ref().and_then(|generated| generated.too_long.clone());
-            let may_be_shorter = !is_last && holds_past(&told.prompt) && self.writer.whole_text().len() == logged.len();
+            let refused = generated
+                .as_ref()
+                .and_then(|generated| generated.too_long.clone());
+            let may_be_shorter = !is_last
+                && holds_past(&told.prompt)
+                && self.writer.whole_text().len() == logged.len();
             if let Some(endpoint) = refused.filter(|_| may_be_shorter) {
                 retries += 1 + generated.map_or(0, |generated| generated.retries);
                 shorter += 1;
                 // Who was asked before it did not answer.
-                let same = |other: &Endpoint| other.base_url == endpoint.base_url && other.model == endpoint.model;
+                let same = |other: &Endpoint| {
+                    other.base_url == endpoint.base_url && other.model == endpoint.model
+                };
                 endpoints.drain(..endpoints.iter().position(same).unwrap_or_default());
-                tokens_max = contexts.bound(Some(&endpoint), tokens_max.min(prompt::size(&told.prompt)) / 2);
+                tokens_max = contexts.bound(
+                    Some(&endpoint),
+                    tokens_max.min(prompt::size(&told.prompt)) / 2,
+                );
                 tracing::info!(
                     provider.host = endpoint.host(),
                     endpoint.model,
@@ -78,13 +91,27 @@ impl Turn<'_> {
             self.note_left_out(&told);
             if let Some(endpoint) = endpoints.first()
                 && shorter > 0
-                && generated.as_ref().is_some_and(|generated| generated.end.is_ok())
+                && generated
+                    .as_ref()
+                    .is_some_and(|generated| generated.end.is_ok())
             {
                 contexts.learn(endpoint, tokens_max);
             }
-            let generated = generated.map(|made| Generated { retries: made.retries + retries, ..made });
-            let Told { prompt, window_tokens, .. } = told;
-            return Asked { generated, prompt, window_tokens, begun_ms };
+            let generated = generated.map(|made| Generated {
+                retries: made.retries + retries,
+                ..made
+            });
+            let Told {
+                prompt,
+                window_tokens,
+                ..
+            } = told;
+            return Asked {
+                generated,
+                prompt,
+                window_tokens,
+                begun_ms,
+            };
         }
     }
 }

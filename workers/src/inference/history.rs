@@ -55,7 +55,10 @@ impl Histories {
             .max_capacity(config.history_cache_bytes_max)
             .weigher(|_, history: &History| history.weight())
             .build();
-        Self { cache, messages_max: config.history_messages_max }
+        Self {
+            cache,
+            messages_max: config.history_messages_max,
+        }
     }
 
     /// The past of a turn: from memory when `settled_count`, which the relay told, agrees, else from the store.
@@ -66,15 +69,26 @@ impl Histories {
         settled_count: Option<u64>,
     ) -> Result<Known, StoreError> {
         let reply_id = turn.reply_id();
-        let cached = self.cache.get(&turn.conversation_id).filter(|known| Some(known.count) == settled_count);
+        let cached = self
+            .cache
+            .get(&turn.conversation_id)
+            .filter(|known| Some(known.count) == settled_count);
         if let Some(history) = cached {
             // A relay that lost its memory grants old turns anew: what is not provably new is asked for by its id.
             if history.precedes(turn) {
-                return Ok(Known::Past { position: history.count, history });
+                return Ok(Known::Past {
+                    position: history.count,
+                    history,
+                });
             }
             match store.reply(&turn.org_id, &reply_id).await? {
                 Some(record) => return Ok(Known::Final(Box::new(record))),
-                None if !history.holds(turn) => return Ok(Known::Past { position: history.count, history }),
+                None if !history.holds(turn) => {
+                    return Ok(Known::Past {
+                        position: history.count,
+                        history,
+                    });
+                }
                 None => {}
             }
         }
@@ -85,19 +99,40 @@ impl Histories {
         if let Some(record) = record {
             return Ok(Known::Final(Box::new(record)));
         }
-        let messages = self.read(store, &turn.org_id, &turn.conversation_id, standing.message_count).await?;
+        let messages = self
+            .read(
+                store,
+                &turn.org_id,
+                &turn.conversation_id,
+                standing.message_count,
+            )
+            .await?;
         Ok(past(turn, standing, messages))
     }
 
     /// Remembers a turn that is over.
-    pub(crate) fn add(&self, id: &ConversationId, before: &History, turn: impl IntoIterator<Item = Message>) {
+    pub(crate) fn add(
+        &self,
+        id: &ConversationId,
+        before: &History,
+        turn: impl IntoIterator<Item = Message>,
+    ) {
         let mut messages = before.messages.as_ref().clone();
         messages.extend(turn);
-        let count = messages.last().map_or(before.count, |last| last.position + 1);
+        let count = messages
+            .last()
+            .map_or(before.count, |last| last.position + 1);
         let surplus = messages.len().saturating_sub(self.messages_max as usize);
         messages.drain(..surplus);
         let tombstone = before.tombstone.clone();
-        self.cache.insert(id.clone(), History { count, messages: Arc::new(messages), tombstone });
+        self.cache.insert(
+            id.clone(),
+            History {
+                count,
+                messages: Arc::new(messages),
+                tombstone,
+            },
+        );
     }
 
     /// Forgets a conversation, because it is deleted.
@@ -129,12 +164,17 @@ impl History {
     /// Whether `turn` is certainly not one of those that made this history: its id was drawn, not derived from a client's
     /// key, and it was accepted after the last of them had ended.
     fn precedes(&self, turn: &Turn) -> bool {
-        let later = self.messages.last().is_none_or(|last| turn.accepted_at > last.created_at);
+        let later = self
+            .messages
+            .last()
+            .is_none_or(|last| turn.accepted_at > last.created_at);
         turn.message_id.is_time_ordered() && later && !self.holds(turn)
     }
 
     fn holds(&self, turn: &Turn) -> bool {
-        self.messages.iter().any(|message| message.id == turn.message_id)
+        self.messages
+            .iter()
+            .any(|message| message.id == turn.message_id)
     }
 
     fn weight(&self) -> u32 {
@@ -146,7 +186,10 @@ impl History {
 fn message_bytes(message: &Message) -> usize {
     let facts = match &message.author {
         Author::Assistant(facts) => {
-            let summary = facts.summary.as_ref().map_or(0, |summary| summary.text.len());
+            let summary = facts
+                .summary
+                .as_ref()
+                .map_or(0, |summary| summary.text.len());
             summary + facts.ui_spec.as_ref().map_or(0, value_bytes)
         }
         Author::User => 0,
@@ -158,7 +201,10 @@ fn value_bytes(value: &Value) -> usize {
     let inside = match value {
         Value::String(text) => text.len(),
         Value::Array(items) => items.iter().map(value_bytes).sum(),
-        Value::Object(fields) => fields.iter().map(|(name, value)| name.len() + value_bytes(value)).sum(),
+        Value::Object(fields) => fields
+            .iter()
+            .map(|(name, value)| name.len() + value_bytes(value))
+            .sum(),
         Value::Null | Value::Bool(_) | Value::Number(_) => 0,
     };
     inside + size_of::<Value>()
@@ -167,11 +213,23 @@ fn value_bytes(value: &Value) -> usize {
 /// An earlier attempt may have stored the user message: its place is kept.
 fn past(
     turn: &Turn,
-    HistoryState { message_count: count, tombstone }: HistoryState,
+    HistoryState {
+        message_count: count,
+        tombstone,
+    }: HistoryState,
     mut messages: Vec<Message>,
 ) -> Known {
-    let stored = messages.iter().position(|message| message.id == turn.message_id);
+    let stored = messages
+        .iter()
+        .position(|message| message.id == turn.message_id);
     let position = stored.map_or(count, |index| messages[index].position);
     messages.truncate(stored.unwrap_or(messages.len()));
-    Known::Past { history: History { count: position, messages: Arc::new(messages), tombstone }, position }
+    Known::Past {
+        history: History {
+            count: position,
+            messages: Arc::new(messages),
+            tombstone,
+        },
+        position,
+    }
 }

@@ -29,7 +29,9 @@ pub(crate) use tests::shop as shop_of_tests;
 use std::sync::{Arc, atomic::AtomicBool};
 
 use async_trait::async_trait;
-use switchboard_backends::{Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken};
+use switchboard_backends::{
+    Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken,
+};
 use switchboard_schemas::{
     inference_job::ConversationJob,
     time::Timestamp,
@@ -71,7 +73,10 @@ pub(crate) struct Inference {
 impl Inference {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         let model = ModelClient::new(&ctx.config)?;
-        let search = ProductSearch::new(ctx.backends.products.clone(), ctx.config.products.index_bytes_max);
+        let search = ProductSearch::new(
+            ctx.backends.products.clone(),
+            ctx.config.products.index_bytes_max,
+        );
         Ok(Self {
             summaries: Summaries::new(model.clone(), &ctx.config, ctx.metrics.clone()),
             tools: ToolRegistry::new(vec![Box::new(ProductTools::new(search, &ctx.config))]),
@@ -79,7 +84,11 @@ impl Inference {
             contexts: Contexts::new(),
             histories: Histories::new(&ctx.config),
             backends: ctx.backends,
-            providers: Providers { catalog: ctx.catalog.clone(), vault: ctx.vault, installed: ctx.default_provider },
+            providers: Providers {
+                catalog: ctx.catalog.clone(),
+                vault: ctx.vault,
+                installed: ctx.default_provider,
+            },
             catalog: ctx.catalog,
             config: ctx.config,
             metrics: ctx.metrics,
@@ -112,56 +121,93 @@ impl Handler for Inference {
     type Job = Assignment;
 
     // A hint about a lost worker is work like any other, in the same lanes; each record settles itself alone.
-    const SOURCES: &'static [Source] = &[(Topic::Jobs, "inference"), (Topic::JobsRetry, "inference-retry")];
+    const SOURCES: &'static [Source] = &[
+        (Topic::Jobs, "inference"),
+        (Topic::JobsRetry, "inference-retry"),
+    ];
 
     fn read(&self, record: &IncomingRecord) -> Result<(LaneKey, Self::Job), DecodeError> {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
             // A deletion stands in the order of the turns: what came before goes with it, what comes behind begins anew.
-            ConversationJob::Answer(_) | ConversationJob::Trial(_) | ConversationJob::Delete(_) => LaneKind::Turns,
+            ConversationJob::Answer(_) | ConversationJob::Trial(_) | ConversationJob::Delete(_) => {
+                LaneKind::Turns
+            }
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
         let inherited = late || record.partition.topic == Topic::JobsRetry;
-        let lane = LaneKey { key: job.conversation_id().as_str().to_owned(), kind };
+        let lane = LaneKey {
+            key: job.conversation_id().as_str().to_owned(),
+            kind,
+        };
         let queued_at = record.published_at;
-        Ok((lane, Assignment { job: Arc::new(job), queued_at, inherited: Arc::new(inherited.into()) }))
+        Ok((
+            lane,
+            Assignment {
+                job: Arc::new(job),
+                queued_at,
+                inherited: Arc::new(inherited.into()),
+            },
+        ))
     }
 
     async fn run(&self, assignment: Self::Job, handover: &CancellationToken) -> JobEnd {
-        let Assignment { job, queued_at, inherited } = assignment;
+        let Assignment {
+            job,
+            queued_at,
+            inherited,
+        } = assignment;
         let conversation = job.conversation_id();
         match &*job {
             ConversationJob::Answer(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
-                Box::pin(answer::run(self, job, queued_at, &inherited, handover)).instrument(span).await
+                Box::pin(answer::run(self, job, queued_at, &inherited, handover))
+                    .instrument(span)
+                    .await
             }
             ConversationJob::Trial(job) => {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
                     request.id = %job.turn.request_id);
-                Box::pin(trial::run(self, job, &inherited, handover)).instrument(span).await
+                Box::pin(trial::run(self, job, &inherited, handover))
+                    .instrument(span)
+                    .await
             }
             ConversationJob::Patch(job) => {
                 let span = tracing::info_span!("patch", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_id());
-                Box::pin(patch::run(self, job, handover)).instrument(span).await
+                Box::pin(patch::run(self, job, handover))
+                    .instrument(span)
+                    .await
             }
             ConversationJob::Delete(job) => {
                 let span = tracing::info_span!("delete", conversation.id = %conversation, request.id = %job.request_id,
                     trace.id = %trace::current_id());
-                Box::pin(delete::run(self, job, handover)).instrument(span).await
+                Box::pin(delete::run(self, job, handover))
+                    .instrument(span)
+                    .await
             }
         }
     }
 
     async fn say_waiting(&self, jobs: Vec<Self::Job>) {
         for assignment in jobs {
-            let (ConversationJob::Answer(job) | ConversationJob::Trial(job)) = &*assignment.job else { continue };
-            let Some(ingress) = &job.turn.reply_to else { continue };
+            let (ConversationJob::Answer(job) | ConversationJob::Trial(job)) = &*assignment.job
+            else {
+                continue;
+            };
+            let Some(ingress) = &job.turn.reply_to else {
+                continue;
+            };
             // A relay that is away takes none of them; the next round tries again.
-            if let Err(error) = self.backends.relay.say_waiting(ingress, &job.turn.reply_id()).await {
+            if let Err(error) = self
+                .backends
+                .relay
+                .say_waiting(ingress, &job.turn.reply_id())
+                .await
+            {
                 tracing::debug!(%error, "could not say that messages wait");
                 return;
             }

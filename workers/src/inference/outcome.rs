@@ -3,7 +3,9 @@
 use sha2::{Digest, Sha256};
 use switchboard_backends::store::{ReplyRecord, TurnEnd, deletion::Tombstone};
 use switchboard_schemas::{
-    conversation::{Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, ReplySteps, Summary, Usage},
+    conversation::{
+        Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, ReplySteps, Summary, Usage,
+    },
     inference_job::AnswerJob,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
@@ -23,12 +25,20 @@ pub(crate) struct Outcome {
 impl Outcome {
     /// An end without a model call.
     pub(crate) fn failed(failure: ReplyFailure) -> Self {
-        Self { end: Err(failure), usage: Usage::default(), first_text_ms: None }
+        Self {
+            end: Err(failure),
+            usage: Usage::default(),
+            first_text_ms: None,
+        }
     }
 
     /// Stopped by request.
     pub(crate) fn cancelled() -> Self {
-        Self { end: Ok(FinishReason::Cancelled), usage: Usage::default(), first_text_ms: None }
+        Self {
+            end: Ok(FinishReason::Cancelled),
+            usage: Usage::default(),
+            first_text_ms: None,
+        }
     }
 
     /// The end frame's content for this outcome over `text`.
@@ -53,7 +63,10 @@ impl Outcome {
 
 /// SHA-256 in hexadecimal.
 pub(crate) fn digest(text: &str) -> String {
-    Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect()
+    Sha256::digest(text.as_bytes())
+        .iter()
+        .map(|byte| format!("{byte:02x}"))
+        .collect()
 }
 
 /// Everything that is known of a turn at its end.
@@ -155,25 +168,57 @@ mod tests {
     use super::*;
 
     fn status(end: Result<FinishReason, ReplyFailure>, text: &str) -> ReplyStatus {
-        let outcome = Outcome { end, usage: Usage::default(), first_text_ms: None };
-        outcome.reply_end(text, Timestamp::from_micros(0), Timestamp::from_micros(5_000)).status
+        let outcome = Outcome {
+            end,
+            usage: Usage::default(),
+            first_text_ms: None,
+        };
+        outcome
+            .reply_end(
+                text,
+                Timestamp::from_micros(0),
+                Timestamp::from_micros(5_000),
+            )
+            .status
     }
 
     #[test]
     fn only_what_the_provider_finished_is_complete() {
         assert_eq!(status(Ok(FinishReason::Stop), "a"), ReplyStatus::Completed);
-        assert_eq!(status(Ok(FinishReason::Length), "a"), ReplyStatus::Completed);
-        assert_eq!(status(Err(ReplyFailure::ModelError), "a"), ReplyStatus::Incomplete);
-        assert_eq!(status(Err(ReplyFailure::ModelError), ""), ReplyStatus::Failed);
-        assert_eq!(status(Ok(FinishReason::Cancelled), "a"), ReplyStatus::Cancelled);
-        assert_eq!(status(Ok(FinishReason::Cancelled), ""), ReplyStatus::Cancelled);
+        assert_eq!(
+            status(Ok(FinishReason::Length), "a"),
+            ReplyStatus::Completed
+        );
+        assert_eq!(
+            status(Err(ReplyFailure::ModelError), "a"),
+            ReplyStatus::Incomplete
+        );
+        assert_eq!(
+            status(Err(ReplyFailure::ModelError), ""),
+            ReplyStatus::Failed
+        );
+        assert_eq!(
+            status(Ok(FinishReason::Cancelled), "a"),
+            ReplyStatus::Cancelled
+        );
+        assert_eq!(
+            status(Ok(FinishReason::Cancelled), ""),
+            ReplyStatus::Cancelled
+        );
     }
 
     #[test]
     fn the_end_tells_length_and_digest_of_the_bytes() {
         let outcome = Outcome::cancelled();
-        let end = outcome.reply_end("é", Timestamp::from_micros(0), Timestamp::from_micros(5_000));
+        let end = outcome.reply_end(
+            "é",
+            Timestamp::from_micros(0),
+            Timestamp::from_micros(5_000),
+        );
         assert_eq!((end.length, end.response_time_ms), (2, 5));
-        assert_eq!(end.sha256, "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c");
+        assert_eq!(
+            end.sha256,
+            "4a99557e4033c3539de2eb65472017cad5f9557f7a0625a09f1c3f6e2ba69c4c"
+        );
     }
 }

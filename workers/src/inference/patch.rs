@@ -22,7 +22,11 @@ const ANSWER_TRIES_MAX: u32 = 3;
 const ANSWER_RETRY_DELAY: Duration = Duration::from_millis(300);
 
 /// Applies one change.
-pub(super) async fn run(inference: &Inference, job: &PatchJob, handover: &CancellationToken) -> JobEnd {
+pub(super) async fn run(
+    inference: &Inference,
+    job: &PatchJob,
+    handover: &CancellationToken,
+) -> JobEnd {
     tokio::select! {
         biased;
         () = handover.cancelled() => JobEnd::Open(Duration::ZERO),
@@ -32,9 +36,17 @@ pub(super) async fn run(inference: &Inference, job: &PatchJob, handover: &Cancel
 
 async fn apply(inference: &Inference, job: &PatchJob) -> JobEnd {
     let (config, backends) = (&inference.config, &inference.backends);
-    let (limit, backoff) = (Instant::now() + config.job_deadline(), Backoff::of_store(config));
+    let (limit, backoff) = (
+        Instant::now() + config.job_deadline(),
+        Backoff::of_store(config),
+    );
     let stored = retry::until(limit, backoff, "change the metadata", || {
-        backends.store.update_metadata(&job.org_id, &job.conversation_id, &job.changes, job.accepted_at)
+        backends.store.update_metadata(
+            &job.org_id,
+            &job.conversation_id,
+            &job.changes,
+            job.accepted_at,
+        )
     });
     let outcome = match stored.await {
         Some(true) => PatchOutcome::Applied,
@@ -43,8 +55,9 @@ async fn apply(inference: &Inference, job: &PatchJob) -> JobEnd {
     };
     if outcome == PatchOutcome::Applied {
         let event = events::conversation_updated(job);
-        let published =
-            retry::until(limit, backoff, "publish an event", || events::publish(&*backends.bus, config, &event));
+        let published = retry::until(limit, backoff, "publish an event", || {
+            events::publish(&*backends.bus, config, &event)
+        });
         if published.await.is_none() {
             return JobEnd::Open(config.parked_delay());
         }
@@ -54,9 +67,19 @@ async fn apply(inference: &Inference, job: &PatchJob) -> JobEnd {
 }
 
 /// Tells the ingress that waits.
-pub(super) async fn answer(inference: &Inference, to: &IngressId, change: &EventId, outcome: PatchOutcome) {
+pub(super) async fn answer(
+    inference: &Inference,
+    to: &IngressId,
+    change: &EventId,
+    outcome: PatchOutcome,
+) {
     for _ in 0..ANSWER_TRIES_MAX {
-        match inference.backends.relay.answer_patch(to, change, outcome).await {
+        match inference
+            .backends
+            .relay
+            .answer_patch(to, change, outcome)
+            .await
+        {
             Ok(()) => return,
             Err(error) => tracing::warn!(%error, "could not answer a change of a conversation"),
         }

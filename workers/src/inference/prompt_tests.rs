@@ -36,7 +36,13 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
         }))
     });
     let created_at = Timestamp::from_micros(0);
-    Message { id: MessageId::new_in(&conversation), position, content: content.into(), created_at, author }
+    Message {
+        id: MessageId::new_in(&conversation),
+        position,
+        content: content.into(),
+        created_at,
+        author,
+    }
 }
 
 fn answered(position: u64, content: &str) -> Message {
@@ -46,16 +52,38 @@ fn answered(position: u64, content: &str) -> Message {
 /// `count` turns of about 20 tokens each.
 fn long_past(count: u64) -> Vec<Message> {
     let words = "lamps are on sale today";
-    (0..count).flat_map(|turn| [message(2 * turn, words, None), answered(2 * turn + 1, words)]).collect()
+    (0..count)
+        .flat_map(|turn| {
+            [
+                message(2 * turn, words, None),
+                answered(2 * turn + 1, words),
+            ]
+        })
+        .collect()
 }
 
 fn told(past: &[Message], summary: Option<&Summary>, tokens_max: usize) -> Told {
-    let settings = AgentSettings { instructions: "be".into(), ..AgentSettings::default() };
-    of(Material { settings: &settings, past, summary, content: "now", tools: Vec::new(), shown_now: None, tokens_max })
+    let settings = AgentSettings {
+        instructions: "be".into(),
+        ..AgentSettings::default()
+    };
+    of(Material {
+        settings: &settings,
+        past,
+        summary,
+        content: "now",
+        tools: Vec::new(),
+        shown_now: None,
+        tokens_max,
+    })
 }
 
 fn contents(told: &Told) -> Vec<&str> {
-    told.prompt.messages.iter().map(|message| message.content.as_str()).collect()
+    told.prompt
+        .messages
+        .iter()
+        .map(|message| message.content.as_str())
+        .collect()
 }
 
 #[test]
@@ -71,33 +99,65 @@ fn failed_turns_and_questions_without_an_answer_are_not_told() {
         message(7, "waiting, then cancelled", None),
     ];
     let told = told(&past, None, 1000);
-    assert_eq!(contents(&told), ["be", "q0", "a0", "q1", "a1", "q2", "a2", "now"]);
+    assert_eq!(
+        contents(&told),
+        ["be", "q0", "a0", "q1", "a1", "q2", "a2", "now"]
+    );
     assert_eq!(told.left_out, None);
 }
 
 #[test]
 fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
-    let past = [message(4, &"lamp ".repeat(40), None), answered(5, "a0"), message(6, "q1", None), answered(7, "a1")];
+    let past = [
+        message(4, &"lamp ".repeat(40), None),
+        answered(5, "a0"),
+        message(6, "q1", None),
+        answered(7, "a1"),
+    ];
     let some = told(&past, None, 40);
     assert_eq!(contents(&some), ["be", "q1", "a1", "now"]);
     // Four messages were never read, two were, and did not fit.
-    assert_eq!(some.left_out, Some(LeftOut { messages: 6, summarized: 0 }));
+    assert_eq!(
+        some.left_out,
+        Some(LeftOut {
+            messages: 6,
+            summarized: 0
+        })
+    );
     let none = told(&past, None, 0);
     assert_eq!(contents(&none), ["be", "now"]);
-    assert_eq!(none.left_out, Some(LeftOut { messages: 8, summarized: 0 }));
+    assert_eq!(
+        none.left_out,
+        Some(LeftOut {
+            messages: 8,
+            summarized: 0
+        })
+    );
 }
 
 #[test]
 fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
     let past = long_past(10);
-    let summary = Summary { text: "Ada wants a lamp.".into(), until: 12 };
+    let summary = Summary {
+        text: "Ada wants a lamp.".into(),
+        until: 12,
+    };
     assert!(!told(&past, Some(&summary), 10_000).with_summary);
     let told = told(&past, Some(&summary), 150);
     assert!(told.with_summary);
-    let texts: Vec<_> = told.prompt.messages.iter().map(|message| (message.role, message.content.as_str())).collect();
+    let texts: Vec<_> = told
+        .prompt
+        .messages
+        .iter()
+        .map(|message| (message.role, message.content.as_str()))
+        .collect();
     assert_eq!(
         (texts[0], texts[1].0, texts[2]),
-        ((Role::System, "be"), Role::User, (Role::Assistant, "Ada wants a lamp."))
+        (
+            (Role::System, "be"),
+            Role::User,
+            (Role::Assistant, "Ada wants a lamp.")
+        )
     );
     let left_out = told.left_out.unwrap();
     let kept = (told.prompt.messages.len() - 4) as u64;
@@ -110,25 +170,40 @@ fn products_that_were_shown_are_told_so_that_the_second_one_means_something() {
     let mut past = long_past(3);
     for (at, title) in [(1, "Old Lamp"), (3, "Desk Lamp"), (5, "Floor Lamp")] {
         if let Author::Assistant(facts) = &mut past[at].author {
-            facts.ui_spec = product_grid::of([json!({"title": title, "price": "$1", "url": "https://s.example/x"})]);
+            facts.ui_spec = product_grid::of([
+                json!({"title": title, "price": "$1", "url": "https://s.example/x"}),
+            ]);
         }
     }
     let told = told(&past, None, 10_000);
     let system = contents(&told)[0];
-    assert!(system.starts_with("be\n\n") && !system.contains("Old Lamp"), "{system}");
+    assert!(
+        system.starts_with("be\n\n") && !system.contains("Old Lamp"),
+        "{system}"
+    );
     assert!(system.find("Desk Lamp").unwrap() < system.find("Floor Lamp").unwrap());
 }
 
 #[test]
 fn a_summary_is_due_before_the_window_overflows_and_leaves_half_of_it() {
     let past = long_past(20);
-    let budget: usize = past.iter().map(|message| tokens::of_message(&message.content)).sum();
+    let budget: usize = past
+        .iter()
+        .map(|message| tokens::of_message(&message.content))
+        .sum();
     assert_eq!(summaries::due(&past, 0, budget * 2, 200), None, "half full");
     let due = summaries::due(&past, 0, budget, 200).unwrap();
     assert_eq!(due.until, 20, "the older half");
     assert!(due.text.starts_with("Visitor: lamps") && due.text.matches("Visitor: ").count() == 10);
-    assert_eq!(summaries::due(&past, due.until, budget, 200), None, "what it covers is not counted again");
-    assert!(summaries::due(&past, 0, budget * 2, 40).is_some(), "or before messages are too many to be read");
+    assert_eq!(
+        summaries::due(&past, due.until, budget, 200),
+        None,
+        "what it covers is not counted again"
+    );
+    assert!(
+        summaries::due(&past, 0, budget * 2, 40).is_some(),
+        "or before messages are too many to be read"
+    );
 }
 
 proptest! {

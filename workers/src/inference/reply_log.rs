@@ -19,9 +19,17 @@ pub(crate) struct LoggedReply {
 impl LoggedReply {
     /// Reads frames in the order of the log. Repeats are dropped; text after a gap is not ours to keep.
     pub(crate) fn read(frames: Vec<Frame>) -> Self {
-        let Some(generation) = frames.last().map(|frame| frame.generation) else { return Self::default() };
-        let mut logged = Self { generation, ..Self::default() };
-        for frame in frames.into_iter().filter(|frame| frame.generation == generation) {
+        let Some(generation) = frames.last().map(|frame| frame.generation) else {
+            return Self::default();
+        };
+        let mut logged = Self {
+            generation,
+            ..Self::default()
+        };
+        for frame in frames
+            .into_iter()
+            .filter(|frame| frame.generation == generation)
+        {
             // The end keeps its number: it is told again under the same one.
             if !matches!(frame.body, FrameBody::End(_)) {
                 logged.seq = logged.seq.max(frame.seq);
@@ -41,9 +49,14 @@ impl LoggedReply {
     }
 
     fn add(&mut self, offset: u64, text: &Bytes) {
-        let known = usize::try_from(offset).ok().and_then(|offset| self.text.len().checked_sub(offset));
-        let new = known.and_then(|known| text.get(known..)).unwrap_or_default();
-        self.text.push_str(std::str::from_utf8(new).unwrap_or_default());
+        let known = usize::try_from(offset)
+            .ok()
+            .and_then(|offset| self.text.len().checked_sub(offset));
+        let new = known
+            .and_then(|known| text.get(known..))
+            .unwrap_or_default();
+        self.text
+            .push_str(std::str::from_utf8(new).unwrap_or_default());
     }
 }
 
@@ -54,8 +67,16 @@ mod tests {
     use super::*;
 
     fn text(seq: u64, generation: u32, offset: usize, text: &str) -> Frame {
-        let body = FrameBody::Text { offset: offset as u64, text: text.to_owned().into() };
-        Frame { attempt: 1, generation, seq, body }
+        let body = FrameBody::Text {
+            offset: offset as u64,
+            text: text.to_owned().into(),
+        };
+        Frame {
+            attempt: 1,
+            generation,
+            seq,
+            body,
+        }
     }
 
     #[test]
@@ -66,7 +87,10 @@ mod tests {
     #[test]
     fn only_the_newest_generation_counts() {
         let logged = LoggedReply::read(vec![text(1, 7, 0, "old"), text(1, 8, 0, "new")]);
-        assert_eq!((logged.generation, logged.text.as_str(), logged.seq), (8, "new", 1));
+        assert_eq!(
+            (logged.generation, logged.text.as_str(), logged.seq),
+            (8, "new", 1)
+        );
     }
 
     #[test]

@@ -12,7 +12,9 @@ use std::{
 
 use bytes::Bytes;
 use serde_json::Value;
-use switchboard_backends::relay::{BEAT_INTERVAL, ClaimToken, Relay, RelayError, Settlement, Standing};
+use switchboard_backends::relay::{
+    BEAT_INTERVAL, ClaimToken, Relay, RelayError, Settlement, Standing,
+};
 use switchboard_schemas::{
     ids::IngressId,
     reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress},
@@ -93,7 +95,11 @@ impl ReplyWriter {
         bytes_max: usize,
         logged: LoggedReply,
     ) -> Self {
-        let generation = if logged.generation == 0 { rand::random::<u32>().max(1) } else { logged.generation };
+        let generation = if logged.generation == 0 {
+            rand::random::<u32>().max(1)
+        } else {
+            logged.generation
+        };
         let log = LogState {
             generation,
             seq: logged.seq,
@@ -105,7 +111,12 @@ impl ReplyWriter {
             sealed: false,
         };
         let user_stored = logged.head.is_some();
-        let text = ReplyText { text: logged.text, head: logged.head, notes: Vec::new(), user_stored };
+        let text = ReplyText {
+            text: logged.text,
+            head: logged.head,
+            notes: Vec::new(),
+            user_stored,
+        };
         Self {
             relay,
             token,
@@ -238,14 +249,23 @@ impl ReplyWriter {
     pub(crate) async fn settle(&self, end: &ReplyEnd, message_count: u64, announced: bool) -> bool {
         for _ in 0..RELAY_TRIES_MAX {
             let sealed = self.log.lock().await.sealed;
-            match if sealed { Sealed::Held } else { self.seal(end).await } {
+            match if sealed {
+                Sealed::Held
+            } else {
+                self.seal(end).await
+            } {
                 Sealed::Held | Sealed::Cancelled => {}
                 Sealed::Fenced => return false,
                 Sealed::Away => return true,
             }
             let mut log = self.log.lock().await;
             let end = self.end_frame(&log, end);
-            let settlement = Settlement { end, message_count, announced, push_to: self.push_to.clone() };
+            let settlement = Settlement {
+                end,
+                message_count,
+                announced,
+                push_to: self.push_to.clone(),
+            };
             match self.relay.settle(&self.token, &settlement).await {
                 Ok(Standing::Held | Standing::Cancelled) => return true,
                 Ok(Standing::Fenced) => return false,
@@ -270,11 +290,17 @@ impl ReplyWriter {
         if self.fenced.is_cancelled() {
             return Ok(Standing::Fenced);
         }
-        self.relay.seal(&self.token, &self.end_frame(log, end)).await
+        self.relay
+            .seal(&self.token, &self.end_frame(log, end))
+            .await
     }
 
     fn end_frame(&self, log: &LogState, end: &ReplyEnd) -> Frame {
-        self.frame(log.generation, log.seq + 1, FrameBody::End(Box::new(end.clone())))
+        self.frame(
+            log.generation,
+            log.seq + 1,
+            FrameBody::End(Box::new(end.clone())),
+        )
     }
 
     async fn send(&self, log: &mut LogState, beat: bool) {
@@ -331,7 +357,9 @@ impl ReplyWriter {
     /// Makes frames of what is new.
     fn collect(&self, log: &mut LogState) {
         let mut shown = self.text();
-        let (true, Some(head)) = (shown.user_stored, shown.head.clone()) else { return };
+        let (true, Some(head)) = (shown.user_stored, shown.head.clone()) else {
+            return;
+        };
         // As long as there is no text the beginning may still change: another provider answers, nothing is to be shown.
         let begins_anew = |before: &ReplyHead| before.model != head.model || head.ui_spec.is_none();
         let differs = log.logged_head.as_ref() != Some(&head);
@@ -357,7 +385,12 @@ impl ReplyWriter {
     }
 
     const fn frame(&self, generation: u32, seq: u64, body: FrameBody) -> Frame {
-        Frame { attempt: self.token.attempt, generation, seq, body }
+        Frame {
+            attempt: self.token.attempt,
+            generation,
+            seq,
+            body,
+        }
     }
 
     fn text(&self) -> MutexGuard<'_, ReplyText> {
@@ -402,7 +435,11 @@ impl TextSink for WriterSink<'_> {
         reply.text.push_str(&text[..fitting]);
         drop(reply);
         self.writer.wake.notify_one();
-        if fitting == text.len() && fitting < room { Pushed::Shown } else { Pushed::Full }
+        if fitting == text.len() && fitting < room {
+            Pushed::Shown
+        } else {
+            Pushed::Full
+        }
     }
 
     fn text(&self) -> String {

@@ -68,7 +68,11 @@ pub(crate) struct Due {
 }
 
 impl Summaries {
-    pub(crate) fn new(client: ModelClient, config: &WorkersConfig, metrics: Arc<WorkerMetrics>) -> Self {
+    pub(crate) fn new(
+        client: ModelClient,
+        config: &WorkersConfig,
+        metrics: Arc<WorkerMetrics>,
+    ) -> Self {
         Self {
             client,
             config: config.clone(),
@@ -89,16 +93,25 @@ impl Summaries {
         });
         // A summary of more than there is was made of a conversation that is deleted.
         let count = past.last().map_or(0, |last| last.position + 1);
-        if self.waiting.get(id).is_some_and(|waiting| waiting.until > count) {
+        if self
+            .waiting
+            .get(id)
+            .is_some_and(|waiting| waiting.until > count)
+        {
             self.remove(id);
         }
         let waiting = self.waiting.get(id);
         match (waiting, stored) {
-            (Some(waiting), Some((stored, _))) if waiting.until <= stored.until => Some((stored, false)),
+            (Some(waiting), Some((stored, _))) if waiting.until <= stored.until => {
+                Some((stored, false))
+            }
             (Some(waiting), _) => Some((waiting, true)),
             (None, Some((stored, position))) => {
                 let last = past.last().map_or(position, |last| last.position);
-                Some((stored, last - position > u64::from(self.config.history_messages_max) / 2))
+                Some((
+                    stored,
+                    last - position > u64::from(self.config.history_messages_max) / 2,
+                ))
             }
             (None, None) => None,
         }
@@ -125,23 +138,44 @@ impl Summaries {
         endpoints: Vec<Endpoint>,
     ) {
         let before = self.newest(id, past).map(|(summary, _)| summary);
-        let speaks_only_of_itself = endpoints.first().is_none_or(|endpoint| endpoint.model == DEMO_MODEL);
+        let speaks_only_of_itself = endpoints
+            .first()
+            .is_none_or(|endpoint| endpoint.model == DEMO_MODEL);
         let until = before.as_ref().map_or(0, |summary| summary.until);
-        let due = due(past, until, window_tokens, self.config.history_messages_max as usize);
-        let Some(due) = due.filter(|_| !speaks_only_of_itself) else { return };
+        let due = due(
+            past,
+            until,
+            window_tokens,
+            self.config.history_messages_max as usize,
+        );
+        let Some(due) = due.filter(|_| !speaks_only_of_itself) else {
+            return;
+        };
         let Ok(permit) = self.permits.clone().try_acquire_owned() else {
             self.metrics.summaries.with_label_values(&["skipped"]).inc();
             return;
         };
-        let Some(mark) = Mark::set(&self.running, id) else { return };
-        let (client, config, metrics) = (self.client.clone(), self.config.clone(), self.metrics.clone());
+        let Some(mark) = Mark::set(&self.running, id) else {
+            return;
+        };
+        let (client, config, metrics) = (
+            self.client.clone(),
+            self.config.clone(),
+            self.metrics.clone(),
+        );
         let (waiting, id) = (self.waiting.clone(), id.clone());
         self.tasks.spawn(async move {
             let text = ask(&client, &config, endpoints, before.as_ref(), &due).await;
             let outcome = if text.is_some() { "made" } else { "failed" };
             metrics.summaries.with_label_values(&[outcome]).inc();
             if let Some(text) = text {
-                waiting.insert(id, Summary { text, until: due.until });
+                waiting.insert(
+                    id,
+                    Summary {
+                        text,
+                        until: due.until,
+                    },
+                );
             }
             drop((mark, permit));
         });
@@ -156,27 +190,45 @@ struct Mark {
 
 impl Mark {
     fn set(running: &Arc<Mutex<HashSet<ConversationId>>>, id: &ConversationId) -> Option<Self> {
-        let is_new = running.lock().unwrap_or_else(PoisonError::into_inner).insert(id.clone());
-        is_new.then(|| Self { running: running.clone(), id: id.clone() })
+        let is_new = running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .insert(id.clone());
+        is_new.then(|| Self {
+            running: running.clone(),
+            id: id.clone(),
+        })
     }
 }
 
 impl Drop for Mark {
     fn drop(&mut self) {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.id);
+        self.running
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner)
+            .remove(&self.id);
     }
 }
 
 /// The older part of what no summary covers yet, once the rest fills most of the window, or most of what is read.
-pub(crate) fn due(past: &[Message], until: u64, window_tokens: usize, messages_max: usize) -> Option<Due> {
-    let turns: Vec<_> = window::turns(past).into_iter().filter(|turn| turn.0.position >= until).collect();
+pub(crate) fn due(
+    past: &[Message],
+    until: u64,
+    window_tokens: usize,
+    messages_max: usize,
+) -> Option<Due> {
+    let turns: Vec<_> = window::turns(past)
+        .into_iter()
+        .filter(|turn| turn.0.position >= until)
+        .collect();
     let turns_max = messages_max / 2;
     let share = |whole: usize, percent: usize| whole * percent / 100;
     let fits = window::count_fitting(&turns, share(window_tokens, FULL_PERCENT)) == turns.len();
     if fits && turns.len() <= share(turns_max, FULL_PERCENT) {
         return None;
     }
-    let kept = window::count_fitting(&turns, share(window_tokens, KEPT_PERCENT)).min(share(turns_max, KEPT_PERCENT));
+    let kept = window::count_fitting(&turns, share(window_tokens, KEPT_PERCENT))
+        .min(share(turns_max, KEPT_PERCENT));
     let (mut text, mut until) = (String::new(), until);
     for (question, answer) in &turns[..turns.len() - kept] {
         let (asked, said) = (beginning(&question.content), beginning(&answer.content));
@@ -191,7 +243,9 @@ pub(crate) fn due(past: &[Message], until: u64, window_tokens: usize, messages_m
 }
 
 fn beginning(text: &str) -> &str {
-    text.char_indices().nth(MESSAGE_CHARS_MAX).map_or(text, |(end, _)| &text[..end])
+    text.char_indices()
+        .nth(MESSAGE_CHARS_MAX)
+        .map_or(text, |(end, _)| &text[..end])
 }
 
 async fn ask(
@@ -202,13 +256,27 @@ async fn ask(
     due: &Due,
 ) -> Option<String> {
     let notes = before.map_or("(none)", |summary| summary.text.as_str());
-    let material = format!("Notes so far:\n{notes}\n\nNew part of the conversation:\n{}", due.text);
-    let messages = vec![PromptMessage::text(Role::System, INSTRUCTIONS), PromptMessage::text(Role::User, material)];
+    let material = format!(
+        "Notes so far:\n{notes}\n\nNew part of the conversation:\n{}",
+        due.text
+    );
+    let messages = vec![
+        PromptMessage::text(Role::System, INSTRUCTIONS),
+        PromptMessage::text(Role::User, material),
+    ];
     let max_tokens = config.summary_tokens_max;
-    let prompt = Prompt { messages, tools: Vec::new(), may_call: false, temperature: None, max_tokens };
+    let prompt = Prompt {
+        messages,
+        tools: Vec::new(),
+        may_call: false,
+        temperature: None,
+        max_tokens,
+    };
     let deadline = Instant::now() + Duration::from_millis(config.summary_timeout_ms);
     let mut notes = Notes::default();
-    let answer = Generation::new(client, config, endpoints, &prompt, &mut notes, 0, deadline).run().await;
+    let answer = Generation::new(client, config, endpoints, &prompt, &mut notes, 0, deadline)
+        .run()
+        .await;
     let text = notes.0.trim();
     match answer.end {
         Ok(AnswerEnd::Said(_)) if !text.is_empty() => Some(text.to_owned()),
@@ -224,7 +292,11 @@ impl TextSink for Notes {
     fn push(&mut self, _: &str, text: &str) -> Pushed {
         let room = SUMMARY_BYTES_MAX - self.0.len();
         self.0.push_str(&text[..text.floor_char_boundary(room)]);
-        if text.len() < room { Pushed::Shown } else { Pushed::Full }
+        if text.len() < room {
+            Pushed::Shown
+        } else {
+            Pushed::Full
+        }
     }
 
     fn text(&self) -> String {

@@ -41,18 +41,37 @@ async fn a_message_is_shown_stored_and_announced_in_that_order() {
     assert!(finished(&world.run(&job).await));
 
     let frames = world.pushed(&job).await;
-    assert!(matches!(&frames[0].body, FrameBody::Head(head) if head.model == "m" && head.agent_name == "Shop"));
+    assert!(
+        matches!(&frames[0].body, FrameBody::Head(head) if head.model == "m" && head.agent_name == "Shop")
+    );
     assert_eq!(World::text_of(&frames), "Hello");
-    let FrameBody::End(end) = &frames.last().unwrap().body else { panic!("no end") };
-    assert_eq!((end.status, end.length, end.failure), (ReplyStatus::Completed, 5, None));
+    let FrameBody::End(end) = &frames.last().unwrap().body else {
+        panic!("no end")
+    };
+    assert_eq!(
+        (end.status, end.length, end.failure),
+        (ReplyStatus::Completed, 5, None)
+    );
 
     let messages = world.messages(&job).await;
-    assert_eq!(messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["hi", "Hello"]);
+    assert_eq!(
+        messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect::<Vec<_>>(),
+        ["hi", "Hello"]
+    );
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.position, record.end.sha256.as_str()), (Some(1), end.sha256.as_str()));
+    assert_eq!(
+        (record.position, record.end.sha256.as_str()),
+        (Some(1), end.sha256.as_str())
+    );
     let events = world.events(2).await;
     assert_eq!(
-        events.iter().map(|event| event["type"].as_str().unwrap()).collect::<Vec<_>>(),
+        events
+            .iter()
+            .map(|event| event["type"].as_str().unwrap())
+            .collect::<Vec<_>>(),
         ["message.user", "message.assistant"]
     );
     assert_eq!(events[1]["content"], json!("Hello"));
@@ -64,14 +83,38 @@ async fn a_page_visitors_conversation_is_found_by_its_session_and_the_agents_own
     let own = world.job("hi");
     world.run(&own).await;
     let mut job = world.job("hi");
-    let (org, agent, session) = (job.turn.org_id.clone(), job.agent_id.clone(), job.turn.session_id.clone());
+    let (org, agent, session) = (
+        job.turn.org_id.clone(),
+        job.agent_id.clone(),
+        job.turn.session_id.clone(),
+    );
     let id = ConversationId::of_visitor(&org, &agent, &"vis_ada".parse().unwrap(), &session);
     (job.turn.message_id, job.turn.conversation_id) = (MessageId::new_in(&id), id.clone());
     assert!(finished(&world.run(&job).await));
     let store = &world.inference.backends.store;
-    assert_eq!(store.linked_conversations(&org, &agent, &session).await.unwrap(), std::slice::from_ref(&id));
-    assert_eq!(store.conversation(&org, &id).await.unwrap().unwrap().session_id, session);
-    assert_eq!((world.messages(&own).await.len(), world.messages(&job).await.len()), (2, 2));
+    assert_eq!(
+        store
+            .linked_conversations(&org, &agent, &session)
+            .await
+            .unwrap(),
+        std::slice::from_ref(&id)
+    );
+    assert_eq!(
+        store
+            .conversation(&org, &id)
+            .await
+            .unwrap()
+            .unwrap()
+            .session_id,
+        session
+    );
+    assert_eq!(
+        (
+            world.messages(&own).await.len(),
+            world.messages(&job).await.len()
+        ),
+        (2, 2)
+    );
 }
 
 #[tokio::test]
@@ -91,7 +134,12 @@ async fn the_next_turn_knows_the_last_one() {
     let next = world.job("two");
     world.run(&next).await;
     let told = &world.provider.requests()[1]["messages"];
-    let told: Vec<_> = told.as_array().unwrap().iter().map(|message| message["content"].as_str().unwrap()).collect();
+    let told: Vec<_> = told
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|message| message["content"].as_str().unwrap())
+        .collect();
     assert_eq!(told, ["be kind", "one", "first", "two"]);
     assert_eq!(world.messages(&next).await.len(), 4);
 }
@@ -102,14 +150,24 @@ async fn a_worker_without_the_history_in_memory_reads_it() {
     world.run(&world.job("one")).await;
     world.inference.histories.clear();
     world.run(&world.job("two")).await;
-    assert_eq!(world.provider.requests()[1]["messages"].as_array().unwrap().len(), 4);
+    assert_eq!(
+        world.provider.requests()[1]["messages"]
+            .as_array()
+            .unwrap()
+            .len(),
+        4
+    );
 }
 
 #[tokio::test]
 async fn a_voided_publish_is_settled_without_a_trace() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay().void(&job.turn.reply_id(), &job.turn.publish_nonce).await.unwrap();
+    world
+        .relay()
+        .void(&job.turn.reply_id(), &job.turn.publish_nonce)
+        .await
+        .unwrap();
     assert!(finished(&world.run(&job).await));
     assert!(world.messages(&job).await.is_empty() && world.provider.requests().is_empty());
 }
@@ -121,16 +179,30 @@ async fn a_reply_that_was_cancelled_before_its_turn_asks_no_model() {
     world.relay().cancel(&job.turn.reply_id()).await.unwrap();
     assert!(finished(&world.run(&job).await));
     assert!(world.provider.requests().is_empty());
-    assert_eq!(world.record(&job).await.unwrap().end.status, ReplyStatus::Cancelled);
-    assert_eq!(world.messages(&job).await.len(), 1, "the question stands alone");
+    assert_eq!(
+        world.record(&job).await.unwrap().end.status,
+        ReplyStatus::Cancelled
+    );
+    assert_eq!(
+        world.messages(&job).await.len(),
+        1,
+        "the question stands alone"
+    );
 }
 
 #[tokio::test]
 async fn a_cancel_stops_the_reply_within_a_second_and_keeps_its_text() {
-    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])], false).await;
+    let world = World::new(
+        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
+        false,
+    )
+    .await;
     let job = world.job("hi");
     let cancel = async {
-        eventually("text is in the log", async || world.logged_text(&job).await == "Hel").await;
+        eventually("text is in the log", async || {
+            world.logged_text(&job).await == "Hel"
+        })
+        .await;
         world.relay().cancel(&job.turn.reply_id()).await.unwrap();
         Instant::now()
     };
@@ -138,9 +210,15 @@ async fn a_cancel_stops_the_reply_within_a_second_and_keeps_its_text() {
     let inference = world.patient();
     let (end, cancelled_at) = tokio::join!(World::run_on(&inference, &job), cancel);
     assert!(finished(&end) && cancelled_at.elapsed() < Duration::from_millis(1_500));
-    eventually("the provider is let go", async || world.provider.open_streams() == 0).await;
+    eventually("the provider is let go", async || {
+        world.provider.open_streams() == 0
+    })
+    .await;
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.end.finish_reason), (ReplyStatus::Cancelled, Some(FinishReason::Cancelled)));
+    assert_eq!(
+        (record.end.status, record.end.finish_reason),
+        (ReplyStatus::Cancelled, Some(FinishReason::Cancelled))
+    );
     assert_eq!(world.messages(&job).await[1].content, "Hel");
 }
 
@@ -150,8 +228,19 @@ async fn a_reply_that_fails_before_its_text_has_an_end_and_no_head() {
     let job = world.job("hi");
     assert!(finished(&world.run(&job).await));
     let frames = world.pushed(&job).await;
-    let [Frame { body: FrameBody::End(end), .. }] = &frames[..] else { panic!("more than an end: {frames:?}") };
-    assert_eq!((end.status, end.failure), (ReplyStatus::Failed, Some(ReplyFailure::ModelError)));
+    let [
+        Frame {
+            body: FrameBody::End(end),
+            ..
+        },
+    ] = &frames[..]
+    else {
+        panic!("more than an end: {frames:?}")
+    };
+    assert_eq!(
+        (end.status, end.failure),
+        (ReplyStatus::Failed, Some(ReplyFailure::ModelError))
+    );
     assert_eq!(world.messages(&job).await.len(), 1);
     assert_eq!(world.events(2).await[1]["status"], json!("failed"));
 }
@@ -162,7 +251,10 @@ async fn a_reply_that_is_cut_after_text_is_incomplete_and_shown_as_such() {
     let job = world.job("hi");
     world.run(&job).await;
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.end.length), (ReplyStatus::Incomplete, 3));
+    assert_eq!(
+        (record.end.status, record.end.length),
+        (ReplyStatus::Incomplete, 3)
+    );
 }
 
 #[tokio::test]
@@ -170,47 +262,91 @@ async fn an_agent_that_is_gone_fails_the_turn_visibly() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job_for(world.other_agent(), "hi");
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.record(&job).await.unwrap().end.failure, Some(ReplyFailure::AgentUnavailable));
+    assert_eq!(
+        world.record(&job).await.unwrap().end.failure,
+        Some(ReplyFailure::AgentUnavailable)
+    );
 }
 
 #[tokio::test]
 async fn a_turn_that_waited_too_long_fails_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let mut job = world.job("hi");
-    job.turn.accepted_at =
-        switchboard_schemas::time::Timestamp::from_micros(job.turn.accepted_at.micros() - 601_000_000);
+    job.turn.accepted_at = switchboard_schemas::time::Timestamp::from_micros(
+        job.turn.accepted_at.micros() - 601_000_000,
+    );
     world.run(&job).await;
-    assert_eq!(world.record(&job).await.unwrap().end.failure, Some(ReplyFailure::DeadlineExceeded));
+    assert_eq!(
+        world.record(&job).await.unwrap().end.failure,
+        Some(ReplyFailure::DeadlineExceeded)
+    );
     assert!(world.provider.requests().is_empty());
 }
 
 #[tokio::test]
 async fn a_handed_over_reply_goes_on_from_its_prefix_in_the_same_generation() {
-    let mut world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], true).await;
+    let mut world = World::new(
+        vec![
+            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
+            complete(&["lo"]),
+        ],
+        true,
+    )
+    .await;
     let job = world.job("hi");
-    assert!(matches!(world.hand_over_after(&job, "Hel").await, JobEnd::Open(_)));
+    assert!(matches!(
+        world.hand_over_after(&job, "Hel").await,
+        JobEnd::Open(_)
+    ));
     assert!(finished(&world.run(&job).await));
 
-    assert_eq!(world.provider.requests()[1]["messages"].as_array().unwrap().last().unwrap()["content"], json!("Hel"));
+    assert_eq!(
+        world.provider.requests()[1]["messages"]
+            .as_array()
+            .unwrap()
+            .last()
+            .unwrap()["content"],
+        json!("Hel")
+    );
     let frames = world.pushed(&job).await;
     assert_eq!(World::text_of(&frames), "Hello");
-    let generations: std::collections::BTreeSet<_> =
-        frames.iter().filter(|frame| frame.seq > 0).map(|frame| frame.generation).collect();
+    let generations: std::collections::BTreeSet<_> = frames
+        .iter()
+        .filter(|frame| frame.seq > 0)
+        .map(|frame| frame.generation)
+        .collect();
     assert_eq!(generations.len(), 1);
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.attempt, record.end.length), (ReplyStatus::Completed, 2, 5));
+    assert_eq!(
+        (record.end.status, record.attempt, record.end.length),
+        (ReplyStatus::Completed, 2, 5)
+    );
     assert_eq!(world.messages(&job).await.len(), 2);
 }
 
 #[tokio::test]
 async fn a_handed_over_reply_that_nobody_can_continue_ends_as_a_visible_cut() {
-    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], false).await;
+    let world = World::new(
+        vec![
+            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
+            complete(&["lo"]),
+        ],
+        false,
+    )
+    .await;
     let job = world.job("hi");
     world.hand_over_after(&job, "Hel").await;
     assert!(finished(&world.run(&job).await));
-    assert_eq!(world.provider.requests().len(), 1, "text that was shown is never begun anew");
+    assert_eq!(
+        world.provider.requests().len(),
+        1,
+        "text that was shown is never begun anew"
+    );
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.end.length), (ReplyStatus::Incomplete, 3));
+    assert_eq!(
+        (record.end.status, record.end.length),
+        (ReplyStatus::Incomplete, 3)
+    );
 }
 
 #[tokio::test]
@@ -237,12 +373,25 @@ async fn without_the_relay_a_job_that_another_worker_may_have_begun_waits() {
 
 #[tokio::test]
 async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
-    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]), complete(&["lo"])], true).await;
+    let world = World::new(
+        vec![
+            Act::Stream(vec![Piece::Text("Hel"), Piece::Hang]),
+            complete(&["lo"]),
+        ],
+        true,
+    )
+    .await;
     let job = world.job("hi");
     let forget = async {
-        eventually("text is in the log", async || world.logged_text(&job).await == "Hel").await;
+        eventually("text is in the log", async || {
+            world.logged_text(&job).await == "Hel"
+        })
+        .await;
         world.relay.forget();
-        eventually("it was written again", async || world.logged_text(&job).await.starts_with("Hel")).await;
+        eventually("it was written again", async || {
+            world.logged_text(&job).await.starts_with("Hel")
+        })
+        .await;
     };
     let inference = world.patient_for(2_500);
     let (end, ()) = tokio::join!(World::run_on(&inference, &job), forget);
@@ -253,10 +402,17 @@ async fn a_relay_that_lost_its_memory_gets_the_whole_reply_again() {
 
 #[tokio::test]
 async fn a_worker_that_was_overtaken_writes_nothing_more() {
-    let world = World::new(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])], false).await;
+    let world = World::new(
+        vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])],
+        false,
+    )
+    .await;
     let job = world.job("hi");
     let overtake = async {
-        eventually("text is in the log", async || world.logged_text(&job).await == "Hel").await;
+        eventually("text is in the log", async || {
+            world.logged_text(&job).await == "Hel"
+        })
+        .await;
         world.relay.set_fenced(true);
     };
     let inference = world.patient();
@@ -281,12 +437,17 @@ async fn a_sealed_reply_is_stored_by_the_next_holder_without_a_model_call() {
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.store.set_ends_away(true);
-    world.hand_over_when(&job, async || world.store.ends_tried() > 0).await;
+    world
+        .hand_over_when(&job, async || world.store.ends_tried() > 0)
+        .await;
     world.store.set_ends_away(false);
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.provider.requests().len(), 1);
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.attempt), (ReplyStatus::Completed, 2));
+    assert_eq!(
+        (record.end.status, record.attempt),
+        (ReplyStatus::Completed, 2)
+    );
     assert_eq!(world.messages(&job).await[1].content, "Hello");
 }
 
@@ -295,13 +456,21 @@ async fn a_stored_reply_is_shown_before_analytics_answers_and_announced_by_the_n
     let world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.bus.set_events_away(true);
-    let end = world.hand_over_when(&job, async || world.has_settled_end(&job).await).await;
-    assert!(matches!(end, JobEnd::Open(_)), "not settled while analytics does not have it");
+    let end = world
+        .hand_over_when(&job, async || world.has_settled_end(&job).await)
+        .await;
+    assert!(
+        matches!(end, JobEnd::Open(_)),
+        "not settled while analytics does not have it"
+    );
     world.bus.set_events_away(false);
     assert!(finished(&world.run(&job).await));
     assert_eq!(world.provider.requests().len(), 1);
     let events = world.events(2).await;
-    assert_eq!((&events[0]["type"], &events[1]["content"]), (&json!("message.user"), &json!("Hello")));
+    assert_eq!(
+        (&events[0]["type"], &events[1]["content"]),
+        (&json!("message.user"), &json!("Hello"))
+    );
 }
 
 #[tokio::test]
@@ -310,7 +479,10 @@ async fn an_event_that_lags_is_waited_for() {
     let job = world.job("hi");
     world.bus.set_events_away(true);
     let back = async {
-        eventually("the client has its end", async || world.has_settled_end(&job).await).await;
+        eventually("the client has its end", async || {
+            world.has_settled_end(&job).await
+        })
+        .await;
         world.bus.set_events_away(false);
     };
     let (end, ()) = tokio::join!(world.run(&job), back);
@@ -323,12 +495,19 @@ async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
     world.relay.force_duty(Duty::GiveUp);
-    let JobEnd::Dead(cause) = world.run(&job).await else { panic!("not buried") };
+    let JobEnd::Dead(cause) = world.run(&job).await else {
+        panic!("not buried")
+    };
     assert_eq!(cause.class, "attempts-exhausted");
     assert!(world.provider.requests().is_empty());
     let frames = world.pushed(&job).await;
-    let FrameBody::End(end) = &frames[0].body else { panic!("no end") };
-    assert_eq!((end.status, end.failure), (ReplyStatus::Failed, Some(ReplyFailure::AttemptsExhausted)));
+    let FrameBody::End(end) = &frames[0].body else {
+        panic!("no end")
+    };
+    assert_eq!(
+        (end.status, end.failure),
+        (ReplyStatus::Failed, Some(ReplyFailure::AttemptsExhausted))
+    );
 }
 
 #[tokio::test]
@@ -343,14 +522,21 @@ async fn a_change_of_metadata_is_stored_announced_and_answered() {
     assert!(finished(&world.run_patch(&patch).await));
     assert_eq!(world.patch_answer().await, PatchOutcome::Applied);
     let events = world.events(3).await;
-    assert_eq!((&events[2]["type"], &events[2]["changes"]), (&json!("conversation.updated"), &json!({"rating": 5})));
+    assert_eq!(
+        (&events[2]["type"], &events[2]["changes"]),
+        (&json!("conversation.updated"), &json!({"rating": 5}))
+    );
 }
 
 #[tokio::test]
 async fn a_conversation_runs_through_the_bus_and_the_loop() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    let mut consumer = world.bus.consume("watch", &[Topic::Messages]).await.unwrap();
+    let mut consumer = world
+        .bus
+        .consume("watch", &[Topic::Messages])
+        .await
+        .unwrap();
     let running = world.start_worker();
     world.publish(&job).await;
     let assistant = async {
@@ -362,12 +548,23 @@ async fn a_conversation_runs_through_the_bus_and_the_loop() {
             }
         }
     };
-    timeout(Duration::from_secs(10), assistant).await.expect("the reply is announced");
+    timeout(Duration::from_secs(10), assistant)
+        .await
+        .expect("the reply is announced");
     assert_eq!(World::text_of(&world.pushed(&job).await), "Hello");
     running.stop().await;
 }
 
 /// Whether an envelope is the end of this reply.
 fn is_end(envelope: &Envelope) -> bool {
-    matches!(envelope, Envelope::Reply(_, Frame { body: FrameBody::End(_), .. }))
+    matches!(
+        envelope,
+        Envelope::Reply(
+            _,
+            Frame {
+                body: FrameBody::End(_),
+                ..
+            }
+        )
+    )
 }

@@ -38,7 +38,17 @@ pub(super) async fn run(
     writer.user_stored();
     let messages = trial::messages(&job.turn.conversation_id, past.unwrap_or_default());
     let turn = Turn::new(inference, job, job.turn.accepted_at, &writer, draft);
-    turn.while_ours(handover, turn.try_out(duty, History { messages, ..History::default() })).await
+    turn.while_ours(
+        handover,
+        turn.try_out(
+            duty,
+            History {
+                messages,
+                ..History::default()
+            },
+        ),
+    )
+    .await
 }
 
 impl Turn<'_> {
@@ -66,6 +76,10 @@ impl Turn<'_> {
     async fn tell(&self, end: &ReplyEnd) -> JobEnd {
         self.measure_end(end);
         // No message is in the conversation, now or ever.
-        if self.writer.settle(end, 0, true).await { JobEnd::Finished } else { JobEnd::Open(LEASE) }
+        if self.writer.settle(end, 0, true).await {
+            JobEnd::Finished
+        } else {
+            JobEnd::Open(LEASE)
+        }
     }
 }

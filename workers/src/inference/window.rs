@@ -19,10 +19,14 @@ pub(crate) struct Window<'a> {
 
 /// Questions with their answers. A question without one failed, or was cancelled before any text: neither is told.
 pub(crate) fn turns(past: &[Message]) -> Vec<PastTurn<'_>> {
-    let pairs = past.windows(2).filter_map(|pair| match (&pair[0].author, &pair[1].author) {
-        (Author::User, Author::Assistant(facts)) if facts.status != ReplyStatus::Failed => Some((&pair[0], &pair[1])),
-        _ => None,
-    });
+    let pairs = past
+        .windows(2)
+        .filter_map(|pair| match (&pair[0].author, &pair[1].author) {
+            (Author::User, Author::Assistant(facts)) if facts.status != ReplyStatus::Failed => {
+                Some((&pair[0], &pair[1]))
+            }
+            _ => None,
+        });
     pairs.collect()
 }
 
@@ -31,15 +35,22 @@ pub(crate) fn newest_fitting(past: &[Message], budget: usize) -> Window<'_> {
     let all = turns(past);
     let unread = past.first().map_or(0, |first| first.position);
     let dropped = all.len() - count_fitting(&all, budget);
-    let begins_at =
-        all.get(dropped).map_or_else(|| past.last().map_or(0, |last| last.position + 1), |turn| turn.0.position);
-    Window { turns: all[dropped..].to_vec(), left_out: unread + 2 * dropped as u64, begins_at }
+    let begins_at = all.get(dropped).map_or_else(
+        || past.last().map_or(0, |last| last.position + 1),
+        |turn| turn.0.position,
+    );
+    Window {
+        turns: all[dropped..].to_vec(),
+        left_out: unread + 2 * dropped as u64,
+        begins_at,
+    }
 }
 
 /// How many of the newest turns fit.
 pub(crate) fn count_fitting(turns: &[PastTurn<'_>], budget: usize) -> usize {
-    let bound =
-        |turn: &PastTurn<'_>| tokens::bound_of_message(&turn.0.content) + tokens::bound_of_message(&turn.1.content);
+    let bound = |turn: &PastTurn<'_>| {
+        tokens::bound_of_message(&turn.0.content) + tokens::bound_of_message(&turn.1.content)
+    };
     if turns.iter().map(bound).sum::<usize>() <= budget {
         return turns.len();
     }
@@ -61,7 +72,14 @@ impl Window<'_> {
             return None;
         }
         let gap = self.begins_at.saturating_sub(until.unwrap_or(0));
-        let summarized = if until.is_some() { self.left_out.saturating_sub(gap) } else { 0 };
-        Some(LeftOut { messages: self.left_out, summarized })
+        let summarized = if until.is_some() {
+            self.left_out.saturating_sub(gap)
+        } else {
+            0
+        };
+        Some(LeftOut {
+            messages: self.left_out,
+            summarized,
+        })
     }
 }

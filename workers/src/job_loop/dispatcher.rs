@@ -64,7 +64,10 @@ impl<T> Dispatcher<T> {
 
     /// Adds a job at the end of its lane.
     pub(crate) fn push(&mut self, key: LaneKey, job: T) {
-        let lane = self.lanes.entry(key.clone()).or_insert(Lane { jobs: VecDeque::new(), held: false });
+        let lane = self.lanes.entry(key.clone()).or_insert(Lane {
+            jobs: VecDeque::new(),
+            held: false,
+        });
         lane.jobs.push_back(job);
         self.waiting += 1;
         if !lane.held && lane.jobs.len() == 1 {
@@ -101,7 +104,9 @@ impl<T> Dispatcher<T> {
 
     /// Gives up the hold of a lane whose parked job is forgotten.
     pub(crate) fn release(&mut self, key: &LaneKey) {
-        let Some(lane) = self.lanes.get_mut(key) else { return };
+        let Some(lane) = self.lanes.get_mut(key) else {
+            return;
+        };
         lane.held = false;
         if lane.jobs.is_empty() {
             self.lanes.remove(key);
@@ -117,9 +122,14 @@ impl<T> Dispatcher<T> {
             lane.jobs.retain(|job| !unwanted(job));
             self.waiting -= before - lane.jobs.len();
         }
-        self.lanes.retain(|_, lane| lane.held || !lane.jobs.is_empty());
+        self.lanes
+            .retain(|_, lane| lane.held || !lane.jobs.is_empty());
         for ready in &mut self.ready {
-            ready.retain(|key| self.lanes.get(key).is_some_and(|lane| !lane.jobs.is_empty()));
+            ready.retain(|key| {
+                self.lanes
+                    .get(key)
+                    .is_some_and(|lane| !lane.jobs.is_empty())
+            });
         }
     }
 
@@ -146,8 +156,15 @@ mod tests {
     use super::*;
 
     fn lane(number: u8) -> LaneKey {
-        let kind = if number.is_multiple_of(2) { LaneKind::Turns } else { LaneKind::Patches };
-        LaneKey { key: (number / 2).to_string(), kind }
+        let kind = if number.is_multiple_of(2) {
+            LaneKind::Turns
+        } else {
+            LaneKind::Patches
+        };
+        LaneKey {
+            key: (number / 2).to_string(),
+            kind,
+        }
     }
 
     #[derive(Clone, Debug)]
@@ -206,8 +223,20 @@ mod tests {
             held.sort_by_key(|key| format!("{key:?}"));
             held.dedup();
             assert_eq!(held.len(), all, "two jobs of one lane at once");
-            assert!(running.iter().filter(|(key, _)| key.kind == LaneKind::Turns).count() <= 2);
-            assert!(running.iter().filter(|(key, _)| key.kind == LaneKind::Patches).count() <= 1);
+            assert!(
+                running
+                    .iter()
+                    .filter(|(key, _)| key.kind == LaneKind::Turns)
+                    .count()
+                    <= 2
+            );
+            assert!(
+                running
+                    .iter()
+                    .filter(|(key, _)| key.kind == LaneKind::Patches)
+                    .count()
+                    <= 1
+            );
         }
         assert_eq!(dispatcher.waiting(), 0);
         assert!(dispatcher.lanes.is_empty(), "an idle lane costs nothing");
@@ -231,7 +260,9 @@ mod tests {
         for number in [0, 2, 1] {
             dispatcher.push(lane(number), number);
         }
-        let started: Vec<_> = std::iter::from_fn(|| dispatcher.start()).map(|(_, job)| job).collect();
+        let started: Vec<_> = std::iter::from_fn(|| dispatcher.start())
+            .map(|(_, job)| job)
+            .collect();
         assert_eq!(started, [0, 2, 1]);
     }
 

@@ -31,12 +31,17 @@ impl LoopGauges {
 
     /// Records behind the newest one, of each partition that the loop has.
     pub(super) fn lag(&mut self, of: impl IntoIterator<Item = (PartitionId, u64)>) {
-        self.lag.show(of.into_iter().map(|(partition, lag)| (partition, i64::try_from(lag).unwrap_or(i64::MAX))));
+        self.lag.show(
+            of.into_iter()
+                .map(|(partition, lag)| (partition, i64::try_from(lag).unwrap_or(i64::MAX))),
+        );
     }
 
     /// Offsets taken and not finished, of each partition that the loop has.
     pub(super) fn open_offsets(&mut self, of: impl IntoIterator<Item = (PartitionId, usize)>) {
-        let of = of.into_iter().map(|(partition, open)| (partition, i64::try_from(open).unwrap_or(i64::MAX)));
+        let of = of
+            .into_iter()
+            .map(|(partition, open)| (partition, i64::try_from(open).unwrap_or(i64::MAX)));
         self.open_offsets.show(of);
     }
 }
@@ -49,19 +54,26 @@ struct PartitionGauge {
 
 impl PartitionGauge {
     fn new(gauge: IntGaugeVec) -> Self {
-        Self { gauge, shown: HashSet::new() }
+        Self {
+            gauge,
+            shown: HashSet::new(),
+        }
     }
 
     fn show(&mut self, values: impl Iterator<Item = (PartitionId, i64)>) {
         let before = std::mem::take(&mut self.shown);
         for (partition, value) in values {
             let number = partition.number.to_string();
-            self.gauge.with_label_values(&[partition.topic.name(), &number]).set(value);
+            self.gauge
+                .with_label_values(&[partition.topic.name(), &number])
+                .set(value);
             self.shown.insert(partition);
         }
         for gone in before.difference(&self.shown) {
             // Nothing to remove is as good.
-            let _ = self.gauge.remove_label_values(&[gone.topic.name(), &gone.number.to_string()]);
+            let _ = self
+                .gauge
+                .remove_label_values(&[gone.topic.name(), &gone.number.to_string()]);
         }
     }
 }
@@ -81,27 +93,55 @@ mod tests {
         let families = prometheus::core::Collector::collect(&metrics.lag);
         let all = families.iter().flat_map(|family| family.get_metric());
         let label = |metric: &prometheus::proto::Metric, name: &str| {
-            metric.get_label().iter().find(|label| label.name() == name).unwrap().value().to_owned()
+            metric
+                .get_label()
+                .iter()
+                .find(|label| label.name() == name)
+                .unwrap()
+                .value()
+                .to_owned()
         };
-        #[expect(clippy::cast_possible_truncation, reason = "the values of this test are small")]
+        #[expect(
+            clippy::cast_possible_truncation,
+            reason = "the values of this test are small"
+        )]
         let value = |metric: &prometheus::proto::Metric| metric.get_gauge().get_value() as i64;
-        all.map(|metric| (label(metric, "topic"), label(metric, "partition"), value(metric))).collect()
+        all.map(|metric| {
+            (
+                label(metric, "topic"),
+                label(metric, "partition"),
+                value(metric),
+            )
+        })
+        .collect()
     }
 
     fn expected(of: &[(Topic, u32, i64)]) -> HashSet<(String, String, i64)> {
-        of.iter().map(|(topic, number, lag)| (topic.name().to_owned(), number.to_string(), *lag)).collect()
+        of.iter()
+            .map(|(topic, number, lag)| (topic.name().to_owned(), number.to_string(), *lag))
+            .collect()
     }
 
     #[test]
     fn loops_of_one_process_leave_each_others_series_alone() {
         let metrics = Arc::new(WorkerMetrics::register(&Registry::new()).unwrap());
-        let (mut jobs, mut route) = (LoopGauges::new(&metrics, "inference"), LoopGauges::new(&metrics, "routing"));
+        let (mut jobs, mut route) = (
+            LoopGauges::new(&metrics, "inference"),
+            LoopGauges::new(&metrics, "routing"),
+        );
         jobs.queued(3);
         jobs.lag([(at(Topic::Jobs, 0), 7), (at(Topic::Jobs, 1), 8)]);
         route.queued(0);
         route.lag([(at(Topic::Route, 0), 1)]);
         assert_eq!(metrics.queued.with_label_values(&["inference"]).get(), 3);
-        assert_eq!(series(&metrics), expected(&[(Topic::Jobs, 0, 7), (Topic::Jobs, 1, 8), (Topic::Route, 0, 1)]));
+        assert_eq!(
+            series(&metrics),
+            expected(&[
+                (Topic::Jobs, 0, 7),
+                (Topic::Jobs, 1, 8),
+                (Topic::Route, 0, 1)
+            ])
+        );
     }
 
     #[test]

@@ -127,13 +127,21 @@ enum Wake<J> {
 }
 
 impl<H: Handler> JobLoop<H> {
-    pub(crate) fn new(handler: Arc<H>, bus: Arc<dyn Bus>, config: WorkersConfig, metrics: Arc<WorkerMetrics>) -> Self {
+    pub(crate) fn new(
+        handler: Arc<H>,
+        bus: Arc<dyn Bus>,
+        config: WorkersConfig,
+        metrics: Arc<WorkerMetrics>,
+    ) -> Self {
         Self {
             handler,
             bus,
             dispatcher: Dispatcher::new(config.in_flight_max, config.patches_in_flight_max),
             config,
-            gauges: LoopGauges::new(&metrics, H::SOURCES.first().map_or("none", |(_, group)| *group)),
+            gauges: LoopGauges::new(
+                &metrics,
+                H::SOURCES.first().map_or("none", |(_, group)| *group),
+            ),
             metrics,
             partitions: Partitions::default(),
             running: JoinSet::new(),
@@ -180,11 +188,17 @@ impl<H: Handler> JobLoop<H> {
     fn heard(&mut self, sources: &mut Sources, event: SourceEvent) {
         match event {
             SourceEvent::Bus(BusEvent::Record(record)) => self.take(sources, record),
-            SourceEvent::Bus(BusEvent::Assigned { partition, epoch, committed }) => {
+            SourceEvent::Bus(BusEvent::Assigned {
+                partition,
+                epoch,
+                committed,
+            }) => {
                 self.partitions.assign(partition, epoch, committed.as_ref());
                 self.handler.assigned();
             }
-            SourceEvent::Bus(BusEvent::Revoked { partition }) => self.revoke(|owned| owned == partition),
+            SourceEvent::Bus(BusEvent::Revoked { partition }) => {
+                self.revoke(|owned| owned == partition)
+            }
             SourceEvent::Lost(topic) => self.revoke(|owned| owned.topic == topic),
         }
     }
@@ -196,21 +210,45 @@ impl<H: Handler> JobLoop<H> {
         let Some(ticket) = ticket else { return };
         let (lane, work) = match self.handler.read(&record) {
             Ok((lane, job)) => (lane, Work::Run(job)),
-            Err(DecodeError::Malformed(reason)) => {
-                (lane_of(&record), Work::Bury(Cause { class: "malformed", reason, attempts: 0 }))
+            Err(DecodeError::Malformed(reason)) => (
+                lane_of(&record),
+                Work::Bury(Cause {
+                    class: "malformed",
+                    reason,
+                    attempts: 0,
+                }),
+            ),
+            Err(error @ DecodeError::UnknownVersion(_)) => {
+                (lane_of(&record), self.park(&record, &error))
             }
-            Err(error @ DecodeError::UnknownVersion(_)) => (lane_of(&record), self.park(&record, &error)),
         };
-        self.dispatcher.push(lane, Queued { ticket, record: Arc::new(record), work, started: false });
+        self.dispatcher.push(
+            lane,
+            Queued {
+                ticket,
+                record: Arc::new(record),
+                work,
+                started: false,
+            },
+        );
     }
 
     /// What a newer program wrote waits for one, but for what exceeds a bound: it would keep everybody else from working,
     /// and an operator can bring it back.
     fn park<J>(&self, record: &IncomingRecord, error: &DecodeError) -> Work<J> {
-        let waiting = self.dispatcher.jobs_waiting().chain(self.parked.iter().map(|(_, _, queued)| queued));
-        let parked = waiting.filter(|queued| matches!(queued.work, Work::Park)).count();
+        let waiting = self
+            .dispatcher
+            .jobs_waiting()
+            .chain(self.parked.iter().map(|(_, _, queued)| queued));
+        let parked = waiting
+            .filter(|queued| matches!(queued.work, Work::Park))
+            .count();
         if parked >= PARKED_NEWER_MAX {
-            return Work::Bury(Cause { class: "unknown-version", reason: error.to_string(), attempts: 0 });
+            return Work::Bury(Cause {
+                class: "unknown-version",
+                reason: error.to_string(),
+                attempts: 0,
+            });
         }
         // Powers of two: a whole topic of them must not fill the log.
         if (parked + 1).is_power_of_two() {
@@ -221,13 +259,21 @@ impl<H: Handler> JobLoop<H> {
 
     /// Running jobs finish under their claims, and settle nothing here any more.
     fn revoke(&mut self, lost: impl Fn(PartitionId) -> bool) {
-        let owned: Vec<_> =
-            self.partitions.open().map(|(partition, _)| partition).filter(|owned| lost(*owned)).collect();
+        let owned: Vec<_> = self
+            .partitions
+            .open()
+            .map(|(partition, _)| partition)
+            .filter(|owned| lost(*owned))
+            .collect();
         for partition in owned {
             self.partitions.revoke(partition);
         }
-        self.dispatcher.forget(|queued| lost(queued.ticket.partition));
-        for (_, lane, _) in self.parked.extract_if(.., |(_, _, queued)| lost(queued.ticket.partition)) {
+        self.dispatcher
+            .forget(|queued| lost(queued.ticket.partition));
+        for (_, lane, _) in self
+            .parked
+            .extract_if(.., |(_, _, queued)| lost(queued.ticket.partition))
+        {
             self.dispatcher.release(&lane);
         }
     }
@@ -237,10 +283,17 @@ impl<H: Handler> JobLoop<H> {
             self.metrics.in_flight.inc();
             if !std::mem::replace(&mut queued.started, true) {
                 let waited = Timestamp::now().millis_since(queued.record.published_at);
-                self.metrics.queue_wait.observe(Duration::from_millis(waited).as_secs_f64());
+                self.metrics
+                    .queue_wait
+                    .observe(Duration::from_millis(waited).as_secs_f64());
             }
-            let run =
-                run_one(self.handler.clone(), self.bus.clone(), self.config.clone(), queued, self.handover.clone());
+            let run = run_one(
+                self.handler.clone(),
+                self.bus.clone(),
+                self.config.clone(),
+                queued,
+                self.handover.clone(),
+            );
             self.running.spawn(async move {
                 let (queued, end) = run.await;
                 (lane, queued, end)
@@ -260,7 +313,10 @@ impl<H: Handler> JobLoop<H> {
         match end {
             JobEnd::Finished => {
                 if let Work::Bury(cause) = &queued.work {
-                    self.metrics.dead_letters.with_label_values(&[cause.class]).inc();
+                    self.metrics
+                        .dead_letters
+                        .with_label_values(&[cause.class])
+                        .inc();
                 }
                 self.dispatcher.finished(&lane);
                 let told = self.partitions.finish(&queued.ticket);
@@ -272,7 +328,13 @@ impl<H: Handler> JobLoop<H> {
             }
             JobEnd::Dead(cause) if self.partitions.owns(&queued.ticket) => {
                 self.dispatcher.parked(&lane);
-                self.dispatcher.resume(&lane, Queued { work: Work::Bury(cause), ..queued });
+                self.dispatcher.resume(
+                    &lane,
+                    Queued {
+                        work: Work::Bury(cause),
+                        ..queued
+                    },
+                );
             }
             JobEnd::Open(_) | JobEnd::Dead(_) => self.dispatcher.finished(&lane),
         }
@@ -286,7 +348,8 @@ impl<H: Handler> JobLoop<H> {
     }
 
     fn observe(&mut self, sources: &Sources) {
-        self.gauges.queued(self.dispatcher.waiting() + self.parked.len());
+        self.gauges
+            .queued(self.dispatcher.waiting() + self.parked.len());
         self.gauges.lag(sources.lag());
         self.gauges.open_offsets(self.partitions.open());
     }
@@ -295,14 +358,19 @@ impl<H: Handler> JobLoop<H> {
     fn say_waiting(&mut self) {
         while self.signs.try_join_next().is_some() {}
         let parked = self.parked.iter().map(|(_, _, queued)| queued);
-        let jobs = self.dispatcher.jobs_waiting().chain(parked).filter_map(|queued| match &queued.work {
-            Work::Run(job) => Some(job.clone()),
-            Work::Bury(_) | Work::Park => None,
-        });
+        let jobs = self
+            .dispatcher
+            .jobs_waiting()
+            .chain(parked)
+            .filter_map(|queued| match &queued.work {
+                Work::Run(job) => Some(job.clone()),
+                Work::Bury(_) | Work::Park => None,
+            });
         let jobs: Vec<_> = jobs.collect();
         if self.signs.is_empty() && !jobs.is_empty() {
             let handler = self.handler.clone();
-            self.signs.spawn(async move { handler.say_waiting(jobs).await });
+            self.signs
+                .spawn(async move { handler.say_waiting(jobs).await });
         }
     }
 
@@ -316,7 +384,8 @@ impl<H: Handler> JobLoop<H> {
         let budget = Instant::now() + Duration::from_millis(self.config.drain_ms);
         self.finish_running(sources, budget).await;
         self.handover.cancel();
-        self.finish_running(sources, Instant::now() + HANDOVER_GRACE).await;
+        self.finish_running(sources, Instant::now() + HANDOVER_GRACE)
+            .await;
         self.running.shutdown().await;
     }
 
@@ -341,7 +410,9 @@ async fn run_one<H: Handler>(
     handover: CancellationToken,
 ) -> (Queued<H::Job>, JobEnd) {
     let end = match queued.work.clone() {
-        Work::Park if age_ms(&queued.record) < config.parked_max_ms => JobEnd::Open(config.parked_delay()),
+        Work::Park if age_ms(&queued.record) < config.parked_max_ms => {
+            JobEnd::Open(config.parked_delay())
+        }
         Work::Park => JobEnd::Dead(Cause {
             class: "unknown-version",
             reason: "no program that reads its version took it in time".into(),
@@ -351,7 +422,9 @@ async fn run_one<H: Handler>(
         Work::Run(job) => {
             let span = tracing::info_span!("process", topic = %queued.ticket.partition.topic, otel.kind = "consumer");
             trace::continue_trace(&span, &queued.record.headers);
-            let run = AssertUnwindSafe(handler.run(job, &handover)).catch_unwind().instrument(span);
+            let run = AssertUnwindSafe(handler.run(job, &handover))
+                .catch_unwind()
+                .instrument(span);
             // The claim of the attempt that panicked lives until its lease ends; the next one counts as another.
             run.await.unwrap_or_else(|_| {
                 tracing::error!(partition = %queued.ticket.partition, offset = queued.ticket.offset, "a job panicked");
@@ -362,7 +435,12 @@ async fn run_one<H: Handler>(
     (queued, end)
 }
 
-async fn bury(bus: &dyn Bus, record: &IncomingRecord, cause: &Cause, config: &WorkersConfig) -> JobEnd {
+async fn bury(
+    bus: &dyn Bus,
+    record: &IncomingRecord,
+    cause: &Cause,
+    config: &WorkersConfig,
+) -> JobEnd {
     match dead_letter::bury(bus, record, cause, config.publish_timeout()).await {
         Ok(()) => {
             tracing::error!(partition = %record.partition, offset = record.offset, class = cause.class, "buried a record");
@@ -377,7 +455,10 @@ async fn bury(bus: &dyn Bus, record: &IncomingRecord, cause: &Cause, config: &Wo
 
 /// A record that cannot be read still waits its turn in the conversation that its key names.
 fn lane_of(record: &IncomingRecord) -> LaneKey {
-    LaneKey { key: record.key.clone(), kind: dispatcher::LaneKind::Turns }
+    LaneKey {
+        key: record.key.clone(),
+        kind: dispatcher::LaneKind::Turns,
+    }
 }
 
 fn wake_of<J>(ended: Result<(LaneKey, Queued<J>, JobEnd), tokio::task::JoinError>) -> Wake<J> {

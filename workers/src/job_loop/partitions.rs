@@ -41,8 +41,20 @@ struct Owned {
 
 impl Partitions {
     /// A partition became ours.
-    pub(crate) fn assign(&mut self, partition: PartitionId, epoch: u64, committed: Option<&CommitMark>) {
-        self.owned.insert(partition, Owned { epoch, ledger: Ledger::resume(committed), paused: false });
+    pub(crate) fn assign(
+        &mut self,
+        partition: PartitionId,
+        epoch: u64,
+        committed: Option<&CommitMark>,
+    ) {
+        self.owned.insert(
+            partition,
+            Owned {
+                epoch,
+                ledger: Ledger::resume(committed),
+                paused: false,
+            },
+        );
     }
 
     /// A partition is another's.
@@ -52,22 +64,36 @@ impl Partitions {
 
     /// Whether what came with this ticket may still be settled by us.
     pub(crate) fn owns(&self, ticket: &Ticket) -> bool {
-        self.owned.get(&ticket.partition).is_some_and(|owned| owned.epoch == ticket.epoch)
+        self.owned
+            .get(&ticket.partition)
+            .is_some_and(|owned| owned.epoch == ticket.epoch)
     }
 
     /// Notes a delivered record; the ticket is none where there is nothing to do for it.
     pub(crate) fn take(&mut self, record: &IncomingRecord) -> (Option<Ticket>, Told) {
-        let Some(owned) = self.owned.get_mut(&record.partition).filter(|owned| owned.epoch == record.epoch) else {
+        let Some(owned) = self
+            .owned
+            .get_mut(&record.partition)
+            .filter(|owned| owned.epoch == record.epoch)
+        else {
             return (None, Told::default());
         };
-        let ticket = Ticket { partition: record.partition, epoch: record.epoch, offset: record.offset };
+        let ticket = Ticket {
+            partition: record.partition,
+            epoch: record.epoch,
+            offset: record.offset,
+        };
         let ticket = matches!(owned.ledger.take(record.offset), Take::Run).then_some(ticket);
         (ticket, owned.tell())
     }
 
     /// A record is done.
     pub(crate) fn finish(&mut self, ticket: &Ticket) -> Told {
-        let Some(owned) = self.owned.get_mut(&ticket.partition).filter(|owned| owned.epoch == ticket.epoch) else {
+        let Some(owned) = self
+            .owned
+            .get_mut(&ticket.partition)
+            .filter(|owned| owned.epoch == ticket.epoch)
+        else {
             return Told::default();
         };
         owned.ledger.finish(ticket.offset);
@@ -76,7 +102,9 @@ impl Partitions {
 
     /// Offsets that were taken and are not finished.
     pub(crate) fn open(&self) -> impl Iterator<Item = (PartitionId, usize)> {
-        self.owned.iter().map(|(partition, owned)| (*partition, owned.ledger.open()))
+        self.owned
+            .iter()
+            .map(|(partition, owned)| (*partition, owned.ledger.open()))
     }
 }
 
@@ -85,7 +113,10 @@ impl Owned {
         let full = self.ledger.is_full();
         let pause = (full != self.paused).then_some(full);
         self.paused = full;
-        Told { mark: self.ledger.mark(), pause }
+        Told {
+            mark: self.ledger.mark(),
+            pause,
+        }
     }
 }
 
@@ -95,7 +126,10 @@ mod tests {
 
     use super::*;
 
-    const PARTITION: PartitionId = PartitionId { topic: Topic::Jobs, number: 0 };
+    const PARTITION: PartitionId = PartitionId {
+        topic: Topic::Jobs,
+        number: 0,
+    };
 
     fn record(epoch: u64, offset: u64) -> IncomingRecord {
         IncomingRecord {
@@ -132,8 +166,15 @@ mod tests {
     fn only_the_contiguous_prefix_is_marked() {
         let mut partitions = Partitions::default();
         partitions.assign(PARTITION, 1, None);
-        let tickets: Vec<_> = (0..3).map(|offset| partitions.take(&record(1, offset)).0.unwrap()).collect();
-        assert!(partitions.finish(&tickets[2]).mark.is_none_or(|mark| mark.next_offset == 0));
+        let tickets: Vec<_> = (0..3)
+            .map(|offset| partitions.take(&record(1, offset)).0.unwrap())
+            .collect();
+        assert!(
+            partitions
+                .finish(&tickets[2])
+                .mark
+                .is_none_or(|mark| mark.next_offset == 0)
+        );
         partitions.finish(&tickets[0]);
         assert_eq!(partitions.finish(&tickets[1]).mark.unwrap().next_offset, 3);
     }

@@ -37,7 +37,12 @@ pub(crate) enum SourceEvent {
 
 impl Sources {
     pub(crate) fn new(bus: Arc<dyn Bus>, sources: &'static [Source]) -> Self {
-        let mut this = Self { bus, sources, joined: Vec::new(), joining: JoinSet::new() };
+        let mut this = Self {
+            bus,
+            sources,
+            joined: Vec::new(),
+            joining: JoinSet::new(),
+        };
         for source in sources {
             this.join(*source, Duration::ZERO);
         }
@@ -78,7 +83,13 @@ impl Sources {
 
     /// Passes on what a ledger had to say.
     pub(crate) fn tell(&mut self, partition: PartitionId, told: Told) {
-        let Some((_, consumer)) = self.joined.iter_mut().find(|(topic, _)| *topic == partition.topic) else { return };
+        let Some((_, consumer)) = self
+            .joined
+            .iter_mut()
+            .find(|(topic, _)| *topic == partition.topic)
+        else {
+            return;
+        };
         if let Some(mark) = told.mark {
             consumer.commit(partition, mark);
         }
@@ -91,7 +102,10 @@ impl Sources {
 
     /// Records behind the newest, per partition.
     pub(crate) fn lag(&self) -> Vec<(PartitionId, u64)> {
-        self.joined.iter().flat_map(|(_, consumer)| consumer.lag()).collect()
+        self.joined
+            .iter()
+            .flat_map(|(_, consumer)| consumer.lag())
+            .collect()
     }
 
     /// Writes the last marks and leaves the groups; nothing is heard or told after it.

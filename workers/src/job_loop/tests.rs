@@ -30,14 +30,23 @@ impl Handler for Toy {
         match text.as_str() {
             "poison" => Err(DecodeError::Malformed("no job".into())),
             "newer" => Err(DecodeError::UnknownVersion(9)),
-            _ => Ok((LaneKey { key: record.key.clone(), kind: LaneKind::Turns }, (record.key.clone(), text))),
+            _ => Ok((
+                LaneKey {
+                    key: record.key.clone(),
+                    kind: LaneKind::Turns,
+                },
+                (record.key.clone(), text),
+            )),
         }
     }
 
     async fn run(&self, (key, text): Self::Job, handover: &CancellationToken) -> JobEnd {
         {
             let mut running = self.running.lock().unwrap();
-            assert!(!running.contains(&key), "two jobs of one conversation at once");
+            assert!(
+                !running.contains(&key),
+                "two jobs of one conversation at once"
+            );
             running.push(key.clone());
         }
         tokio::task::yield_now().await;
@@ -53,7 +62,11 @@ impl Handler for Toy {
             return JobEnd::Open(Duration::from_millis(20));
         }
         if text.starts_with("dead") {
-            return JobEnd::Dead(Cause { class: "toy", reason: "as asked".into(), attempts: 3 });
+            return JobEnd::Dead(Cause {
+                class: "toy",
+                reason: "as asked".into(),
+                attempts: 3,
+            });
         }
         JobEnd::Finished
     }
@@ -72,7 +85,11 @@ impl Run {
         let job_loop = JobLoop::new(toy.clone(), bus.clone(), quick(), metrics);
         let mut tasks = JoinSet::new();
         tasks.spawn(job_loop.run(shutdown.clone()));
-        Self { toy, shutdown, tasks }
+        Self {
+            toy,
+            shutdown,
+            tasks,
+        }
     }
 
     fn ran(&self) -> Vec<String> {
@@ -91,18 +108,27 @@ fn open(path: &Path) -> Arc<EmbeddedBus> {
 }
 
 async fn publish(bus: &EmbeddedBus, key: &str, text: &str) {
-    let record =
-        OutgoingRecord { topic: Topic::Jobs, key: key.into(), payload: text.to_owned().into(), headers: Vec::new() };
+    let record = OutgoingRecord {
+        topic: Topic::Jobs,
+        key: key.into(),
+        payload: text.to_owned().into(),
+        headers: Vec::new(),
+    };
     bus.publish(record, Duration::from_secs(5)).await.unwrap();
 }
 
 /// All dead letters, once there are so many.
 async fn dead_letters(bus: &EmbeddedBus, count: usize) -> Vec<IncomingRecord> {
-    let mut consumer = bus.consume("operator", &[Topic::DeadLetters]).await.unwrap();
+    let mut consumer = bus
+        .consume("operator", &[Topic::DeadLetters])
+        .await
+        .unwrap();
     let mut letters = Vec::new();
     while letters.len() < count {
-        let event =
-            tokio::time::timeout(Duration::from_secs(10), consumer.next()).await.expect("a dead letter").unwrap();
+        let event = tokio::time::timeout(Duration::from_secs(10), consumer.next())
+            .await
+            .expect("a dead letter")
+            .unwrap();
         if let BusEvent::Record(record) = event {
             letters.push(record);
         }
@@ -144,7 +170,10 @@ async fn what_was_settled_never_comes_again_and_what_was_not_does() {
         publish(&bus, key, text).await;
     }
     let run = Run::start(&bus);
-    eventually("the first conversation is done", async || run.ran().len() == 2).await;
+    eventually("the first conversation is done", async || {
+        run.ran().len() == 2
+    })
+    .await;
     run.stop().await;
 
     publish(&bus, "c", "3").await;
@@ -162,9 +191,15 @@ async fn poison_is_buried_byte_for_byte_and_its_neighbours_run() {
     }
     let run = Run::start(&bus);
     let letters = dead_letters(&bus, 2).await;
-    let told: Vec<_> = letters.iter().map(|letter| String::from_utf8_lossy(&letter.payload).into_owned()).collect();
+    let told: Vec<_> = letters
+        .iter()
+        .map(|letter| String::from_utf8_lossy(&letter.payload).into_owned())
+        .collect();
     assert_eq!(told, ["poison", "dead"]);
-    eventually("the neighbours ran", async || run.ran().contains(&"2".to_owned())).await;
+    eventually("the neighbours ran", async || {
+        run.ran().contains(&"2".to_owned())
+    })
+    .await;
     assert_eq!(run.stop().await, ["1", "dead", "2"]);
 }
 
@@ -172,7 +207,12 @@ async fn poison_is_buried_byte_for_byte_and_its_neighbours_run() {
 async fn a_record_of_a_newer_program_is_parked_and_not_buried() {
     let dir = tempfile::tempdir().unwrap();
     let bus = open(dir.path());
-    for (key, text) in [("a", "newer"), ("a", "waits behind it"), ("b", "1"), ("c", "poison")] {
+    for (key, text) in [
+        ("a", "newer"),
+        ("a", "waits behind it"),
+        ("b", "1"),
+        ("c", "poison"),
+    ] {
         publish(&bus, key, text).await;
     }
     let run = Run::start(&bus);
@@ -190,7 +230,10 @@ async fn a_panic_ends_one_attempt_of_one_job() {
         publish(&bus, key, text).await;
     }
     let run = Run::start(&bus);
-    eventually("it was tried again", async || run.ran().contains(&"2".to_owned())).await;
+    eventually("it was tried again", async || {
+        run.ran().contains(&"2".to_owned())
+    })
+    .await;
     let ran = run.stop().await;
     assert_eq!(ran.iter().filter(|text| *text == "panic").count(), 2);
 }

@@ -42,7 +42,11 @@ impl Assembler {
     /// What is left at the end.
     pub(crate) fn finish(&mut self) -> String {
         let left = std::mem::take(&mut self.pending);
-        if left.is_empty() { String::new() } else { char::REPLACEMENT_CHARACTER.to_string() }
+        if left.is_empty() {
+            String::new()
+        } else {
+            char::REPLACEMENT_CHARACTER.to_string()
+        }
     }
 }
 
@@ -82,7 +86,9 @@ enum Lead {
 fn lead_surrogate(bytes: &[u8]) -> Lead {
     match bytes {
         [0xed] | [0xed, 0xa0..=0xaf] => Lead::Perhaps,
-        [0xed, second @ 0xa0..=0xaf, third @ 0x80..=0xbf, ..] => Lead::Half(surrogate(*second, *third)),
+        [0xed, second @ 0xa0..=0xaf, third @ 0x80..=0xbf, ..] => {
+            Lead::Half(surrogate(*second, *third))
+        }
         _ => Lead::No,
     }
 }
@@ -138,7 +144,10 @@ mod tests {
     #[test]
     fn a_surrogate_pair_in_two_pieces_is_one_character() {
         // U+1F980 is D83E DD80.
-        assert_eq!(assemble(&[b"a\xed\xa0\xbe", b"\xed\xb6\x80b"]), "a\u{1f980}b");
+        assert_eq!(
+            assemble(&[b"a\xed\xa0\xbe", b"\xed\xb6\x80b"]),
+            "a\u{1f980}b"
+        );
     }
 
     #[test]

@@ -68,20 +68,36 @@ impl Chunk {
 
     /// Its text, as bytes in which lone surrogates may stand.
     pub(crate) fn text(&self) -> &[u8] {
-        self.delta().and_then(|delta| delta.content.as_ref()).map_or(&[], |content| &content.0)
+        self.delta()
+            .and_then(|delta| delta.content.as_ref())
+            .map_or(&[], |content| &content.0)
     }
 
     /// Its parts of tool calls, in their order.
     pub(crate) fn tool_fragments(&self) -> Vec<Fragment> {
-        let Some(delta) = self.delta() else { return Vec::new() };
-        let listed = delta.tool_calls.as_deref().map(RawValue::get).map(listed).unwrap_or_default();
-        let single = delta.function_call.as_deref().map(|call| fragment(call.get()));
+        let Some(delta) = self.delta() else {
+            return Vec::new();
+        };
+        let listed = delta
+            .tool_calls
+            .as_deref()
+            .map(RawValue::get)
+            .map(listed)
+            .unwrap_or_default();
+        let single = delta
+            .function_call
+            .as_deref()
+            .map(|call| fragment(call.get()));
         listed.into_iter().chain(single).collect()
     }
 
     /// Why the provider stopped, if it did. An empty reason is none; one that we do not know is an end all the same.
     pub(crate) fn finish_reason(&self) -> Option<FinishReason> {
-        let reason = self.first()?.finish_reason.as_deref().filter(|reason| !reason.is_empty())?;
+        let reason = self
+            .first()?
+            .finish_reason
+            .as_deref()
+            .filter(|reason| !reason.is_empty())?;
         Some(match reason {
             "length" | "max_tokens" | "model_length" => FinishReason::Length,
             "content_filter" | "safety" => FinishReason::ContentFilter,
@@ -94,7 +110,11 @@ impl Chunk {
         let told = |field: &str| number(self.usage.as_ref()?.get(field)?);
         // Some servers send a running count of zeros with every chunk.
         let completion_tokens = told("completion_tokens").filter(|tokens| *tokens > 0)?;
-        Some(Usage { prompt_tokens: told("prompt_tokens").unwrap_or(0), completion_tokens, estimated: false })
+        Some(Usage {
+            prompt_tokens: told("prompt_tokens").unwrap_or(0),
+            completion_tokens,
+            estimated: false,
+        })
     }
 
     fn first(&self) -> Option<&Choice> {
@@ -116,7 +136,9 @@ fn listed(json: &str) -> Vec<Fragment> {
 }
 
 fn fragment(json: &str) -> Fragment {
-    let Ok(call) = serde_json::from_str::<RawCall>(json) else { return Fragment::unreadable() };
+    let Ok(call) = serde_json::from_str::<RawCall>(json) else {
+        return Fragment::unreadable();
+    };
     let RawFunction { name, arguments } = call.function.unwrap_or(call.flat);
     Fragment {
         index: call.index.as_ref().and_then(number),
@@ -128,7 +150,9 @@ fn fragment(json: &str) -> Fragment {
 }
 
 fn number(value: &Value) -> Option<u64> {
-    value.as_u64().or_else(|| value.as_str()?.trim().parse().ok())
+    value
+        .as_u64()
+        .or_else(|| value.as_str()?.trim().parse().ok())
 }
 
 /// Arguments that came as an object are its JSON.
@@ -177,10 +201,18 @@ mod tests {
         let all = chunk(
             r#"{"choices":[{"delta":{"content":"a"},"finish_reason":"stop"}],"usage":{"prompt_tokens":2,"completion_tokens":3}}"#,
         );
-        assert_eq!((all.text(), all.finish_reason()), (&b"a"[..], Some(FinishReason::Stop)));
+        assert_eq!(
+            (all.text(), all.finish_reason()),
+            (&b"a"[..], Some(FinishReason::Stop))
+        );
         assert_eq!(all.usage().unwrap().completion_tokens, 3);
-        let alone = chunk(r#"{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3,"details":{}}}"#);
-        assert_eq!((alone.text(), alone.usage().unwrap().prompt_tokens), (&b""[..], 2));
+        let alone = chunk(
+            r#"{"choices":[],"usage":{"prompt_tokens":2,"completion_tokens":3,"details":{}}}"#,
+        );
+        assert_eq!(
+            (alone.text(), alone.usage().unwrap().prompt_tokens),
+            (&b""[..], 2)
+        );
     }
 
     #[test]
@@ -194,7 +226,10 @@ mod tests {
             r#"{"choices":[{"delta":{"tool_calls":[{"id":"x"}]}}]}"#,
         ] {
             let chunk = chunk(json);
-            assert!(chunk.text().is_empty() && chunk.finish_reason().is_none() && !chunk.is_error(), "{json}");
+            assert!(
+                chunk.text().is_empty() && chunk.finish_reason().is_none() && !chunk.is_error(),
+                "{json}"
+            );
         }
     }
 

@@ -17,12 +17,19 @@ pub(crate) struct Contexts(Cache<[String; 2], usize>);
 
 impl Contexts {
     pub(crate) fn new() -> Self {
-        Self(Cache::builder().max_capacity(MODELS_MAX).time_to_live(MODEL_TTL).build())
+        Self(
+            Cache::builder()
+                .max_capacity(MODELS_MAX)
+                .time_to_live(MODEL_TTL)
+                .build(),
+        )
     }
 
     /// The longest prompt for this model, at most `tokens_max`.
     pub(crate) fn bound(&self, endpoint: Option<&Endpoint>, tokens_max: usize) -> usize {
-        endpoint.and_then(|endpoint| self.0.get(&key(endpoint))).map_or(tokens_max, |known| known.min(tokens_max))
+        endpoint
+            .and_then(|endpoint| self.0.get(&key(endpoint)))
+            .map_or(tokens_max, |known| known.min(tokens_max))
     }
 
     /// This many were taken, where more were refused.

@@ -76,7 +76,15 @@ impl Generated {
     /// Without a call.
     pub(crate) const fn nothing(failure: ReplyFailure) -> Self {
         let (end, took) = (Err(failure), Duration::ZERO);
-        Self { end, usage: None, first_text: None, took, retries: 0, endpoint: 0, too_long: None }
+        Self {
+            end,
+            usage: None,
+            first_text: None,
+            took,
+            retries: 0,
+            endpoint: 0,
+            too_long: None,
+        }
     }
 }
 
@@ -144,17 +152,35 @@ impl<'a> Generation<'a> {
     /// Runs to the end. Dropping it ends the call.
     pub(crate) async fn run(mut self) -> Generated<AnswerEnd> {
         let end = self.first_stream().await;
-        let Self { usage, first_text, retries, endpoint, too_long, .. } = self;
-        Generated { end, usage, first_text, took: self.begun.elapsed(), retries, endpoint, too_long }
+        let Self {
+            usage,
+            first_text,
+            retries,
+            endpoint,
+            too_long,
+            ..
+        } = self;
+        Generated {
+            end,
+            usage,
+            first_text,
+            took: self.begun.elapsed(),
+            retries,
+            endpoint,
+            too_long,
+        }
     }
 
     /// Tries until one stream has given text, then follows it.
     async fn first_stream(&mut self) -> Result<AnswerEnd, ReplyFailure> {
-        let first_token_limit =
-            (self.begun + Duration::from_millis(self.config.first_token_total_ms)).min(self.deadline);
+        let first_token_limit = (self.begun
+            + Duration::from_millis(self.config.first_token_total_ms))
+        .min(self.deadline);
         let (mut index, mut tries) = (0, 0);
         loop {
-            let Some(endpoint) = self.endpoints.get(index).cloned() else { return Err(ReplyFailure::ModelUnavailable) };
+            let Some(endpoint) = self.endpoints.get(index).cloned() else {
+                return Err(ReplyFailure::ModelUnavailable);
+            };
             tries += 1;
             self.endpoint = index;
             let error = match self.call(&endpoint, first_token_limit).await {
@@ -186,7 +212,11 @@ impl<'a> Generation<'a> {
     }
 
     /// After the first text: goes on from there once, where the provider can do that.
-    async fn continuation(&mut self, endpoint: &Endpoint, error: CallError) -> Result<AnswerEnd, ReplyFailure> {
+    async fn continuation(
+        &mut self,
+        endpoint: &Endpoint,
+        error: CallError,
+    ) -> Result<AnswerEnd, ReplyFailure> {
         tracing::warn!(%error, provider.host = endpoint.host(), endpoint.model, continues = endpoint.continues_prefix,
             "model call broke off after text");
         if !endpoint.continues_prefix || Instant::now() >= self.deadline {
@@ -202,8 +232,13 @@ impl<'a> Generation<'a> {
 
     /// An end without any text is no answer; behind calls of tools, whoever ran them knows what it is.
     fn finished(&self, end: AnswerEnd) -> Result<AnswerEnd, ReplyFailure> {
-        let nothing_said = matches!(end, AnswerEnd::Said(_)) && self.sink.len() == 0 && !self.has_called();
-        if nothing_said { Err(ReplyFailure::ModelError) } else { Ok(end) }
+        let nothing_said =
+            matches!(end, AnswerEnd::Said(_)) && self.sink.len() == 0 && !self.has_called();
+        if nothing_said {
+            Err(ReplyFailure::ModelError)
+        } else {
+            Ok(end)
+        }
     }
 
     /// Whether the provider may have failed because tools were offered: some refuse them, and llama.cpp answers 500
@@ -219,7 +254,10 @@ impl<'a> Generation<'a> {
     }
 
     fn has_called(&self) -> bool {
-        self.prompt.messages.iter().any(|message| message.role == Role::Tool)
+        self.prompt
+            .messages
+            .iter()
+            .any(|message| message.role == Role::Tool)
     }
 
     fn offer(&self) -> ToolOffer {
@@ -237,9 +275,16 @@ impl<'a> Generation<'a> {
     async fn call(&mut self, endpoint: &Endpoint, limit: Instant) -> StreamEnd {
         self.sink.forget_unshown();
         let text = self.sink.text();
-        let prefix = text.get(self.from..).unwrap_or_default().trim_start_matches(self.separator()).to_owned();
-        let limit = limit.min(Instant::now() + Duration::from_millis(self.config.first_token_timeout_ms));
-        let asked = self.client.stream(endpoint, self.prompt, &prefix, self.offer());
+        let prefix = text
+            .get(self.from..)
+            .unwrap_or_default()
+            .trim_start_matches(self.separator())
+            .to_owned();
+        let limit =
+            limit.min(Instant::now() + Duration::from_millis(self.config.first_token_timeout_ms));
+        let asked = self
+            .client
+            .stream(endpoint, self.prompt, &prefix, self.offer());
         match timeout_at(limit, asked).await {
             Ok(Ok(chunks)) => self.follow(endpoint, chunks, limit).await,
             Ok(Err(error)) => StreamEnd::Failed(error),

@@ -39,7 +39,10 @@ impl Endpoint {
     /// Its host, for logs; an address as a whole could hold a password.
     pub(crate) fn host(&self) -> String {
         let url = reqwest::Url::parse(&self.base_url).ok();
-        url.as_ref().and_then(reqwest::Url::host_str).unwrap_or_default().to_owned()
+        url.as_ref()
+            .and_then(reqwest::Url::host_str)
+            .unwrap_or_default()
+            .to_owned()
     }
 }
 

@@ -45,11 +45,17 @@ impl ModelClient {
             .pool_max_idle_per_host(IDLE_CONNECTIONS_MAX)
             .pool_idle_timeout(IDLE_CONNECTION_TIMEOUT)
             .build()?;
-        Ok(Self { http, body_bytes_max: config.provider_body_bytes_max })
+        Ok(Self {
+            http,
+            body_bytes_max: config.provider_body_bytes_max,
+        })
     }
 
     /// For calls whose answer is one JSON document.
-    pub(crate) fn for_documents(&self, endpoint: &Endpoint) -> Result<Client<impl Config>, CallError> {
+    pub(crate) fn for_documents(
+        &self,
+        endpoint: &Endpoint,
+    ) -> Result<Client<impl Config>, CallError> {
         self.client(endpoint, "application/json", is_document)
     }
 
@@ -63,9 +69,14 @@ impl ModelClient {
     ) -> Result<Chunks, CallError> {
         let client = self.client(endpoint, "text/event-stream", is_stream)?;
         let request = Request::of(endpoint, prompt, prefix, offer);
-        let chunks =
-            client.chat().create_stream_byot::<_, Chunk>(&request).await.map_err(|error| CallError::of(&error))?;
-        Ok(chunks.map(|chunk| chunk.map_err(|error| CallError::of(&error))).boxed())
+        let chunks = client
+            .chat()
+            .create_stream_byot::<_, Chunk>(&request)
+            .await
+            .map_err(|error| CallError::of(&error))?;
+        Ok(chunks
+            .map(|chunk| chunk.map_err(|error| CallError::of(&error)))
+            .boxed())
     }
 
     fn client(
@@ -81,12 +92,17 @@ impl ModelClient {
                 let request = factory.build().await?;
                 let response = http.execute(request).await.map_err(OpenAIError::Reqwest)?;
                 if let Err(error) = judge(&response, is_answer) {
-                    return Err(OpenAIError::Boxed(Box::new(refusal::explained(error, response).await)));
+                    return Err(OpenAIError::Boxed(Box::new(
+                        refusal::explained(error, response).await,
+                    )));
                 }
                 Ok::<_, OpenAIError>(bounded(response, body_bytes_max))
             }
         });
-        Ok(Client::build(self.http.clone(), Address::of(endpoint, accept)?).with_http_service(service))
+        Ok(
+            Client::build(self.http.clone(), Address::of(endpoint, accept)?)
+                .with_http_service(service),
+        )
     }
 }
 
@@ -123,12 +139,18 @@ impl<'a> Request<'a> {
         if continues {
             messages.push(PromptMessage::text(Role::Assistant, prefix));
         }
-        let tools = if offer == ToolOffer::None { &[] } else { prompt.tools.as_slice() };
+        let tools = if offer == ToolOffer::None {
+            &[]
+        } else {
+            prompt.tools.as_slice()
+        };
         Self {
             model: &endpoint.model,
             messages,
             stream: true,
-            stream_options: StreamOptions { include_usage: true },
+            stream_options: StreamOptions {
+                include_usage: true,
+            },
             max_tokens: prompt.max_tokens,
             temperature: prompt.temperature,
             tools,
@@ -157,7 +179,11 @@ impl Address {
         }
         headers.insert(header::ACCEPT, HeaderValue::from_static(accept));
         let key = endpoint.api_key.clone().unwrap_or_default();
-        Ok(Self { base_url: endpoint.base_url.trim_end_matches('/').to_owned(), headers, key })
+        Ok(Self {
+            base_url: endpoint.base_url.trim_end_matches('/').to_owned(),
+            headers,
+            key,
+        })
     }
 }
 
@@ -189,7 +215,10 @@ fn judge(response: &reqwest::Response, is_answer: fn(&HeaderMap) -> bool) -> Res
     match status {
         200..=299 if is_answer(response.headers()) => Ok(()),
         200..=399 => Err(CallError::NotAnAnswer),
-        408 | 429 | 500.. => Err(CallError::Overloaded { status, retry_after: retry_after(response.headers()) }),
+        408 | 429 | 500.. => Err(CallError::Overloaded {
+            status,
+            retry_after: retry_after(response.headers()),
+        }),
         _ => Err(CallError::Refused { status }),
     }
 }
@@ -197,20 +226,33 @@ fn judge(response: &reqwest::Response, is_answer: fn(&HeaderMap) -> bool) -> Res
 /// Some servers name no type, or plain text; a page or one JSON document is no stream.
 fn is_stream(headers: &HeaderMap) -> bool {
     let kind = content_type(headers);
-    !["text/html", "application/json", "application/problem+json"].iter().any(|other| kind.starts_with(other))
+    !["text/html", "application/json", "application/problem+json"]
+        .iter()
+        .any(|other| kind.starts_with(other))
 }
 
 fn is_document(headers: &HeaderMap) -> bool {
-    !["text/html", "text/event-stream"].iter().any(|other| content_type(headers).starts_with(other))
+    !["text/html", "text/event-stream"]
+        .iter()
+        .any(|other| content_type(headers).starts_with(other))
 }
 
 fn content_type(headers: &HeaderMap) -> &str {
-    headers.get(header::CONTENT_TYPE).and_then(|value| value.to_str().ok()).unwrap_or_default()
+    headers
+        .get(header::CONTENT_TYPE)
+        .and_then(|value| value.to_str().ok())
+        .unwrap_or_default()
 }
 
 /// Seconds only: a date would need the provider's clock to be ours.
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let seconds: f64 = headers.get(header::RETRY_AFTER)?.to_str().ok()?.trim().parse().ok()?;
+    let seconds: f64 = headers
+        .get(header::RETRY_AFTER)?
+        .to_str()
+        .ok()?
+        .trim()
+        .parse()
+        .ok()?;
     Duration::try_from_secs_f64(seconds).ok()
 }
 
@@ -248,10 +290,15 @@ impl CallError {
     /// What an error of the library means; its text is dropped, because it can quote what the provider wrote.
     pub(crate) fn of(error: &OpenAIError) -> Self {
         match error {
-            OpenAIError::Boxed(error) => error.downcast_ref::<Self>().cloned().unwrap_or(Self::BrokenOff),
+            OpenAIError::Boxed(error) => error
+                .downcast_ref::<Self>()
+                .cloned()
+                .unwrap_or(Self::BrokenOff),
             OpenAIError::Reqwest(error) if error.is_builder() => Self::Refused { status: 400 },
             OpenAIError::Reqwest(error) if error.is_connect() || error.is_request() => {
-                Self::Unreachable { cause: innermost(error) }
+                Self::Unreachable {
+                    cause: innermost(error),
+                }
             }
             OpenAIError::JSONDeserialize(..) | OpenAIError::ApiError(_) => Self::NotAnAnswer,
             _ => Self::BrokenOff,

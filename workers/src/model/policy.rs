@@ -54,11 +54,17 @@ pub(crate) enum Decision {
 /// Decides.
 pub(crate) fn after(error: &CallError, standing: Standing, limits: Limits) -> Decision {
     let again = match error {
-        CallError::Unreachable { .. } | CallError::Overloaded { .. } | CallError::BrokenOff | CallError::Reported => {
-            pause(error, standing, limits)
+        CallError::Unreachable { .. }
+        | CallError::Overloaded { .. }
+        | CallError::BrokenOff
+        | CallError::Reported => pause(error, standing, limits),
+        CallError::Silent if !standing.has_fallback => {
+            pause(error, standing, limits).map(|_| Duration::ZERO)
         }
-        CallError::Silent if !standing.has_fallback => pause(error, standing, limits).map(|_| Duration::ZERO),
-        CallError::Silent | CallError::Refused { .. } | CallError::TooLong { .. } | CallError::NotAnAnswer => None,
+        CallError::Silent
+        | CallError::Refused { .. }
+        | CallError::TooLong { .. }
+        | CallError::NotAnAnswer => None,
     };
     if let Some(pause) = again {
         return Decision::Again(pause);
@@ -72,7 +78,9 @@ pub(crate) fn after(error: &CallError, standing: Standing, limits: Limits) -> De
 /// The name of a failure in the public API.
 pub(crate) const fn failure(error: &CallError) -> ReplyFailure {
     match error {
-        CallError::Unreachable { .. } | CallError::Overloaded { .. } => ReplyFailure::ModelUnavailable,
+        CallError::Unreachable { .. } | CallError::Overloaded { .. } => {
+            ReplyFailure::ModelUnavailable
+        }
         CallError::Silent => ReplyFailure::ModelTimeout,
         CallError::Refused { .. }
         | CallError::TooLong { .. }
@@ -95,7 +103,10 @@ fn pause(error: &CallError, standing: Standing, limits: Limits) -> Option<Durati
     if standing.tries > limits.retries_max {
         return None;
     }
-    let ceiling = limits.delay_min.saturating_mul(1 << standing.tries.min(16)).min(limits.delay_max);
+    let ceiling = limits
+        .delay_min
+        .saturating_mul(1 << standing.tries.min(16))
+        .min(limits.delay_max);
     let spread = ceiling.saturating_sub(limits.delay_min);
     let chosen = limits.delay_min + spread.mul_f64(standing.jitter);
     let asked = match error {
@@ -112,22 +123,42 @@ mod tests {
 
     use super::*;
 
-    const LIMITS: Limits =
-        Limits { retries_max: 2, delay_min: Duration::from_millis(200), delay_max: Duration::from_secs(2) };
+    const LIMITS: Limits = Limits {
+        retries_max: 2,
+        delay_min: Duration::from_millis(200),
+        delay_max: Duration::from_secs(2),
+    };
 
     fn standing(tries: u32, has_fallback: bool) -> Standing {
-        Standing { tries, left: Duration::from_secs(20), has_fallback, jitter: 0.5 }
+        Standing {
+            tries,
+            left: Duration::from_secs(20),
+            has_fallback,
+            jitter: 0.5,
+        }
     }
 
     fn overloaded(retry_after: Option<u64>) -> CallError {
-        CallError::Overloaded { status: 429, retry_after: retry_after.map(Duration::from_secs) }
+        CallError::Overloaded {
+            status: 429,
+            retry_after: retry_after.map(Duration::from_secs),
+        }
     }
 
     #[test]
     fn an_overloaded_provider_is_asked_three_times_then_the_fallback() {
-        assert!(matches!(after(&overloaded(None), standing(1, true), LIMITS), Decision::Again(_)));
-        assert!(matches!(after(&overloaded(None), standing(2, true), LIMITS), Decision::Again(_)));
-        assert_eq!(after(&overloaded(None), standing(3, true), LIMITS), Decision::Fallback);
+        assert!(matches!(
+            after(&overloaded(None), standing(1, true), LIMITS),
+            Decision::Again(_)
+        ));
+        assert!(matches!(
+            after(&overloaded(None), standing(2, true), LIMITS),
+            Decision::Again(_)
+        ));
+        assert_eq!(
+            after(&overloaded(None), standing(3, true), LIMITS),
+            Decision::Fallback
+        );
         assert_eq!(
             after(&overloaded(None), standing(3, false), LIMITS),
             Decision::Fail(ReplyFailure::ModelUnavailable)
@@ -136,7 +167,10 @@ mod tests {
 
     #[test]
     fn the_wait_that_a_provider_asks_for_is_honoured_if_it_fits() {
-        assert_eq!(after(&overloaded(Some(7)), standing(1, false), LIMITS), Decision::Again(Duration::from_secs(7)));
+        assert_eq!(
+            after(&overloaded(Some(7)), standing(1, false), LIMITS),
+            Decision::Again(Duration::from_secs(7))
+        );
         assert_eq!(
             after(&overloaded(Some(21)), standing(1, false), LIMITS),
             Decision::Fail(ReplyFailure::ModelUnavailable)
@@ -146,17 +180,32 @@ mod tests {
     #[test]
     fn a_refusal_is_final_unless_it_concerns_the_key_or_the_model() {
         let refused = |status| CallError::Refused { status };
-        assert_eq!(after(&refused(400), standing(1, true), LIMITS), Decision::Fail(ReplyFailure::ModelError));
+        assert_eq!(
+            after(&refused(400), standing(1, true), LIMITS),
+            Decision::Fail(ReplyFailure::ModelError)
+        );
         for status in [401, 403, 404] {
-            assert_eq!(after(&refused(status), standing(1, true), LIMITS), Decision::Fallback);
-            assert_eq!(after(&refused(status), standing(1, false), LIMITS), Decision::Fail(ReplyFailure::ModelError));
+            assert_eq!(
+                after(&refused(status), standing(1, true), LIMITS),
+                Decision::Fallback
+            );
+            assert_eq!(
+                after(&refused(status), standing(1, false), LIMITS),
+                Decision::Fail(ReplyFailure::ModelError)
+            );
         }
     }
 
     #[test]
     fn silence_ends_as_a_timeout() {
-        let late = Standing { left: Duration::ZERO, ..standing(3, true) };
-        assert_eq!(after(&CallError::Silent, late, LIMITS), Decision::Fail(ReplyFailure::ModelTimeout));
+        let late = Standing {
+            left: Duration::ZERO,
+            ..standing(3, true)
+        };
+        assert_eq!(
+            after(&CallError::Silent, late, LIMITS),
+            Decision::Fail(ReplyFailure::ModelTimeout)
+        );
     }
 
     proptest! {

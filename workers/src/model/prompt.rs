@@ -81,17 +81,28 @@ pub(crate) enum Role {
 impl PromptMessage {
     /// Plain text.
     pub(crate) fn text(role: Role, content: impl Into<String>) -> Self {
-        Self { role, content: content.into(), calls: Vec::new(), call_id: None }
+        Self {
+            role,
+            content: content.into(),
+            calls: Vec::new(),
+            call_id: None,
+        }
     }
 
     /// What an assistant said and called.
     pub(crate) fn calling(content: impl Into<String>, calls: Vec<SentCall>) -> Self {
-        Self { calls, ..Self::text(Role::Assistant, content) }
+        Self {
+            calls,
+            ..Self::text(Role::Assistant, content)
+        }
     }
 
     /// What a call gave.
     pub(crate) fn result(call_id: &str, content: impl Into<String>) -> Self {
-        Self { call_id: Some(call_id.to_owned()), ..Self::text(Role::Tool, content) }
+        Self {
+            call_id: Some(call_id.to_owned()),
+            ..Self::text(Role::Tool, content)
+        }
     }
 }
 

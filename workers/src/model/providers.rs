@@ -28,7 +28,10 @@ impl Providers {
     pub(crate) async fn of(&self, agent: &Agent) -> Result<Vec<Endpoint>, StoreError> {
         let mut endpoints = Vec::new();
         match &agent.provider {
-            Some(id) => endpoints.extend(self.configured(agent, id, agent.settings.model.as_deref()).await?),
+            Some(id) => endpoints.extend(
+                self.configured(agent, id, agent.settings.model.as_deref())
+                    .await?,
+            ),
             None => endpoints.extend(self.chain(agent.settings.model.as_deref())),
         }
         if let Some(id) = &agent.fallback_provider {
@@ -40,8 +43,12 @@ impl Providers {
 
     /// The embedding model of the agent's provider, if it has one.
     pub(crate) async fn embedding(&self, agent: &Agent) -> Result<Option<Endpoint>, StoreError> {
-        let Some(id) = &agent.provider else { return Ok(None) };
-        let Some(sealed) = self.catalog.provider(&agent.org_id, id).await? else { return Ok(None) };
+        let Some(id) = &agent.provider else {
+            return Ok(None);
+        };
+        let Some(sealed) = self.catalog.provider(&agent.org_id, id).await? else {
+            return Ok(None);
+        };
         let model = sealed.provider.embedding_model.as_deref();
         Ok(model.and_then(|model| self.opened(agent, &sealed, Some(model))))
     }
@@ -59,7 +66,12 @@ impl Providers {
         Ok(self.opened(agent, &sealed, model))
     }
 
-    fn opened(&self, agent: &Agent, sealed: &SealedProvider, model: Option<&str>) -> Option<Endpoint> {
+    fn opened(
+        &self,
+        agent: &Agent,
+        sealed: &SealedProvider,
+        model: Option<&str>,
+    ) -> Option<Endpoint> {
         let provider = &sealed.provider;
         let api_key = if sealed.sealed_key.is_empty() {
             None
@@ -73,20 +85,42 @@ impl Providers {
             }
         };
         let model = model.unwrap_or(&provider.model);
-        Some(endpoint(&provider.base_url, api_key, model, provider.continues_prefix))
+        Some(endpoint(
+            &provider.base_url,
+            api_key,
+            model,
+            provider.continues_prefix,
+        ))
     }
 
     /// The installation's provider and the fallbacks behind it.
     fn chain(&self, model: Option<&str>) -> Vec<Endpoint> {
-        let chain = std::iter::successors(Some(&self.installed), |provider| provider.fallback.as_deref());
+        let chain = std::iter::successors(Some(&self.installed), |provider| {
+            provider.fallback.as_deref()
+        });
         let endpoints = chain.enumerate().map(|(place, provider)| {
             let model = model.filter(|_| place == 0).unwrap_or(&provider.model);
-            endpoint(&provider.base_url, provider.api_key.clone(), model, provider.continues_prefix)
+            endpoint(
+                &provider.base_url,
+                provider.api_key.clone(),
+                model,
+                provider.continues_prefix,
+            )
         });
         endpoints.collect()
     }
 }
 
-fn endpoint(base_url: &str, api_key: Option<SecretString>, model: &str, continues_prefix: bool) -> Endpoint {
-    Endpoint { base_url: base_url.to_owned(), api_key, model: model.to_owned(), continues_prefix }
+fn endpoint(
+    base_url: &str,
+    api_key: Option<SecretString>,
+    model: &str,
+    continues_prefix: bool,
+) -> Endpoint {
+    Endpoint {
+        base_url: base_url.to_owned(),
+        api_key,
+        model: model.to_owned(),
+        continues_prefix,
+    }
 }

@@ -15,13 +15,30 @@ const WORDS_BYTES_MAX: usize = 64 << 10;
 /// In codes and types: `context_length_exceeded` (OpenAI), `exceed_context_size_error` (llama.cpp).
 const CODES: [&str; 2] = ["context_length", "context_size"];
 /// In messages of servers whose code is a number (vLLM), or says no more than that the request is bad.
-const WORDS: [&str; 5] = ["maximum context", "context length", "context size", "context window", "prompt is too long"];
+const WORDS: [&str; 5] = [
+    "maximum context",
+    "context length",
+    "context size",
+    "context window",
+    "prompt is too long",
+];
 
 /// The same error, or that the prompt is too long if the response says so.
 pub(super) async fn explained(error: CallError, response: reqwest::Response) -> CallError {
-    let CallError::Refused { status: status @ (400 | 413) } = error else { return error };
-    let body = timeout(WORDS_WAIT, beginning(response)).await.unwrap_or_default();
-    if is_about_length(&body) { CallError::TooLong { status } } else { error }
+    let CallError::Refused {
+        status: status @ (400 | 413),
+    } = error
+    else {
+        return error;
+    };
+    let body = timeout(WORDS_WAIT, beginning(response))
+        .await
+        .unwrap_or_default();
+    if is_about_length(&body) {
+        CallError::TooLong { status }
+    } else {
+        error
+    }
 }
 
 /// What came of it, also where the end never did.
@@ -35,7 +52,9 @@ async fn beginning(response: reqwest::Response) -> Vec<u8> {
 }
 
 fn is_about_length(body: &[u8]) -> bool {
-    let Ok(body) = serde_json::from_slice::<Value>(body) else { return false };
+    let Ok(body) = serde_json::from_slice::<Value>(body) else {
+        return false;
+    };
     let error = body.get("error").unwrap_or(&body);
     let says = |field: &Value, words: &[&str]| {
         let said = field.as_str().unwrap_or_default().to_lowercase();

@@ -21,7 +21,11 @@ struct Collected {
 impl TextSink for Collected {
     fn push(&mut self, _: &str, text: &str) -> Pushed {
         self.text.push_str(text);
-        if self.text.len() < self.bytes_max { Pushed::Shown } else { Pushed::Full }
+        if self.text.len() < self.bytes_max {
+            Pushed::Shown
+        } else {
+            Pushed::Full
+        }
     }
 
     fn text(&self) -> String {
@@ -34,28 +38,66 @@ impl TextSink for Collected {
 }
 
 fn endpoint(provider: &Provider, continues_prefix: bool) -> Endpoint {
-    Endpoint { base_url: provider.base_url.clone(), api_key: Some("sk-x".into()), model: "m".into(), continues_prefix }
+    Endpoint {
+        base_url: provider.base_url.clone(),
+        api_key: Some("sk-x".into()),
+        model: "m".into(),
+        continues_prefix,
+    }
 }
 
 async fn ask(endpoints: Vec<Endpoint>, prefix: &str) -> (Generated, String) {
     ask_capped(endpoints, prefix, 1 << 16).await
 }
 
-async fn ask_capped(endpoints: Vec<Endpoint>, prefix: &str, bytes_max: usize) -> (Generated, String) {
+async fn ask_capped(
+    endpoints: Vec<Endpoint>,
+    prefix: &str,
+    bytes_max: usize,
+) -> (Generated, String) {
     let config = quick();
     let client = ModelClient::new(&config).unwrap();
     let message = PromptMessage::text(Role::User, "hello");
-    let prompt =
-        Prompt { messages: vec![message], tools: Vec::new(), may_call: false, temperature: None, max_tokens: 10 };
-    let mut sink = Collected { text: prefix.into(), bytes_max };
+    let prompt = Prompt {
+        messages: vec![message],
+        tools: Vec::new(),
+        may_call: false,
+        temperature: None,
+        max_tokens: 10,
+    };
+    let mut sink = Collected {
+        text: prefix.into(),
+        bytes_max,
+    };
     let deadline = Instant::now() + Duration::from_secs(10);
-    let answer = Generation::new(&client, &config, endpoints, &prompt, &mut sink, 0, deadline).run().await;
+    let answer = Generation::new(&client, &config, endpoints, &prompt, &mut sink, 0, deadline)
+        .run()
+        .await;
     let end = answer.end.map(|end| match end {
         AnswerEnd::Said(reason) => reason,
         AnswerEnd::Called(_) => panic!("no tool was offered"),
     });
-    let Generated { usage, first_text, took, retries, endpoint, too_long, .. } = answer;
-    (Generated { end, usage, first_text, took, retries, endpoint, too_long }, sink.text)
+    let Generated {
+        usage,
+        first_text,
+        took,
+        retries,
+        endpoint,
+        too_long,
+        ..
+    } = answer;
+    (
+        Generated {
+            end,
+            usage,
+            first_text,
+            took,
+            retries,
+            endpoint,
+            too_long,
+        },
+        sink.text,
+    )
 }
 
 /// Asks one provider that cannot continue.
@@ -66,7 +108,11 @@ async fn ask_one(acts: Vec<Act>) -> (Generated, String, usize) {
 }
 
 const PAGE: Act = Act::Answer(200, &[("content-type", "text/html")], "<html>hello</html>");
-const REFUSED: Act = Act::Answer(400, &[("content-type", "application/json")], r#"{"error":{"message":"no"}}"#);
+const REFUSED: Act = Act::Answer(
+    400,
+    &[("content-type", "application/json")],
+    r#"{"error":{"message":"no"}}"#,
+);
 const FORBIDDEN: Act = Act::Answer(401, &[], "no");
 const BUSY: Act = Act::Answer(429, &[("retry-after", "0")], "busy");
 const BROKEN: Act = Act::Answer(500, &[], "<html>oops</html>");
@@ -74,7 +120,10 @@ const BROKEN: Act = Act::Answer(500, &[], "<html>oops</html>");
 #[tokio::test]
 async fn a_complete_stream_gives_text_reason_and_tokens() {
     let (generated, text, calls) = ask_one(vec![complete(&["Hel", "lo 🦀"])]).await;
-    assert_eq!((generated.end, text.as_str(), calls), (Ok(FinishReason::Stop), "Hello 🦀", 1));
+    assert_eq!(
+        (generated.end, text.as_str(), calls),
+        (Ok(FinishReason::Stop), "Hello 🦀", 1)
+    );
     assert_eq!(generated.usage.unwrap().completion_tokens, 3);
     assert!(generated.first_text.is_some());
 }
@@ -82,34 +131,54 @@ async fn a_complete_stream_gives_text_reason_and_tokens() {
 #[tokio::test]
 async fn an_overloaded_provider_is_asked_again() {
     let (generated, text, calls) = ask_one(vec![BUSY, BROKEN, complete(&["ok"])]).await;
-    assert_eq!((generated.end, text.as_str(), calls), (Ok(FinishReason::Stop), "ok", 3));
+    assert_eq!(
+        (generated.end, text.as_str(), calls),
+        (Ok(FinishReason::Stop), "ok", 3)
+    );
     assert_eq!(generated.retries, 2);
 }
 
 #[tokio::test]
 async fn a_failing_provider_is_given_up_after_three_calls() {
     let (generated, _, calls) = ask_one(vec![BROKEN]).await;
-    assert_eq!((generated.end, calls), (Err(ReplyFailure::ModelUnavailable), 3));
+    assert_eq!(
+        (generated.end, calls),
+        (Err(ReplyFailure::ModelUnavailable), 3)
+    );
 }
 
 #[tokio::test]
 async fn a_wait_that_does_not_fit_is_not_waited_for() {
-    let (generated, _, calls) = ask_one(vec![Act::Answer(429, &[("retry-after", "3600")], "")]).await;
-    assert_eq!((generated.end, calls), (Err(ReplyFailure::ModelUnavailable), 1));
+    let (generated, _, calls) =
+        ask_one(vec![Act::Answer(429, &[("retry-after", "3600")], "")]).await;
+    assert_eq!(
+        (generated.end, calls),
+        (Err(ReplyFailure::ModelUnavailable), 1)
+    );
 }
 
 #[tokio::test]
 async fn the_fallback_answers_when_the_first_provider_cannot() {
     for act in [BROKEN, FORBIDDEN, PAGE, Act::Stream(vec![Piece::Hang])] {
-        let (first, second) = (Provider::start(vec![act]).await, Provider::start(vec![complete(&["ok"])]).await);
-        let (generated, text) = ask(vec![endpoint(&first, false), endpoint(&second, false)], "").await;
-        assert_eq!((generated.end, text.as_str()), (Ok(FinishReason::Stop), "ok"));
+        let (first, second) = (
+            Provider::start(vec![act]).await,
+            Provider::start(vec![complete(&["ok"])]).await,
+        );
+        let (generated, text) =
+            ask(vec![endpoint(&first, false), endpoint(&second, false)], "").await;
+        assert_eq!(
+            (generated.end, text.as_str()),
+            (Ok(FinishReason::Stop), "ok")
+        );
     }
 }
 
 #[tokio::test]
 async fn a_request_at_fault_is_asked_once_and_of_nobody_else() {
-    let (first, second) = (Provider::start(vec![REFUSED]).await, Provider::start(vec![complete(&["ok"])]).await);
+    let (first, second) = (
+        Provider::start(vec![REFUSED]).await,
+        Provider::start(vec![complete(&["ok"])]).await,
+    );
     let (generated, _) = ask(vec![endpoint(&first, false), endpoint(&second, false)], "").await;
     assert_eq!(generated.end, Err(ReplyFailure::ModelError));
     assert_eq!((first.requests().len(), second.requests().len()), (1, 0));
@@ -118,23 +187,51 @@ async fn a_request_at_fault_is_asked_once_and_of_nobody_else() {
 #[tokio::test]
 async fn whatever_is_no_answer_is_an_error_and_no_text() {
     let redirect = Act::Answer(302, &[("location", "http://127.0.0.1:1/v1")], "");
-    let not_streamed = Act::Answer(200, &[("content-type", "application/json")], r#"{"error":{"message":"no"}}"#);
+    let not_streamed = Act::Answer(
+        200,
+        &[("content-type", "application/json")],
+        r#"{"error":{"message":"no"}}"#,
+    );
     let garbage = Act::Stream(vec![Piece::Raw("data: <html>\n\n")]);
     let binary = Act::Stream(vec![Piece::Raw("\u{1}\u{2}\u{3} no event at all")]);
-    let error = Act::Stream(vec![Piece::Event(json!({"error":{"message":"overloaded"}}))]);
-    let nothing = Act::Stream(vec![Piece::Event(json!({"choices":[{"delta":{},"finish_reason":"stop"}]}))]);
-    let filtered = Act::Stream(vec![Piece::Event(json!({"choices":[{"finish_reason":"content_filter"}]}))]);
-    for act in [PAGE, redirect, not_streamed, garbage, binary, error, nothing, filtered] {
+    let error = Act::Stream(vec![Piece::Event(
+        json!({"error":{"message":"overloaded"}}),
+    )]);
+    let nothing = Act::Stream(vec![Piece::Event(
+        json!({"choices":[{"delta":{},"finish_reason":"stop"}]}),
+    )]);
+    let filtered = Act::Stream(vec![Piece::Event(
+        json!({"choices":[{"finish_reason":"content_filter"}]}),
+    )]);
+    for act in [
+        PAGE,
+        redirect,
+        not_streamed,
+        garbage,
+        binary,
+        error,
+        nothing,
+        filtered,
+    ] {
         let (generated, text, _) = ask_one(vec![act]).await;
-        assert_eq!((generated.end, text.as_str()), (Err(ReplyFailure::ModelError), ""));
+        assert_eq!(
+            (generated.end, text.as_str()),
+            (Err(ReplyFailure::ModelError), "")
+        );
     }
 }
 
 #[tokio::test]
 async fn nobody_there_is_unavailable() {
     let provider = Provider::start(vec![BROKEN]).await;
-    let gone = Endpoint { base_url: "http://127.0.0.1:1/v1".into(), ..endpoint(&provider, false) };
-    assert_eq!(ask(vec![gone], "").await.0.end, Err(ReplyFailure::ModelUnavailable));
+    let gone = Endpoint {
+        base_url: "http://127.0.0.1:1/v1".into(),
+        ..endpoint(&provider, false)
+    };
+    assert_eq!(
+        ask(vec![gone], "").await.0.end,
+        Err(ReplyFailure::ModelUnavailable)
+    );
 }
 
 #[tokio::test]
@@ -147,25 +244,45 @@ async fn silence_before_the_first_token_is_a_timeout_within_its_bound() {
 
 #[tokio::test]
 async fn comments_that_keep_a_connection_alive_are_no_token() {
-    let pieces = vec![Piece::Raw(": ping\n\n"), Piece::Raw(": ping\n\n"), Piece::Hang];
-    assert_eq!(ask_one(vec![Act::Stream(pieces)]).await.0.end, Err(ReplyFailure::ModelTimeout));
+    let pieces = vec![
+        Piece::Raw(": ping\n\n"),
+        Piece::Raw(": ping\n\n"),
+        Piece::Hang,
+    ];
+    assert_eq!(
+        ask_one(vec![Act::Stream(pieces)]).await.0.end,
+        Err(ReplyFailure::ModelTimeout)
+    );
 }
 
 #[tokio::test]
 async fn a_stream_without_a_reason_to_end_is_a_cut_and_is_never_begun_anew() {
-    for end in
-        [Piece::Raw(""), Piece::Raw("data: [DONE]\n\n"), Piece::Event(json!({"error":"x"})), Piece::Raw("data: {\n\n")]
-    {
-        let (generated, text, calls) =
-            ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), end]), complete(&["Hello"])]).await;
-        assert_eq!((generated.end, text.as_str(), calls), (Err(ReplyFailure::ModelError), "Hel", 1));
+    for end in [
+        Piece::Raw(""),
+        Piece::Raw("data: [DONE]\n\n"),
+        Piece::Event(json!({"error":"x"})),
+        Piece::Raw("data: {\n\n"),
+    ] {
+        let (generated, text, calls) = ask_one(vec![
+            Act::Stream(vec![Piece::Text("Hel"), end]),
+            complete(&["Hello"]),
+        ])
+        .await;
+        assert_eq!(
+            (generated.end, text.as_str(), calls),
+            (Err(ReplyFailure::ModelError), "Hel", 1)
+        );
     }
 }
 
 #[tokio::test]
 async fn silence_between_tokens_ends_the_reply() {
-    let (generated, text, calls) = ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])]).await;
-    assert_eq!((generated.end, text.as_str(), calls), (Err(ReplyFailure::ModelTimeout), "Hel", 1));
+    let (generated, text, calls) =
+        ask_one(vec![Act::Stream(vec![Piece::Text("Hel"), Piece::Hang])]).await;
+    assert_eq!(
+        (generated.end, text.as_str(), calls),
+        (Err(ReplyFailure::ModelTimeout), "Hel", 1)
+    );
 }
 
 #[tokio::test]
@@ -173,14 +290,29 @@ async fn a_provider_that_can_goes_on_from_the_prefix_once() {
     let cut = Act::Stream(vec![Piece::Text("Hel")]);
     let provider = Provider::start(vec![cut.clone(), complete(&["lo"])]).await;
     let (generated, text) = ask(vec![endpoint(&provider, true)], "").await;
-    assert_eq!((generated.end, text.as_str()), (Ok(FinishReason::Stop), "Hello"));
+    assert_eq!(
+        (generated.end, text.as_str()),
+        (Ok(FinishReason::Stop), "Hello")
+    );
     let second = &provider.requests()[1];
-    assert_eq!(second["messages"][1], json!({"role":"assistant","content":"Hel"}));
-    assert_eq!((&second["continue_final_message"], &second["add_generation_prompt"]), (&json!(true), &json!(false)));
+    assert_eq!(
+        second["messages"][1],
+        json!({"role":"assistant","content":"Hel"})
+    );
+    assert_eq!(
+        (
+            &second["continue_final_message"],
+            &second["add_generation_prompt"]
+        ),
+        (&json!(true), &json!(false))
+    );
 
     let provider = Provider::start(vec![cut]).await;
     let (generated, text) = ask(vec![endpoint(&provider, true)], "").await;
-    assert_eq!((generated.end, text.as_str()), (Err(ReplyFailure::ModelError), "HelHel"));
+    assert_eq!(
+        (generated.end, text.as_str()),
+        (Err(ReplyFailure::ModelError), "HelHel")
+    );
     assert_eq!(provider.requests().len(), 2);
 }
 
@@ -191,7 +323,9 @@ async fn a_first_request_asks_for_a_stream_with_its_tokens_and_no_continuation()
     let request = &provider.requests()[0];
     assert_eq!(request["stream"], json!(true));
     assert_eq!(request["stream_options"], json!({"include_usage": true}));
-    assert!(request.get("continue_final_message").is_none() && request.get("temperature").is_none());
+    assert!(
+        request.get("continue_final_message").is_none() && request.get("temperature").is_none()
+    );
 }
 
 #[tokio::test]

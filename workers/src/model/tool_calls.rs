@@ -87,7 +87,10 @@ impl ToolCalls {
             Some(place) => place,
             None if self.drafts.len() == CALLS_KEPT_MAX => return,
             None => {
-                self.drafts.push(Draft { index: fragment.index, ..Draft::default() });
+                self.drafts.push(Draft {
+                    index: fragment.index,
+                    ..Draft::default()
+                });
                 self.drafts.len() - 1
             }
         };
@@ -122,7 +125,11 @@ impl ToolCalls {
                 () if draft.too_large => Err(Unusable::TooLarge),
                 () => Ok(draft.arguments),
             };
-            ToolCall { id: draft.id, name: draft.name, arguments }
+            ToolCall {
+                id: draft.id,
+                name: draft.name,
+                arguments,
+            }
         };
         self.drafts.into_iter().map(judge).collect()
     }
@@ -151,7 +158,8 @@ fn begins_another(draft: &Draft, fragment: &Fragment) -> bool {
         return false;
     }
     let other_id = !fragment.id.is_empty() && !draft.id.is_empty() && fragment.id != draft.id;
-    let told_whole = fragment.index.is_none() && fragment.id.is_empty() && is_whole(&draft.arguments);
+    let told_whole =
+        fragment.index.is_none() && fragment.id.is_empty() && is_whole(&draft.arguments);
     (other_id && is_whole(&draft.arguments)) || told_whole
 }
 

@@ -9,14 +9,22 @@ use crate::model::chunk::Chunk;
 fn collect(deltas: &[Value]) -> Vec<ToolCall> {
     let mut calls = ToolCalls::default();
     for delta in deltas {
-        let chunk: Chunk = serde_json::from_str(&json!({ "choices": [{ "delta": delta }] }).to_string()).unwrap();
-        chunk.tool_fragments().into_iter().for_each(|fragment| calls.push(fragment));
+        let chunk: Chunk =
+            serde_json::from_str(&json!({ "choices": [{ "delta": delta }] }).to_string()).unwrap();
+        chunk
+            .tool_fragments()
+            .into_iter()
+            .for_each(|fragment| calls.push(fragment));
     }
     calls.finish(false)
 }
 
 fn call(id: &str, name: &str, arguments: &str) -> ToolCall {
-    ToolCall { id: id.into(), name: name.into(), arguments: Ok(arguments.into()) }
+    ToolCall {
+        id: id.into(),
+        name: name.into(),
+        arguments: Ok(arguments.into()),
+    }
 }
 
 fn calls(list: &Value) -> Value {
@@ -31,14 +39,18 @@ fn interleaved_fragments_of_several_indexes_are_several_calls() {
         calls(
             &json!([{"index": 0, "id": "a", "type": "function", "function": {"name": "search_products", "arguments": ""}}]),
         ),
-        calls(&json!([{"index": 1, "id": "b", "function": {"name": "search_products", "arguments": "{\"query\""}}])),
+        calls(
+            &json!([{"index": 1, "id": "b", "function": {"name": "search_products", "arguments": "{\"query\""}}]),
+        ),
         calls(
             &json!([{"index": 0, "function": {"arguments": "{\"query\":"}}, {"index": 1, "function": {"arguments": ":\"mug\"}"}}]),
         ),
         calls(&json!([{"index": 0, "function": {"arguments": "\"lamp\"}"}}])),
     ]);
-    let want =
-        [call("a", "search_products", r#"{"query":"lamp"}"#), call("b", "search_products", r#"{"query":"mug"}"#)];
+    let want = [
+        call("a", "search_products", r#"{"query":"lamp"}"#),
+        call("b", "search_products", r#"{"query":"mug"}"#),
+    ];
     assert_eq!(got, want);
 }
 
@@ -47,13 +59,21 @@ fn the_ways_in_which_servers_write_one_whole_call_are_one_call() {
     let want = [call("a", "find", r#"{"q":1}"#)];
     let function = json!({"name": "find", "arguments": "{\"q\":1}"});
     for deltas in [
-        vec![calls(&json!([{"index": 0, "id": "a", "function": function}]))],
+        vec![calls(
+            &json!([{"index": 0, "id": "a", "function": function}]),
+        )],
         // No index; an index as text; arguments as an object; a call that stands alone; a flat one.
         vec![calls(&json!([{"id": "a", "function": function}]))],
-        vec![calls(&json!([{"index": "0", "id": "a", "function": function}]))],
-        vec![calls(&json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": {"q": 1}}}]))],
+        vec![calls(
+            &json!([{"index": "0", "id": "a", "function": function}]),
+        )],
+        vec![calls(
+            &json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": {"q": 1}}}]),
+        )],
         vec![calls(&json!({"index": 0, "id": "a", "function": function}))],
-        vec![calls(&json!([{"index": 0, "id": "a", "name": "find", "arguments": "{\"q\":1}"}]))],
+        vec![calls(
+            &json!([{"index": 0, "id": "a", "name": "find", "arguments": "{\"q\":1}"}]),
+        )],
         // The name in pieces, repeated, or behind the id; the id repeated; the whole call once more.
         vec![
             calls(&json!([{"index": 0, "id": "a", "function": {"name": "fi", "arguments": null}}])),
@@ -61,12 +81,20 @@ fn the_ways_in_which_servers_write_one_whole_call_are_one_call() {
             calls(&json!([{"index": 0, "function": {"arguments": "{\"q\":1}"}}])),
         ],
         vec![
-            calls(&json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"q\""}}])),
-            calls(&json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": ":1}"}}])),
+            calls(
+                &json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"q\""}}]),
+            ),
+            calls(
+                &json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": ":1}"}}]),
+            ),
         ],
         vec![
-            calls(&json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"q\""}}])),
-            calls(&json!([{"index": 0, "id": "other", "function": {"name": "find", "arguments": ":1}"}}])),
+            calls(
+                &json!([{"index": 0, "id": "a", "function": {"name": "find", "arguments": "{\"q\""}}]),
+            ),
+            calls(
+                &json!([{"index": 0, "id": "other", "function": {"name": "find", "arguments": ":1}"}}]),
+            ),
         ],
         vec![
             calls(&json!([{"index": 0, "id": "a", "function": function}])),
@@ -90,10 +118,18 @@ fn the_ways_in_which_servers_write_one_whole_call_are_one_call() {
 #[test]
 fn whole_calls_under_one_index_or_none_are_several() {
     let want = [call("a", "find", "{}"), call("b", "find", "{}")];
-    let whole =
-        |id: &str, index: Value| json!({"index": index, "id": id, "function": {"name": "find", "arguments": "{}"}});
-    assert_eq!(collect(&[calls(&json!([whole("a", json!(0)), whole("b", json!(0))]))]), want);
-    assert_eq!(collect(&[calls(&json!([whole("a", Value::Null)])), calls(&json!([whole("b", Value::Null)]))]), want);
+    let whole = |id: &str, index: Value| json!({"index": index, "id": id, "function": {"name": "find", "arguments": "{}"}});
+    assert_eq!(
+        collect(&[calls(&json!([whole("a", json!(0)), whole("b", json!(0))]))]),
+        want
+    );
+    assert_eq!(
+        collect(&[
+            calls(&json!([whole("a", Value::Null)])),
+            calls(&json!([whole("b", Value::Null)]))
+        ]),
+        want
+    );
     let nameless = json!({"function": {"name": "find", "arguments": "{}"}});
     assert_eq!(collect(&[calls(&json!([nameless, nameless]))]).len(), 2);
 }
@@ -101,7 +137,11 @@ fn whole_calls_under_one_index_or_none_are_several() {
 #[test]
 fn what_cannot_be_read_is_cut_or_is_too_long_is_told_and_never_given_out() {
     let begun = json!({"index": 0, "id": "a", "function": {"name": "find", "arguments": "{}"}});
-    for odd in [json!("text"), json!([]), json!({"index": 0, "function": {"name": 7}})] {
+    for odd in [
+        json!("text"),
+        json!([]),
+        json!({"index": 0, "function": {"name": 7}}),
+    ] {
         let got = collect(&[calls(&json!([begun, odd]))]);
         assert_eq!(got[0].arguments, Err(Unusable::Unreadable), "{odd}");
     }

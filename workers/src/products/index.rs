@@ -27,7 +27,8 @@ const TABLES: &str = "
         title, labels, description, filters, content = '', detail = column, tokenize = 'ascii'
     );
     CREATE TABLE products (id INTEGER PRIMARY KEY, amount REAL, body TEXT NOT NULL);";
-const ADD_WORDS: &str = "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
+const ADD_WORDS: &str =
+    "INSERT INTO words (rowid, title, labels, description, filters) VALUES (?1, ?2, ?3, ?4, ?5)";
 const ADD_PRODUCT: &str = "INSERT INTO products (id, amount, body) VALUES (?1, ?2, ?3)";
 const MERGE: &str = "INSERT INTO words (words) VALUES ('optimize')";
 const ANY: &str = "SELECT 1 FROM words WHERE words MATCH ?1 LIMIT 1";
@@ -42,8 +43,10 @@ const BEST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
         bm25(words, 8.0, 3.0, 1.0, 0.0), words.rowid LIMIT ?4";
 const FIRST: &str = "SELECT body FROM words JOIN products ON id = words.rowid
     WHERE words MATCH ?1 AND (?2 IS NULL OR amount BETWEEN ?2 AND ?3) ORDER BY words.rowid LIMIT ?4";
-const COUNT_ALL: &str = "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
-const ALL: &str = "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
+const COUNT_ALL: &str =
+    "SELECT count(*) FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2";
+const ALL: &str =
+    "SELECT body FROM products WHERE ?1 IS NULL OR amount BETWEEN ?1 AND ?2 ORDER BY id LIMIT ?3";
 /// Between the name of an attribute and a word of it; no word has it, and the tokenizer takes it for a letter.
 const NAME_END: char = '\u{e000}';
 /// Above so many, a word distinguishes nothing that would be worth the time to put products in order.
@@ -64,7 +67,10 @@ type PriceRange = Option<(f64, f64)>;
 
 impl Index {
     /// An index of these products and of those in these chunks. Takes about a second for 50,000.
-    pub(super) fn build(products: &[Product], chunks: &[Vec<u8>]) -> Result<Self, ProductSearchError> {
+    pub(super) fn build(
+        products: &[Product],
+        chunks: &[Vec<u8>],
+    ) -> Result<Self, ProductSearchError> {
         let mut builder = Builder::new()?;
         for product in products {
             builder.add(product.clone().into())?;
@@ -82,20 +88,35 @@ impl Index {
 
     /// What is found; never an error because of what is asked.
     pub(super) fn search(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let Some(TypedPrice { text, limits }) = typed_price::read(&query.text) else { return self.find(query) };
+        let Some(TypedPrice { text, limits }) = typed_price::read(&query.text) else {
+            return self.find(query);
+        };
         // What was said apart is meant, whatever the words say; they say nothing of a product in any case.
         let typed = PriceLimits {
             min: limits.min.filter(|_| query.prices.min.is_none()),
             max: limits.max.filter(|_| query.prices.max.is_none()),
         };
-        let prices = PriceLimits { min: query.prices.min.or(typed.min), max: query.prices.max.or(typed.max) };
-        let found = self.find(&ProductQuery { text, prices, ..query.clone() })?;
+        let prices = PriceLimits {
+            min: query.prices.min.or(typed.min),
+            max: query.prices.max.or(typed.max),
+        };
+        let found = self.find(&ProductQuery {
+            text,
+            prices,
+            ..query.clone()
+        })?;
         Ok(ProductsFound { typed, ..found })
     }
 
     fn find(&self, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
-        let connection = self.connection.lock().unwrap_or_else(PoisonError::into_inner);
-        let labels = IndexLabels { names: &self.attributes, connection: &connection };
+        let connection = self
+            .connection
+            .lock()
+            .unwrap_or_else(PoisonError::into_inner);
+        let labels = IndexLabels {
+            names: &self.attributes,
+            connection: &connection,
+        };
         let request = Request::read(query, &self.vocabulary, &labels);
         if request.is_hopeless {
             return Ok(ProductsFound::default());
@@ -108,7 +129,11 @@ impl Index {
             let total = count(&connection, &question.matching, range)?;
             if total > 0 {
                 let products = found(&connection, &question, range, (total, limit))?;
-                return Ok(ProductsFound { products, total, ..ProductsFound::default() });
+                return Ok(ProductsFound {
+                    products,
+                    total,
+                    ..ProductsFound::default()
+                });
             }
         }
         Ok(ProductsFound::default())
@@ -133,7 +158,10 @@ impl Labels for IndexLabels<'_> {
 
     fn has_word(&self, name: &str, word: &str) -> bool {
         let asked = format!("\"{}\"", filter_word(name, word));
-        let any = self.connection.prepare_cached(ANY).and_then(|mut statement| statement.exists([asked]));
+        let any = self
+            .connection
+            .prepare_cached(ANY)
+            .and_then(|mut statement| statement.exists([asked]));
         // The search itself tells what is wrong with the index.
         any.unwrap_or(true)
     }
@@ -153,10 +181,12 @@ fn price_range(query: &ProductQuery) -> PriceRange {
 
 fn count(connection: &Connection, expression: &str, range: PriceRange) -> rusqlite::Result<u64> {
     let counted: i64 = match range {
-        None => connection.prepare_cached(COUNT)?.query_row([expression], |row| row.get(0))?,
-        Some((min, max)) => {
-            connection.prepare_cached(COUNT_PRICED)?.query_row(params![expression, min, max], |row| row.get(0))?
-        }
+        None => connection
+            .prepare_cached(COUNT)?
+            .query_row([expression], |row| row.get(0))?,
+        Some((min, max)) => connection
+            .prepare_cached(COUNT_PRICED)?
+            .query_row(params![expression, min, max], |row| row.get(0))?,
     };
     Ok(u64::try_from(counted).unwrap_or_default())
 }
@@ -169,17 +199,35 @@ fn found(
 ) -> Result<Vec<FoundProduct>, ProductSearchError> {
     let (min, max) = range.unzip();
     if total > RANKED_MAX {
-        return bodies(connection, FIRST, params![question.matching, min, max, limit]);
+        return bodies(
+            connection,
+            FIRST,
+            params![question.matching, min, max, limit],
+        );
     }
-    bodies(connection, BEST, params![question.ranking, min, max, limit, question.named])
+    bodies(
+        connection,
+        BEST,
+        params![question.ranking, min, max, limit, question.named],
+    )
 }
 
-fn all(connection: &Connection, range: PriceRange, limit: u32) -> Result<ProductsFound, ProductSearchError> {
+fn all(
+    connection: &Connection,
+    range: PriceRange,
+    limit: u32,
+) -> Result<ProductsFound, ProductSearchError> {
     let (min, max) = range.unzip();
-    let total: i64 = connection.prepare_cached(COUNT_ALL)?.query_row(params![min, max], |row| row.get(0))?;
+    let total: i64 = connection
+        .prepare_cached(COUNT_ALL)?
+        .query_row(params![min, max], |row| row.get(0))?;
     let total = u64::try_from(total).unwrap_or_default();
     let products = bodies(connection, ALL, params![min, max, limit])?;
-    Ok(ProductsFound { products, total, ..ProductsFound::default() })
+    Ok(ProductsFound {
+        products,
+        total,
+        ..ProductsFound::default()
+    })
 }
 
 fn bodies(
@@ -190,7 +238,10 @@ fn bodies(
     let mut statement = connection.prepare_cached(sql)?;
     let bodies = statement.query_map(values, |row| row.get::<_, String>(0))?;
     bodies
-        .map(|body| serde_json::from_str(&body?).map_err(|error| ProductSearchError::Index(error.to_string())))
+        .map(|body| {
+            serde_json::from_str(&body?)
+                .map_err(|error| ProductSearchError::Index(error.to_string()))
+        })
         .collect()
 }
 
@@ -207,7 +258,12 @@ impl Builder {
         let connection = Connection::open_in_memory()?;
         connection.execute_batch(TABLES)?;
         connection.execute_batch("BEGIN")?;
-        Ok(Self { connection, vocabulary: Vocabulary::default(), attributes: HashSet::new(), products: 0 })
+        Ok(Self {
+            connection,
+            vocabulary: Vocabulary::default(),
+            attributes: HashSet::new(),
+            products: 0,
+        })
     }
 
     fn add(&mut self, product: CatalogProduct) -> Result<(), ProductSearchError> {
@@ -230,12 +286,15 @@ impl Builder {
         }
         let amount = product.amount;
         let kept = kept_of(product);
-        let body = serde_json::to_string(&kept).map_err(|error| ProductSearchError::Index(error.to_string()))?;
+        let body = serde_json::to_string(&kept)
+            .map_err(|error| ProductSearchError::Index(error.to_string()))?;
         let id = self.products;
         self.products += 1;
         let words = params![id, title, labels, description, filters];
         self.connection.prepare_cached(ADD_WORDS)?.execute(words)?;
-        self.connection.prepare_cached(ADD_PRODUCT)?.execute(params![id, amount, body])?;
+        self.connection
+            .prepare_cached(ADD_PRODUCT)?
+            .execute(params![id, amount, body])?;
         Ok(())
     }
 
@@ -255,8 +314,12 @@ impl Builder {
     fn finish(self) -> Result<Index, ProductSearchError> {
         self.connection.execute_batch("COMMIT")?;
         self.connection.execute(MERGE, [])?;
-        let pragma = |name: &str| self.connection.pragma_query_value(None, name, |row| row.get::<_, i64>(0));
-        let database = usize::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(usize::MAX);
+        let pragma = |name: &str| {
+            self.connection
+                .pragma_query_value(None, name, |row| row.get::<_, i64>(0))
+        };
+        let database =
+            usize::try_from(pragma("page_count")? * pragma("page_size")?).unwrap_or(usize::MAX);
         let bytes = database.saturating_add(self.vocabulary.bytes());
         self.connection.pragma_update(None, "query_only", true)?;
         Ok(Index {
@@ -271,11 +334,21 @@ impl Builder {
 /// The folders of a link, which are a shop's own words for what a product is: `tea/green` of
 /// `https://shop.example/tea/green/17`.
 fn folders(url: &str) -> &str {
-    let path = url.split_once("://").and_then(|(_, rest)| rest.split_once('/')).map_or("", |(_, path)| path);
+    let path = url
+        .split_once("://")
+        .and_then(|(_, rest)| rest.split_once('/'))
+        .map_or("", |(_, path)| path);
     let path = path.split(['?', '#']).next().unwrap_or_default();
-    let folders = path.trim_end_matches('/').rsplit_once('/').map_or("", |(folders, _)| folders);
+    let folders = path
+        .trim_end_matches('/')
+        .rsplit_once('/')
+        .map_or("", |(folders, _)| folders);
     // What is written in codes is no word, and what is so long is no folder.
-    if folders.contains('%') || folders.len() > LABEL_CHARS_MAX { "" } else { folders }
+    if folders.contains('%') || folders.len() > LABEL_CHARS_MAX {
+        ""
+    } else {
+        folders
+    }
 }
 
 fn push_filters(name: &str, value: &str, filters: &mut String) {

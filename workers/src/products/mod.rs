@@ -60,7 +60,10 @@ impl PriceLimits {
     /// Any price up to this one.
     #[must_use]
     pub const fn up_to(max: f64) -> Self {
-        Self { min: None, max: Some(max) }
+        Self {
+            min: None,
+            max: Some(max),
+        }
     }
 }
 

@@ -47,7 +47,14 @@ pub(super) const OR_LESS: &[&str] = &[
 ];
 
 /// Behind the lowest price.
-pub(super) const OR_MORE: &[&str] = &["or more", "oder mehr", "ou plus", "o mas", "o piu", "lub wiecej"];
+pub(super) const OR_MORE: &[&str] = &[
+    "or more",
+    "oder mehr",
+    "ou plus",
+    "o mas",
+    "o piu",
+    "lub wiecej",
+];
 
 /// Currencies by name and by code. Pounds are also a weight.
 #[rustfmt::skip]

@@ -64,7 +64,11 @@ pub(super) struct Request {
 
 impl Request {
     /// Reads a query in the words of a shop.
-    pub(super) fn read(query: &ProductQuery, vocabulary: &Vocabulary, labels: &impl Labels) -> Self {
+    pub(super) fn read(
+        query: &ProductQuery,
+        vocabulary: &Vocabulary,
+        labels: &impl Labels,
+    ) -> Self {
         let mut request = Self::default();
         for (name, value) in &query.attributes {
             request.require(&attribute_name(name), value, vocabulary, labels);
@@ -72,7 +76,14 @@ impl Request {
         let text: String = query.text.chars().take(QUERY_CHARS_MAX).collect();
         let (things, asides) = wished(&text);
         let mut groups = groups_of(&things, vocabulary);
-        groups.extend(groups_of(&asides, vocabulary).into_iter().map(|group| Group { is_aside: true, ..group }));
+        groups.extend(
+            groups_of(&asides, vocabulary)
+                .into_iter()
+                .map(|group| Group {
+                    is_aside: true,
+                    ..group
+                }),
+        );
         request.is_hopeless |= !things.is_empty() && groups.is_empty();
         groups.sort_by_key(|group| group.products);
         groups.truncate(GROUPS_MAX);
@@ -93,26 +104,48 @@ impl Request {
         let strict = std::iter::once(self.question((all, all), false));
         let compounds = wider.then(|| self.question((all, all), true));
         let telling = all.min(MISSING_OF_MAX);
-        let most = if telling < all { telling } else { all.saturating_sub(1) };
-        let fewer = (all.div_ceil(2).max(1)..=most).rev().map(move |count| self.question((count, telling), false));
+        let most = if telling < all {
+            telling
+        } else {
+            all.saturating_sub(1)
+        };
+        let fewer = (all.div_ceil(2).max(1)..=most)
+            .rev()
+            .map(move |count| self.question((count, telling), false));
         strict.chain(compounds).chain(fewer)
     }
 
     /// Products that have at least `count` of the first `of` groups, and everything that is required.
     fn question(&self, (count, of): (usize, usize), with_compounds: bool) -> Question {
         let things = self.groups.iter().filter(|group| !group.is_aside);
-        let things: Vec<String> = things.map(|group| group.expression(with_compounds, false)).collect();
+        let things: Vec<String> = things
+            .map(|group| group.expression(with_compounds, false))
+            .collect();
         let matching = self.matching((count, of), |group| group.expression(with_compounds, false));
         let ranking = self.matching((count, of), |group| group.expression(with_compounds, true));
-        let named =
-            if things.is_empty() { matching.clone() } else { format!("{{title}} : ({})", things.join(" AND ")) };
-        Question { matching, ranking, named }
+        let named = if things.is_empty() {
+            matching.clone()
+        } else {
+            format!("{{title}} : ({})", things.join(" AND "))
+        };
+        Question {
+            matching,
+            ranking,
+            named,
+        }
     }
 
-    fn matching(&self, (count, of): (usize, usize), expression: impl Fn(&Group) -> String) -> String {
+    fn matching(
+        &self,
+        (count, of): (usize, usize),
+        expression: impl Fn(&Group) -> String,
+    ) -> String {
         let groups: Vec<String> = self.groups[..of].iter().map(expression).collect();
         let chosen = subsets(groups.len(), count).map(|subset| {
-            let chosen = groups.iter().enumerate().filter(|(index, _)| subset & (1 << index) != 0);
+            let chosen = groups
+                .iter()
+                .enumerate()
+                .filter(|(index, _)| subset & (1 << index) != 0);
             let chosen: Vec<&str> = chosen.map(|(_, group)| group.as_str()).collect();
             format!("({})", chosen.join(" AND "))
         });
@@ -130,7 +163,10 @@ impl Request {
             for word in all_words(&value) {
                 let meant = label_words(name, &word, vocabulary, labels);
                 self.is_hopeless |= meant.is_empty();
-                let meant: Vec<String> = meant.iter().map(|word| quoted(&filter_word(name, word))).collect();
+                let meant: Vec<String> = meant
+                    .iter()
+                    .map(|word| quoted(&filter_word(name, word)))
+                    .collect();
                 self.required.push(format!("({})", meant.join(" OR ")));
             }
             return;
@@ -146,17 +182,33 @@ impl Request {
 
 /// The name of an attribute as the index knows it, one word however it is written: `Size type`, `size_type`, `size-type`.
 pub(super) fn attribute_name(name: &str) -> String {
-    in_one_spelling(fold(name).chars().filter(|character| character.is_alphanumeric()).collect())
+    in_one_spelling(
+        fold(name)
+            .chars()
+            .filter(|character| character.is_alphanumeric())
+            .collect(),
+    )
 }
 
 impl Group {
     fn expression(&self, with_compounds: bool, to_rank: bool) -> String {
         // A word that stands twice counts twice where products are put in order.
-        let exact = self.exact.iter().flat_map(|exact| std::iter::repeat_n(exact, if to_rank { 2 } else { 1 }));
+        let exact = self
+            .exact
+            .iter()
+            .flat_map(|exact| std::iter::repeat_n(exact, if to_rank { 2 } else { 1 }));
         let compounds = self.compounds.iter().filter(|_| with_compounds);
-        let words: Vec<String> = exact.chain(&self.others).chain(compounds).map(|word| quoted(word)).collect();
+        let words: Vec<String> = exact
+            .chain(&self.others)
+            .chain(compounds)
+            .map(|word| quoted(word))
+            .collect();
         // A group of compounds alone says nothing where they are not asked for.
-        if words.is_empty() { self.expression(true, to_rank) } else { format!("({})", words.join(" OR ")) }
+        if words.is_empty() {
+            self.expression(true, to_rank)
+        } else {
+            format!("({})", words.join(" OR "))
+        }
     }
 }
 
@@ -171,25 +223,47 @@ fn query_words(text: &str) -> Vec<String> {
 fn wished(text: &str) -> (Vec<String>, Vec<String>) {
     let words = all_words(text);
     let begin = words.iter().position(|word| !is_stop_word(word));
-    let purpose =
-        begin.and_then(|begin| Some(begin + 1 + words[begin + 1..].iter().position(|word| is_purpose_word(word))?));
+    let purpose = begin.and_then(|begin| {
+        Some(
+            begin
+                + 1
+                + words[begin + 1..]
+                    .iter()
+                    .position(|word| is_purpose_word(word))?,
+        )
+    });
     let purpose = purpose.unwrap_or(words.len());
     let mut seen = HashSet::new();
     let mut new = |words: &[String], all: bool| {
-        let telling = words.iter().filter(|word| all || !is_stop_word(word)).cloned();
-        telling.filter(|word| seen.insert(word.clone())).collect::<Vec<_>>()
+        let telling = words
+            .iter()
+            .filter(|word| all || !is_stop_word(word))
+            .cloned();
+        telling
+            .filter(|word| seen.insert(word.clone()))
+            .collect::<Vec<_>>()
     };
-    (new(&words[..purpose], begin.is_none()), new(&words[purpose..], false))
+    (
+        new(&words[..purpose], begin.is_none()),
+        new(&words[purpose..], false),
+    )
 }
 
 /// The word itself, if an attribute of this name has it. Endings tell sizes and colours apart (`grey` and `green` are one
 /// to [`super::words::stem`]), so that other words are taken for it only where nobody has it.
-fn label_words(name: &str, word: &str, vocabulary: &Vocabulary, labels: &impl Labels) -> Vec<String> {
+fn label_words(
+    name: &str,
+    word: &str,
+    vocabulary: &Vocabulary,
+    labels: &impl Labels,
+) -> Vec<String> {
     if labels.has_word(name, word) {
         return vec![word.to_owned()];
     }
     let near = vocabulary.mistaken_for(word);
-    let near = near.into_iter().map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
+    let near = near
+        .into_iter()
+        .map(|words| words.into_iter().filter(|word| labels.has_word(name, word)));
     near.map(Iterator::collect::<Vec<&str>>)
         .find(|words| !words.is_empty())
         .map_or_else(Vec::new, |words| owned(&words))
@@ -212,15 +286,23 @@ fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
         let next = words.get(index);
         let joined = next.map(|next| format!("{word}{next}"));
         let is_known = |word: &str| !vocabulary.forms(word).is_empty();
-        match joined.filter(|joined| is_known(joined) && !(is_known(word) && next.is_some_and(|next| is_known(next)))) {
+        match joined.filter(|joined| {
+            is_known(joined) && !(is_known(word) && next.is_some_and(|next| is_known(next)))
+        }) {
             Some(joined) => {
                 groups.extend(known(&joined, vocabulary));
                 index += 1;
             }
-            None if is_known(word) || pieces(word).is_empty() => groups.extend(group_of(word, vocabulary)),
+            None if is_known(word) || pieces(word).is_empty() => {
+                groups.extend(group_of(word, vocabulary))
+            }
             // A part of a model's number is another model.
             None if pieces(word).iter().any(|piece| !is_known(piece)) => {}
-            None => groups.extend(pieces(word).into_iter().filter_map(|piece| group_of(piece, vocabulary))),
+            None => groups.extend(
+                pieces(word)
+                    .into_iter()
+                    .filter_map(|piece| group_of(piece, vocabulary)),
+            ),
         }
     }
     groups
@@ -229,7 +311,11 @@ fn groups_of(words: &[String], vocabulary: &Vocabulary) -> Vec<Group> {
 fn group_of(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
     known(word, vocabulary).or_else(|| {
         let meant = vocabulary.misspelt(word);
-        if meant.is_empty() { inside(word, vocabulary) } else { Some(group(None, &meant, Vec::new(), vocabulary)) }
+        if meant.is_empty() {
+            inside(word, vocabulary)
+        } else {
+            Some(group(None, &meant, Vec::new(), vocabulary))
+        }
     })
 }
 
@@ -240,18 +326,44 @@ fn known(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
     }
     let exact = (vocabulary.products_with(word) > 0).then(|| word.to_owned());
     let others: Vec<&str> = forms.into_iter().filter(|form| *form != word).collect();
-    Some(group(exact, &others, owned(&vocabulary.compounds(word)), vocabulary))
+    Some(group(
+        exact,
+        &others,
+        owned(&vocabulary.compounds(word)),
+        vocabulary,
+    ))
 }
 
 fn inside(word: &str, vocabulary: &Vocabulary) -> Option<Group> {
     let compounds = vocabulary.compounds(word);
-    if compounds.is_empty() { None } else { Some(group(None, &[], owned(&compounds), vocabulary)) }
+    if compounds.is_empty() {
+        None
+    } else {
+        Some(group(None, &[], owned(&compounds), vocabulary))
+    }
 }
 
-fn group(exact: Option<String>, others: &[&str], compounds: Vec<String>, vocabulary: &Vocabulary) -> Group {
-    let words = exact.iter().map(String::as_str).chain(others.iter().copied());
-    let products = words.map(|word| vocabulary.products_with(word)).max().unwrap_or_default();
-    Group { exact, others: owned(others), compounds, products, is_aside: false }
+fn group(
+    exact: Option<String>,
+    others: &[&str],
+    compounds: Vec<String>,
+    vocabulary: &Vocabulary,
+) -> Group {
+    let words = exact
+        .iter()
+        .map(String::as_str)
+        .chain(others.iter().copied());
+    let products = words
+        .map(|word| vocabulary.products_with(word))
+        .max()
+        .unwrap_or_default();
+    Group {
+        exact,
+        others: owned(others),
+        compounds,
+        products,
+        is_aside: false,
+    }
 }
 
 fn owned(words: &[&str]) -> Vec<String> {
@@ -285,24 +397,45 @@ mod tests {
 
     fn vocabulary() -> Vocabulary {
         let mut vocabulary = Vocabulary::default();
-        for word in ["red", "shoe", "shoes", "running", "headphones", "500", "ml", "laufschuhe", "for"] {
+        for word in [
+            "red",
+            "shoe",
+            "shoes",
+            "running",
+            "headphones",
+            "500",
+            "ml",
+            "laufschuhe",
+            "for",
+        ] {
             vocabulary.add(word);
         }
         vocabulary
     }
 
     fn questions(text: &str) -> Vec<Question> {
-        let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
-        Request::read(&query, &vocabulary(), &NoLabels).questions().collect()
+        let query = ProductQuery {
+            text: text.into(),
+            ..ProductQuery::default()
+        };
+        Request::read(&query, &vocabulary(), &NoLabels)
+            .questions()
+            .collect()
     }
 
     fn expressions(text: &str) -> Vec<String> {
-        questions(text).into_iter().map(|question| question.ranking).collect()
+        questions(text)
+            .into_iter()
+            .map(|question| question.ranking)
+            .collect()
     }
 
     #[test]
     fn words_become_groups_and_fewer_of_them_are_asked_for_later() {
-        assert_eq!(expressions("show me a red sofa"), [r#"((("red" OR "red")))"#]);
+        assert_eq!(
+            expressions("show me a red sofa"),
+            [r#"((("red" OR "red")))"#]
+        );
         let asked = expressions("red shoe running");
         assert_eq!(asked.len(), 2);
         assert_eq!(asked[0].matches("AND").count(), 2);
@@ -311,21 +444,42 @@ mod tests {
 
     #[test]
     fn however_many_words_there_are_few_questions_are_asked() {
-        let words =
-            ["alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india", "juliett", "kilo"];
+        let words = [
+            "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india",
+            "juliett", "kilo",
+        ];
         let mut vocabulary = Vocabulary::default();
         words.iter().for_each(|word| vocabulary.add(word));
         for count in 1..=words.len() {
             let words = &words[..count];
-            let query = ProductQuery { text: words.join(" "), ..ProductQuery::default() };
+            let query = ProductQuery {
+                text: words.join(" "),
+                ..ProductQuery::default()
+            };
             let request = Request::read(&query, &vocabulary, &NoLabels);
             let questions: Vec<Question> = request.questions().collect();
-            assert!((1..=4).contains(&questions.len()), "{count}: {}", questions.len());
+            assert!(
+                (1..=4).contains(&questions.len()),
+                "{count}: {}",
+                questions.len()
+            );
             for question in &questions {
-                assert!(question.ranking.len() < 2_000, "{count}: {}", question.ranking);
+                assert!(
+                    question.ranking.len() < 2_000,
+                    "{count}: {}",
+                    question.ranking
+                );
             }
             // No more is left out than half of the groups.
-            let last = questions.last().unwrap().matching.rsplit(" OR (").next().unwrap().matches(" AND ").count();
+            let last = questions
+                .last()
+                .unwrap()
+                .matching
+                .rsplit(" OR (")
+                .next()
+                .unwrap()
+                .matches(" AND ")
+                .count();
             assert_eq!(last + 1, count.min(GROUPS_MAX).div_ceil(2), "{count}");
         }
     }
@@ -341,7 +495,10 @@ mod tests {
 
     #[test]
     fn mixed_joined_and_misspelt_words_are_taken_for_what_the_shop_has() {
-        assert_eq!(expressions("head phones"), [r#"((("headphones" OR "headphones")))"#]);
+        assert_eq!(
+            expressions("head phones"),
+            [r#"((("headphones" OR "headphones")))"#]
+        );
         assert_eq!(expressions("hedphones"), [r#"((("headphones")))"#]);
         assert!(expressions("500ml")[0].contains(r#""500""#));
         assert!(expressions("schuhe").last().unwrap().contains("laufschuhe"));
@@ -350,7 +507,10 @@ mod tests {
     #[test]
     fn words_that_the_shop_does_not_have_are_hopeless_and_no_words_are_everything() {
         let read = |text: &str| {
-            let query = ProductQuery { text: text.into(), ..ProductQuery::default() };
+            let query = ProductQuery {
+                text: text.into(),
+                ..ProductQuery::default()
+            };
             let request = Request::read(&query, &vocabulary(), &NoLabels);
             (request.is_hopeless, request.is_empty())
         };

@@ -60,11 +60,20 @@ struct Loaded {
 impl ProductSearch {
     /// A search over `products`, whose indexes together take about so much memory at most.
     pub fn new(products: Arc<dyn Products>, index_bytes_max: u64) -> Self {
-        let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX);
+        let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| {
+            u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX)
+        };
         Self {
             products,
-            indexes: Cache::builder().weigher(weigh).max_capacity(index_bytes_max).time_to_idle(IDLE_MAX).build(),
-            looks: Cache::builder().max_capacity(AGENTS_MAX).time_to_idle(IDLE_MAX).build(),
+            indexes: Cache::builder()
+                .weigher(weigh)
+                .max_capacity(index_bytes_max)
+                .time_to_idle(IDLE_MAX)
+                .build(),
+            looks: Cache::builder()
+                .max_capacity(AGENTS_MAX)
+                .time_to_idle(IDLE_MAX)
+                .build(),
             builds: Arc::new(Semaphore::new(BUILDS_MAX)),
             tasks: TaskTracker::new(),
         }
@@ -75,7 +84,11 @@ impl ProductSearch {
     /// # Errors
     /// [`ProductSearchError::Store`] when the products cannot be read and none are in memory;
     /// [`ProductSearchError::Index`] when this machine fails.
-    pub async fn search(&self, agent: &Agent, query: &ProductQuery) -> Result<ProductsFound, ProductSearchError> {
+    pub async fn search(
+        &self,
+        agent: &Agent,
+        query: &ProductQuery,
+    ) -> Result<ProductsFound, ProductSearchError> {
         let loaded = self.loaded(agent).await?;
         let query = query.clone();
         run(move || loaded.index.search(&query)).await
@@ -88,8 +101,14 @@ impl ProductSearch {
     }
 
     async fn loaded(&self, agent: &Agent) -> Result<Arc<Loaded>, ProductSearchError> {
-        let key = (agent.id.clone(), fingerprint(&agent.settings.ecommerce.products));
-        let look = self.looks.get_with(key.clone(), async { Arc::default() }).await;
+        let key = (
+            agent.id.clone(),
+            fingerprint(&agent.settings.ecommerce.products),
+        );
+        let look = self
+            .looks
+            .get_with(key.clone(), async { Arc::default() })
+            .await;
         let mut looked_at = look.lock_owned().await;
         let present = self.indexes.get(&key).await;
         if let Some(loaded) = &present
@@ -148,17 +167,29 @@ impl ProductSearch {
     }
 
     /// A new index; none when the version went away while it was read.
-    async fn load(&self, agent: &Agent, kept: Option<Kept>) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
-        let closed = |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());
+    async fn load(
+        &self,
+        agent: &Agent,
+        kept: Option<Kept>,
+    ) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
+        let closed =
+            |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());
         let _turn = self.builds.acquire().await.map_err(closed)?;
         let chunks = match &kept {
-            Some(kept) => read_chunks(self.products.as_ref(), (&agent.org_id, &agent.id), kept).await?,
+            Some(kept) => {
+                read_chunks(self.products.as_ref(), (&agent.org_id, &agent.id), kept).await?
+            }
             None => Some(Vec::new()),
         };
-        let Some(chunks) = chunks else { return Ok(None) };
+        let Some(chunks) = chunks else {
+            return Ok(None);
+        };
         let products = agent.settings.ecommerce.products.clone();
         let index = run(move || Index::build(&products, &chunks)).await?;
-        Ok(Some(Arc::new(Loaded { index, version: kept.map(|kept| kept.version) })))
+        Ok(Some(Arc::new(Loaded {
+            index,
+            version: kept.map(|kept| kept.version),
+        })))
     }
 }
 
@@ -166,7 +197,9 @@ impl ProductSearch {
 async fn run<T: Send + 'static>(
     work: impl FnOnce() -> Result<T, ProductSearchError> + Send + 'static,
 ) -> Result<T, ProductSearchError> {
-    task::spawn_blocking(work).await.map_err(|error| ProductSearchError::Index(error.to_string()))?
+    task::spawn_blocking(work)
+        .await
+        .map_err(|error| ProductSearchError::Index(error.to_string()))?
 }
 
 /// Tells apart two lists of products.

@@ -10,12 +10,16 @@ impl Signature {
     pub(super) fn of(word: &str) -> Self {
         // Multiplying by the golden ratio spreads neighbours over the 64 bits.
         let bit = |character: char| 1_u64 << (u32::from(character).wrapping_mul(0x9e37_79b1) >> 26);
-        Self(word.chars().fold(0, |bits, character| bits | bit(character)))
+        Self(
+            word.chars()
+                .fold(0, |bits, character| bits | bit(character)),
+        )
     }
 
     /// Whether words of these letters can be at most `distance` apart.
     pub(super) const fn may_be_within(self, other: Self, distance: usize) -> bool {
-        (self.0 & !other.0).count_ones() as usize <= distance && (other.0 & !self.0).count_ones() as usize <= distance
+        (self.0 & !other.0).count_ones() as usize <= distance
+            && (other.0 & !self.0).count_ones() as usize <= distance
     }
 }
 
@@ -35,7 +39,9 @@ pub(super) fn distance(left: &[char], right: &[char], max: usize) -> Option<usiz
         let mut least = row + 1;
         for (column, other) in right.iter().enumerate() {
             let mut cost = rows[last][column] + usize::from(letter != other);
-            cost = cost.min(rows[last][column + 1] + 1).min(rows[now][column] + 1);
+            cost = cost
+                .min(rows[last][column + 1] + 1)
+                .min(rows[now][column] + 1);
             if row > 0 && column > 0 && *letter == right[column - 1] && left[row - 1] == *other {
                 cost = cost.min(rows[before][column - 1] + 1);
             }

@@ -16,8 +16,10 @@ const STOP_WORDS: [&str; 144] = [
 ];
 
 /// Before what a thing is for, or has besides.
-const PURPOSE_WORDS: [&str; 15] =
-    ["avec", "con", "for", "fuer", "fur", "met", "mit", "para", "per", "pour", "voor", "with", "without", "для", "с"];
+const PURPOSE_WORDS: [&str; 15] = [
+    "avec", "con", "for", "fuer", "fur", "met", "mit", "para", "per", "pour", "voor", "with",
+    "without", "для", "с",
+];
 
 /// Whether what follows `word` says what the thing before it is for.
 pub(super) fn is_purpose_word(word: &str) -> bool {

@@ -18,16 +18,43 @@ use super::{PriceLimits, ProductQuery, ProductSearch, ProductsFound, index::Inde
 const INDEX_BYTES_MAX: u64 = 64 << 20;
 
 /// A product with a price and attributes such as `brand=Feet`.
-fn product(title: &str, price: &str, description: &str, attributes: &[(&str, &str)]) -> CatalogProduct {
-    let product = Product { title: title.into(), price: price.into(), image: String::new(), url: String::new() };
-    let attributes = attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-    CatalogProduct { description: description.into(), attributes, ..product.into() }
+fn product(
+    title: &str,
+    price: &str,
+    description: &str,
+    attributes: &[(&str, &str)],
+) -> CatalogProduct {
+    let product = Product {
+        title: title.into(),
+        price: price.into(),
+        image: String::new(),
+        url: String::new(),
+    };
+    let attributes = attributes
+        .iter()
+        .map(|(name, value)| ((*name).into(), (*value).into()))
+        .collect();
+    CatalogProduct {
+        description: description.into(),
+        attributes,
+        ..product.into()
+    }
 }
 
 fn shop() -> Vec<CatalogProduct> {
     vec![
-        product("Red running shoes", "79.90 EUR", "Light, for long ways", &[("color", "Red"), ("brand", "Feet")]),
-        product("Blue running shoe", "49,90 €", "", &[("color", "Navy Blue"), ("brand", "Feet")]),
+        product(
+            "Red running shoes",
+            "79.90 EUR",
+            "Light, for long ways",
+            &[("color", "Red"), ("brand", "Feet")],
+        ),
+        product(
+            "Blue running shoe",
+            "49,90 €",
+            "",
+            &[("color", "Navy Blue"), ("brand", "Feet")],
+        ),
         product(
             "Leather boots",
             "129",
@@ -35,8 +62,18 @@ fn shop() -> Vec<CatalogProduct> {
             &[("color", "brown"), ("stock", "in_stock")],
         ),
         product("Kinder-Laufschuhe grün", "39 EUR", "", &[("Farbe", "Grün")]),
-        product("T-Shirt Oslo", "15 EUR", "", &[("color", "red"), ("stock", "out of stock")]),
-        product("Wireless headphones X12", "$199", "Noise cancelling", &[("category", "Audio > Headphones")]),
+        product(
+            "T-Shirt Oslo",
+            "15 EUR",
+            "",
+            &[("color", "red"), ("stock", "out of stock")],
+        ),
+        product(
+            "Wireless headphones X12",
+            "$199",
+            "Noise cancelling",
+            &[("category", "Audio > Headphones")],
+        ),
         product("Crème brûlée set 500ml", "on request", "", &[]),
         product("Πράσινο παπούτσι", "20 EUR", "", &[]),
         product("Красные кроссовки", "4 990 ₽", "", &[]),
@@ -48,16 +85,27 @@ fn shop() -> Vec<CatalogProduct> {
 }
 
 fn index(products: &[CatalogProduct]) -> Index {
-    let lines: Vec<String> = products.iter().map(|product| serde_json::to_string(product).unwrap()).collect();
+    let lines: Vec<String> = products
+        .iter()
+        .map(|product| serde_json::to_string(product).unwrap())
+        .collect();
     Index::build(&[], &[lines.join("\n").into_bytes()]).unwrap()
 }
 
 fn query(text: &str) -> ProductQuery {
-    ProductQuery { text: text.into(), limit: 10, ..ProductQuery::default() }
+    ProductQuery {
+        text: text.into(),
+        limit: 10,
+        ..ProductQuery::default()
+    }
 }
 
 fn titles(found: &ProductsFound) -> Vec<&str> {
-    found.products.iter().map(|found| found.product.title.as_str()).collect()
+    found
+        .products
+        .iter()
+        .map(|found| found.product.title.as_str())
+        .collect()
 }
 
 fn finds(query: &ProductQuery) -> Vec<String> {
@@ -86,7 +134,11 @@ fn a_product_is_found_by_its_words_in_any_case_number_accent_and_language() {
         ("audio", "Wireless headphones X12"),
         ("noise cancelling", "Wireless headphones X12"),
     ] {
-        assert_eq!(finds(&query(text)).first().map(String::as_str), Some(first), "{text}");
+        assert_eq!(
+            finds(&query(text)).first().map(String::as_str),
+            Some(first),
+            "{text}"
+        );
     }
 }
 
@@ -99,7 +151,11 @@ fn misspelt_words_find_what_was_meant() {
         ("lether boots", "Leather boots"),
         ("кросовки", "Красные кроссовки"),
     ] {
-        assert_eq!(finds(&query(text)).first().map(String::as_str), Some(first), "{text}");
+        assert_eq!(
+            finds(&query(text)).first().map(String::as_str),
+            Some(first),
+            "{text}"
+        );
     }
 }
 
@@ -112,15 +168,28 @@ fn what_the_shop_does_not_have_is_not_found() {
 
 #[test]
 fn words_in_the_title_come_before_words_in_the_description() {
-    assert_eq!(finds(&query("red shoes")), ["Red running shoes", "Leather boots"]);
+    assert_eq!(
+        finds(&query("red shoes")),
+        ["Red running shoes", "Leather boots"]
+    );
 }
 
 #[test]
 fn what_is_wished_for_comes_before_what_it_is_for_and_a_title_before_any_description() {
     let mut products = vec![
         product("Climbing roses", "9", "Wear gloves", &[]),
-        product("Roses, roses and roses for roses", "9", "Thorns go through gloves", &[]),
-        product("Garden gloves", "9", "They save your hands from the thorns of berries, of wild and tame roses", &[]),
+        product(
+            "Roses, roses and roses for roses",
+            "9",
+            "Thorns go through gloves",
+            &[],
+        ),
+        product(
+            "Garden gloves",
+            "9",
+            "They save your hands from the thorns of berries, of wild and tame roses",
+            &[],
+        ),
     ];
     // `gloves` is the more common word by far, which tells less.
     products.extend((0..30).map(|number| product(&format!("Gloves {number}"), "9", "", &[])));
@@ -137,7 +206,9 @@ fn long_wishes_find_what_has_the_most_telling_half_of_their_words() {
         product("Red winter jacket", "9", "cotton", &[]),
         product("Red scarf", "9", "cotton", &[]),
     ]);
-    let found = index.search(&query("waterproof red winter jacket cotton")).unwrap();
+    let found = index
+        .search(&query("waterproof red winter jacket cotton"))
+        .unwrap();
     assert_eq!(titles(&found), ["Red winter jacket"]);
 }
 
@@ -150,15 +221,30 @@ fn words_around_the_wish_do_not_hide_it() {
 
 #[test]
 fn prices_are_limits_and_products_without_one_are_outside_them() {
-    let between = |min, max| ProductQuery { prices: PriceLimits { min, max }, ..query("running shoes") };
+    let between = |min, max| ProductQuery {
+        prices: PriceLimits { min, max },
+        ..query("running shoes")
+    };
     assert_eq!(finds(&between(None, Some(50.0))), ["Blue running shoe"]);
     assert_eq!(finds(&between(Some(50.0), None)), ["Red running shoes"]);
-    assert_eq!(finds(&between(Some(79.9), Some(79.9))), ["Red running shoes"]);
+    assert_eq!(
+        finds(&between(Some(79.9), Some(79.9))),
+        ["Red running shoes"]
+    );
     assert_eq!(finds(&between(Some(f64::NAN), Some(f64::NAN))).len(), 2);
     assert_eq!(finds(&between(Some(60.0), Some(50.0))), [""; 0]);
-    let cheap = ProductQuery { prices: PriceLimits::up_to(20.0), ..query("") };
+    let cheap = ProductQuery {
+        prices: PriceLimits::up_to(20.0),
+        ..query("")
+    };
     assert_eq!(finds(&cheap), ["T-Shirt Oslo", "Πράσινο παπούτσι"]);
-    assert_eq!(finds(&ProductQuery { prices: PriceLimits::up_to(1000.0), ..query("creme") }), [""; 0]);
+    assert_eq!(
+        finds(&ProductQuery {
+            prices: PriceLimits::up_to(1000.0),
+            ..query("creme")
+        }),
+        [""; 0]
+    );
 }
 
 #[test]
@@ -166,18 +252,48 @@ fn prices_among_the_words_are_limits_where_the_query_has_none() {
     let index = index(&shop());
     let search = |query: &ProductQuery| {
         let found = index.search(query).unwrap();
-        (titles(&found).into_iter().map(str::to_owned).collect::<Vec<_>>(), found.typed)
+        (
+            titles(&found)
+                .into_iter()
+                .map(str::to_owned)
+                .collect::<Vec<_>>(),
+            found.typed,
+        )
     };
-    let max = |max| PriceLimits { min: None, max: Some(max) };
-    assert_eq!(search(&query("running shoes under 50 EUR")), (vec!["Blue running shoe".into()], max(50.0)));
-    assert_eq!(search(&query("running shoes under 50")).1, PriceLimits::default());
+    let max = |max| PriceLimits {
+        min: None,
+        max: Some(max),
+    };
+    assert_eq!(
+        search(&query("running shoes under 50 EUR")),
+        (vec!["Blue running shoe".into()], max(50.0))
+    );
+    assert_eq!(
+        search(&query("running shoes under 50")).1,
+        PriceLimits::default()
+    );
     let (all, read) = search(&query("bis 20 €"));
     assert_eq!((all.len(), read), (2, max(20.0)), "{all:?}");
-    let said_apart = ProductQuery { prices: PriceLimits::up_to(100.0), ..query("running shoes under 50 EUR") };
+    let said_apart = ProductQuery {
+        prices: PriceLimits::up_to(100.0),
+        ..query("running shoes under 50 EUR")
+    };
     let (both, read) = search(&said_apart);
     assert_eq!((both.len(), read), (2, PriceLimits::default()), "{both:?}");
-    let lower = ProductQuery { prices: PriceLimits::up_to(100.0), ..query("running shoes over 50 EUR") };
-    assert_eq!(search(&lower), (vec!["Red running shoes".into()], PriceLimits { min: Some(50.0), max: None }));
+    let lower = ProductQuery {
+        prices: PriceLimits::up_to(100.0),
+        ..query("running shoes over 50 EUR")
+    };
+    assert_eq!(
+        search(&lower),
+        (
+            vec!["Red running shoes".into()],
+            PriceLimits {
+                min: Some(50.0),
+                max: None
+            }
+        )
+    );
 }
 
 #[test]
@@ -186,9 +302,18 @@ fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
         attributes: [(name.to_owned(), value.to_owned())].into(),
         ..query(text)
     };
-    assert_eq!(finds(&with("shoes", "Color", "blue")), ["Blue running shoe"]);
-    assert_eq!(finds(&with("", "COLOR", "reds")), ["Red running shoes", "T-Shirt Oslo"]);
-    assert_eq!(finds(&with("", "farbe", "grun")), ["Kinder-Laufschuhe grün"]);
+    assert_eq!(
+        finds(&with("shoes", "Color", "blue")),
+        ["Blue running shoe"]
+    );
+    assert_eq!(
+        finds(&with("", "COLOR", "reds")),
+        ["Red running shoes", "T-Shirt Oslo"]
+    );
+    assert_eq!(
+        finds(&with("", "farbe", "grun")),
+        ["Kinder-Laufschuhe grün"]
+    );
     assert_eq!(finds(&with("shoes", "color", "purple")), [""; 0]);
     assert_eq!(finds(&with("", "stock", "in stock")), ["Leather boots"]);
     // No product says for which sport it is.
@@ -198,13 +323,21 @@ fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
 
 /// A shop of these titles, each with one attribute.
 fn labelled(products: &[(&str, &str, &str)]) -> Index {
-    let products = products.iter().map(|(title, name, value)| product(title, "1", "", &[(name, value)]));
+    let products = products
+        .iter()
+        .map(|(title, name, value)| product(title, "1", "", &[(name, value)]));
     index(&products.collect::<Vec<_>>())
 }
 
 fn found_with(index: &Index, name: &str, value: &str) -> Vec<String> {
-    let asked = ProductQuery { attributes: [(name.to_owned(), value.to_owned())].into(), ..query("") };
-    titles(&index.search(&asked).unwrap()).into_iter().map(str::to_owned).collect()
+    let asked = ProductQuery {
+        attributes: [(name.to_owned(), value.to_owned())].into(),
+        ..query("")
+    };
+    titles(&index.search(&asked).unwrap())
+        .into_iter()
+        .map(str::to_owned)
+        .collect()
 }
 
 #[test]
@@ -220,11 +353,36 @@ fn an_attribute_of_two_words_is_a_filter_however_its_name_is_written() {
         ("Worn", "condition", "used"),
     ]);
     for (names, value, title) in [
-        (["in_stock", "in stock", "in-stock", "inStock"], "yes", "Present"),
-        (["length_cm", "Length CM", "length-cm", "lengthCm"], "30", "Long"),
-        (["product_type", "product type", "Product-Type", "productType"], "winter coats", "Coat"),
-        (["age_group", "age group", "age-group", "ageGroup"], "Toddler", "Toy"),
-        (["size_type", "size type", "size-type", "sizeType"], "size plus", "Dress"),
+        (
+            ["in_stock", "in stock", "in-stock", "inStock"],
+            "yes",
+            "Present",
+        ),
+        (
+            ["length_cm", "Length CM", "length-cm", "lengthCm"],
+            "30",
+            "Long",
+        ),
+        (
+            [
+                "product_type",
+                "product type",
+                "Product-Type",
+                "productType",
+            ],
+            "winter coats",
+            "Coat",
+        ),
+        (
+            ["age_group", "age group", "age-group", "ageGroup"],
+            "Toddler",
+            "Toy",
+        ),
+        (
+            ["size_type", "size type", "size-type", "sizeType"],
+            "size plus",
+            "Dress",
+        ),
     ] {
         for name in names {
             assert_eq!(found_with(&index, name, value), [title], "{name}");
@@ -232,22 +390,40 @@ fn an_attribute_of_two_words_is_a_filter_however_its_name_is_written() {
         }
     }
     // A part of a name is another name, and the values of one are not those of another.
-    assert_eq!(found_with(&index, "stock", "used"), ["Worn"], "nobody has `stock`, so that it is words");
+    assert_eq!(
+        found_with(&index, "stock", "used"),
+        ["Worn"],
+        "nobody has `stock`, so that it is words"
+    );
     assert_eq!(found_with(&index, "in_stock", "used"), [""; 0]);
     assert_eq!(found_with(&index, "condition", "30"), [""; 0]);
 }
 
 #[test]
 fn a_part_of_an_attributes_name_is_another_attribute() {
-    let index = labelled(&[("Table", "length_cm", "30"), ("Rug", "length", "30"), ("Stick", "length", "12")]);
+    let index = labelled(&[
+        ("Table", "length_cm", "30"),
+        ("Rug", "length", "30"),
+        ("Stick", "length", "12"),
+    ]);
     assert_eq!(found_with(&index, "length", "30"), ["Rug"]);
     assert_eq!(found_with(&index, "length_cm", "30"), ["Table"]);
-    assert_eq!(found_with(&index, "cm", "12"), ["Stick"], "nobody has `cm`, so that it is words");
+    assert_eq!(
+        found_with(&index, "cm", "12"),
+        ["Stick"],
+        "nobody has `cm`, so that it is words"
+    );
 }
 
 #[test]
 fn the_very_value_of_an_attribute_comes_before_values_like_it() {
-    let colors = [("Fog", "Grey"), ("Leaf", "Green"), ("Night", "Navy Blue"), ("Sky", "blue"), ("Ash", "gray")];
+    let colors = [
+        ("Fog", "Grey"),
+        ("Leaf", "Green"),
+        ("Night", "Navy Blue"),
+        ("Sky", "blue"),
+        ("Ash", "gray"),
+    ];
     let index = labelled(&colors.map(|(title, color)| (title, "Colour", color)));
     for (name, value, found) in [
         ("color", "grey", &["Fog", "Ash"][..]),
@@ -263,7 +439,11 @@ fn the_very_value_of_an_attribute_comes_before_values_like_it() {
     ] {
         assert_eq!(found_with(&index, name, value), found, "{value}");
     }
-    let index = labelled(&[("Leaf", "color", "green"), ("Gown", "type", "dress"), ("Bread", "type", "Brötchen")]);
+    let index = labelled(&[
+        ("Leaf", "color", "green"),
+        ("Gown", "type", "dress"),
+        ("Bread", "type", "Brötchen"),
+    ]);
     assert_eq!(found_with(&index, "color", "grey"), [""; 0]);
     assert_eq!(found_with(&index, "type", "dresses"), ["Gown"]);
     assert_eq!(found_with(&index, "type", "broetchen"), ["Bread"]);
@@ -272,10 +452,35 @@ fn the_very_value_of_an_attribute_comes_before_values_like_it() {
 #[test]
 fn everything_is_found_by_no_words_and_at_most_so_much_is_given() {
     let index = index(&shop());
-    let found = index.search(&ProductQuery { limit: 3, ..ProductQuery::default() }).unwrap();
+    let found = index
+        .search(&ProductQuery {
+            limit: 3,
+            ..ProductQuery::default()
+        })
+        .unwrap();
     assert_eq!((found.products.len(), found.total), (3, 13));
-    assert_eq!(index.search(&ProductQuery { limit: 0, ..query("shoe") }).unwrap().products.len(), 1);
-    assert_eq!(index.search(&ProductQuery { limit: usize::MAX, ..query("") }).unwrap().products.len(), 13);
+    assert_eq!(
+        index
+            .search(&ProductQuery {
+                limit: 0,
+                ..query("shoe")
+            })
+            .unwrap()
+            .products
+            .len(),
+        1
+    );
+    assert_eq!(
+        index
+            .search(&ProductQuery {
+                limit: usize::MAX,
+                ..query("")
+            })
+            .unwrap()
+            .products
+            .len(),
+        13
+    );
 }
 
 #[test]
@@ -304,11 +509,32 @@ fn operators_of_the_index_are_words_like_any_others() {
         "😀",
     ] {
         index.search(&query(text)).unwrap();
-        let attributes = [(text.to_owned(), text.to_owned()), ("color".to_owned(), text.to_owned())].into();
-        index.search(&ProductQuery { attributes, ..query(text) }).unwrap();
+        let attributes = [
+            (text.to_owned(), text.to_owned()),
+            ("color".to_owned(), text.to_owned()),
+        ]
+        .into();
+        index
+            .search(&ProductQuery {
+                attributes,
+                ..query(text)
+            })
+            .unwrap();
     }
-    assert_eq!(index.search(&query("title:red \"shoes\"")).unwrap().products[0].product.title, "Red running shoes");
-    assert_eq!(index.search(&query("")).unwrap().total, 13, "nothing was changed");
+    assert_eq!(
+        index
+            .search(&query("title:red \"shoes\""))
+            .unwrap()
+            .products[0]
+            .product
+            .title,
+        "Red running shoes"
+    );
+    assert_eq!(
+        index.search(&query("")).unwrap().total,
+        13,
+        "nothing was changed"
+    );
 }
 
 proptest! {
@@ -334,14 +560,26 @@ fn the_folders_of_a_link_say_what_a_product_is() {
         product
     };
     let index = index(&[
-        at("Mountain Oolong", "https://shop.example/tea/mountain-oolong?from=feed/list"),
-        at("Garden Mint", "https://shop.example/hot-drinks/tea/garden-mint/"),
+        at(
+            "Mountain Oolong",
+            "https://shop.example/tea/mountain-oolong?from=feed/list",
+        ),
+        at(
+            "Garden Mint",
+            "https://shop.example/hot-drinks/tea/garden-mint/",
+        ),
         at("Kit", "https://shop.example/kit#/tea/x"),
         at("Cup", "https://tea.example/gear/17"),
         at("Pot", "https://shop.example/t%65a/pot"),
     ]);
-    assert_eq!(titles(&index.search(&query("tea")).unwrap()), ["Mountain Oolong", "Garden Mint"]);
-    assert_eq!(titles(&index.search(&query("drinks")).unwrap()), ["Garden Mint"]);
+    assert_eq!(
+        titles(&index.search(&query("tea")).unwrap()),
+        ["Mountain Oolong", "Garden Mint"]
+    );
+    assert_eq!(
+        titles(&index.search(&query("drinks")).unwrap()),
+        ["Garden Mint"]
+    );
     for word in ["https", "example", "feed"] {
         assert_eq!(index.search(&query(word)).unwrap().total, 0, "{word}");
     }
@@ -361,16 +599,26 @@ impl World {
         let products: Arc<dyn Products> =
             Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
         let search = ProductSearch::new(Arc::clone(&products), index_bytes_max);
-        Self { products, search, agent: agent("acme", "shop"), _directory: directory }
+        Self {
+            products,
+            search,
+            agent: agent("acme", "shop"),
+            _directory: directory,
+        }
     }
 
     async fn keep(&self, titles: &[&str]) {
         let (org, agent) = (self.agent.org_id.clone(), self.agent.id.clone());
-        let mut writer = ProductsWriter::begin(Arc::clone(&self.products), org, agent).await.unwrap();
+        let mut writer = ProductsWriter::begin(Arc::clone(&self.products), org, agent)
+            .await
+            .unwrap();
         for title in titles {
             writer.push(&product(title, "1", "", &[])).await.unwrap();
         }
-        writer.publish(Source::Upload, Rejections::default()).await.unwrap();
+        writer
+            .publish(Source::Upload, Rejections::default())
+            .await
+            .unwrap();
     }
 
     async fn titles(&self, agent: &Agent) -> Vec<String> {
@@ -409,7 +657,11 @@ async fn what_is_kept_is_found_and_a_change_is_live_within_two_seconds() {
     world.eventually(&["Tea", "Cup"]).await;
     world.keep(&["Coffee"]).await;
     world.eventually(&["Coffee"]).await;
-    world.products.remove(&world.agent.org_id, &world.agent.id).await.unwrap();
+    world
+        .products
+        .remove(&world.agent.org_id, &world.agent.id)
+        .await
+        .unwrap();
     world.eventually(&[]).await;
 }
 
@@ -420,7 +672,10 @@ async fn products_of_the_agents_own_document_come_first_and_change_at_once() {
     let mut agent = world.agent.clone();
     for title in ["Cup", "Pot"] {
         let named = product(title, "1", "", &[]).product;
-        agent.settings.ecommerce = Ecommerce { products: vec![named], ..Ecommerce::default() };
+        agent.settings.ecommerce = Ecommerce {
+            products: vec![named],
+            ..Ecommerce::default()
+        };
         assert_eq!(world.titles(&agent).await, [title, "Tea"]);
     }
 }
@@ -447,14 +702,24 @@ async fn an_index_that_does_not_fit_into_memory_is_made_again_and_finds_the_same
 #[tokio::test]
 async fn an_index_is_finished_though_nobody_waits_so_long() {
     let world = World::new(INDEX_BYTES_MAX);
-    let many: Vec<String> = (0..2_000).map(|number| format!("Tea number {number}")).collect();
-    world.keep(&many.iter().map(String::as_str).collect::<Vec<_>>()).await;
+    let many: Vec<String> = (0..2_000)
+        .map(|number| format!("Tea number {number}"))
+        .collect();
+    world
+        .keep(&many.iter().map(String::as_str).collect::<Vec<_>>())
+        .await;
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     let asked = query("tea");
     // Far less than making an index of so many takes.
     let patience = std::time::Duration::from_millis(5);
-    while tokio::time::timeout(patience, world.search.search(&world.agent, &asked)).await.is_err() {
-        assert!(std::time::Instant::now() < deadline, "each who asks begins anew");
+    while tokio::time::timeout(patience, world.search.search(&world.agent, &asked))
+        .await
+        .is_err()
+    {
+        assert!(
+            std::time::Instant::now() < deadline,
+            "each who asks begins anew"
+        );
     }
 }
 

@@ -37,7 +37,9 @@ fn told(text: &str, chars_max: usize) -> String {
     if !ADDRESS_SIGNS.iter().any(|sign| line.contains(sign)) {
         return beginning(&line, chars_max);
     }
-    let words = line.split(' ').filter(|word| !ADDRESS_SIGNS.iter().any(|sign| word.contains(sign)));
+    let words = line
+        .split(' ')
+        .filter(|word| !ADDRESS_SIGNS.iter().any(|sign| word.contains(sign)));
     beginning(&words.collect::<Vec<_>>().join(" "), chars_max)
 }
 
@@ -48,30 +50,56 @@ mod tests {
     use super::*;
 
     fn product(description: &str, attributes: &[(&str, &str)]) -> CatalogProduct {
-        let product = Product { title: "Tent".into(), ..Product::default() };
-        let attributes = attributes.iter().map(|(name, value)| ((*name).into(), (*value).into())).collect();
-        CatalogProduct { description: description.into(), attributes, ..product.into() }
+        let product = Product {
+            title: "Tent".into(),
+            ..Product::default()
+        };
+        let attributes = attributes
+            .iter()
+            .map(|(name, value)| ((*name).into(), (*value).into()))
+            .collect();
+        CatalogProduct {
+            description: description.into(),
+            attributes,
+            ..product.into()
+        }
     }
 
     #[test]
     fn descriptions_and_attributes_are_plain_lines_without_links() {
         let kept = kept_of(product(
             "<p>For rain.</p>\nSee https://shop.example/tent or www.shop.example\u{0} now",
-            &[("weight\n", "<i>2</i> kg"), ("manual", "https://shop.example/m.pdf"), ("<b>", "x")],
+            &[
+                ("weight\n", "<i>2</i> kg"),
+                ("manual", "https://shop.example/m.pdf"),
+                ("<b>", "x"),
+            ],
         ));
         assert_eq!(kept.description, "For rain. See or now");
-        assert_eq!(kept.attributes, [("weight".to_owned(), "2 kg".to_owned())].into());
+        assert_eq!(
+            kept.attributes,
+            [("weight".to_owned(), "2 kg".to_owned())].into()
+        );
     }
 
     #[test]
     fn of_long_and_many_texts_only_beginnings_are_kept() {
         let long = "é".repeat(2_000);
         let names: Vec<String> = (0..40).map(|number| format!("{number:02}{long}")).collect();
-        let attributes: Vec<(&str, &str)> = names.iter().map(|name| (name.as_str(), long.as_str())).collect();
+        let attributes: Vec<(&str, &str)> = names
+            .iter()
+            .map(|name| (name.as_str(), long.as_str()))
+            .collect();
         let kept = kept_of(product(&long, &attributes));
-        assert_eq!(kept.description, format!("{}…", "é".repeat(DESCRIPTION_CHARS_MAX)));
+        assert_eq!(
+            kept.description,
+            format!("{}…", "é".repeat(DESCRIPTION_CHARS_MAX))
+        );
         assert_eq!(kept.attributes.len(), ATTRIBUTES_MAX);
         let (name, value) = kept.attributes.first_key_value().unwrap();
-        assert_eq!((name.chars().count(), value.chars().count()), (NAME_CHARS_MAX + 1, VALUE_CHARS_MAX + 1));
+        assert_eq!(
+            (name.chars().count(), value.chars().count()),
+            (NAME_CHARS_MAX + 1, VALUE_CHARS_MAX + 1)
+        );
     }
 }

@@ -6,7 +6,10 @@ use switchboard_schemas::price;
 
 use super::{
     PriceLimits,
-    price_words::{AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, LEADS, OR_LESS, OR_MORE},
+    price_words::{
+        AND, AT_LEAST, AT_MOST, BETWEEN, CURRENCIES, CURRENCY_SIGNS, FILLERS, LEADS, OR_LESS,
+        OR_MORE,
+    },
     words::fold,
 };
 
@@ -40,16 +43,23 @@ pub(super) fn read(text: &str) -> Option<TypedPrice> {
     }
     others.push(text[done..].trim());
     others.retain(|words| !words.is_empty());
-    (done > 0).then(|| TypedPrice { text: others.join(" "), limits })
+    (done > 0).then(|| TypedPrice {
+        text: others.join(" "),
+        limits,
+    })
 }
 
 impl PriceLimits {
     fn widened(self, other: Self) -> Self {
-        let widest = |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| match (one, other) {
-            (Some(one), Some(other)) => Some(pick(one, other)),
-            (one, other) => one.or(other),
-        };
-        Self { min: widest(self.min, other.min, f64::min), max: widest(self.max, other.max, f64::max) }
+        let widest =
+            |one: Option<f64>, other: Option<f64>, pick: fn(f64, f64) -> f64| match (one, other) {
+                (Some(one), Some(other)) => Some(pick(one, other)),
+                (one, other) => one.or(other),
+            };
+        Self {
+            min: widest(self.min, other.min, f64::min),
+            max: widest(self.max, other.max, f64::max),
+        }
     }
 }
 
@@ -86,7 +96,9 @@ struct Money {
 impl Tokens {
     /// The limits that are set from this token on.
     fn phrase(&self, at: usize) -> Option<Phrase> {
-        self.range(at).or_else(|| self.limit(at)).or_else(|| self.price_first(at))
+        self.range(at)
+            .or_else(|| self.limit(at))
+            .or_else(|| self.price_first(at))
     }
 
     /// `between $10 and 20`, `10 € bis 20 €`.
@@ -100,22 +112,39 @@ impl Tokens {
             None => one.has_currency && other.has_currency,
         };
         let (min, max) = (one.amount.min(other.amount), one.amount.max(other.amount));
-        is_price.then_some(Phrase { limits: PriceLimits { min: Some(min), max: Some(max) }, next: other.next })
+        is_price.then_some(Phrase {
+            limits: PriceLimits {
+                min: Some(min),
+                max: Some(max),
+            },
+            next: other.next,
+        })
     }
 
     /// `under 20 EUR`, `no more than $5`.
     fn limit(&self, at: usize) -> Option<Phrase> {
         let (most, least) = (self.any_of(AT_MOST, at), self.any_of(AT_LEAST, at));
         // The longer one is meant: `no more than` has `more than` in it.
-        let money = self.money(most.max(least)?).filter(|money| money.has_currency)?;
-        Some(Phrase { limits: limits(money.amount, most > least), next: money.next })
+        let money = self
+            .money(most.max(least)?)
+            .filter(|money| money.has_currency)?;
+        Some(Phrase {
+            limits: limits(money.amount, most > least),
+            next: money.next,
+        })
     }
 
     /// `20 € max`, `$50 or more`.
     fn price_first(&self, at: usize) -> Option<Phrase> {
         let money = self.money(at).filter(|money| money.has_currency)?;
-        let (most, least) = (self.any_of(OR_LESS, money.next), self.any_of(OR_MORE, money.next));
-        Some(Phrase { limits: limits(money.amount, most.is_some()), next: most.or(least)? })
+        let (most, least) = (
+            self.any_of(OR_LESS, money.next),
+            self.any_of(OR_MORE, money.next),
+        );
+        Some(Phrase {
+            limits: limits(money.amount, most.is_some()),
+            next: most.or(least)?,
+        })
     }
 
     /// A number, with a currency before or behind it if there is one; in `90 $120` the sign belongs to the second.
@@ -126,28 +155,53 @@ impl Tokens {
         }
         let has_prefix = self.is_currency(at);
         at += usize::from(has_prefix);
-        let Token { kind: Kind::Number(amount), .. } = *self.0.get(at)? else { return None };
+        let Token {
+            kind: Kind::Number(amount),
+            ..
+        } = *self.0.get(at)?
+        else {
+            return None;
+        };
         let next = at + 1;
-        let is_next_ones = !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
+        let is_next_ones =
+            !self.is_glued(next) && self.is_glued(next + 1) && self.is_number(next + 1);
         // `$20 USD` names it twice; in `$20 euro adapter` the second one is no price's.
-        let is_code = self.word(next).is_some_and(|word| word.chars().count() == CODE_CHARS);
+        let is_code = self
+            .word(next)
+            .is_some_and(|word| word.chars().count() == CODE_CHARS);
         let has_suffix = self.is_currency(next) && !is_next_ones && (!has_prefix || is_code);
         // `$20k`, `5W`: no price, or another one.
         if !has_suffix && self.is_glued(next) && self.word(next).is_some() {
             return None;
         }
-        Some(Money { amount, has_currency: has_prefix || has_suffix, next: next + usize::from(has_suffix) })
+        Some(Money {
+            amount,
+            has_currency: has_prefix || has_suffix,
+            next: next + usize::from(has_suffix),
+        })
     }
 
     /// The token behind the longest of these phrases that begins at `at`.
     fn any_of(&self, phrases: &[&str], at: usize) -> Option<usize> {
-        let stands = |phrase: &&&str| phrase.split(' ').zip(at..).all(|(word, at)| self.word(at) == Some(word));
-        phrases.iter().filter(stands).map(|phrase| at + phrase.split(' ').count()).max()
+        let stands = |phrase: &&&str| {
+            phrase
+                .split(' ')
+                .zip(at..)
+                .all(|(word, at)| self.word(at) == Some(word))
+        };
+        phrases
+            .iter()
+            .filter(stands)
+            .map(|phrase| at + phrase.split(' ').count())
+            .max()
     }
 
     /// Where the words begin that lead to the limit at `at`.
     fn with_leads(&self, at: usize, first_free: usize) -> usize {
-        let leads = (first_free..at).rev().take_while(|before| self.is_one_of(LEADS, *before)).count();
+        let leads = (first_free..at)
+            .rev()
+            .take_while(|before| self.is_one_of(LEADS, *before))
+            .count();
         at - leads
     }
 
@@ -167,21 +221,35 @@ impl Tokens {
     }
 
     fn is_number(&self, at: usize) -> bool {
-        self.0.get(at).is_some_and(|token| matches!(token.kind, Kind::Number(_)))
+        self.0
+            .get(at)
+            .is_some_and(|token| matches!(token.kind, Kind::Number(_)))
     }
 
     /// Whether nothing stands between this token and the one before it.
     fn is_glued(&self, at: usize) -> bool {
-        at > 0 && self.0.get(at).is_some_and(|token| token.begin == self.0[at - 1].end)
+        at > 0
+            && self
+                .0
+                .get(at)
+                .is_some_and(|token| token.begin == self.0[at - 1].end)
     }
 }
 
 const fn limits(amount: f64, is_most: bool) -> PriceLimits {
-    if is_most { PriceLimits::up_to(amount) } else { PriceLimits { min: Some(amount), max: None } }
+    if is_most {
+        PriceLimits::up_to(amount)
+    } else {
+        PriceLimits {
+            min: Some(amount),
+            max: None,
+        }
+    }
 }
 
 fn is_sign(word: &str) -> bool {
-    word.chars().all(|character| CURRENCY_SIGNS.contains(character))
+    word.chars()
+        .all(|character| CURRENCY_SIGNS.contains(character))
 }
 
 fn tokens(text: &str) -> Vec<Token> {
@@ -195,13 +263,22 @@ fn tokens(text: &str) -> Vec<Token> {
                 None => (Some(Kind::Break), 1),
             },
             _ if character.is_alphabetic() => {
-                let bytes = rest.find(|character| !is_of_word(character)).unwrap_or(rest.len());
+                let bytes = rest
+                    .find(|character| !is_of_word(character))
+                    .unwrap_or(rest.len());
                 (Some(Kind::Word(fold(&rest[..bytes]))), bytes)
             }
-            _ if CURRENCY_SIGNS.contains(character) => (Some(Kind::Word(character.to_string())), character.len_utf8()),
+            _ if CURRENCY_SIGNS.contains(character) => (
+                Some(Kind::Word(character.to_string())),
+                character.len_utf8(),
+            ),
             _ => (separator(&text[..begin], character), character.len_utf8()),
         };
-        tokens.extend(kind.map(|kind| Token { kind, begin, end: begin + bytes }));
+        tokens.extend(kind.map(|kind| Token {
+            kind,
+            begin,
+            end: begin + bytes,
+        }));
         begin += bytes;
     }
     tokens
@@ -247,7 +324,10 @@ mod tests {
             ("mug under 20 EUR", most("mug", 20.0)),
             ("headphones below $50", most("headphones", 50.0)),
             ("no more than US$ 1,299.50 laptop", most("laptop", 1299.5)),
-            ("a gift for less than 15 euros, please", most("a gift , please", 15.0)),
+            (
+                "a gift for less than 15 euros, please",
+                most("a gift , please", 15.0),
+            ),
             ("Tea up to 5€", most("Tea", 5.0)),
             ("under $20 USD tea", most("tea", 20.0)),
             ("under $20 euro adapter", most("euro adapter", 20.0)),
@@ -263,7 +343,10 @@ mod tests {
             ("tazza sotto i 20 euro", most("tazza", 20.0)),
             ("tazza al massimo 20 euro", most("tazza", 20.0)),
             ("kubek do 50 zł", most("kubek", 50.0)),
-            ("kubek poniżej 50 złotych niebieski", most("kubek niebieski", 50.0)),
+            (
+                "kubek poniżej 50 złotych niebieski",
+                most("kubek niebieski", 50.0),
+            ),
         ] {
             assert_eq!(typed(text), expected, "{text}");
         }
@@ -289,7 +372,10 @@ mod tests {
             ("lampada tra i 10 e i 20 euro", both("lampada", 10.0, 20.0)),
             ("lampa od 10 do 20 zł", both("lampa", 10.0, 20.0)),
             ("lamp over $10 and under $20", both("lamp and", 10.0, 20.0)),
-            ("tea under 5 EUR or coffee under 9 EUR", most("tea or coffee", 9.0)),
+            (
+                "tea under 5 EUR or coffee under 9 EUR",
+                most("tea or coffee", 9.0),
+            ),
         ] {
             assert_eq!(typed(text), expected, "{text}");
         }

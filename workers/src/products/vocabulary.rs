@@ -44,8 +44,14 @@ impl Vocabulary {
             self.words[*id as usize].products += 1;
             return;
         }
-        let Ok(id) = u32::try_from(self.words.len()) else { return };
-        self.words.push(Word { text: text.into(), products: 1, signature: Signature::of(text) });
+        let Ok(id) = u32::try_from(self.words.len()) else {
+            return;
+        };
+        self.words.push(Word {
+            text: text.into(),
+            products: 1,
+            signature: Signature::of(text),
+        });
         self.by_text.insert(text.into(), id);
         self.by_stem.entry(stem(text).into()).or_default().push(id);
         let length = text.chars().count();
@@ -59,7 +65,9 @@ impl Vocabulary {
 
     /// Products that have this word.
     pub(super) fn products_with(&self, text: &str) -> u32 {
-        self.by_text.get(text).map_or(0, |id| self.words[*id as usize].products)
+        self.by_text
+            .get(text)
+            .map_or(0, |id| self.words[*id as usize].products)
     }
 
     /// About how much memory it takes.
@@ -87,12 +95,16 @@ impl Vocabulary {
         let goes_on = |other: &&str| other.starts_with(word) || word.starts_with(*other);
         let longer = self.of_stem(word).into_iter().filter(goes_on).collect();
         let umlauts = UMLAUTS.iter().filter(|(written, _)| word.contains(written));
-        let spelt = umlauts.filter_map(|(written, meant)| self.by_text.get(word.replace(written, meant).as_str()));
-        let spelt = spelt.map(|id| self.words[*id as usize].text.as_ref()).collect();
+        let spelt = umlauts
+            .filter_map(|(written, meant)| self.by_text.get(word.replace(written, meant).as_str()));
+        let spelt = spelt
+            .map(|id| self.words[*id as usize].text.as_ref())
+            .collect();
         let near = self.within_mistakes(word);
         let at = |wanted: usize| {
             let at = near.iter().filter(|(distance, _)| *distance == wanted);
-            at.map(|(_, id)| self.words[*id as usize].text.as_ref()).collect()
+            at.map(|(_, id)| self.words[*id as usize].text.as_ref())
+                .collect()
         };
         [longer, spelt, at(1), at(2)]
     }
@@ -101,7 +113,11 @@ impl Vocabulary {
     pub(super) fn misspelt(&self, word: &str) -> Vec<&str> {
         let first = word.chars().next();
         let mut near = self.within_mistakes(word);
-        let least = near.iter().map(|(distance, _)| *distance).min().unwrap_or_default();
+        let least = near
+            .iter()
+            .map(|(distance, _)| *distance)
+            .min()
+            .unwrap_or_default();
         near.retain(|(distance, _)| *distance == least);
         // Few get the first letter wrong.
         let begins_alike = |id: &u32| self.words[*id as usize].text.chars().next() == first;
@@ -110,8 +126,10 @@ impl Vocabulary {
         }
         near.sort_by_key(|(_, id)| std::cmp::Reverse(self.words[*id as usize].products));
         near.truncate(CANDIDATES_MAX);
-        let mut meant: Vec<&str> =
-            near.iter().flat_map(|(_, id)| self.of_stem(&self.words[*id as usize].text)).collect();
+        let mut meant: Vec<&str> = near
+            .iter()
+            .flat_map(|(_, id)| self.of_stem(&self.words[*id as usize].text))
+            .collect();
         meant.sort_unstable();
         meant.dedup();
         meant
@@ -126,7 +144,11 @@ impl Vocabulary {
         let contains = |entry: &&Word| entry.text.contains(part) && stem(&entry.text) != part;
         let mut found: Vec<&Word> = self.words.iter().filter(contains).collect();
         found.sort_by_key(|entry| std::cmp::Reverse(entry.products));
-        found.iter().take(COMPOUNDS_MAX).map(|entry| entry.text.as_ref()).collect()
+        found
+            .iter()
+            .take(COMPOUNDS_MAX)
+            .map(|entry| entry.text.as_ref())
+            .collect()
     }
 
     /// Words with as many letters wrong as one of this length may have, and how many.
@@ -146,8 +168,14 @@ impl Vocabulary {
     fn near(&self, word: &str, letters: &[char], mistakes_max: usize) -> Vec<(usize, u32)> {
         let signature = Signature::of(word);
         let lengths = letters.len().saturating_sub(mistakes_max)..=letters.len() + mistakes_max;
-        let ids = lengths.filter_map(|length| self.by_length.get(length)).flatten();
-        let may_be = |id: &&u32| self.words[**id as usize].signature.may_be_within(signature, mistakes_max);
+        let ids = lengths
+            .filter_map(|length| self.by_length.get(length))
+            .flatten();
+        let may_be = |id: &&u32| {
+            self.words[**id as usize]
+                .signature
+                .may_be_within(signature, mistakes_max)
+        };
         let measured = ids.filter(may_be).filter_map(|id| {
             let other: Vec<char> = self.words[*id as usize].text.chars().collect();
             let distance = distance(letters, &other, mistakes_max)?;
@@ -159,7 +187,8 @@ impl Vocabulary {
 
     fn of_stem(&self, word: &str) -> Vec<&str> {
         let ids = self.by_stem.get(stem(word)).into_iter().flatten();
-        ids.map(|id| self.words[*id as usize].text.as_ref()).collect()
+        ids.map(|id| self.words[*id as usize].text.as_ref())
+            .collect()
     }
 }
 
@@ -194,7 +223,15 @@ mod tests {
 
     #[test]
     fn the_nearest_words_are_meant_by_a_misspelt_one() {
-        let vocabulary = vocabulary(&["headphones", "headphone", "microphones", "shoes", "boots", "coat", "boot"]);
+        let vocabulary = vocabulary(&[
+            "headphones",
+            "headphone",
+            "microphones",
+            "shoes",
+            "boots",
+            "coat",
+            "boot",
+        ]);
         for (misspelt, meant) in [
             ("hedphones", &["headphone", "headphones"][..]),
             ("haedfones", &[]),

@@ -138,7 +138,10 @@ pub(super) fn pairs(run: &str) -> Vec<String> {
     if characters.len() < 2 {
         return vec![run.to_owned()];
     }
-    characters.windows(2).map(|pair| pair.iter().collect()).collect()
+    characters
+        .windows(2)
+        .map(|pair| pair.iter().collect())
+        .collect()
 }
 
 /// Lower case without accents.
@@ -161,7 +164,9 @@ pub(super) fn fold(text: &str) -> String {
             'ı' => folded.push('i'),
             _ => {
                 let decomposed = normalizer.normalize(character.encode_utf8(&mut utf8));
-                let kept = decomposed.chars().filter(|mark| !MARKS.iter().any(|marks| marks.contains(mark)));
+                let kept = decomposed
+                    .chars()
+                    .filter(|mark| !MARKS.iter().any(|marks| marks.contains(mark)));
                 folded.extend(kept.flat_map(char::to_lowercase));
             }
         }
@@ -180,7 +185,9 @@ pub(super) fn in_one_spelling(word: String) -> String {
 /// What a word has in common with its plural and its other genders, in the languages that form them with endings. Used
 /// only to gather words that are in the shop: what merges too much costs a place in the order, not a find.
 pub(super) fn stem(word: &str) -> &str {
-    if word.chars().any(|character| character.is_numeric()) || word.chars().count() <= STEM_CHARS_MIN {
+    if word.chars().any(|character| character.is_numeric())
+        || word.chars().count() <= STEM_CHARS_MIN
+    {
         return word;
     }
     let mut stem = word;
@@ -189,8 +196,12 @@ pub(super) fn stem(word: &str) -> &str {
     }
     // Twice, or a word that ends like a plural (`schoen`) would lose what its plural (`schoenen`) keeps.
     for _ in 0..2 {
-        let ending = ["en", "er", "em"].iter().find_map(|ending| stem.strip_suffix(ending));
-        stem = ending.filter(|rest| rest.chars().count() >= STEM_CHARS_MIN).unwrap_or(stem);
+        let ending = ["en", "er", "em"]
+            .iter()
+            .find_map(|ending| stem.strip_suffix(ending));
+        stem = ending
+            .filter(|rest| rest.chars().count() >= STEM_CHARS_MIN)
+            .unwrap_or(stem);
     }
     for _ in 0..2 {
         if let Some(rest) = stem.strip_suffix(['a', 'e', 'i', 'o', 'u', 'y'])
@@ -269,14 +280,23 @@ mod tests {
 
     #[test]
     fn joined_and_mixed_words_are_found_under_all_their_spellings() {
-        assert_eq!(indexed("T-Shirt 500ml"), ["t", "shirt", "tshirt", "500ml", "500", "ml"]);
+        assert_eq!(
+            indexed("T-Shirt 500ml"),
+            ["t", "shirt", "tshirt", "500ml", "500", "ml"]
+        );
         assert_eq!(indexed("L'Oréal"), ["l", "oreal", "loreal"]);
     }
 
     #[test]
     fn words_that_two_countries_spell_differently_are_one() {
-        assert_eq!(indexed("Colour COLOR multicoloured"), ["color", "color", "multicolored"]);
-        assert_eq!(indexed("Gray grey lightgray"), ["grey", "grey", "lightgrey"]);
+        assert_eq!(
+            indexed("Colour COLOR multicoloured"),
+            ["color", "color", "multicolored"]
+        );
+        assert_eq!(
+            indexed("Gray grey lightgray"),
+            ["grey", "grey", "lightgrey"]
+        );
     }
 
     #[test]

@@ -46,7 +46,9 @@ impl Candidates {
             candidates.agents.push(agent);
         }
         for member in &team.members {
-            let agent = active(catalog, team, &member.agent).await?.filter(|agent| agent.settings.public);
+            let agent = active(catalog, team, &member.agent)
+                .await?
+                .filter(|agent| agent.settings.public);
             let Some(agent) = agent else { continue };
             candidates.members.push(Candidate {
                 agent_id: agent.id.clone(),
@@ -61,7 +63,14 @@ impl Candidates {
     }
 }
 
-async fn active(catalog: &CatalogCache, team: &Team, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
+async fn active(
+    catalog: &CatalogCache,
+    team: &Team,
+    id: &AgentId,
+) -> Result<Option<Arc<Agent>>, StoreError> {
     let agent = catalog.agent(id).await?;
-    Ok(agent.filter(|agent| agent.org_id == team.org_id && agent.settings.status == Status::Active))
+    Ok(
+        agent
+            .filter(|agent| agent.org_id == team.org_id && agent.settings.status == Status::Active),
+    )
 }

@@ -31,7 +31,11 @@ pub(crate) enum Choice {
 }
 
 /// How the agent is chosen for a message that follows one that `last` answered.
-pub(crate) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: Option<&AgentId>) -> Choice {
+pub(crate) fn choose(
+    strategy: RoutingStrategy,
+    candidates: &Candidates,
+    last: Option<&AgentId>,
+) -> Choice {
     let current = current(candidates, last);
     match (strategy, current) {
         _ if candidates.members.is_empty() => {
@@ -40,7 +44,10 @@ pub(crate) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: O
         (RoutingStrategy::Intent, current) => Choice::ByIntent(current),
         (RoutingStrategy::RoundRobin | RoutingStrategy::Random, Current::Member(member)) => {
             let member = &candidates.members[member];
-            Choice::Made(by_strategy(&member.agent_id, format!("continues the conversation with {}", member.name)))
+            Choice::Made(by_strategy(
+                &member.agent_id,
+                format!("continues the conversation with {}", member.name),
+            ))
         }
         (RoutingStrategy::RoundRobin, _) => Choice::NextInTurn,
         (RoutingStrategy::Random, _) => Choice::Any,
@@ -51,7 +58,11 @@ pub(crate) fn choose(strategy: RoutingStrategy, candidates: &Candidates, last: O
 pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> Offer {
     Offer {
         team: team.clone(),
-        members: candidates.members.iter().map(|member| member.agent_id.clone()).collect(),
+        members: candidates
+            .members
+            .iter()
+            .map(|member| member.agent_id.clone())
+            .collect(),
         reason: "next in turn".to_owned(),
         facts: Some(strategy_facts()),
     }
@@ -61,28 +72,50 @@ pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> Offer {
 pub(super) fn by_number(candidates: &Candidates, number: u64, reason: &str) -> Option<Decision> {
     let count = u64::try_from(candidates.members.len()).ok()?;
     let index = usize::try_from(number.checked_rem(count)?).ok()?;
-    Some(by_strategy(&candidates.members[index].agent_id, reason.to_owned()))
+    Some(by_strategy(
+        &candidates.members[index].agent_id,
+        reason.to_owned(),
+    ))
 }
 
 /// The record of what was decided by intent.
-#[expect(clippy::cast_possible_truncation, clippy::cast_sign_loss, reason = "shares lie between 0 and 1")]
+#[expect(
+    clippy::cast_possible_truncation,
+    clippy::cast_sign_loss,
+    reason = "shares lie between 0 and 1"
+)]
 pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Decision> {
     let score = |(member, share): (&super::candidates::Candidate, &f32)| MemberScore {
         agent_id: member.agent_id.clone(),
         permille: (share.clamp(0.0, 1.0) * PERMILLE).round() as u16,
     };
-    let scores = candidates.members.iter().zip(&decided.scores).map(score).collect();
+    let scores = candidates
+        .members
+        .iter()
+        .zip(&decided.scores)
+        .map(score)
+        .collect();
     let took_ms = u64::try_from(decided.took.as_millis()).unwrap_or(u64::MAX);
-    let facts = RoutingFacts { stage: decided.stage, took_ms, scores };
+    let facts = RoutingFacts {
+        stage: decided.stage,
+        took_ms,
+        scores,
+    };
     let made = match decided.member {
         Some(member) => by_strategy(&candidates.members[member].agent_id, decided.reason),
         None => fallback_saying(candidates, decided.reason)?,
     };
-    Some(Decision { facts: Some(facts), ..made })
+    Some(Decision {
+        facts: Some(facts),
+        ..made
+    })
 }
 
 fn current(candidates: &Candidates, last: Option<&AgentId>) -> Current {
-    let member = candidates.members.iter().position(|member| Some(&member.agent_id) == last);
+    let member = candidates
+        .members
+        .iter()
+        .position(|member| Some(&member.agent_id) == last);
     let is_default = last.is_some() && candidates.default_agent.as_ref() == last;
     match member {
         Some(member) => Current::Member(member),
@@ -98,19 +131,28 @@ fn fallback(candidates: &Candidates, why: &str) -> Option<Decision> {
 fn fallback_saying(candidates: &Candidates, reason: String) -> Option<Decision> {
     match (&candidates.default_agent, candidates.members.first()) {
         (Some(agent_id), _) => Some(by_strategy(agent_id, reason)),
-        (None, Some(first)) => {
-            Some(by_strategy(&first.agent_id, reason.replace("the default agent", "the first member")))
-        }
+        (None, Some(first)) => Some(by_strategy(
+            &first.agent_id,
+            reason.replace("the default agent", "the first member"),
+        )),
         (None, None) => None,
     }
 }
 
 fn by_strategy(agent_id: &AgentId, reason: String) -> Decision {
-    Decision { agent_id: agent_id.clone(), reason, facts: Some(strategy_facts()) }
+    Decision {
+        agent_id: agent_id.clone(),
+        reason,
+        facts: Some(strategy_facts()),
+    }
 }
 
 const fn strategy_facts() -> RoutingFacts {
-    RoutingFacts { stage: RoutingStage::Strategy, took_ms: 0, scores: Vec::new() }
+    RoutingFacts {
+        stage: RoutingStage::Strategy,
+        took_ms: 0,
+        scores: Vec::new(),
+    }
 }
 
 #[cfg(test)]
@@ -147,9 +189,19 @@ mod tests {
 
     #[test]
     fn without_members_the_default_agent_answers_whatever_the_strategy_and_without_it_nobody() {
-        for strategy in [RoutingStrategy::Intent, RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
-            let mut candidates = Candidates { members: Vec::new(), ..desk() };
-            assert!(matches!(choose(strategy, &candidates, None), Choice::Made(_)));
+        for strategy in [
+            RoutingStrategy::Intent,
+            RoutingStrategy::RoundRobin,
+            RoutingStrategy::Random,
+        ] {
+            let mut candidates = Candidates {
+                members: Vec::new(),
+                ..desk()
+            };
+            assert!(matches!(
+                choose(strategy, &candidates, None),
+                Choice::Made(_)
+            ));
             candidates.default_agent = None;
             assert_eq!(choose(strategy, &candidates, None), Choice::Nobody);
         }
@@ -160,7 +212,9 @@ mod tests {
         let last = agent("technical");
         for strategy in [RoutingStrategy::RoundRobin, RoutingStrategy::Random] {
             assert!(!matches!(choose(strategy, &desk(), None), Choice::Made(_)));
-            let Choice::Made(decision) = choose(strategy, &desk(), Some(&last)) else { panic!("no stay") };
+            let Choice::Made(decision) = choose(strategy, &desk(), Some(&last)) else {
+                panic!("no stay")
+            };
             assert_eq!(decision.agent_id, last);
         }
     }
@@ -173,20 +227,26 @@ mod tests {
             (Some(agent("general")), Current::Default),
             (Some(agent("somebody who left")), Current::Nobody),
         ] {
-            assert_eq!(choose(RoutingStrategy::Intent, &desk(), last.as_ref()), Choice::ByIntent(current));
+            assert_eq!(
+                choose(RoutingStrategy::Intent, &desk(), last.as_ref()),
+                Choice::ByIntent(current)
+            );
         }
     }
 
     #[test]
     fn numbers_point_to_each_member_alike_and_to_nobody_of_none() {
-        let chosen: Vec<_> = (0..7).map(|number| by_number(&desk(), number, "turn").unwrap().agent_id).collect();
+        let chosen: Vec<_> = (0..7)
+            .map(|number| by_number(&desk(), number, "turn").unwrap().agent_id)
+            .collect();
         let billing = chosen.iter().filter(|id| **id == agent("billing")).count();
         assert_eq!(billing, 4);
         assert_eq!(by_number(&Candidates::default(), 1, "turn"), None);
     }
 
     #[test]
-    fn a_decision_is_recorded_with_a_score_for_each_member_and_without_a_default_agent_the_first_member_answers() {
+    fn a_decision_is_recorded_with_a_score_for_each_member_and_without_a_default_agent_the_first_member_answers()
+     {
         let decided = Decided {
             member: None,
             stage: RoutingStage::Words,
@@ -195,12 +255,25 @@ mod tests {
             is_guess: false,
             took: Duration::from_millis(3),
         };
-        let candidates = Candidates { default_agent: None, ..desk() };
+        let candidates = Candidates {
+            default_agent: None,
+            ..desk()
+        };
         let decision = recorded(&candidates, decided).unwrap();
         assert_eq!(decision.agent_id, agent("billing"));
-        assert_eq!(decision.reason, "no member matches: the first member answers");
+        assert_eq!(
+            decision.reason,
+            "no member matches: the first member answers"
+        );
         let facts = decision.facts.unwrap();
-        let scores: Vec<_> = facts.scores.iter().map(|score| (score.agent_id.clone(), score.permille)).collect();
-        assert_eq!((scores, facts.took_ms), (vec![(agent("billing"), 250), (agent("technical"), 500)], 3));
+        let scores: Vec<_> = facts
+            .scores
+            .iter()
+            .map(|score| (score.agent_id.clone(), score.permille))
+            .collect();
+        assert_eq!(
+            (scores, facts.took_ms),
+            (vec![(agent("billing"), 250), (agent("technical"), 500)], 3)
+        );
     }
 }

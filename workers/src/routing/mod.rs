@@ -88,7 +88,11 @@ impl Routing {
     pub(crate) fn new(ctx: WorkerContext) -> anyhow::Result<Self> {
         Ok(Self {
             intent: Intent::new(ModelClient::new(&ctx.config)?, &ctx.config)?,
-            providers: Providers { catalog: ctx.catalog.clone(), vault: ctx.vault, installed: ctx.default_provider },
+            providers: Providers {
+                catalog: ctx.catalog.clone(),
+                vault: ctx.vault,
+                installed: ctx.default_provider,
+            },
             backends: ctx.backends,
             catalog: ctx.catalog,
             config: ctx.config,
@@ -103,19 +107,30 @@ impl Routing {
 
     async fn route(&self, job: &ChatJob) -> Result<JobEnd, RoutingError> {
         let message = &job.turn.message_id;
-        let known = self.backends.relay.decisions(message).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "routing does not know what was decided before");
-            Decisions::default()
-        });
+        let known = self
+            .backends
+            .relay
+            .decisions(message)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "routing does not know what was decided before");
+                Decisions::default()
+            });
         let decision = match known.own {
             Some(decision) => Some(decision),
             None => self.decide(job, known.last).await?,
         };
         let Some(decision) = decision else {
-            return Ok(no_route::fail(&self.backends, job).await?.unwrap_or_else(|| {
-                let reason = "the team is gone or has nobody".to_owned();
-                JobEnd::Dead(Cause { class: "no-route", reason, attempts: 1 })
-            }));
+            return Ok(no_route::fail(&self.backends, job)
+                .await?
+                .unwrap_or_else(|| {
+                    let reason = "the team is gone or has nobody".to_owned();
+                    JobEnd::Dead(Cause {
+                        class: "no-route",
+                        reason,
+                        attempts: 1,
+                    })
+                }));
         };
         self.hand_on(job, decision).await?;
         Ok(JobEnd::Finished)
@@ -123,8 +138,16 @@ impl Routing {
 
     /// Decides, and records it: a repeat reads it back. Without the relay a repeat decides the same again while the team is
     /// unchanged, and the claim of the reply drops whatever comes twice.
-    async fn decide(&self, job: &ChatJob, last: Option<Decision>) -> Result<Option<Decision>, RoutingError> {
-        let team = self.catalog.team(&job.team_id).await?.filter(|team| team.org_id == job.turn.org_id);
+    async fn decide(
+        &self,
+        job: &ChatJob,
+        last: Option<Decision>,
+    ) -> Result<Option<Decision>, RoutingError> {
+        let team = self
+            .catalog
+            .team(&job.team_id)
+            .await?
+            .filter(|team| team.org_id == job.turn.org_id);
         let Some(team) = team else { return Ok(None) };
         let candidates = Candidates::of(&self.catalog, &team).await?;
         let last = last.map(|decision| decision.agent_id);
@@ -132,18 +155,34 @@ impl Routing {
         let last = last.or_else(|| past.last.clone());
         let made = match choice::choose(team.routing, &candidates, last.as_ref()) {
             Choice::Made(decision) => Some(decision),
-            Choice::ByIntent(current) => self.by_intent(&job.turn.content, &candidates, current, &past).await?,
+            Choice::ByIntent(current) => {
+                self.by_intent(&job.turn.content, &candidates, current, &past)
+                    .await?
+            }
             Choice::NextInTurn => self.in_turn(job, &candidates).await,
-            Choice::Any => choice::by_number(&candidates, chance(&job.turn.message_id), "any member"),
+            Choice::Any => {
+                choice::by_number(&candidates, chance(&job.turn.message_id), "any member")
+            }
             Choice::Nobody => None,
         };
         let Some(made) = made else { return Ok(None) };
         self.measure(&made);
-        Ok(Some(self.backends.relay.decide(&job.turn.message_id, &made).await.unwrap_or(made)))
+        Ok(Some(
+            self.backends
+                .relay
+                .decide(&job.turn.message_id, &made)
+                .await
+                .unwrap_or(made),
+        ))
     }
 
     /// The end of the conversation. Only who answered last must be known; the relay remembers it mostly.
-    async fn past(&self, job: &ChatJob, strategy: RoutingStrategy, knows_last: bool) -> Result<Past, StoreError> {
+    async fn past(
+        &self,
+        job: &ChatJob,
+        strategy: RoutingStrategy,
+        knows_last: bool,
+    ) -> Result<Past, StoreError> {
         if knows_last && strategy != RoutingStrategy::Intent {
             return Ok(Past::default());
         }
@@ -158,9 +197,14 @@ impl Routing {
 
     fn measure(&self, made: &Decision) {
         let Some(facts) = &made.facts else { return };
-        self.metrics.routed.with_label_values(&[facts.stage.name()]).inc();
+        self.metrics
+            .routed
+            .with_label_values(&[facts.stage.name()])
+            .inc();
         if facts.stage != RoutingStage::Strategy {
-            self.metrics.routing.observe(Duration::from_millis(facts.took_ms).as_secs_f64());
+            self.metrics
+                .routing
+                .observe(Duration::from_millis(facts.took_ms).as_secs_f64());
         }
     }
 
@@ -181,7 +225,10 @@ impl Routing {
             embedding: self.embedding(candidates).await?,
             model: self.model(candidates).await?,
         };
-        Ok(choice::recorded(candidates, self.intent.decide(&question).await))
+        Ok(choice::recorded(
+            candidates,
+            self.intent.decide(&question).await,
+        ))
     }
 
     /// The first embedding model that an agent of the team brings along; the default agent is asked first.
@@ -196,20 +243,28 @@ impl Routing {
 
     /// The default agent's model, else the first member's.
     async fn model(&self, candidates: &Candidates) -> Result<Option<Endpoint>, StoreError> {
-        let Some(agent) = candidates.agents.first() else { return Ok(None) };
+        let Some(agent) = candidates.agents.first() else {
+            return Ok(None);
+        };
         let endpoints = self.providers.of(agent).await?;
         // A process that only routes has no endpoint where the demo model would answer.
-        Ok(endpoints.into_iter().find(|endpoint| !endpoint.base_url.is_empty()))
+        Ok(endpoints
+            .into_iter()
+            .find(|endpoint| !endpoint.base_url.is_empty()))
     }
 
     /// The member whose turn it is; the relay records it in the step that counts it.
     async fn in_turn(&self, job: &ChatJob, candidates: &Candidates) -> Option<Decision> {
         let message = &job.turn.message_id;
         let offer = choice::offer(candidates, &job.team_id);
-        self.backends.relay.decide_in_turn(message, &offer).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "the rotation is away, any member answers");
-            choice::by_number(candidates, chance(message), &offer.reason)
-        })
+        self.backends
+            .relay
+            .decide_in_turn(message, &offer)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "the rotation is away, any member answers");
+                choice::by_number(candidates, chance(message), &offer.reason)
+            })
     }
 
     async fn hand_on(&self, job: &ChatJob, decision: Decision) -> Result<(), BusError> {
@@ -219,17 +274,25 @@ impl Routing {
             facts: decision.facts,
             routed_at: Some(Timestamp::now()),
         };
-        let answer =
-            AnswerJob { agent_id: decision.agent_id, routed: Some(routed), turn: job.turn.clone(), attempt_min: 1 };
+        let answer = AnswerJob {
+            agent_id: decision.agent_id,
+            routed: Some(routed),
+            turn: job.turn.clone(),
+            attempt_min: 1,
+        };
         let answer = ConversationJob::Answer(Box::new(answer));
-        let payload = versioned::encode(&answer).map_err(|error| BusError::Fatal(error.to_string()))?;
+        let payload =
+            versioned::encode(&answer).map_err(|error| BusError::Fatal(error.to_string()))?;
         let record = OutgoingRecord {
             topic: Topic::Jobs,
             key: job.turn.conversation_id.as_str().to_owned(),
             payload: payload.into(),
             headers: trace::headers(),
         };
-        self.backends.bus.publish(record, self.config.publish_timeout()).await
+        self.backends
+            .bus
+            .publish(record, self.config.publish_timeout())
+            .await
     }
 }
 
@@ -245,7 +308,13 @@ impl Handler for Routing {
             RoutingJob::Message(job) => job.turn.conversation_id.as_str().to_owned(),
             RoutingJob::Trial(job) => job.trial_id.as_str().to_owned(),
         };
-        Ok((LaneKey { key, kind: LaneKind::Turns }, job.into()))
+        Ok((
+            LaneKey {
+                key,
+                kind: LaneKind::Turns,
+            },
+            job.into(),
+        ))
     }
 
     async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {

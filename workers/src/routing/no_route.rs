@@ -26,7 +26,10 @@ use crate::{
 
 /// Stores and tells that the turn failed. None when that is done; else how this run ends. An error leaves the claim to
 /// its lease.
-pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<JobEnd>, RoutingError> {
+pub(super) async fn fail(
+    backends: &Backends,
+    job: &ChatJob,
+) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
     // Two routers that end the same turn end it alike, so that nobody need wait for the other.
     let request = ClaimRequest {
@@ -40,8 +43,13 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
         Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
     };
-    let HistoryState { message_count, tombstone } =
-        backends.store.history_state(&turn.org_id, &turn.conversation_id).await?;
+    let HistoryState {
+        message_count,
+        tombstone,
+    } = backends
+        .store
+        .history_state(&turn.org_id, &turn.conversation_id)
+        .await?;
     let stored = backends.store.reply(&turn.org_id, &token.reply_id).await?;
     let is_stored = stored.is_some();
     let record = match stored {
@@ -49,7 +57,13 @@ pub(super) async fn fail(backends: &Backends, job: &ChatJob) -> Result<Option<Jo
         None => record(backends, job, &token, message_count, tombstone.clone()).await?,
     };
     let relay = backends.relay.clone();
-    let writer = ReplyWriter::new(relay, token, turn.reply_to.clone(), 0, LoggedReply::default());
+    let writer = ReplyWriter::new(
+        relay,
+        token,
+        turn.reply_to.clone(),
+        0,
+        LoggedReply::default(),
+    );
     if writer.seal(&record.end).await == Sealed::Fenced {
         return Ok(Some(JobEnd::Open(LEASE)));
     }
@@ -85,7 +99,13 @@ async fn record(
     let turn = &job.turn;
     let position = position(backends, job, message_count).await?;
     let owner = ConversationOwner::Team(job.team_id.clone());
-    let start = TurnStart { turn: turn.clone(), owner, position, tombstone, attempt: token.attempt };
+    let start = TurnStart {
+        turn: turn.clone(),
+        owner,
+        position,
+        tombstone,
+        attempt: token.attempt,
+    };
     backends.store.begin_turn(&start).await?;
     let now = Timestamp::now();
     Ok(ReplyRecord {
@@ -104,7 +124,18 @@ async fn record(
 /// The place of the user message, which an earlier run may have stored last.
 async fn position(backends: &Backends, job: &ChatJob, count: u64) -> Result<u64, RoutingError> {
     let turn = &job.turn;
-    let Some(last) = count.checked_sub(1) else { return Ok(0) };
-    let stored = backends.store.messages(&turn.org_id, &turn.conversation_id, last, 1).await?;
-    Ok(if stored.iter().any(|message| message.id == turn.message_id) { last } else { count })
+    let Some(last) = count.checked_sub(1) else {
+        return Ok(0);
+    };
+    let stored = backends
+        .store
+        .messages(&turn.org_id, &turn.conversation_id, last, 1)
+        .await?;
+    Ok(
+        if stored.iter().any(|message| message.id == turn.message_id) {
+            last
+        } else {
+            count
+        },
+    )
 }

@@ -47,13 +47,22 @@ pub(crate) struct Past {
 impl Past {
     /// Reads it.
     pub(super) async fn read(store: &dyn Store, turn: &Turn) -> Result<Self, StoreError> {
-        let conversation = store.conversation(&turn.org_id, &turn.conversation_id).await?;
+        let conversation = store
+            .conversation(&turn.org_id, &turn.conversation_id)
+            .await?;
         let count = conversation.map_or(0, |conversation| conversation.message_count);
         if count == 0 {
             return Ok(Self::default());
         }
         let from = count.saturating_sub(u64::from(LOOK_BACK_MESSAGES));
-        let mut messages = store.messages(&turn.org_id, &turn.conversation_id, from, LOOK_BACK_MESSAGES).await?;
+        let mut messages = store
+            .messages(
+                &turn.org_id,
+                &turn.conversation_id,
+                from,
+                LOOK_BACK_MESSAGES,
+            )
+            .await?;
         // A repeat may find its own message.
         messages.retain(|message| message.id != turn.message_id);
         let lines: Vec<Line> = messages.iter().map(Line::of).collect();
@@ -63,11 +72,14 @@ impl Past {
     /// The past of a message that comes `now`.
     pub(crate) fn of(lines: &[Line], now: Timestamp) -> Self {
         let lines = &lines[lines.len().saturating_sub(LOOK_BACK_MESSAGES as usize)..];
-        let answered: Vec<(&AgentId, Timestamp)> =
-            lines.iter().filter_map(|line| Some((line.by.as_ref()?, line.at))).collect();
+        let answered: Vec<(&AgentId, Timestamp)> = lines
+            .iter()
+            .filter_map(|line| Some((line.by.as_ref()?, line.at)))
+            .collect();
         let window_ms = u64::try_from(SWITCH_WINDOW.as_millis()).unwrap_or(u64::MAX);
-        let is_switch =
-            |pair: &&[(&AgentId, Timestamp)]| pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms;
+        let is_switch = |pair: &&[(&AgentId, Timestamp)]| {
+            pair[0].0 != pair[1].0 && now.millis_since(pair[1].1) < window_ms
+        };
         let recent = &lines[lines.len().saturating_sub(RECENT_MESSAGES)..];
         Self {
             last: answered.last().map(|(agent, _)| (*agent).clone()),
@@ -78,7 +90,10 @@ impl Past {
 
     /// What the agent said last, if nothing was said since.
     pub(crate) fn agent_said(&self) -> Option<&str> {
-        let last = self.recent.last().filter(|message| message.role == Role::Assistant)?;
+        let last = self
+            .recent
+            .last()
+            .filter(|message| message.role == Role::Assistant)?;
         Some(&last.content)
     }
 }
@@ -89,11 +104,19 @@ impl Line {
             Author::Assistant(facts) => Some(facts.agent_id.clone()),
             Author::User => None,
         };
-        Self { by, text: message.content.clone(), at: message.created_at }
+        Self {
+            by,
+            text: message.content.clone(),
+            at: message.created_at,
+        }
     }
 }
 
 fn said(line: &Line) -> PromptMessage {
-    let role = if line.by.is_some() { Role::Assistant } else { Role::User };
+    let role = if line.by.is_some() {
+        Role::Assistant
+    } else {
+        Role::User
+    };
     PromptMessage::text(role, line.text.clone())
 }

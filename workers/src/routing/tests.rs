@@ -48,9 +48,17 @@ fn agent(slug: &str, settings: AgentSettings) -> Agent {
     }
 }
 
-fn team(slug: &str, routing: RoutingStrategy, default_agent: Option<&str>, members: &[&str]) -> Team {
+fn team(
+    slug: &str,
+    routing: RoutingStrategy,
+    default_agent: Option<&str>,
+    members: &[&str],
+) -> Team {
     let id = |slug: &str| AgentId::derive(&secret(), &org(), slug);
-    let member = |slug: &&str| Member { agent: id(slug), specialization: String::new() };
+    let member = |slug: &&str| Member {
+        agent: id(slug),
+        specialization: String::new(),
+    };
     Team {
         id: TeamId::derive(&secret(), &org(), slug),
         org_id: org(),
@@ -72,17 +80,38 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
     let agents = [
         agent("shop", usual()),
         agent("desk", usual()),
-        agent("draft", AgentSettings { status: Status::Draft, ..usual() }),
-        agent("hidden", AgentSettings { public: false, ..usual() }),
+        agent(
+            "draft",
+            AgentSettings {
+                status: Status::Draft,
+                ..usual()
+            },
+        ),
+        agent(
+            "hidden",
+            AgentSettings {
+                public: false,
+                ..usual()
+            },
+        ),
     ];
     let everyone = ["draft", "shop", "hidden", "gone", "desk"];
     let teams = [
         team("front", RoutingStrategy::Intent, Some("shop"), &["shop"]),
         team("turns", RoutingStrategy::RoundRobin, None, &everyone),
         team("chance", RoutingStrategy::Random, None, &everyone),
-        team("absent", RoutingStrategy::Random, Some("draft"), &["hidden", "gone"]),
+        team(
+            "absent",
+            RoutingStrategy::Random,
+            Some("draft"),
+            &["hidden", "gone"],
+        ),
     ];
-    for entry in agents.map(|agent| Entry::Agent(Box::new(agent))).into_iter().chain(teams.map(Entry::Team)) {
+    for entry in agents
+        .map(|agent| Entry::Agent(Box::new(agent)))
+        .into_iter()
+        .chain(teams.map(Entry::Team))
+    {
         catalog.put(&entry).await.unwrap();
     }
     let store = std::sync::Arc::new(EmbeddedStore::open(&dir.join("store.db")).unwrap());
@@ -149,21 +178,33 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let (bus, job) = (context.backends.bus.clone(), job("front", None));
-    let end = Routing::new(context).unwrap().run(message(&job), &CancellationToken::new()).await;
+    let end = Routing::new(context)
+        .unwrap()
+        .run(message(&job), &CancellationToken::new())
+        .await;
     assert!(matches!(end, JobEnd::Finished));
 
     let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
     let record = loop {
-        if let BusEvent::Record(record) = timeout(WAIT, consumer.next()).await.expect("a job").unwrap() {
+        if let BusEvent::Record(record) = timeout(WAIT, consumer.next())
+            .await
+            .expect("a job")
+            .unwrap()
+        {
             break record;
         }
     };
     assert_eq!(record.key, job.turn.conversation_id.as_str());
-    let ConversationJob::Answer(answer) = versioned::decode(&record.payload).unwrap() else { panic!("no answer job") };
+    let ConversationJob::Answer(answer) = versioned::decode(&record.payload).unwrap() else {
+        panic!("no answer job")
+    };
     assert_eq!(answer.agent_id, AgentId::derive(&secret(), &org(), "shop"));
     assert_eq!(
         (answer.routed.unwrap().reason.as_str(), answer.turn),
-        ("no member matches (by words): the default agent answers", job.turn)
+        (
+            "no member matches (by words): the default agent answers",
+            job.turn
+        )
     );
 }
 
@@ -171,21 +212,45 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
 async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
-    let (relay, store) = (context.backends.relay.clone(), context.backends.store.clone());
+    let (relay, store) = (
+        context.backends.relay.clone(),
+        context.backends.store.clone(),
+    );
     let ingress = IngressId::random();
     let mut listener = relay.listen(&ingress).await.unwrap();
     let job = job("gone", Some(ingress));
     let routing = Routing::new(context).unwrap();
     let end = routing.run(message(&job), &CancellationToken::new()).await;
-    assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
+    assert!(matches!(
+        end,
+        JobEnd::Dead(Cause {
+            class: "no-route",
+            ..
+        })
+    ));
 
-    let Envelope::Reply(_, frame) = timeout(WAIT, listener.recv()).await.expect("an end").unwrap() else { panic!() };
-    let FrameBody::End(end) = frame.body else { panic!("no end") };
+    let Envelope::Reply(_, frame) = timeout(WAIT, listener.recv())
+        .await
+        .expect("an end")
+        .unwrap()
+    else {
+        panic!()
+    };
+    let FrameBody::End(end) = frame.body else {
+        panic!("no end")
+    };
     assert_eq!(end.failure, Some(ReplyFailure::NoRoute));
-    let record = store.reply(&org(), &job.turn.reply_id()).await.unwrap().unwrap();
+    let record = store
+        .reply(&org(), &job.turn.reply_id())
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(record.end, *end);
     assert!(
-        matches!(routing.run(message(&job), &CancellationToken::new()).await, JobEnd::Finished),
+        matches!(
+            routing.run(message(&job), &CancellationToken::new()).await,
+            JobEnd::Finished
+        ),
         "once and for all"
     );
 }
@@ -194,22 +259,44 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
 async fn decided(routing: &Routing, job: &ChatJob) -> Decision {
     let end = routing.run(message(job), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
-    routing.backends.relay.decisions(&job.turn.message_id).await.unwrap().own.unwrap()
+    routing
+        .backends
+        .relay
+        .decisions(&job.turn.message_id)
+        .await
+        .unwrap()
+        .own
+        .unwrap()
 }
 
 #[tokio::test]
 async fn in_turn_means_that_counts_differ_by_at_most_one_on_several_workers_and_with_repeats() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
-    let workers = [Routing::new(context.clone()).unwrap(), Routing::new(context).unwrap()];
+    let workers = [
+        Routing::new(context.clone()).unwrap(),
+        Routing::new(context).unwrap(),
+    ];
     let mut counts = std::collections::HashMap::new();
     for number in 0..9 {
         let job = job_in(&format!("session {number}"), "turns", None);
         let decision = decided(&workers[number % 2], &job).await;
-        assert_eq!(decided(&workers[(number + 1) % 2], &job).await, decision, "a repeat reads it back");
+        assert_eq!(
+            decided(&workers[(number + 1) % 2], &job).await,
+            decision,
+            "a repeat reads it back"
+        );
         *counts.entry(decision.agent_id).or_insert(0_i32) += 1;
-        let of = |slug| counts.get(&AgentId::derive(&secret(), &org(), slug)).copied().unwrap_or_default();
-        assert!((of("shop") - of("desk")).abs() <= 1 && of("shop") + of("desk") == counts.values().sum::<i32>());
+        let of = |slug| {
+            counts
+                .get(&AgentId::derive(&secret(), &org(), slug))
+                .copied()
+                .unwrap_or_default()
+        };
+        assert!(
+            (of("shop") - of("desk")).abs() <= 1
+                && of("shop") + of("desk") == counts.values().sum::<i32>()
+        );
     }
 }
 
@@ -219,19 +306,40 @@ async fn in_turn_counts_differ_by_at_most_one_although_a_member_comes_and_goes()
     let context = context(dir.path()).await;
     let catalog = context.backends.catalog.clone();
     let able = |slug: &str| Entry::Agent(Box::new(agent(slug, AgentSettings::default())));
-    let comes_and_goes =
-        |status| Entry::Agent(Box::new(agent("draft", AgentSettings { status, ..AgentSettings::default() })));
+    let comes_and_goes = |status| {
+        Entry::Agent(Box::new(agent(
+            "draft",
+            AgentSettings {
+                status,
+                ..AgentSettings::default()
+            },
+        )))
+    };
     catalog.put(&able("hidden")).await.unwrap();
     let mut counts = std::collections::BTreeMap::new();
     for number in 0..18 {
-        let status = if number % 2 == 0 { Status::Active } else { Status::Inactive };
+        let status = if number % 2 == 0 {
+            Status::Active
+        } else {
+            Status::Inactive
+        };
         catalog.put(&comes_and_goes(status)).await.unwrap();
         // What a worker knows of the catalog is a while old; this one has just started.
-        let routing = Routing::new(WorkerContext { catalog: CatalogCache::new(catalog.clone()), ..context.clone() });
-        let decision = decided(&routing.unwrap(), &job_in(&format!("session {number}"), "turns", None)).await;
+        let routing = Routing::new(WorkerContext {
+            catalog: CatalogCache::new(catalog.clone()),
+            ..context.clone()
+        });
+        let decision = decided(
+            &routing.unwrap(),
+            &job_in(&format!("session {number}"), "turns", None),
+        )
+        .await;
         *counts.entry(decision.agent_id).or_insert(0) += 1;
     }
-    let (least, most) = (counts.values().min().unwrap(), counts.values().max().unwrap());
+    let (least, most) = (
+        counts.values().min().unwrap(),
+        counts.values().max().unwrap(),
+    );
     assert!(counts.len() == 4 && most - least <= 1, "{counts:?}");
 }
 
@@ -243,7 +351,12 @@ async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_
     for number in 0..40 {
         let session = format!("session {number}");
         let first = decided(&routing, &job_in(&session, "chance", None)).await;
-        assert_eq!(decided(&routing, &job_in(&session, "chance", None)).await.agent_id, first.agent_id);
+        assert_eq!(
+            decided(&routing, &job_in(&session, "chance", None))
+                .await
+                .agent_id,
+            first.agent_id
+        );
         seen.insert(first.agent_id);
     }
     let able = ["shop", "desk"].map(|slug| AgentId::derive(&secret(), &org(), slug));
@@ -254,24 +367,55 @@ async fn chance_takes_each_member_that_can_answer_and_a_conversation_stays_with_
 async fn a_team_whose_agents_cannot_answer_has_no_route() {
     let dir = tempfile::tempdir().unwrap();
     let routing = Routing::new(context(dir.path()).await).unwrap();
-    let end = routing.run(message(&job("absent", None)), &CancellationToken::new()).await;
-    assert!(matches!(end, JobEnd::Dead(Cause { class: "no-route", .. })));
+    let end = routing
+        .run(message(&job("absent", None)), &CancellationToken::new())
+        .await;
+    assert!(matches!(
+        end,
+        JobEnd::Dead(Cause {
+            class: "no-route",
+            ..
+        })
+    ));
 }
 
 /// Asks who of `team` would answer, as an ingress does.
-async fn tried(routing: &Routing, team: Option<Team>, message: &str, past: Vec<Said>) -> TeamVerdict {
+async fn tried(
+    routing: &Routing,
+    team: Option<Team>,
+    message: &str,
+    past: Vec<Said>,
+) -> TeamVerdict {
     let relay = &routing.backends.relay;
     let (reply_to, conversation) = (IngressId::random(), job("front", None).turn.conversation_id);
     let mut listener = relay.listen(&reply_to).await.unwrap();
     let trial_id = MessageId::new_in(&conversation);
     if let Some(team) = team {
-        let trial = TeamTrial { team, message: message.into(), past };
-        relay.keep_trial(&trial_id, &serde_json::to_string(&trial).unwrap()).await.unwrap();
+        let trial = TeamTrial {
+            team,
+            message: message.into(),
+            past,
+        };
+        relay
+            .keep_trial(&trial_id, &serde_json::to_string(&trial).unwrap())
+            .await
+            .unwrap();
     }
-    let job = TeamTrialJob { trial_id: trial_id.clone(), org_id: org(), request_id: RequestId::random(), reply_to };
-    let end = routing.run(RoutingJob::Trial(job).into(), &CancellationToken::new()).await;
+    let job = TeamTrialJob {
+        trial_id: trial_id.clone(),
+        org_id: org(),
+        request_id: RequestId::random(),
+        reply_to,
+    };
+    let end = routing
+        .run(RoutingJob::Trial(job).into(), &CancellationToken::new())
+        .await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
-    let Envelope::Trial(id, verdict) = timeout(WAIT, listener.recv()).await.expect("a verdict").unwrap() else {
+    let Envelope::Trial(id, verdict) = timeout(WAIT, listener.recv())
+        .await
+        .expect("a verdict")
+        .unwrap()
+    else {
         panic!("no verdict")
     };
     assert_eq!(id, trial_id);
@@ -279,7 +423,9 @@ async fn tried(routing: &Routing, team: Option<Team>, message: &str, past: Vec<S
 }
 
 fn chosen(verdict: TeamVerdict) -> switchboard_schemas::trial::Chosen {
-    let TeamVerdict::Chosen(chosen) = verdict else { panic!("{verdict:?}") };
+    let TeamVerdict::Chosen(chosen) = verdict else {
+        panic!("{verdict:?}")
+    };
     *chosen
 }
 
@@ -290,18 +436,42 @@ async fn a_trial_is_decided_by_the_draft_and_its_past_with_a_score_for_each_memb
     let mut draft = team("front", RoutingStrategy::Intent, None, &["shop", "desk"]);
     draft.members[0].specialization = "orders, delivery, refunds".into();
     draft.members[1].specialization = "passwords, logins, broken screens".into();
-    let verdict = chosen(tried(&routing, Some(draft.clone()), "where is my refund?", Vec::new()).await);
+    let verdict = chosen(
+        tried(
+            &routing,
+            Some(draft.clone()),
+            "where is my refund?",
+            Vec::new(),
+        )
+        .await,
+    );
     let [shop, desk] = ["shop", "desk"].map(|slug| AgentId::derive(&secret(), &org(), slug));
     assert_eq!(verdict.agent_id, shop);
     let scores = verdict.facts.unwrap().scores;
-    assert_eq!(scores.iter().map(|score| &score.agent_id).collect::<Vec<_>>(), [&shop, &desk]);
+    assert_eq!(
+        scores
+            .iter()
+            .map(|score| &score.agent_id)
+            .collect::<Vec<_>>(),
+        [&shop, &desk]
+    );
     assert!(scores[0].permille > scores[1].permille, "{scores:?}");
 
     let said = |agent: &AgentId| {
-        let assistant = Said::Assistant { agent_id: agent.clone(), content: "Which one?".into(), ui_spec: None };
-        vec![Said::User { content: "my login".into() }, assistant]
+        let assistant = Said::Assistant {
+            agent_id: agent.clone(),
+            content: "Which one?".into(),
+            ui_spec: None,
+        };
+        vec![
+            Said::User {
+                content: "my login".into(),
+            },
+            assistant,
+        ]
     };
-    let follow_up = chosen(tried(&routing, Some(draft.clone()), "the second one", said(&desk)).await);
+    let follow_up =
+        chosen(tried(&routing, Some(draft.clone()), "the second one", said(&desk)).await);
     assert_eq!(follow_up.agent_id, desk, "{}", follow_up.reason);
 }
 
@@ -309,30 +479,71 @@ async fn a_trial_is_decided_by_the_draft_and_its_past_with_a_score_for_each_memb
 async fn a_trial_leaves_no_decision_and_takes_nobodys_turn() {
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
-    let (routing, bus) = (Routing::new(context.clone()).unwrap(), context.backends.bus.clone());
-    let turns = team("turns", RoutingStrategy::RoundRobin, None, &["shop", "desk"]);
+    let (routing, bus) = (
+        Routing::new(context.clone()).unwrap(),
+        context.backends.bus.clone(),
+    );
+    let turns = team(
+        "turns",
+        RoutingStrategy::RoundRobin,
+        None,
+        &["shop", "desk"],
+    );
     for _ in 0..3 {
         let verdict = chosen(tried(&routing, Some(turns.clone()), "hello", Vec::new()).await);
-        assert!(verdict.reason.contains("takes no turn"), "{}", verdict.reason);
+        assert!(
+            verdict.reason.contains("takes no turn"),
+            "{}",
+            verdict.reason
+        );
     }
-    assert_eq!(decided(&routing, &job_in("first", "turns", None)).await.agent_id, turns.members[0].agent);
+    assert_eq!(
+        decided(&routing, &job_in("first", "turns", None))
+            .await
+            .agent_id,
+        turns.members[0].agent
+    );
     let mut consumer = bus.consume("watch", &[Topic::Jobs]).await.unwrap();
     let first = loop {
-        if let BusEvent::Record(record) = timeout(WAIT, consumer.next()).await.expect("a job").unwrap() {
+        if let BusEvent::Record(record) = timeout(WAIT, consumer.next())
+            .await
+            .expect("a job")
+            .unwrap()
+        {
             break versioned::decode::<ConversationJob>(&record.payload).unwrap();
         }
     };
-    assert!(matches!(first, ConversationJob::Answer(_)), "only the message went on: {first:?}");
+    assert!(
+        matches!(first, ConversationJob::Answer(_)),
+        "only the message went on: {first:?}"
+    );
 }
 
 #[tokio::test]
 async fn a_trial_that_nobody_can_answer_or_that_is_not_kept_is_told_so() {
     let dir = tempfile::tempdir().unwrap();
     let routing = Routing::new(context(dir.path()).await).unwrap();
-    let nobody = team("absent", RoutingStrategy::Intent, Some("draft"), &["hidden", "gone"]);
-    assert_eq!(tried(&routing, Some(nobody.clone()), "hello", Vec::new()).await, TeamVerdict::Nobody);
-    assert_eq!(tried(&routing, None, "hello", Vec::new()).await, TeamVerdict::Forgotten);
+    let nobody = team(
+        "absent",
+        RoutingStrategy::Intent,
+        Some("draft"),
+        &["hidden", "gone"],
+    );
+    assert_eq!(
+        tried(&routing, Some(nobody.clone()), "hello", Vec::new()).await,
+        TeamVerdict::Nobody
+    );
+    assert_eq!(
+        tried(&routing, None, "hello", Vec::new()).await,
+        TeamVerdict::Forgotten
+    );
     let other = OrgId::derive(&secret(), "other");
-    let foreign = Team { org_id: other, ..nobody };
-    assert_eq!(tried(&routing, Some(foreign), "hello", Vec::new()).await, TeamVerdict::Forgotten);
+    let foreign = Team {
+        org_id: other,
+        ..nobody
+    };
+    assert_eq!(
+        tried(&routing, Some(foreign), "hello", Vec::new()).await,
+        TeamVerdict::Forgotten
+    );
 }

@@ -25,7 +25,12 @@ impl Routing {
             _ => Ok(TeamVerdict::Forgotten),
         };
         let told = match verdict {
-            Ok(verdict) => self.backends.relay.answer_trial(&job.reply_to, &job.trial_id, verdict).await,
+            Ok(verdict) => {
+                self.backends
+                    .relay
+                    .answer_trial(&job.reply_to, &job.trial_id, verdict)
+                    .await
+            }
             Err(error) => {
                 tracing::warn!(%error, "could not decide who would answer");
                 return JobEnd::Finished;
@@ -37,31 +42,57 @@ impl Routing {
         JobEnd::Finished
     }
 
-    async fn verdict(&self, job: &TeamTrialJob, trial: TeamTrial) -> Result<TeamVerdict, RoutingError> {
-        let TeamTrial { team, message, past } = trial;
+    async fn verdict(
+        &self,
+        job: &TeamTrialJob,
+        trial: TeamTrial,
+    ) -> Result<TeamVerdict, RoutingError> {
+        let TeamTrial {
+            team,
+            message,
+            past,
+        } = trial;
         let candidates = Candidates::of(&self.catalog, &team).await?;
-        let said: Vec<Line> = trial::messages(&job.trial_id.conversation(), past).iter().map(Line::of).collect();
+        let said: Vec<Line> = trial::messages(&job.trial_id.conversation(), past)
+            .iter()
+            .map(Line::of)
+            .collect();
         let past = Past::of(&said, Timestamp::now());
         let decision = match choice::choose(team.routing, &candidates, past.last.as_ref()) {
-            Choice::ByIntent(current) => self.by_intent(&message, &candidates, current, &past).await?,
+            Choice::ByIntent(current) => {
+                self.by_intent(&message, &candidates, current, &past)
+                    .await?
+            }
             Choice::NextInTurn | Choice::Any => {
                 choice::by_number(&candidates, chance(&job.trial_id), why_anybody(&team))
             }
             Choice::Made(decision) => Some(decision),
             Choice::Nobody => None,
         };
-        Ok(decision.map_or(TeamVerdict::Nobody, |decision| TeamVerdict::Chosen(Box::new(chosen(decision)))))
+        Ok(decision.map_or(TeamVerdict::Nobody, |decision| {
+            TeamVerdict::Chosen(Box::new(chosen(decision)))
+        }))
     }
 }
 
 fn chosen(decision: Decision) -> Chosen {
-    let Decision { agent_id, reason, facts } = decision;
-    Chosen { agent_id, reason, facts }
+    let Decision {
+        agent_id,
+        reason,
+        facts,
+    } = decision;
+    Chosen {
+        agent_id,
+        reason,
+        facts,
+    }
 }
 
 fn why_anybody(team: &Team) -> &'static str {
     match team.routing {
-        RoutingStrategy::RoundRobin => "new conversations go to each member in turn; a trial takes no turn",
+        RoutingStrategy::RoundRobin => {
+            "new conversations go to each member in turn; a trial takes no turn"
+        }
         RoutingStrategy::Random | RoutingStrategy::Intent => "any member",
     }
 }

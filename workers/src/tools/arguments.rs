@@ -38,9 +38,12 @@ fn coerce(arguments: &mut Map<String, Value>, schema: &Value) {
             (Some("number" | "integer"), Value::String(text)) => number(text),
             (Some("string"), Value::Number(number)) => Some(number.to_string().into()),
             (Some("string"), Value::Bool(flag)) => Some(flag.to_string().into()),
-            (Some("boolean"), Value::String(text)) => {
-                text.trim().to_ascii_lowercase().parse::<bool>().ok().map(Value::from)
-            }
+            (Some("boolean"), Value::String(text)) => text
+                .trim()
+                .to_ascii_lowercase()
+                .parse::<bool>()
+                .ok()
+                .map(Value::from),
             _ => None,
         };
         if let Some(coerced) = coerced {
@@ -54,18 +57,24 @@ fn number(text: &str) -> Option<Value> {
     let text = text.trim().trim_start_matches(['$', '€', '£']).trim();
     let number: f64 = text.parse().ok()?;
     // A whole number stays one, for schemas that want an integer.
-    text.parse::<i64>().map(Value::from).ok().or_else(|| serde_json::Number::from_f64(number).map(Value::Number))
+    text.parse::<i64>()
+        .map(Value::from)
+        .ok()
+        .or_else(|| serde_json::Number::from_f64(number).map(Value::Number))
 }
 
 fn check(arguments: &Map<String, Value>, schema: &Value) -> Result<(), ToolFailure> {
     // A schema that is none is its author's mistake, and must not be run around.
-    let validator = jsonschema::validator_for(schema).map_err(|_| refused("the tool's own schema is invalid"))?;
+    let validator = jsonschema::validator_for(schema)
+        .map_err(|_| refused("the tool's own schema is invalid"))?;
     let arguments = Value::Object(arguments.clone());
-    validator.validate(&arguments).map_err(|error| match error.instance_path().to_string() {
-        // The object itself: the complaint names the argument.
-        place if place.is_empty() => refused(&error.to_string()),
-        place => refused(&format!("{error} at {place}")),
-    })
+    validator
+        .validate(&arguments)
+        .map_err(|error| match error.instance_path().to_string() {
+            // The object itself: the complaint names the argument.
+            place if place.is_empty() => refused(&error.to_string()),
+            place => refused(&format!("{error} at {place}")),
+        })
 }
 
 fn refused(complaint: &str) -> ToolFailure {
@@ -90,11 +99,21 @@ mod tests {
     fn what_is_meant_is_understood() {
         for (text, price) in [
             (r#"{"query":"lamp","price_max":50}"#, json!(50)),
-            (r#"{"query":"lamp","price_max":"$50","limit":null}"#, json!(50)),
-            (r#""{\"query\":\"lamp\",\"price_max\":\"49.5\"}""#, json!(49.5)),
+            (
+                r#"{"query":"lamp","price_max":"$50","limit":null}"#,
+                json!(50),
+            ),
+            (
+                r#""{\"query\":\"lamp\",\"price_max\":\"49.5\"}""#,
+                json!(49.5),
+            ),
         ] {
             let read = read(text, &schema()).unwrap();
-            assert_eq!((&read["query"], &read["price_max"]), (&json!("lamp"), &price), "{text}");
+            assert_eq!(
+                (&read["query"], &read["price_max"]),
+                (&json!("lamp"), &price),
+                "{text}"
+            );
         }
         assert_eq!(read(r#"{"query":7}"#, &schema()).unwrap()["query"], "7");
         assert_eq!(read("", &json!({"type": "object"})), Ok(Map::new()));
@@ -112,13 +131,18 @@ mod tests {
             r#"{"query":"a","sql":"x"}"#,
             r#"{"query":"a"}{"query":"a"}"#,
         ] {
-            assert!(matches!(read(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()), "{text}");
+            assert!(
+                matches!(read(text, &schema()), Err(ToolFailure::Arguments(why)) if !why.is_empty()),
+                "{text}"
+            );
         }
     }
 
     #[test]
     fn an_argument_that_is_unknown_is_named() {
-        let Err(ToolFailure::Arguments(why)) = read(r#"{"query":"shirt","color":"red"}"#, &schema()) else {
+        let Err(ToolFailure::Arguments(why)) =
+            read(r#"{"query":"shirt","color":"red"}"#, &schema())
+        else {
             panic!("it was passed over")
         };
         assert!(why.contains("color") && !why.ends_with("at "), "{why}");

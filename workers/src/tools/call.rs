@@ -36,14 +36,22 @@ pub(crate) struct CallResult {
 }
 
 /// Runs a call.
-pub(crate) async fn run(toolbox: &Toolbox, call: &ToolCall, limits: CallLimits, metrics: &WorkerMetrics) -> CallResult {
+pub(crate) async fn run(
+    toolbox: &Toolbox,
+    call: &ToolCall,
+    limits: CallLimits,
+    metrics: &WorkerMetrics,
+) -> CallResult {
     let tool = toolbox.get(&call.name);
     let outcome = match tool {
         Some(tool) => attempt(tool.as_ref(), call, limits).await,
         None => Err(ToolFailure::Unknown),
     };
     let label = outcome.as_ref().map_or_else(name, |_| "finished");
-    metrics.tool_calls.with_label_values(&[tool.map_or("unknown", |tool| tool.kind()), label]).inc();
+    metrics
+        .tool_calls
+        .with_label_values(&[tool.map_or("unknown", |tool| tool.kind()), label])
+        .inc();
     match outcome {
         Ok(outcome) => CallResult {
             text: shortened(outcome.text, limits.result_bytes_max),
@@ -59,14 +67,27 @@ pub(crate) async fn run(toolbox: &Toolbox, call: &ToolCall, limits: CallLimits, 
 
 /// The result of a call that was not run.
 pub(crate) fn failed(failure: &ToolFailure) -> CallResult {
-    CallResult { text: serde_json::json!({ "error": failure.to_string() }).to_string(), ui: None, succeeded: false }
+    CallResult {
+        text: serde_json::json!({ "error": failure.to_string() }).to_string(),
+        ui: None,
+        succeeded: false,
+    }
 }
 
-async fn attempt(tool: &dyn Tool, call: &ToolCall, limits: CallLimits) -> Result<ToolOutcome, ToolFailure> {
-    let text = call.arguments.as_ref().map_err(|unusable| ToolFailure::Arguments(unusable.to_string()))?;
+async fn attempt(
+    tool: &dyn Tool,
+    call: &ToolCall,
+    limits: CallLimits,
+) -> Result<ToolOutcome, ToolFailure> {
+    let text = call
+        .arguments
+        .as_ref()
+        .map_err(|unusable| ToolFailure::Arguments(unusable.to_string()))?;
     let arguments = arguments::read(text, tool.parameters())?;
     let deadline = limits.deadline.min(Instant::now() + limits.timeout);
-    timeout_at(deadline, tool.run(arguments)).await.unwrap_or(Err(ToolFailure::Slow))
+    timeout_at(deadline, tool.run(arguments))
+        .await
+        .unwrap_or(Err(ToolFailure::Slow))
 }
 
 fn shortened(text: String, bytes_max: usize) -> String {

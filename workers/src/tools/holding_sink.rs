@@ -55,7 +55,17 @@ impl<'a> HoldingSink<'a> {
     /// `may_call`: whether a call may come at all; without it nothing is held.
     pub(crate) fn new(inner: &'a mut dyn ReplySink, limits: HoldLimits, may_call: bool) -> Self {
         let (held, holds) = (String::new(), may_call);
-        Self { inner, limits, held, since: None, kept: 0, may_call, holds, separates: false, from: 0 }
+        Self {
+            inner,
+            limits,
+            held,
+            since: None,
+            kept: 0,
+            may_call,
+            holds,
+            separates: false,
+            from: 0,
+        }
     }
 
     /// What stands beside the text goes on at once.
@@ -96,11 +106,17 @@ impl<'a> HoldingSink<'a> {
         self.holds = false;
         let held = std::mem::take(&mut self.held);
         self.kept = 0;
-        if held.is_empty() { Pushed::Held } else { self.inner.push(model, &held) }
+        if held.is_empty() {
+            Pushed::Held
+        } else {
+            self.inner.push(model, &held)
+        }
     }
 
     fn is_due(&self) -> bool {
-        let late = self.since.is_some_and(|since| since.elapsed() >= self.limits.time);
+        let late = self
+            .since
+            .is_some_and(|since| since.elapsed() >= self.limits.time);
         late || self.held.len() - self.kept > self.limits.bytes_max
     }
 }

@@ -66,7 +66,9 @@ pub(crate) fn card(product: &Value) -> Option<Value> {
     let url = link(&product["url"])?;
     // A picture alone is no reason to leave a product out.
     let image = link(&product["image"]).unwrap_or_default();
-    Some(json!({ "title": title, "price": plain(&product["price"], PRICE_CHARS_MAX), "image": image, "url": url }))
+    Some(
+        json!({ "title": title, "price": plain(&product["price"], PRICE_CHARS_MAX), "image": image, "url": url }),
+    )
 }
 
 /// Text on one line, without tags.
@@ -76,7 +78,11 @@ fn plain(value: &Value, chars_max: usize) -> String {
         Value::Number(number) => number.to_string(),
         _ => String::new(),
     };
-    text.chars().take(chars_max).collect::<String>().trim_end().to_owned()
+    text.chars()
+        .take(chars_max)
+        .collect::<String>()
+        .trim_end()
+        .to_owned()
 }
 
 /// A link to a page: http or https with a host and nothing before it, or nothing at all. None: it is something else.
@@ -112,7 +118,10 @@ mod tests {
     fn a_product_becomes_a_card_of_four_texts() {
         let product = json!({"title": "Desk Lamp", "price": "$39", "image": "https://s.example/a.jpg", "url": "https://s.example/a", "stock": 3});
         let card = json!({"title": "Desk Lamp", "price": "$39", "image": "https://s.example/a.jpg", "url": "https://s.example/a"});
-        assert_eq!(of(shown(product)), Some(json!({"type": "product-grid", "data": [card]})));
+        assert_eq!(
+            of(shown(product)),
+            Some(json!({"type": "product-grid", "data": [card]}))
+        );
         assert_eq!(of([]), None);
     }
 
@@ -131,7 +140,11 @@ mod tests {
             "java\nscript:x",
         ] {
             assert_eq!(shown(json!({"title": "a", "url": bad})), None, "{bad}");
-            assert_eq!(shown(json!({"title": "a", "image": bad})).unwrap()["image"], "", "{bad}");
+            assert_eq!(
+                shown(json!({"title": "a", "image": bad})).unwrap()["image"],
+                "",
+                "{bad}"
+            );
         }
         assert_eq!(shown(json!({"title": "a", "url": 7})), None);
         assert_eq!(shown(json!({"title": "a"})).unwrap()["url"], "");
@@ -144,19 +157,32 @@ mod tests {
     #[test]
     fn other_types_become_text_or_nothing() {
         let card = shown(json!({"title": 42, "price": 9.5, "image": [], "url": null})).unwrap();
-        assert_eq!(card, json!({"title": "42", "price": "9.5", "image": "", "url": ""}));
-        for nothing in
-            [json!({"price": 1}), json!({"title": {}}), json!("text"), json!(null), json!({"title": " \u{1}\n"})]
-        {
+        assert_eq!(
+            card,
+            json!({"title": "42", "price": "9.5", "image": "", "url": ""})
+        );
+        for nothing in [
+            json!({"price": 1}),
+            json!({"title": {}}),
+            json!("text"),
+            json!(null),
+            json!({"title": " \u{1}\n"}),
+        ] {
             assert_eq!(shown(nothing), None);
         }
-        let html = shown(json!({"title": "<b>Lamp</b>\r\n<script>x</script> < 5 W", "price": "<i>$5"})).unwrap();
-        assert_eq!((&html["title"], &html["price"]), (&json!("Lamp x < 5 W"), &json!("$5")));
+        let html =
+            shown(json!({"title": "<b>Lamp</b>\r\n<script>x</script> < 5 W", "price": "<i>$5"}))
+                .unwrap();
+        assert_eq!(
+            (&html["title"], &html["price"]),
+            (&json!("Lamp x < 5 W"), &json!("$5"))
+        );
     }
 
     #[test]
     fn a_grid_is_bounded_and_joining_drops_repeats() {
-        let many = (0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}));
+        let many =
+            (0..1000).map(|number| json!({"title": format!("{number}{}", "x".repeat(10_000))}));
         let many = of(many.filter_map(shown)).unwrap();
         assert_eq!(cards_of(&many).len(), PRODUCTS_MAX);
         assert!(many.to_string().len() < PRODUCTS_MAX * 300);

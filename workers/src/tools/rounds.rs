@@ -107,15 +107,33 @@ impl<'a> Rounds<'a> {
     /// Runs to the end. Dropping it ends whatever runs.
     pub(crate) async fn run(mut self) -> Generated {
         let end = self.take_turns().await;
-        let Self { usage, first_text, retries, too_long, .. } = self;
-        Generated { end, usage, first_text, took: self.begun.elapsed(), retries, endpoint: 0, too_long }
+        let Self {
+            usage,
+            first_text,
+            retries,
+            too_long,
+            ..
+        } = self;
+        Generated {
+            end,
+            usage,
+            first_text,
+            took: self.begun.elapsed(),
+            retries,
+            endpoint: 0,
+            too_long,
+        }
     }
 
     async fn take_turns(&mut self) -> Result<FinishReason, ReplyFailure> {
         let mut rounds = 0;
         loop {
             // A reply that goes on with logged text has no tools, and is all one answer.
-            let from = if self.prompt.tools.is_empty() { 0 } else { self.sink.begin_answer() };
+            let from = if self.prompt.tools.is_empty() {
+                0
+            } else {
+                self.sink.begin_answer()
+            };
             self.prompt.may_call = rounds < self.means.config.tool_rounds_max;
             let calls = match self.answer(from).await? {
                 AnswerEnd::Said(reason) => return self.said(reason),
@@ -123,7 +141,11 @@ impl<'a> Rounds<'a> {
             };
             if !self.prompt.may_call {
                 tracing::info!(rounds, "a model called tools when it was to answer");
-                self.means.metrics.tool_calls.with_label_values(&["any", "too-many-rounds"]).inc();
+                self.means
+                    .metrics
+                    .tool_calls
+                    .with_label_values(&["any", "too-many-rounds"])
+                    .inc();
                 return self.said(FinishReason::Stop);
             }
             rounds += 1;
@@ -135,11 +157,23 @@ impl<'a> Rounds<'a> {
         let before = self.begun.elapsed();
         let Means { client, config, .. } = self.means;
         let (endpoints, prompt) = (self.endpoints.clone(), &self.prompt);
-        let answer =
-            Generation::new(client, config, endpoints, prompt, &mut self.sink, from, self.deadline).run().await;
+        let answer = Generation::new(
+            client,
+            config,
+            endpoints,
+            prompt,
+            &mut self.sink,
+            from,
+            self.deadline,
+        )
+        .run()
+        .await;
         // The next answer is asked of whoever gave this one.
-        self.endpoints.drain(..answer.endpoint.min(self.endpoints.len().saturating_sub(1)));
-        self.first_text = self.first_text.or(answer.first_text.map(|first| before + first));
+        self.endpoints
+            .drain(..answer.endpoint.min(self.endpoints.len().saturating_sub(1)));
+        self.first_text = self
+            .first_text
+            .or(answer.first_text.map(|first| before + first));
         self.retries += answer.retries;
         self.usage = sum(self.usage, answer.usage);
         self.too_long = answer.too_long;
@@ -168,32 +202,58 @@ impl<'a> Rounds<'a> {
 
     async fn run_calls(&mut self, round: u32, calls: Vec<ToolCall>) {
         let sent = sent_calls(round, &calls);
-        self.prompt.messages.push(PromptMessage::calling(self.sink.answer(), sent.clone()));
+        self.prompt
+            .messages
+            .push(PromptMessage::calling(self.sink.answer(), sent.clone()));
         let model = self.model();
         self.tell(&model, &calls, |_| ToolStatus::Started);
         let begun = Instant::now();
         let results = self.results(&calls).await;
         self.tools_took += begun.elapsed();
         self.show(&model, &results);
-        let status = |at: usize| if results[at].succeeded { ToolStatus::Finished } else { ToolStatus::Failed };
+        let status = |at: usize| {
+            if results[at].succeeded {
+                ToolStatus::Finished
+            } else {
+                ToolStatus::Failed
+            }
+        };
         self.tell(&model, &calls, status);
         for (call, result) in sent.iter().zip(results) {
             let text = self.within_the_reply(result.text);
-            self.prompt.messages.push(PromptMessage::result(&call.id, text));
+            self.prompt
+                .messages
+                .push(PromptMessage::result(&call.id, text));
         }
         self.shown.note(&mut self.prompt.messages);
     }
 
     /// Runs them side by side, as far as the bounds allow; gives one result for each.
     async fn results(&mut self, calls: &[ToolCall]) -> Vec<CallResult> {
-        let Means { config, metrics, toolbox, .. } = self.means;
-        let left = config.tool_calls_max.saturating_sub(self.calls).min(config.tool_calls_per_round_max);
+        let Means {
+            config,
+            metrics,
+            toolbox,
+            ..
+        } = self.means;
+        let left = config
+            .tool_calls_max
+            .saturating_sub(self.calls)
+            .min(config.tool_calls_per_round_max);
         let allowed = calls.len().min(left as usize);
         self.calls += u32::try_from(allowed).unwrap_or(u32::MAX);
         let limits = self.call_limits();
-        let mut results = join_all(calls[..allowed].iter().map(|call| call::run(toolbox, call, limits, metrics))).await;
+        let mut results = join_all(
+            calls[..allowed]
+                .iter()
+                .map(|call| call::run(toolbox, call, limits, metrics)),
+        )
+        .await;
         for _ in allowed..calls.len() {
-            metrics.tool_calls.with_label_values(&["any", "too-many"]).inc();
+            metrics
+                .tool_calls
+                .with_label_values(&["any", "too-many"])
+                .inc();
             results.push(call::failed(&ToolFailure::TooMany));
         }
         results
@@ -203,7 +263,11 @@ impl<'a> Rounds<'a> {
         let config = self.means.config;
         // Before the first byte a visitor waits and sees nothing.
         let waits = self.sink.text().is_empty();
-        let total = if waits { config.tools_before_text_timeout_ms } else { config.tools_timeout_ms };
+        let total = if waits {
+            config.tools_before_text_timeout_ms
+        } else {
+            config.tools_timeout_ms
+        };
         let left = Duration::from_millis(total).saturating_sub(self.tools_took);
         CallLimits {
             timeout: Duration::from_millis(config.tool_timeout_ms),
@@ -213,7 +277,10 @@ impl<'a> Rounds<'a> {
     }
 
     fn show(&mut self, model: &str, results: &[CallResult]) {
-        let found: Vec<Value> = results.iter().filter_map(|result| result.ui.clone()).collect();
+        let found: Vec<Value> = results
+            .iter()
+            .filter_map(|result| result.ui.clone())
+            .collect();
         if let Some(ui) = self.shown.replace(&found) {
             self.sink.inner().show(model, ui.clone());
             self.sink.hold_no_longer();
@@ -222,8 +289,18 @@ impl<'a> Rounds<'a> {
 
     /// A name that is no tool's is a model's own words, and no event's.
     fn tell(&mut self, model: &str, calls: &[ToolCall], status: impl Fn(usize) -> ToolStatus) {
-        for (at, call) in calls.iter().enumerate().filter(|(_, call)| self.means.toolbox.get(&call.name).is_some()) {
-            self.sink.inner().tool(model, ToolProgress { name: call.name.clone(), status: status(at) });
+        for (at, call) in calls
+            .iter()
+            .enumerate()
+            .filter(|(_, call)| self.means.toolbox.get(&call.name).is_some())
+        {
+            self.sink.inner().tool(
+                model,
+                ToolProgress {
+                    name: call.name.clone(),
+                    status: status(at),
+                },
+            );
         }
     }
 
@@ -237,7 +314,10 @@ impl<'a> Rounds<'a> {
     }
 
     fn model(&self) -> String {
-        self.endpoints.first().map(|endpoint| endpoint.model.clone()).unwrap_or_default()
+        self.endpoints
+            .first()
+            .map(|endpoint| endpoint.model.clone())
+            .unwrap_or_default()
     }
 }
 
@@ -246,10 +326,26 @@ impl<'a> Rounds<'a> {
 fn sent_calls(round: u32, calls: &[ToolCall]) -> Vec<SentCall> {
     let sent = |(at, call): (usize, &ToolCall)| {
         let alone = calls.iter().filter(|other| other.id == call.id).count() == 1;
-        let id = if alone && is_plain(&call.id) { call.id.clone() } else { format!("call_{round}_{at}") };
-        let name = if is_plain(&call.name) { call.name.clone() } else { ODD_NAME.to_owned() };
-        let read = call.arguments.as_ref().ok().and_then(|text| arguments::object(text));
-        SentCall { id, name, arguments: Value::from(read.unwrap_or_default()).to_string() }
+        let id = if alone && is_plain(&call.id) {
+            call.id.clone()
+        } else {
+            format!("call_{round}_{at}")
+        };
+        let name = if is_plain(&call.name) {
+            call.name.clone()
+        } else {
+            ODD_NAME.to_owned()
+        };
+        let read = call
+            .arguments
+            .as_ref()
+            .ok()
+            .and_then(|text| arguments::object(text));
+        SentCall {
+            id,
+            name,
+            arguments: Value::from(read.unwrap_or_default()).to_string(),
+        }
     };
     calls.iter().enumerate().map(sent).collect()
 }

@@ -58,7 +58,10 @@ struct SearchProducts {
 
 impl ProductTools {
     pub(crate) fn new(search: ProductSearch, config: &WorkersConfig) -> Self {
-        Self { search: Arc::new(search), result_bytes_max: told_products::bytes_max(config) }
+        Self {
+            search: Arc::new(search),
+            result_bytes_max: told_products::bytes_max(config),
+        }
     }
 }
 
@@ -69,7 +72,11 @@ impl ToolSource for ProductTools {
             return Vec::new();
         }
         let (agent, search) = (Arc::clone(agent), Arc::clone(&self.search));
-        vec![Arc::new(SearchProducts { agent, search, result_bytes_max: self.result_bytes_max })]
+        vec![Arc::new(SearchProducts {
+            agent,
+            search,
+            result_bytes_max: self.result_bytes_max,
+        })]
     }
 }
 
@@ -92,23 +99,48 @@ impl Tool for SearchProducts {
     }
 
     async fn run(&self, arguments: Map<String, Value>) -> Result<ToolOutcome, ToolFailure> {
-        let found = self.search.search(&self.agent, &query(&arguments)).await.map_err(|error| {
-            tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
-            ToolFailure::Unavailable
-        })?;
+        let found = self
+            .search
+            .search(&self.agent, &query(&arguments))
+            .await
+            .map_err(|error| {
+                tracing::warn!(%error, agent.id = %self.agent.id, "the product search failed");
+                ToolFailure::Unavailable
+            })?;
         Ok(outcome(&found, self.result_bytes_max))
     }
 }
 
 fn query(arguments: &Map<String, Value>) -> ProductQuery {
-    let limit = arguments.get("limit").and_then(Value::as_u64).unwrap_or(LIMIT_DEFAULT).min(LIMIT_MAX);
-    let attributes = arguments.get("attributes").and_then(Value::as_object).into_iter().flatten();
-    let text = |value: &Value| value.as_str().map_or_else(|| value.to_string(), str::to_owned);
-    let attributes: BTreeMap<_, _> = attributes.map(|(name, value)| (name.clone(), text(value))).collect();
+    let limit = arguments
+        .get("limit")
+        .and_then(Value::as_u64)
+        .unwrap_or(LIMIT_DEFAULT)
+        .min(LIMIT_MAX);
+    let attributes = arguments
+        .get("attributes")
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten();
+    let text = |value: &Value| {
+        value
+            .as_str()
+            .map_or_else(|| value.to_string(), str::to_owned)
+    };
+    let attributes: BTreeMap<_, _> = attributes
+        .map(|(name, value)| (name.clone(), text(value)))
+        .collect();
     let price = |name| arguments.get(name).and_then(Value::as_f64);
     ProductQuery {
-        text: arguments.get("query").and_then(Value::as_str).unwrap_or_default().to_owned(),
-        prices: PriceLimits { min: price("price_min"), max: price("price_max") },
+        text: arguments
+            .get("query")
+            .and_then(Value::as_str)
+            .unwrap_or_default()
+            .to_owned(),
+        prices: PriceLimits {
+            min: price("price_min"),
+            max: price("price_max"),
+        },
         attributes,
         limit: usize::try_from(limit).unwrap_or(usize::MAX),
     }
@@ -116,8 +148,14 @@ fn query(arguments: &Map<String, Value>) -> ProductQuery {
 
 /// What was found; what the visitor sees of it, the model is told behind all results of a round.
 fn outcome(found: &ProductsFound, bytes_max: usize) -> ToolOutcome {
-    let cards = found.products.iter().filter_map(|found| Some((product_grid::card(&json!(found.product))?, found)));
+    let cards = found
+        .products
+        .iter()
+        .filter_map(|found| Some((product_grid::card(&json!(found.product))?, found)));
     let cards: Vec<_> = cards.take(product_grid::PRODUCTS_MAX).collect();
     let text = told_products::result(found, &cards, bytes_max);
-    ToolOutcome { text, ui: product_grid::of(cards.into_iter().map(|(card, _)| card)) }
+    ToolOutcome {
+        text,
+        ui: product_grid::of(cards.into_iter().map(|(card, _)| card)),
+    }
 }

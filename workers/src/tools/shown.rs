@@ -28,7 +28,11 @@ impl Shown {
     /// gave nothing to show, and what was shown stays.
     pub(crate) fn replace(&mut self, found: &[Value]) -> Option<&Value> {
         let grids = found.iter().all(product_grid::is_grid);
-        let shown = if grids { product_grid::joined(found) } else { found.last().cloned() };
+        let shown = if grids {
+            product_grid::joined(found)
+        } else {
+            found.last().cloned()
+        };
         self.ui = Some(shown?);
         self.ui.as_ref()
     }
@@ -40,9 +44,15 @@ impl Shown {
         {
             message.content.truncate(bytes);
         }
-        let told: Vec<_> = self.cards().iter().map(|card| product_grid::told(card, TOLD_TITLE_CHARS_MAX)).collect();
+        let told: Vec<_> = self
+            .cards()
+            .iter()
+            .map(|card| product_grid::told(card, TOLD_TITLE_CHARS_MAX))
+            .collect();
         let at = messages.len().saturating_sub(1);
-        let Some(newest) = messages.last_mut().filter(|_| !told.is_empty()) else { return };
+        let Some(newest) = messages.last_mut().filter(|_| !told.is_empty()) else {
+            return;
+        };
         self.noted = Some((at, newest.content.len()));
         newest.content = format!("{}\n\n{NOTE}\n{}", newest.content, Value::from(told));
     }
@@ -58,7 +68,10 @@ impl Shown {
     }
 
     fn cards(&self) -> &[Value] {
-        self.ui.as_ref().filter(|ui| product_grid::is_grid(ui)).map_or(&[], product_grid::cards_of)
+        self.ui
+            .as_ref()
+            .filter(|ui| product_grid::is_grid(ui))
+            .map_or(&[], product_grid::cards_of)
     }
 }
 

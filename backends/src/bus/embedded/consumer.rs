@@ -41,14 +41,27 @@ struct Owned {
 impl EmbeddedConsumer {
     /// A consumer of this seat.
     pub(super) fn new(shared: Arc<Shared>, seat: Seat) -> Self {
-        Self { membership: Membership { shared, seat }, owned: BTreeMap::new(), last: None }
+        Self {
+            membership: Membership { shared, seat },
+            owned: BTreeMap::new(),
+            last: None,
+        }
     }
 
     fn apply(&mut self, event: &BusEvent) {
         match event {
-            BusEvent::Assigned { partition, epoch, committed } => {
+            BusEvent::Assigned {
+                partition,
+                epoch,
+                committed,
+            } => {
                 let position = committed.as_ref().map_or(0, |mark| mark.next_offset);
-                let owned = Owned { epoch: *epoch, position, paused: false, fetched: VecDeque::new() };
+                let owned = Owned {
+                    epoch: *epoch,
+                    position,
+                    paused: false,
+                    fetched: VecDeque::new(),
+                };
                 self.owned.insert(*partition, owned);
             }
             BusEvent::Revoked { partition } => drop(self.owned.remove(partition)),
@@ -60,17 +73,35 @@ impl EmbeddedConsumer {
     fn take(&mut self) -> Option<Taken> {
         let after = self.last.map_or(Bound::Unbounded, Bound::Excluded);
         let behind = self.last.map_or(Bound::Unbounded, Bound::Included);
-        let turn = self.owned.range((after, Bound::Unbounded)).chain(self.owned.range((Bound::Unbounded, behind)));
-        let turn: Vec<PartitionId> = turn.filter(|(_, owned)| !owned.paused).map(|(partition, _)| *partition).collect();
-        turn.into_iter().find_map(|partition| self.take_from(partition))
+        let turn = self
+            .owned
+            .range((after, Bound::Unbounded))
+            .chain(self.owned.range((Bound::Unbounded, behind)));
+        let turn: Vec<PartitionId> = turn
+            .filter(|(_, owned)| !owned.paused)
+            .map(|(partition, _)| *partition)
+            .collect();
+        turn.into_iter()
+            .find_map(|partition| self.take_from(partition))
     }
 
     fn take_from(&mut self, partition: PartitionId) -> Option<Taken> {
         let owned = self.owned.get_mut(&partition)?;
         if owned.fetched.is_empty() {
-            match self.membership.shared.tails.read(partition, owned.position, PREFETCH_RECORDS_MAX) {
+            match self
+                .membership
+                .shared
+                .tails
+                .read(partition, owned.position, PREFETCH_RECORDS_MAX)
+            {
                 Read::End => return None,
-                Read::InFile { below } => return Some(Taken::InFile { partition, from: owned.position, below }),
+                Read::InFile { below } => {
+                    return Some(Taken::InFile {
+                        partition,
+                        from: owned.position,
+                        below,
+                    });
+                }
                 Read::Records(records) => owned.fetch(records),
             }
         }
@@ -79,8 +110,15 @@ impl EmbeddedConsumer {
         Some(Taken::Record(record))
     }
 
-    async fn read_file(&mut self, partition: PartitionId, from: u64, below: u64) -> Result<(), BusError> {
-        let query = move |file: &rusqlite::Connection| file::read(file, partition, from, below, PREFETCH_RECORDS_MAX);
+    async fn read_file(
+        &mut self,
+        partition: PartitionId,
+        from: u64,
+        below: u64,
+    ) -> Result<(), BusError> {
+        let query = move |file: &rusqlite::Connection| {
+            file::read(file, partition, from, below, PREFETCH_RECORDS_MAX)
+        };
         let records = self.membership.shared.read(query).await?;
         if let Some(owned) = self.owned.get_mut(&partition) {
             // Fewer than asked for: what is missing below the tail has expired or was compacted.
@@ -96,18 +134,30 @@ impl EmbeddedConsumer {
 
 enum Taken {
     Record(IncomingRecord),
-    InFile { partition: PartitionId, from: u64, below: u64 },
+    InFile {
+        partition: PartitionId,
+        from: u64,
+        below: u64,
+    },
 }
 
 impl Owned {
     fn fetch(&mut self, records: Vec<IncomingRecord>) {
-        self.position = records.last().map_or(self.position, |newest| newest.offset + 1);
-        self.fetched.extend(records.into_iter().map(|record| IncomingRecord { epoch: self.epoch, ..record }));
+        self.position = records
+            .last()
+            .map_or(self.position, |newest| newest.offset + 1);
+        self.fetched
+            .extend(records.into_iter().map(|record| IncomingRecord {
+                epoch: self.epoch,
+                ..record
+            }));
     }
 
     /// Offset of the next record that is delivered.
     fn next_delivered(&self) -> u64 {
-        self.fetched.front().map_or(self.position, |record| record.offset)
+        self.fetched
+            .front()
+            .map_or(self.position, |record| record.offset)
     }
 }
 
@@ -122,7 +172,11 @@ impl Consumer for EmbeddedConsumer {
             }
             match self.take() {
                 Some(Taken::Record(record)) => return Ok(BusEvent::Record(record)),
-                Some(Taken::InFile { partition, from, below }) => self.read_file(partition, from, below).await?,
+                Some(Taken::InFile {
+                    partition,
+                    from,
+                    below,
+                }) => self.read_file(partition, from, below).await?,
                 None => self.membership.seat.mailbox.bell.notified().await,
             }
         }
@@ -130,24 +184,38 @@ impl Consumer for EmbeddedConsumer {
 
     fn commit(&mut self, partition: PartitionId, mark: CommitMark) {
         if let Some(owned) = self.owned.get(&partition) {
-            self.membership.shared.groups.commit(&self.membership.seat, partition, owned.epoch, mark);
+            self.membership.shared.groups.commit(
+                &self.membership.seat,
+                partition,
+                owned.epoch,
+                mark,
+            );
         }
     }
 
     fn pause(&mut self, partition: PartitionId) {
-        self.owned.entry(partition).and_modify(|owned| owned.paused = true);
+        self.owned
+            .entry(partition)
+            .and_modify(|owned| owned.paused = true);
     }
 
     fn resume(&mut self, partition: PartitionId) {
-        self.owned.entry(partition).and_modify(|owned| owned.paused = false);
+        self.owned
+            .entry(partition)
+            .and_modify(|owned| owned.paused = false);
     }
 
     fn lag(&self) -> Vec<(PartitionId, u64)> {
         let Membership { shared, seat } = &self.membership;
         let behind = |(partition, owned): (&PartitionId, &Owned)| {
-            let done =
-                shared.groups.mark(&seat.group, *partition).map_or(owned.next_delivered(), |mark| mark.next_offset);
-            (*partition, shared.tails.end(*partition).saturating_sub(done))
+            let done = shared
+                .groups
+                .mark(&seat.group, *partition)
+                .map_or(owned.next_delivered(), |mark| mark.next_offset);
+            (
+                *partition,
+                shared.tails.end(*partition).saturating_sub(done),
+            )
         };
         self.owned.iter().map(behind).collect()
     }
@@ -161,6 +229,8 @@ impl Consumer for EmbeddedConsumer {
 
 impl Drop for Membership {
     fn drop(&mut self) {
-        self.shared.groups.leave(&self.seat, &self.shared.partitions());
+        self.shared
+            .groups
+            .leave(&self.seat, &self.shared.partitions());
     }
 }

@@ -54,9 +54,11 @@ pub(super) fn create_tables(connection: &mut Connection, partitions: u32) -> rus
     let transaction = connection.transaction()?;
     transaction.execute_batch(TABLES)?;
     for topic in Topic::ALL {
-        let existing: i64 =
-            transaction
-                .query_row("SELECT count(*) FROM partitions WHERE topic = ?1", [topic.name()], |row| row.get(0))?;
+        let existing: i64 = transaction.query_row(
+            "SELECT count(*) FROM partitions WHERE topic = ?1",
+            [topic.name()],
+            |row| row.get(0),
+        )?;
         if existing == 0 {
             for number in 0..placement::partition_count(topic, partitions) {
                 transaction.execute(
@@ -77,12 +79,20 @@ pub(super) fn next_offsets(connection: &Connection) -> rusqlite::Result<HashMap<
          FROM partitions",
     )?;
     let rows = statement.query_map([], |row| Ok((partition_in(row)?, unsigned(row.get(2)?))))?;
-    rows.filter_map(|row| row.map(|(partition, next)| Some((partition?, next))).transpose()).collect()
+    rows.filter_map(|row| {
+        row.map(|(partition, next)| Some((partition?, next)))
+            .transpose()
+    })
+    .collect()
 }
 
 /// Appends one record.
-pub(super) fn append(transaction: &Transaction<'_>, record: &IncomingRecord) -> Result<(), BusError> {
-    let headers = serde_json::to_string(&record.headers).map_err(|error| BusError::Fatal(error.to_string()))?;
+pub(super) fn append(
+    transaction: &Transaction<'_>,
+    record: &IncomingRecord,
+) -> Result<(), BusError> {
+    let headers = serde_json::to_string(&record.headers)
+        .map_err(|error| BusError::Fatal(error.to_string()))?;
     let mut statement = transaction
         .prepare_cached("INSERT INTO records VALUES (?1, ?2, ?3, ?4, ?5, ?6, ?7)")
         .map_err(|error| unavailable(&error))?;
@@ -113,34 +123,58 @@ pub(super) fn read(
          WHERE topic = ?1 AND partition = ?2 AND offset >= ?3 AND offset < ?4 ORDER BY offset LIMIT ?5",
     )?;
     let limit = i64::try_from(limit).unwrap_or(i64::MAX);
-    let bounds = params![partition.topic.name(), partition.number, signed(from), signed(below), limit];
-    statement.query_map(bounds, |row| record_in(partition, row))?.collect()
+    let bounds = params![
+        partition.topic.name(),
+        partition.number,
+        signed(from),
+        signed(below),
+        limit
+    ];
+    statement
+        .query_map(bounds, |row| record_in(partition, row))?
+        .collect()
 }
 
 /// Writes a mark.
-pub(super) fn write_mark(transaction: &Transaction<'_>, (group, partition, mark): &GroupMark) -> Result<(), BusError> {
+pub(super) fn write_mark(
+    transaction: &Transaction<'_>,
+    (group, partition, mark): &GroupMark,
+) -> Result<(), BusError> {
     let write = || {
-        transaction.prepare_cached("INSERT OR REPLACE INTO marks VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?.execute(params![
-            group,
-            partition.topic.name(),
-            partition.number,
-            signed(mark.next_offset),
-            mark.finished,
-            Timestamp::now().micros()
-        ])
+        transaction
+            .prepare_cached("INSERT OR REPLACE INTO marks VALUES (?1, ?2, ?3, ?4, ?5, ?6)")?
+            .execute(params![
+                group,
+                partition.topic.name(),
+                partition.number,
+                signed(mark.next_offset),
+                mark.finished,
+                Timestamp::now().micros()
+            ])
     };
     write().map(drop).map_err(|error| unavailable(&error))
 }
 
 /// All marks of a group.
-pub(super) fn marks_of(connection: &Connection, group: &str) -> rusqlite::Result<HashMap<PartitionId, CommitMark>> {
-    let mut statement = connection
-        .prepare_cached("SELECT topic, partition, next_offset, finished FROM marks WHERE consumer_group = ?1")?;
+pub(super) fn marks_of(
+    connection: &Connection,
+    group: &str,
+) -> rusqlite::Result<HashMap<PartitionId, CommitMark>> {
+    let mut statement = connection.prepare_cached(
+        "SELECT topic, partition, next_offset, finished FROM marks WHERE consumer_group = ?1",
+    )?;
     let rows = statement.query_map([group], |row| {
-        let mark = CommitMark { next_offset: unsigned(row.get(2)?), finished: row.get(3)? };
+        let mark = CommitMark {
+            next_offset: unsigned(row.get(2)?),
+            finished: row.get(3)?,
+        };
         Ok((partition_in(row)?, mark))
     })?;
-    rows.filter_map(|row| row.map(|(partition, mark)| Some((partition?, mark))).transpose()).collect()
+    rows.filter_map(|row| {
+        row.map(|(partition, mark)| Some((partition?, mark)))
+            .transpose()
+    })
+    .collect()
 }
 
 /// Deletes the oldest expired records of one partition; true if more may be left.
@@ -150,7 +184,9 @@ pub(super) fn expire_step(
     next: u64,
     now: Timestamp,
 ) -> rusqlite::Result<bool> {
-    let Some(hours) = partition.topic.retention_hours() else { return Ok(false) };
+    let Some(hours) = partition.topic.retention_hours() else {
+        return Ok(false);
+    };
     let expired_before = now.micros() - i64::from(hours) * HOUR_MICROS;
     let transaction = connection.transaction()?;
     // Only the head of the partition is looked at: records lie in the order of their age.
@@ -164,11 +200,19 @@ pub(super) fn expire_step(
         })
         .optional()?
         .flatten();
-    let Some((last, count)) = oldest else { return Ok(false) };
+    let Some((last, count)) = oldest else {
+        return Ok(false);
+    };
     let place = params![partition.topic.name(), partition.number, signed(next)];
-    transaction.execute("UPDATE partitions SET next_offset = ?3 WHERE topic = ?1 AND partition = ?2", place)?;
+    transaction.execute(
+        "UPDATE partitions SET next_offset = ?3 WHERE topic = ?1 AND partition = ?2",
+        place,
+    )?;
     let place = params![partition.topic.name(), partition.number, last];
-    transaction.execute("DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset <= ?3", place)?;
+    transaction.execute(
+        "DELETE FROM records WHERE topic = ?1 AND partition = ?2 AND offset <= ?3",
+        place,
+    )?;
     transaction.commit()?;
     Ok(count >= SWEEP_STEP_ROWS)
 }
@@ -190,11 +234,16 @@ pub(super) fn forget_groups(
 ) -> rusqlite::Result<()> {
     let transaction = connection.transaction()?;
     for group in alive {
-        transaction
-            .execute("UPDATE marks SET written_at = ?2 WHERE consumer_group = ?1", params![group, now.micros()])?;
+        transaction.execute(
+            "UPDATE marks SET written_at = ?2 WHERE consumer_group = ?1",
+            params![group, now.micros()],
+        )?;
     }
     let forgotten_before = now.micros() - GROUP_RETENTION_HOURS * HOUR_MICROS;
-    transaction.execute("DELETE FROM marks WHERE written_at < ?1", [forgotten_before])?;
+    transaction.execute(
+        "DELETE FROM marks WHERE written_at < ?1",
+        [forgotten_before],
+    )?;
     transaction.commit()
 }
 

@@ -69,12 +69,25 @@ impl Groups {
         partitions: &[PartitionId],
     ) -> Seat {
         let mut groups = lock(&self.groups);
-        let state = groups.entry(group.to_owned()).or_insert_with(|| Group { marks: stored, ..Group::default() });
+        let state = groups.entry(group.to_owned()).or_insert_with(|| Group {
+            marks: stored,
+            ..Group::default()
+        });
         state.last_member += 1;
         let (member, mailbox) = (state.last_member, Arc::new(Mailbox::default()));
-        state.members.insert(member, Member { topics: topics.to_vec(), mailbox: mailbox.clone() });
+        state.members.insert(
+            member,
+            Member {
+                topics: topics.to_vec(),
+                mailbox: mailbox.clone(),
+            },
+        );
         state.rebalance(partitions);
-        Seat { group: group.to_owned(), member, mailbox }
+        Seat {
+            group: group.to_owned(),
+            member,
+            mailbox,
+        }
     }
 
     /// Removes a member; the others take over its partitions.
@@ -88,9 +101,13 @@ impl Groups {
     /// Notes a mark, unless the partition has another owner or another epoch by now.
     pub(super) fn commit(&self, seat: &Seat, partition: PartitionId, epoch: u64, mark: CommitMark) {
         let mut groups = lock(&self.groups);
-        let Some(state) = groups.get_mut(&seat.group) else { return };
-        let owned =
-            state.owners.get(&partition).is_some_and(|owner| owner.member == seat.member && owner.epoch == epoch);
+        let Some(state) = groups.get_mut(&seat.group) else {
+            return;
+        };
+        let owned = state
+            .owners
+            .get(&partition)
+            .is_some_and(|owner| owner.member == seat.member && owner.epoch == epoch);
         if owned {
             state.marks.insert(partition, mark);
             state.unwritten.insert(partition);
@@ -99,7 +116,11 @@ impl Groups {
 
     /// The mark of a partition.
     pub(super) fn mark(&self, group: &str, partition: PartitionId) -> Option<CommitMark> {
-        lock(&self.groups).get(group)?.marks.get(&partition).cloned()
+        lock(&self.groups)
+            .get(group)?
+            .marks
+            .get(&partition)
+            .cloned()
     }
 
     /// Takes the marks that are not in the file yet.
@@ -107,7 +128,9 @@ impl Groups {
         let mut taken = Vec::new();
         for (name, state) in lock(&self.groups).iter_mut() {
             let partitions = std::mem::take(&mut state.unwritten);
-            let marks = partitions.into_iter().filter_map(|partition| Some((partition, state.marks.get(&partition)?)));
+            let marks = partitions
+                .into_iter()
+                .filter_map(|partition| Some((partition, state.marks.get(&partition)?)));
             taken.extend(marks.map(|(partition, mark)| (name.clone(), partition, mark.clone())));
         }
         taken
@@ -124,7 +147,9 @@ impl Groups {
     /// Wakes the owners of partitions that have new records.
     pub(super) fn ring(&self, partitions: &HashSet<PartitionId>) {
         for state in lock(&self.groups).values() {
-            let owners = partitions.iter().filter_map(|partition| state.owners.get(partition));
+            let owners = partitions
+                .iter()
+                .filter_map(|partition| state.owners.get(partition));
             owners
                 .filter_map(|owner| state.members.get(&owner.member))
                 .for_each(|member| member.mailbox.bell.notify_one());
@@ -134,20 +159,34 @@ impl Groups {
     /// Names of the groups that have members.
     pub(super) fn alive(&self) -> HashSet<String> {
         let groups = lock(&self.groups);
-        groups.iter().filter(|(_, state)| !state.members.is_empty()).map(|(name, _)| name.clone()).collect()
+        groups
+            .iter()
+            .filter(|(_, state)| !state.members.is_empty())
+            .map(|(name, _)| name.clone())
+            .collect()
     }
 }
 
 impl Group {
     /// Only partitions that change hands are revoked, and all of them before any is assigned.
     fn rebalance(&mut self, partitions: &[PartitionId]) {
-        let interests = self.members.iter().map(|(member, state)| (*member, state.topics.as_slice())).collect();
-        let current = self.owners.iter().map(|(partition, owner)| (*partition, owner.member)).collect();
+        let interests = self
+            .members
+            .iter()
+            .map(|(member, state)| (*member, state.topics.as_slice()))
+            .collect();
+        let current = self
+            .owners
+            .iter()
+            .map(|(partition, owner)| (*partition, owner.member))
+            .collect();
         let target = assignment::sticky(partitions, &interests, &current);
         for (partition, member) in &current {
             if target.get(partition) != Some(member) {
                 self.owners.remove(partition);
-                self.members.get(member).inspect(|state| state.mailbox.revoke(*partition));
+                self.members
+                    .get(member)
+                    .inspect(|state| state.mailbox.revoke(*partition));
             }
         }
         for (partition, member) in target {
@@ -156,8 +195,14 @@ impl Group {
                 let epoch = self.last_epoch;
                 self.owners.insert(partition, Owner { member, epoch });
                 let committed = self.marks.get(&partition).cloned();
-                let event = BusEvent::Assigned { partition, epoch, committed };
-                self.members.get(&member).inspect(|state| state.mailbox.push(event));
+                let event = BusEvent::Assigned {
+                    partition,
+                    epoch,
+                    committed,
+                };
+                self.members
+                    .get(&member)
+                    .inspect(|state| state.mailbox.push(event));
             }
         }
     }

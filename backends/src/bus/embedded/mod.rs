@@ -59,7 +59,14 @@ impl EmbeddedBus {
         let groups = Arc::new(Groups::default());
         let reader = Arc::new(Mutex::new(file::open(path).map_err(fatal)?));
         let writer = Writer::start(connection, tails.clone(), groups.clone())?;
-        Ok(Self { shared: Arc::new(Shared { tails, groups, writer, reader }) })
+        Ok(Self {
+            shared: Arc::new(Shared {
+                tails,
+                groups,
+                writer,
+                reader,
+            }),
+        })
     }
 }
 
@@ -71,7 +78,10 @@ impl Bus for EmbeddedBus {
 
     async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
         let name = group.to_owned();
-        let stored = self.shared.read(move |connection| file::marks_of(connection, &name)).await?;
+        let stored = self
+            .shared
+            .read(move |connection| file::marks_of(connection, &name))
+            .await?;
         let partitions = self.shared.partitions();
         let seat = self.shared.groups.join(group, topics, stored, &partitions);
         Ok(Box::new(EmbeddedConsumer::new(self.shared.clone(), seat)))
@@ -99,7 +109,9 @@ impl Shared {
     ) -> Result<T, BusError> {
         let reader = self.reader.clone();
         let rows = tokio::task::spawn_blocking(move || query(&lock(&reader)));
-        let rows = rows.await.map_err(|error| BusError::Unavailable(format!("log reader: {error}")))?;
+        let rows = rows
+            .await
+            .map_err(|error| BusError::Unavailable(format!("log reader: {error}")))?;
         rows.map_err(|error| file::unavailable(&error))
     }
 }

@@ -31,11 +31,20 @@ impl Sweep {
         if let Err(error) = self.sweep(connection, tails, groups) {
             tracing::warn!(%error, "log sweep failed, trying again");
         }
-        let pause = if self.waiting.is_empty() { ROUND_INTERVAL } else { STEP_INTERVAL };
+        let pause = if self.waiting.is_empty() {
+            ROUND_INTERVAL
+        } else {
+            STEP_INTERVAL
+        };
         self.next_step = Some(now + pause);
     }
 
-    fn sweep(&mut self, connection: &mut Connection, tails: &Tails, groups: &Groups) -> rusqlite::Result<()> {
+    fn sweep(
+        &mut self,
+        connection: &mut Connection,
+        tails: &Tails,
+        groups: &Groups,
+    ) -> rusqlite::Result<()> {
         let now = Timestamp::now();
         let Some(partition) = self.waiting.pop() else {
             self.waiting = tails.partitions().collect();
@@ -50,7 +59,12 @@ impl Sweep {
         Ok(())
     }
 
-    fn compact(&mut self, connection: &Connection, tails: &Tails, partition: PartitionId) -> rusqlite::Result<()> {
+    fn compact(
+        &mut self,
+        connection: &Connection,
+        tails: &Tails,
+        partition: PartitionId,
+    ) -> rusqlite::Result<()> {
         let end = tails.end(partition);
         // Nothing new, nothing to compact; the first round after a start looks once.
         if end != self.compacted_until {

@@ -46,18 +46,31 @@ impl Tails {
     /// Empty tails that go on at these offsets.
     pub(super) fn new(next_offsets: &HashMap<PartitionId, u64>) -> Self {
         let mut counts = HashMap::new();
-        next_offsets.keys().for_each(|partition| *counts.entry(partition.topic).or_default() += 1);
+        next_offsets
+            .keys()
+            .for_each(|partition| *counts.entry(partition.topic).or_default() += 1);
         let partitions = next_offsets.iter().map(|(partition, next)| {
-            let tail = Tail { first: *next, end: *next, records: VecDeque::new(), bytes: 0 };
+            let tail = Tail {
+                first: *next,
+                end: *next,
+                records: VecDeque::new(),
+                bytes: 0,
+            };
             (*partition, Mutex::new(tail))
         });
-        Self { partitions: partitions.collect(), counts }
+        Self {
+            partitions: partitions.collect(),
+            counts,
+        }
     }
 
     /// The partition of a key.
     pub(super) fn place(&self, topic: Topic, key: &str) -> PartitionId {
         let count = self.counts.get(&topic).copied().unwrap_or(1);
-        PartitionId { topic, number: placement::partition_of_key(key, count) }
+        PartitionId {
+            topic,
+            number: placement::partition_of_key(key, count),
+        }
     }
 
     /// All partitions, in order.
@@ -67,7 +80,9 @@ impl Tails {
 
     /// Offset of the next record of a partition.
     pub(super) fn end(&self, partition: PartitionId) -> u64 {
-        self.partitions.get(&partition).map_or(0, |tail| lock(tail).end)
+        self.partitions
+            .get(&partition)
+            .map_or(0, |tail| lock(tail).end)
     }
 
     /// Adds a record that is in the file by now.
@@ -79,7 +94,9 @@ impl Tails {
 
     /// Records from a position on, at most `limit`.
     pub(super) fn read(&self, partition: PartitionId, position: u64, limit: usize) -> Read {
-        self.partitions.get(&partition).map_or(Read::End, |tail| lock(tail).read(position, limit))
+        self.partitions
+            .get(&partition)
+            .map_or(Read::End, |tail| lock(tail).read(position, limit))
     }
 }
 
@@ -89,7 +106,9 @@ impl Tail {
         self.bytes += record.payload.len();
         self.records.push_back(record);
         while self.records.len() > TAIL_RECORDS_MAX || self.bytes > TAIL_BYTES_MAX {
-            let Some(oldest) = self.records.pop_front() else { break };
+            let Some(oldest) = self.records.pop_front() else {
+                break;
+            };
             self.bytes -= oldest.payload.len();
             self.first = oldest.offset + 1;
         }
@@ -99,8 +118,17 @@ impl Tail {
         if position >= self.end {
             return Read::End;
         }
-        let Some(skip) = position.checked_sub(self.first) else { return Read::InFile { below: self.first } };
+        let Some(skip) = position.checked_sub(self.first) else {
+            return Read::InFile { below: self.first };
+        };
         let skip = usize::try_from(skip).unwrap_or(usize::MAX);
-        Read::Records(self.records.iter().skip(skip).take(limit).cloned().collect())
+        Read::Records(
+            self.records
+                .iter()
+                .skip(skip)
+                .take(limit)
+                .cloned()
+                .collect(),
+        )
     }
 }

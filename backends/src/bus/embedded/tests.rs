@@ -37,7 +37,13 @@ async fn records_and_marks_survive_reopening_the_file() {
     }
     let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
     let seen = records(&mut *consumer, 3).await;
-    consumer.commit(seen[0].partition, CommitMark { next_offset: seen[1].offset, finished: "v1:E".to_owned() });
+    consumer.commit(
+        seen[0].partition,
+        CommitMark {
+            next_offset: seen[1].offset,
+            finished: "v1:E".to_owned(),
+        },
+    );
     consumer.close().await.unwrap();
     drop(bus);
 
@@ -47,7 +53,11 @@ async fn records_and_marks_survive_reopening_the_file() {
     let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
     let again = records(&mut *consumer, 3).await;
     assert_eq!(texts(&again), ["1", "2", "3"]);
-    assert!(again.iter().all(|record| record.partition == seen[0].partition));
+    assert!(
+        again
+            .iter()
+            .all(|record| record.partition == seen[0].partition)
+    );
 }
 
 /// The test runs itself as another process, which aborts as soon as its publish is acknowledged.
@@ -60,7 +70,10 @@ async fn an_acknowledged_record_survives_the_death_of_its_process() {
     }
     let directory = tempfile::tempdir().unwrap();
     let child = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "bus::embedded::tests::an_acknowledged_record_survives_the_death_of_its_process"])
+        .args([
+            "--exact",
+            "bus::embedded::tests::an_acknowledged_record_survives_the_death_of_its_process",
+        ])
         .env(DIRECTORY, directory.path())
         .output()
         .unwrap();
@@ -79,7 +92,11 @@ async fn a_consumer_far_behind_reads_from_the_file() {
     });
     futures::future::join_all(publishes).await;
     let mut consumer = bus.consume("workers", &[Topic::Jobs]).await.unwrap();
-    let offsets: Vec<u64> = records(&mut *consumer, 1000).await.iter().map(|record| record.offset).collect();
+    let offsets: Vec<u64> = records(&mut *consumer, 1000)
+        .await
+        .iter()
+        .map(|record| record.offset)
+        .collect();
     assert_eq!(offsets, (0..1000).collect::<Vec<_>>());
 }
 
@@ -96,30 +113,50 @@ async fn expired_records_are_gone_and_their_offsets_are_not_used_again() {
     let mut connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
     let day = Timestamp::from_micros(Timestamp::now().micros() + 23 * 3_600_000_000);
     assert!(!file::expire_step(&mut connection, partition, 3, day).unwrap());
-    assert_eq!(file::read(&connection, partition, 0, 9, 9).unwrap().len(), 3);
+    assert_eq!(
+        file::read(&connection, partition, 0, 9, 9).unwrap().len(),
+        3
+    );
     let later = Timestamp::from_micros(Timestamp::now().micros() + 25 * 3_600_000_000);
     file::expire_step(&mut connection, partition, 3, later).unwrap();
-    assert_eq!(file::read(&connection, partition, 0, 9, 9).unwrap().len(), 0);
+    assert_eq!(
+        file::read(&connection, partition, 0, 9, 9).unwrap().len(),
+        0
+    );
     drop(connection);
 
     let bus = open(directory.path());
     publish(&bus, "key", "new").await;
     let mut consumer = bus.consume("two", &[Topic::Jobs]).await.unwrap();
     let record = records(&mut *consumer, 1).await.remove(0);
-    assert_eq!((record.offset, texts(&[record])), (3, vec!["new".to_owned()]));
+    assert_eq!(
+        (record.offset, texts(&[record])),
+        (3, vec!["new".to_owned()])
+    );
 }
 
 #[tokio::test]
 async fn compaction_keeps_the_last_record_of_each_key() {
     let (bus, directory) = fresh().await;
     for (key, payload) in [("a", "1"), ("b", "2"), ("a", "3"), ("b", "4"), ("c", "5")] {
-        let record =
-            OutgoingRecord { topic: Topic::Control, key: key.to_owned(), payload: payload.into(), headers: Vec::new() };
+        let record = OutgoingRecord {
+            topic: Topic::Control,
+            key: key.to_owned(),
+            payload: payload.into(),
+            headers: Vec::new(),
+        };
         bus.publish(record, Duration::from_secs(5)).await.unwrap();
     }
     drop(bus);
     let connection = file::open(&directory.path().join("bus.sqlite")).unwrap();
-    file::compact(&connection, PartitionId { topic: Topic::Control, number: 0 }).unwrap();
+    file::compact(
+        &connection,
+        PartitionId {
+            topic: Topic::Control,
+            number: 0,
+        },
+    )
+    .unwrap();
     drop(connection);
 
     let bus = open(directory.path());
@@ -134,15 +171,33 @@ async fn while_the_file_cannot_be_written_publishes_are_unavailable_and_the_queu
     let (bus, directory) = fresh().await;
     let blocker = file::open(&directory.path().join("bus.sqlite")).unwrap();
     blocker.execute_batch("BEGIN IMMEDIATE").unwrap();
-    let record =
-        || OutgoingRecord { topic: Topic::Jobs, key: "key".to_owned(), payload: "x".into(), headers: Vec::new() };
+    let record = || OutgoingRecord {
+        topic: Topic::Jobs,
+        key: "key".to_owned(),
+        payload: "x".into(),
+        headers: Vec::new(),
+    };
     let begun = Instant::now();
     let publishes = (0..WAITING).map(|_| bus.publish(record(), Duration::from_millis(300)));
     let results = futures::future::join_all(publishes).await;
-    assert!(begun.elapsed() < Duration::from_secs(3), "{:?}", begun.elapsed());
-    let reasons: Vec<String> = results.into_iter().map(|result| result.unwrap_err().to_string()).collect();
-    assert!(reasons.iter().all(|reason| reason.starts_with("bus unavailable")));
-    assert!(reasons.iter().any(|reason| reason.contains("behind")), "the queue has no bound");
+    assert!(
+        begun.elapsed() < Duration::from_secs(3),
+        "{:?}",
+        begun.elapsed()
+    );
+    let reasons: Vec<String> = results
+        .into_iter()
+        .map(|result| result.unwrap_err().to_string())
+        .collect();
+    assert!(
+        reasons
+            .iter()
+            .all(|reason| reason.starts_with("bus unavailable"))
+    );
+    assert!(
+        reasons.iter().any(|reason| reason.contains("behind")),
+        "the queue has no bound"
+    );
 
     blocker.execute_batch("ROLLBACK").unwrap();
     while let Err(error) = bus.publish(record(), Duration::from_secs(1)).await {
@@ -160,8 +215,14 @@ async fn a_member_that_is_never_polled_has_a_bounded_mailbox() {
     }
     let mut owned = 0;
     for _ in 0..PARTITIONS {
-        owned += i32::from(matches!(idle.next().await.unwrap(), BusEvent::Assigned { .. }));
+        owned += i32::from(matches!(
+            idle.next().await.unwrap(),
+            BusEvent::Assigned { .. }
+        ));
     }
     assert_eq!(owned, 4);
-    assert!(idle.next().now_or_never().is_none(), "more events are waiting");
+    assert!(
+        idle.next().now_or_never().is_none(),
+        "more events are waiting"
+    );
 }

@@ -39,19 +39,37 @@ enum Command {
 
 impl Writer {
     /// Starts the thread.
-    pub(super) fn start(connection: Connection, tails: Arc<Tails>, groups: Arc<Groups>) -> Result<Self, BusError> {
+    pub(super) fn start(
+        connection: Connection,
+        tails: Arc<Tails>,
+        groups: Arc<Groups>,
+    ) -> Result<Self, BusError> {
         let (queue, commands) = sync_channel(QUEUE_COMMANDS_MAX);
-        let log = Log { connection, tails, groups, sweep: Sweep::default(), marks_written: Instant::now() };
+        let log = Log {
+            connection,
+            tails,
+            groups,
+            sweep: Sweep::default(),
+            marks_written: Instant::now(),
+        };
         let thread = std::thread::Builder::new()
             .name("bus-writer".to_owned())
             .spawn(move || log.run(&commands))
             .map_err(|error| BusError::Fatal(format!("log writer: {error}")))?;
-        Ok(Self { queue: Some(queue), thread: Some(thread) })
+        Ok(Self {
+            queue: Some(queue),
+            thread: Some(thread),
+        })
     }
 
     /// Appends a record.
-    pub(super) async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
-        self.ask(|answer| Command::Publish(record, answer), timeout).await
+    pub(super) async fn publish(
+        &self,
+        record: OutgoingRecord,
+        timeout: Duration,
+    ) -> Result<(), BusError> {
+        self.ask(|answer| Command::Publish(record, answer), timeout)
+            .await
     }
 
     /// Writes all marks that were given; what was queued before is written too.
@@ -59,17 +77,25 @@ impl Writer {
         self.ask(Command::Flush, timeout).await
     }
 
-    async fn ask(&self, command: impl FnOnce(Answer) -> Command, timeout: Duration) -> Result<(), BusError> {
+    async fn ask(
+        &self,
+        command: impl FnOnce(Answer) -> Command,
+        timeout: Duration,
+    ) -> Result<(), BusError> {
         let (answer, answered) = oneshot::channel();
         let queue = self.queue.as_ref().ok_or_else(stopped)?;
-        queue.try_send(command(answer)).map_err(|error| match error {
-            TrySendError::Full(_) => BusError::Unavailable("log writer is behind".to_owned()),
-            TrySendError::Disconnected(_) => stopped(),
-        })?;
+        queue
+            .try_send(command(answer))
+            .map_err(|error| match error {
+                TrySendError::Full(_) => BusError::Unavailable("log writer is behind".to_owned()),
+                TrySendError::Disconnected(_) => stopped(),
+            })?;
         match tokio::time::timeout(timeout, answered).await {
             Ok(Ok(result)) => result,
             Ok(Err(_)) => Err(stopped()),
-            Err(_) => Err(BusError::Unavailable("log writer did not answer in time".to_owned())),
+            Err(_) => Err(BusError::Unavailable(
+                "log writer did not answer in time".to_owned(),
+            )),
         }
     }
 }
@@ -106,7 +132,8 @@ impl Log {
                 Err(RecvTimeoutError::Timeout) => self.write_due_marks(),
                 Err(RecvTimeoutError::Disconnected) => break,
             }
-            self.sweep.step(&mut self.connection, &self.tails, &self.groups);
+            self.sweep
+                .step(&mut self.connection, &self.tails, &self.groups);
         }
         if let Err(error) = self.write(&[], true) {
             tracing::warn!(%error, "last marks not written; their records will be delivered again");
@@ -115,7 +142,10 @@ impl Log {
 
     fn answer(&mut self, first: Command, commands: &Receiver<Command>) {
         let (mut records, mut answers, mut flush) = (Vec::new(), Vec::new(), false);
-        for command in std::iter::once(first).chain(commands.try_iter()).take(BATCH_COMMANDS_MAX) {
+        for command in std::iter::once(first)
+            .chain(commands.try_iter())
+            .take(BATCH_COMMANDS_MAX)
+        {
             match command {
                 Command::Publish(record, answer) => {
                     records.push(record);
@@ -156,17 +186,36 @@ impl Log {
         let published_at = Timestamp::now();
         let place = |record: OutgoingRecord| {
             let partition = self.tails.place(record.topic, &record.key);
-            let next = next_offsets.entry(partition).or_insert_with(|| self.tails.end(partition));
+            let next = next_offsets
+                .entry(partition)
+                .or_insert_with(|| self.tails.end(partition));
             let offset = *next;
             *next += 1;
-            let OutgoingRecord { key, payload, headers, .. } = record;
-            IncomingRecord { partition, epoch: 0, offset, key, payload, headers, published_at }
+            let OutgoingRecord {
+                key,
+                payload,
+                headers,
+                ..
+            } = record;
+            IncomingRecord {
+                partition,
+                epoch: 0,
+                offset,
+                key,
+                payload,
+                headers,
+                published_at,
+            }
         };
         records.into_iter().map(place).collect()
     }
 
     fn write(&mut self, records: &[IncomingRecord], with_marks: bool) -> Result<(), BusError> {
-        let marks = if with_marks { self.groups.take_unwritten() } else { Vec::new() };
+        let marks = if with_marks {
+            self.groups.take_unwritten()
+        } else {
+            Vec::new()
+        };
         let result = write(&mut self.connection, records, &marks);
         if result.is_err() {
             self.groups.put_back(marks);
@@ -179,21 +228,33 @@ impl Log {
 
     fn announce(&self, records: Vec<IncomingRecord>) {
         let partitions: HashSet<_> = records.iter().map(|record| record.partition).collect();
-        records.into_iter().for_each(|record| self.tails.append(record));
+        records
+            .into_iter()
+            .for_each(|record| self.tails.append(record));
         self.groups.ring(&partitions);
     }
 }
 
-fn write(connection: &mut Connection, records: &[IncomingRecord], marks: &[file::GroupMark]) -> Result<(), BusError> {
+fn write(
+    connection: &mut Connection,
+    records: &[IncomingRecord],
+    marks: &[file::GroupMark],
+) -> Result<(), BusError> {
     if records.is_empty() && marks.is_empty() {
         return Ok(());
     }
     let transaction = connection
         .transaction_with_behavior(TransactionBehavior::Immediate)
         .map_err(|error| file::unavailable(&error))?;
-    records.iter().try_for_each(|record| file::append(&transaction, record))?;
-    marks.iter().try_for_each(|mark| file::write_mark(&transaction, mark))?;
-    transaction.commit().map_err(|error| file::unavailable(&error))
+    records
+        .iter()
+        .try_for_each(|record| file::append(&transaction, record))?;
+    marks
+        .iter()
+        .try_for_each(|mark| file::write_mark(&transaction, mark))?;
+    transaction
+        .commit()
+        .map_err(|error| file::unavailable(&error))
 }
 
 /// One result for each of those who share a transaction.

@@ -38,30 +38,44 @@ impl KafkaConsumer {
     ) -> Result<Self, BusError> {
         let ownership = Arc::new(Ownership::default());
         let context = Context::new(names.clone(), ownership.clone());
-        let client = properties.consumer(&names.group(group)).create_with_context(context);
-        let client: Arc<BaseConsumer<Context>> = Arc::new(client.map_err(|error| BusError::Fatal(error.to_string()))?);
+        let client = properties
+            .consumer(&names.group(group))
+            .create_with_context(context);
+        let client: Arc<BaseConsumer<Context>> =
+            Arc::new(client.map_err(|error| BusError::Fatal(error.to_string()))?);
         client.context().attach(&client);
 
         let topics: Vec<String> = topics.iter().map(|topic| names.topic(*topic)).collect();
         let topics: Vec<&str> = topics.iter().map(String::as_str).collect();
-        client.subscribe(&topics).map_err(|error| BusError::Fatal(error.to_string()))?;
+        client
+            .subscribe(&topics)
+            .map_err(|error| BusError::Fatal(error.to_string()))?;
 
         let (queue, deliveries) = mpsc::channel(OUTBOX_EVENTS_MAX);
         let (left, closed) = oneshot::channel();
         Poller::start(client, Outbox::new(queue), left)?;
-        Ok(Self { deliveries, ownership, told: HashMap::new(), closed })
+        Ok(Self {
+            deliveries,
+            ownership,
+            told: HashMap::new(),
+            closed,
+        })
     }
 
     /// Keeps account of what the caller is told; false for a record of a partition that is gone by now.
     fn tell(&mut self, event: &BusEvent) -> bool {
         match event {
-            BusEvent::Assigned { partition, epoch, .. } => {
+            BusEvent::Assigned {
+                partition, epoch, ..
+            } => {
                 self.told.insert(*partition, *epoch);
             }
             BusEvent::Revoked { partition } => {
                 self.told.remove(partition);
             }
-            BusEvent::Record(record) => return self.ownership.epoch(record.partition) == Some(record.epoch),
+            BusEvent::Record(record) => {
+                return self.ownership.epoch(record.partition) == Some(record.epoch);
+            }
         }
         true
     }
@@ -72,7 +86,8 @@ impl Consumer for KafkaConsumer {
     async fn next(&mut self) -> Result<BusEvent, BusError> {
         loop {
             let delivery = self.deliveries.recv().await;
-            let event = delivery.ok_or_else(|| BusError::Fatal("consumer has ended".to_owned()))??;
+            let event =
+                delivery.ok_or_else(|| BusError::Fatal("consumer has ended".to_owned()))??;
             if self.tell(&event) {
                 return Ok(event);
             }
@@ -98,10 +113,14 @@ impl Consumer for KafkaConsumer {
     }
 
     async fn close(self: Box<Self>) -> Result<(), BusError> {
-        let Self { deliveries, closed, .. } = *self;
+        let Self {
+            deliveries, closed, ..
+        } = *self;
         drop(deliveries);
         // An error of the receiver means that the thread is gone, and the consumer with it.
         let ended = tokio::time::timeout(CLOSE_TIMEOUT, closed).await;
-        ended.map(drop).map_err(|_| BusError::Unavailable("consumer did not leave its group in time".to_owned()))
+        ended.map(drop).map_err(|_| {
+            BusError::Unavailable("consumer did not leave its group in time".to_owned())
+        })
     }
 }

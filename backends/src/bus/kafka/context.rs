@@ -43,8 +43,15 @@ pub(super) struct Context {
 impl Context {
     /// A context whose consumer does not exist yet; see [`Self::attach`].
     pub(super) fn new(names: Names, ownership: Arc<Ownership>) -> Self {
-        let (stalled, events, consumer) = (AtomicBool::new(false), Mutex::default(), OnceLock::new());
-        Self { names, ownership, stalled, events, consumer }
+        let (stalled, events, consumer) =
+            (AtomicBool::new(false), Mutex::default(), OnceLock::new());
+        Self {
+            names,
+            ownership,
+            stalled,
+            events,
+            consumer,
+        }
     }
 
     /// Lets callbacks commit on another thread.
@@ -60,7 +67,11 @@ impl Context {
 
     /// Commits and waits for the answer, but not for long.
     pub(super) fn commit_last(&self, marks: &[PartitionMark]) {
-        let consumer = self.consumer.get().and_then(Weak::upgrade).filter(|_| !marks.is_empty());
+        let consumer = self
+            .consumer
+            .get()
+            .and_then(Weak::upgrade)
+            .filter(|_| !marks.is_empty());
         let Some(consumer) = consumer else { return };
         let list = partitions::commit_list(&self.names, marks);
         let (sender, answer) = sync_channel(1);
@@ -72,8 +83,12 @@ impl Context {
         });
         match answer.recv_timeout(LAST_COMMIT_TIMEOUT) {
             Ok(Ok(())) => {}
-            Ok(Err(error)) => tracing::warn!(%error, "last marks not written; their records will be delivered again"),
-            Err(_) => tracing::warn!("last marks not written in time; their records may be delivered again"),
+            Ok(Err(error)) => {
+                tracing::warn!(%error, "last marks not written; their records will be delivered again")
+            }
+            Err(_) => tracing::warn!(
+                "last marks not written in time; their records may be delivered again"
+            ),
         }
     }
 
@@ -82,33 +97,51 @@ impl Context {
             return;
         }
         let fetched = consumer.committed_offsets(list.clone(), FETCH_MARK_TIMEOUT);
-        let fetched =
-            fetched.inspect_err(|error| tracing::warn!(%error, "marks not fetched; finished jobs may repeat"));
+        let fetched = fetched.inspect_err(
+            |error| tracing::warn!(%error, "marks not fetched; finished jobs may repeat"),
+        );
         let list = fetched.as_ref().unwrap_or(list);
         for entry in list.elements() {
             if let Some(partition) = partitions::partition(&self.names, &entry) {
                 let committed = partitions::committed(&entry);
                 let epoch = self.ownership.assign(partition, committed.clone());
-                lock(&self.events).push(BusEvent::Assigned { partition, epoch, committed });
+                lock(&self.events).push(BusEvent::Assigned {
+                    partition,
+                    epoch,
+                    committed,
+                });
             }
         }
     }
 
     fn revoked(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
-        let lost: Vec<PartitionId> =
-            list.elements().iter().filter_map(|entry| partitions::partition(&self.names, entry)).collect();
-        let marks: Vec<PartitionMark> = lost.iter().filter_map(|partition| self.ownership.revoke(*partition)).collect();
+        let lost: Vec<PartitionId> = list
+            .elements()
+            .iter()
+            .filter_map(|entry| partitions::partition(&self.names, entry))
+            .collect();
+        let marks: Vec<PartitionMark> = lost
+            .iter()
+            .filter_map(|partition| self.ownership.revoke(*partition))
+            .collect();
         // Partitions that were lost already are another's: the broker would refuse the commit.
         if !consumer.assignment_lost() {
             self.commit_last(&marks);
         }
-        lock(&self.events).extend(lost.into_iter().map(|partition| BusEvent::Revoked { partition }));
+        lock(&self.events).extend(
+            lost.into_iter()
+                .map(|partition| BusEvent::Revoked { partition }),
+        );
     }
 
     fn reset_pauses(&self, consumer: &BaseConsumer<Self>, list: &TopicPartitionList) {
         // A pause survives in librdkafka when the partition goes and comes back.
         let stalled = self.stalled.load(Ordering::Relaxed);
-        let result = if stalled { consumer.pause(list) } else { consumer.resume(list) };
+        let result = if stalled {
+            consumer.pause(list)
+        } else {
+            consumer.resume(list)
+        };
         if let Err(error) = result {
             tracing::warn!(%error, "pause state of new partitions not set");
         }

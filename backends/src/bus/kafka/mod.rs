@@ -66,18 +66,29 @@ impl KafkaBus {
 
     fn topics_of(&self, producer: &Arc<Producer>) -> Vec<String> {
         let own = |topic: &Topic| Arc::ptr_eq(self.producer(*topic), producer);
-        Topic::ALL.into_iter().filter(own).map(|topic| self.names.topic(topic)).collect()
+        Topic::ALL
+            .into_iter()
+            .filter(own)
+            .map(|topic| self.names.topic(topic))
+            .collect()
     }
 }
 
 #[async_trait]
 impl Bus for KafkaBus {
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
-        self.producer(record.topic).publish(&self.names.topic(record.topic), record, timeout).await
+        self.producer(record.topic)
+            .publish(&self.names.topic(record.topic), record, timeout)
+            .await
     }
 
     async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
-        Ok(Box::new(KafkaConsumer::join(&self.properties, &self.names, group, topics)?))
+        Ok(Box::new(KafkaConsumer::join(
+            &self.properties,
+            &self.names,
+            group,
+            topics,
+        )?))
     }
 
     async fn migrate(&self) -> Result<(), BusError> {
@@ -90,7 +101,9 @@ impl Bus for KafkaBus {
             tokio::task::spawn_blocking(move || producer.warm_up(&topics, CHECK_TIMEOUT))
         });
         for check in checks {
-            check.await.map_err(|error| BusError::Unavailable(error.to_string()))??;
+            check
+                .await
+                .map_err(|error| BusError::Unavailable(error.to_string()))??;
         }
         Ok(())
     }

@@ -11,7 +11,11 @@ pub(super) struct Names {
 impl Names {
     /// Names below a namespace; an empty one adds nothing.
     pub(super) fn new(namespace: &str) -> Self {
-        let prefix = if namespace.is_empty() { String::new() } else { format!("{namespace}.") };
+        let prefix = if namespace.is_empty() {
+            String::new()
+        } else {
+            format!("{namespace}.")
+        };
         Self { prefix }
     }
 
@@ -38,7 +42,11 @@ mod tests {
     #[test]
     fn every_topic_survives_its_name() {
         for names in [Names::new(""), Names::new("shop")] {
-            assert!(Topic::ALL.into_iter().all(|topic| names.parse(&names.topic(topic)) == Some(topic)));
+            assert!(
+                Topic::ALL
+                    .into_iter()
+                    .all(|topic| names.parse(&names.topic(topic)) == Some(topic))
+            );
         }
         assert_eq!(Names::new("shop").topic(Topic::Jobs), "shop.chat.jobs");
         assert_eq!(Names::new("shop").parse("other.chat.jobs"), None);

@@ -21,7 +21,10 @@ pub(super) struct Outbox {
 impl Outbox {
     /// An outbox into this queue.
     pub(super) fn new(queue: Sender<Delivery>) -> Self {
-        Self { queue, overflow: VecDeque::new() }
+        Self {
+            queue,
+            overflow: VecDeque::new(),
+        }
     }
 
     /// Adds an event. What waits here of a revoked partition is taken back, which bounds the overflow.
@@ -68,8 +71,7 @@ impl Outbox {
 
     /// True if the handle does not even know yet that it owned the partition.
     fn take_back(&mut self, lost: PartitionId) -> bool {
-        let assigned =
-            |delivery: &Delivery| matches!(delivery, Ok(BusEvent::Assigned { partition, .. }) if *partition == lost);
+        let assigned = |delivery: &Delivery| matches!(delivery, Ok(BusEvent::Assigned { partition, .. }) if *partition == lost);
         let of_lost = |delivery: &Delivery| match delivery {
             Ok(BusEvent::Record(IncomingRecord { partition, .. })) => *partition == lost,
             _ => assigned(delivery),
@@ -88,12 +90,23 @@ mod tests {
 
     use super::*;
 
-    const PARTITION: PartitionId = PartitionId { topic: Topic::Jobs, number: 0 };
+    const PARTITION: PartitionId = PartitionId {
+        topic: Topic::Jobs,
+        number: 0,
+    };
 
     fn record(offset: u64) -> BusEvent {
         let (partition, key) = (PARTITION, String::new());
         let (payload, headers, published_at) = (Bytes::new(), Vec::new(), Timestamp::default());
-        BusEvent::Record(IncomingRecord { partition, epoch: 1, offset, key, payload, headers, published_at })
+        BusEvent::Record(IncomingRecord {
+            partition,
+            epoch: 1,
+            offset,
+            key,
+            payload,
+            headers,
+            published_at,
+        })
     }
 
     #[test]
@@ -117,9 +130,15 @@ mod tests {
         let mut outbox = Outbox::new(queue);
         outbox.push(record(0));
         for epoch in 0..1000 {
-            outbox.push(BusEvent::Assigned { partition: PARTITION, epoch, committed: None });
+            outbox.push(BusEvent::Assigned {
+                partition: PARTITION,
+                epoch,
+                committed: None,
+            });
             outbox.push(record(epoch));
-            outbox.push(BusEvent::Revoked { partition: PARTITION });
+            outbox.push(BusEvent::Revoked {
+                partition: PARTITION,
+            });
         }
         assert_eq!(outbox.overflow.len(), 0);
     }

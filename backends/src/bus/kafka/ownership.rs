@@ -56,7 +56,10 @@ impl Ownership {
     /// A partition is ours no longer; gives the last mark, and no later one is taken.
     pub(super) fn revoke(&self, partition: PartitionId) -> Option<PartitionMark> {
         let owned = lock(&self.state).owned.remove(&partition)?;
-        owned.mark.filter(|_| owned.given).map(|mark| (partition, mark))
+        owned
+            .mark
+            .filter(|_| owned.given)
+            .map(|mark| (partition, mark))
     }
 
     /// Every partition that is ours.
@@ -67,12 +70,20 @@ impl Ownership {
     /// Every partition that is to deliver.
     pub(super) fn running(&self) -> Vec<PartitionId> {
         let state = lock(&self.state);
-        state.owned.iter().filter(|(_, owned)| !owned.paused).map(|(partition, _)| *partition).collect()
+        state
+            .owned
+            .iter()
+            .filter(|(_, owned)| !owned.paused)
+            .map(|(partition, _)| *partition)
+            .collect()
     }
 
     /// Epoch of a partition that is ours.
     pub(super) fn epoch(&self, partition: PartitionId) -> Option<u64> {
-        lock(&self.state).owned.get(&partition).map(|owned| owned.epoch)
+        lock(&self.state)
+            .owned
+            .get(&partition)
+            .map(|owned| owned.epoch)
     }
 
     /// Notes that a record goes to the handle; gives the epoch it belongs to.
@@ -85,7 +96,11 @@ impl Ownership {
 
     /// Notes a mark of an epoch; one of an older epoch is dropped.
     pub(super) fn commit(&self, partition: PartitionId, epoch: u64, mark: CommitMark) {
-        if let Some(owned) = lock(&self.state).owned.get_mut(&partition).filter(|owned| owned.epoch == epoch) {
+        if let Some(owned) = lock(&self.state)
+            .owned
+            .get_mut(&partition)
+            .filter(|owned| owned.epoch == epoch)
+        {
             owned.mark = Some(mark);
             owned.given = true;
             owned.unwritten = true;
@@ -96,7 +111,9 @@ impl Ownership {
     pub(super) fn take_unwritten(&self) -> Vec<PartitionMark> {
         let mut state = lock(&self.state);
         let unwritten = |(partition, owned): (&PartitionId, &mut Owned)| {
-            std::mem::take(&mut owned.unwritten).then(|| Some((*partition, owned.mark.clone()?))).flatten()
+            std::mem::take(&mut owned.unwritten)
+                .then(|| Some((*partition, owned.mark.clone()?)))
+                .flatten()
         };
         state.owned.iter_mut().filter_map(unwritten).collect()
     }
@@ -135,7 +152,12 @@ impl Ownership {
     /// Records behind the newest one, where the end is known.
     pub(super) fn lag(&self) -> Vec<(PartitionId, u64)> {
         let lag = |(partition, owned): (&PartitionId, &Owned)| {
-            let done = owned.mark.as_ref().map(|mark| mark.next_offset).or(owned.position).unwrap_or(0);
+            let done = owned
+                .mark
+                .as_ref()
+                .map(|mark| mark.next_offset)
+                .or(owned.position)
+                .unwrap_or(0);
             Some((*partition, owned.end?.saturating_sub(done)))
         };
         lock(&self.state).owned.iter().filter_map(lag).collect()
@@ -148,10 +170,16 @@ mod tests {
 
     use super::*;
 
-    const PARTITION: PartitionId = PartitionId { topic: Topic::Jobs, number: 0 };
+    const PARTITION: PartitionId = PartitionId {
+        topic: Topic::Jobs,
+        number: 0,
+    };
 
     fn mark(next_offset: u64) -> CommitMark {
-        CommitMark { next_offset, finished: String::new() }
+        CommitMark {
+            next_offset,
+            finished: String::new(),
+        }
     }
 
     #[test]
@@ -190,6 +218,9 @@ mod tests {
         ownership.set_paused(PARTITION, true);
         assert!(ownership.running().is_empty());
         ownership.assign(PARTITION, None);
-        assert_eq!((ownership.running(), ownership.take_pause_changes()), (vec![PARTITION], vec![]));
+        assert_eq!(
+            (ownership.running(), ownership.take_pause_changes()),
+            (vec![PARTITION], vec![])
+        );
     }
 }

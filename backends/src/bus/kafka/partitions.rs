@@ -20,7 +20,10 @@ pub(super) fn partition(names: &Names, entry: &TopicPartitionListElem<'_>) -> Op
 
 /// The partition of this topic name and number, if it is one of ours.
 pub(super) fn partition_id(names: &Names, topic: &str, number: i32) -> Option<PartitionId> {
-    Some(PartitionId { topic: names.parse(topic)?, number: u32::try_from(number).ok()? })
+    Some(PartitionId {
+        topic: names.parse(topic)?,
+        number: u32::try_from(number).ok()?,
+    })
 }
 
 /// A list without offsets.
@@ -48,20 +51,33 @@ pub(super) fn commit_list(names: &Names, marks: &[PartitionMark]) -> TopicPartit
 
 /// What was committed, if anything was.
 pub(super) fn committed(entry: &TopicPartitionListElem<'_>) -> Option<CommitMark> {
-    let Offset::Offset(offset) = entry.offset() else { return None };
+    let Offset::Offset(offset) = entry.offset() else {
+        return None;
+    };
     entry.error().ok()?;
     let finished = guarded(|| entry.metadata().to_owned()).unwrap_or_default();
-    Some(CommitMark { next_offset: u64::try_from(offset).ok()?, finished })
+    Some(CommitMark {
+        next_offset: u64::try_from(offset).ok()?,
+        finished,
+    })
 }
 
 /// A copy of a record that does not hold its client; its epoch is still to be set.
 pub(super) fn copy(names: &Names, message: &BorrowedMessage<'_>) -> Option<IncomingRecord> {
-    let published_at = message.timestamp().to_millis().unwrap_or(0).saturating_mul(1000);
+    let published_at = message
+        .timestamp()
+        .to_millis()
+        .unwrap_or(0)
+        .saturating_mul(1000);
     Some(IncomingRecord {
         partition: partition_id(names, message.topic(), message.partition())?,
         epoch: 0,
         offset: u64::try_from(message.offset()).ok()?,
-        key: message.key().and_then(|key| std::str::from_utf8(key).ok()).unwrap_or_default().to_owned(),
+        key: message
+            .key()
+            .and_then(|key| std::str::from_utf8(key).ok())
+            .unwrap_or_default()
+            .to_owned(),
         payload: Bytes::copy_from_slice(message.payload().unwrap_or_default()),
         headers: guarded(|| headers(message)).unwrap_or_default(),
         published_at: Timestamp::from_micros(published_at),
@@ -73,7 +89,10 @@ fn headers(message: &BorrowedMessage<'_>) -> Headers {
         let value = std::str::from_utf8(header.value?).ok()?;
         Some((header.key.to_owned(), value.to_owned()))
     };
-    message.headers().map(|headers| headers.iter().filter_map(utf8).collect()).unwrap_or_default()
+    message
+        .headers()
+        .map(|headers| headers.iter().filter_map(utf8).collect())
+        .unwrap_or_default()
 }
 
 /// The crate panics where metadata or the name of a header, which anyone may have written, is not UTF-8.

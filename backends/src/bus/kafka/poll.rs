@@ -37,16 +37,29 @@ impl Poller {
         outbox: Outbox,
         closed: oneshot::Sender<()>,
     ) -> Result<(), BusError> {
-        let poller = Self { consumer, outbox, last_commit: Instant::now(), closed };
-        let thread = std::thread::Builder::new().name("bus-poll".to_owned()).spawn(move || poller.run());
-        thread.map(drop).map_err(|error| BusError::Fatal(format!("poll thread: {error}")))
+        let poller = Self {
+            consumer,
+            outbox,
+            last_commit: Instant::now(),
+            closed,
+        };
+        let thread = std::thread::Builder::new()
+            .name("bus-poll".to_owned())
+            .spawn(move || poller.run());
+        thread
+            .map(drop)
+            .map_err(|error| BusError::Fatal(format!("poll thread: {error}")))
     }
 
     fn run(mut self) {
         while !self.outbox.is_closed() {
             let polled = self.poll();
             // A rebalance that this poll served came before the record that it returned.
-            self.consumer.context().take_events().into_iter().for_each(|event| self.outbox.push(event));
+            self.consumer
+                .context()
+                .take_events()
+                .into_iter()
+                .for_each(|event| self.outbox.push(event));
             match polled {
                 Ok(Some(record)) => self.deliver(record),
                 Ok(None) => {}
@@ -63,11 +76,17 @@ impl Poller {
     }
 
     fn poll(&self) -> Result<Option<IncomingRecord>, BusError> {
-        let interval = if self.is_stalled() { STALLED_POLL_INTERVAL } else { POLL_INTERVAL };
+        let interval = if self.is_stalled() {
+            STALLED_POLL_INTERVAL
+        } else {
+            POLL_INTERVAL
+        };
         match self.consumer.poll(interval) {
             None => Ok(None),
             Some(Ok(message)) => Ok(partitions::copy(&self.consumer.context().names, &message)),
-            Some(Err(KafkaError::MessageConsumptionFatal(code))) => Err(BusError::Fatal(code.to_string())),
+            Some(Err(KafkaError::MessageConsumptionFatal(code))) => {
+                Err(BusError::Fatal(code.to_string()))
+            }
             Some(Err(error)) => {
                 tracing::debug!(%error, "kafka poll; the client goes on by itself");
                 Ok(None)
@@ -77,8 +96,14 @@ impl Poller {
 
     fn deliver(&mut self, record: IncomingRecord) {
         // Without an epoch it is a leftover of a partition that is no longer ours.
-        if let Some(epoch) = self.consumer.context().ownership.deliver(record.partition, record.offset) {
-            self.outbox.push(BusEvent::Record(IncomingRecord { epoch, ..record }));
+        if let Some(epoch) = self
+            .consumer
+            .context()
+            .ownership
+            .deliver(record.partition, record.offset)
+        {
+            self.outbox
+                .push(BusEvent::Record(IncomingRecord { epoch, ..record }));
         }
     }
 
@@ -107,7 +132,11 @@ impl Poller {
 
     fn steer(&self, partitions: &[PartitionId], pause: bool) {
         let list = partitions::list(&self.consumer.context().names, partitions);
-        let result = if pause { self.consumer.pause(&list) } else { self.consumer.resume(&list) };
+        let result = if pause {
+            self.consumer.pause(&list)
+        } else {
+            self.consumer.resume(&list)
+        };
         report(result, "pause or resume");
     }
 
@@ -121,9 +150,14 @@ impl Poller {
         if marks.is_empty() {
             return;
         }
-        let result = self.consumer.commit(&partitions::commit_list(&context.names, &marks), CommitMode::Async);
+        let result = self.consumer.commit(
+            &partitions::commit_list(&context.names, &marks),
+            CommitMode::Async,
+        );
         if result.is_err() {
-            marks.iter().for_each(|(partition, _)| context.ownership.write_again(*partition));
+            marks
+                .iter()
+                .for_each(|(partition, _)| context.ownership.write_again(*partition));
         }
         report(result, "commit");
     }
@@ -131,7 +165,10 @@ impl Poller {
     fn close(self) {
         let context = self.consumer.context();
         let owned = context.ownership.partitions();
-        let marks: Vec<_> = owned.into_iter().filter_map(|partition| context.ownership.revoke(partition)).collect();
+        let marks: Vec<_> = owned
+            .into_iter()
+            .filter_map(|partition| context.ownership.revoke(partition))
+            .collect();
         context.commit_last(&marks);
         // Leaves the group, and blocks until the broker has answered or the session is over.
         drop(self.consumer);
@@ -144,7 +181,10 @@ impl Poller {
     }
 
     fn set_stalled(&self, stalled: bool) {
-        self.consumer.context().stalled.store(stalled, Ordering::Relaxed);
+        self.consumer
+            .context()
+            .stalled
+            .store(stalled, Ordering::Relaxed);
     }
 }
 

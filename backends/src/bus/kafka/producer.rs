@@ -30,18 +30,38 @@ impl Producer {
     /// Does not connect yet.
     pub(super) fn new(config: ClientConfig) -> Result<Self, BusError> {
         let producer = create(&config)?;
-        Ok(Self { config, current: Mutex::new(Instance { generation: 0, producer }) })
+        Ok(Self {
+            config,
+            current: Mutex::new(Instance {
+                generation: 0,
+                producer,
+            }),
+        })
     }
 
     /// Appends a record to a topic of the cluster.
-    pub(super) async fn publish(&self, topic: &str, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
+    pub(super) async fn publish(
+        &self,
+        topic: &str,
+        record: OutgoingRecord,
+        timeout: Duration,
+    ) -> Result<(), BusError> {
         let instance = lock(&self.current).clone();
         // `send` would wait and try again while the queue is full; our caller is answered at once.
-        let delivery = instance.producer.send_result(outgoing(topic, &record)).map_err(|(error, _)| error);
+        let delivery = instance
+            .producer
+            .send_result(outgoing(topic, &record))
+            .map_err(|(error, _)| error);
         let result = match delivery {
             Ok(delivery) => match tokio::time::timeout(timeout, delivery).await {
-                Err(_) => return Err(BusError::Unavailable("no acknowledgement in time".to_owned())),
-                Ok(Err(_)) => return Err(BusError::Unavailable("producer was replaced".to_owned())),
+                Err(_) => {
+                    return Err(BusError::Unavailable(
+                        "no acknowledgement in time".to_owned(),
+                    ));
+                }
+                Ok(Err(_)) => {
+                    return Err(BusError::Unavailable("producer was replaced".to_owned()));
+                }
                 Ok(Ok(report)) => report.map(drop).map_err(|(error, _)| error),
             },
             Err(error) => Err(error),
@@ -56,7 +76,9 @@ impl Producer {
         topics.iter().try_for_each(|topic| {
             let left = deadline.saturating_duration_since(Instant::now());
             let metadata = producer.client().fetch_metadata(Some(topic), left);
-            metadata.map(drop).map_err(|error| BusError::Unavailable(error.to_string()))
+            metadata
+                .map(drop)
+                .map_err(|error| BusError::Unavailable(error.to_string()))
         })
     }
 
@@ -85,7 +107,10 @@ impl Producer {
         tracing::warn!("kafka producer failed for good and is replaced");
         match create(&self.config) {
             Ok(producer) => {
-                let next = Instance { generation: failed_generation + 1, producer };
+                let next = Instance {
+                    generation: failed_generation + 1,
+                    producer,
+                };
                 let old = std::mem::replace(&mut *current, next);
                 // Dropping a producer flushes it, which blocks.
                 std::thread::spawn(move || drop(old));
@@ -96,13 +121,21 @@ impl Producer {
 }
 
 fn create(config: &ClientConfig) -> Result<FutureProducer, BusError> {
-    config.create().map_err(|error| BusError::Fatal(error.to_string()))
+    config
+        .create()
+        .map_err(|error| BusError::Fatal(error.to_string()))
 }
 
 fn outgoing<'a>(topic: &'a str, record: &'a OutgoingRecord) -> FutureRecord<'a, str, [u8]> {
     let mut headers = OwnedHeaders::new_with_capacity(record.headers.len());
     for (key, value) in &record.headers {
-        headers = headers.insert(Header { key, value: Some(value) });
+        headers = headers.insert(Header {
+            key,
+            value: Some(value),
+        });
     }
-    FutureRecord::to(topic).key(record.key.as_str()).payload(&record.payload[..]).headers(headers)
+    FutureRecord::to(topic)
+        .key(record.key.as_str())
+        .payload(&record.payload[..])
+        .headers(headers)
 }

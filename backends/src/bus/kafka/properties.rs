@@ -29,9 +29,17 @@ impl Properties {
         let consumer_protocol = match config.group_protocol.as_str() {
             "classic" => false,
             "consumer" => true,
-            other => return Err(BusError::Fatal(format!("group_protocol is classic or consumer, not {other:?}"))),
+            other => {
+                return Err(BusError::Fatal(format!(
+                    "group_protocol is classic or consumer, not {other:?}"
+                )));
+            }
         };
-        Ok(Self { config: config.clone(), client_id: client_id.to_owned(), consumer_protocol })
+        Ok(Self {
+            config: config.clone(),
+            client_id: client_id.to_owned(),
+            consumer_protocol,
+        })
     }
 
     /// A producer whose callers wait for each record.
@@ -133,19 +141,32 @@ mod tests {
     #[test]
     fn librdkafka_accepts_the_properties_of_both_group_protocols() {
         for protocol in ["classic", "consumer"] {
-            properties(protocol).unwrap().consumer("workers").create::<BaseConsumer>().unwrap();
+            properties(protocol)
+                .unwrap()
+                .consumer("workers")
+                .create::<BaseConsumer>()
+                .unwrap();
         }
         assert!(matches!(properties("eager"), Err(BusError::Fatal(_))));
     }
 
     #[test]
     fn configured_properties_win_over_ours() {
-        assert_eq!(properties("classic").unwrap().job_producer().get("linger.ms"), Some("7"));
+        assert_eq!(
+            properties("classic")
+                .unwrap()
+                .job_producer()
+                .get("linger.ms"),
+            Some("7")
+        );
     }
 
     #[test]
     fn two_consumers_never_share_a_client_id() {
         let properties = properties("classic").unwrap();
-        assert_ne!(properties.consumer("a").get("client.id"), properties.consumer("a").get("client.id"));
+        assert_ne!(
+            properties.consumer("a").get("client.id"),
+            properties.consumer("a").get("client.id")
+        );
     }
 }

@@ -33,17 +33,29 @@ fn config(brokers: &str, partitions: u32) -> BusConfig {
 
 /// A port that was free a moment ago.
 fn dead_brokers() -> String {
-    std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().to_string()
+    std::net::TcpListener::bind("127.0.0.1:0")
+        .unwrap()
+        .local_addr()
+        .unwrap()
+        .to_string()
 }
 
 #[tokio::test]
 async fn without_a_broker_a_publish_is_unavailable_within_its_timeout() {
     let bus = connect(&dead_brokers(), 1, "");
     for topic in [Topic::Jobs, Topic::Messages] {
-        let record = OutgoingRecord { topic, key: "key".to_owned(), payload: "x".into(), headers: Vec::new() };
+        let record = OutgoingRecord {
+            topic,
+            key: "key".to_owned(),
+            payload: "x".into(),
+            headers: Vec::new(),
+        };
         let begun = Instant::now();
         let result = bus.publish(record, Duration::from_millis(300)).await;
-        assert!(matches!(result, Err(BusError::Unavailable(_))), "{result:?}");
+        assert!(
+            matches!(result, Err(BusError::Unavailable(_))),
+            "{result:?}"
+        );
         assert!((Duration::from_millis(300)..Duration::from_secs(1)).contains(&begun.elapsed()));
     }
 }
@@ -53,7 +65,11 @@ async fn without_a_broker_a_check_fails_within_two_seconds() {
     let bus = connect(&dead_brokers(), 1, "");
     let begun = Instant::now();
     assert!(matches!(bus.check().await, Err(BusError::Unavailable(_))));
-    assert!(begun.elapsed() < Duration::from_millis(2500), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(2500),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread")]
@@ -63,7 +79,11 @@ async fn without_a_broker_a_consumer_closes_within_five_seconds() {
     let begun = Instant::now();
     // Whether it left a group that it never reached is of no interest, only that it came back.
     drop(consumer.close().await);
-    assert!(begun.elapsed() < Duration::from_millis(5500), "{:?}", begun.elapsed());
+    assert!(
+        begun.elapsed() < Duration::from_millis(5500),
+        "{:?}",
+        begun.elapsed()
+    );
 }
 
 /// The mock refuses the first producer for good, as a broker does that has lost a producer's sequence.
@@ -77,7 +97,12 @@ async fn a_producer_that_failed_for_good_is_replaced() {
     let producer = Producer::new(properties.job_producer()).unwrap();
     let publish = || {
         let key = "key".to_owned();
-        let record = OutgoingRecord { topic: Topic::Jobs, key, payload: "x".into(), headers: Vec::new() };
+        let record = OutgoingRecord {
+            topic: Topic::Jobs,
+            key,
+            payload: "x".into(),
+            headers: Vec::new(),
+        };
         producer.publish(Topic::Jobs.name(), record, Duration::from_secs(10))
     };
     let first = publish().await;

@@ -23,22 +23,43 @@ const LEADERS_INTERVAL: Duration = Duration::from_millis(50);
 type Admin = AdminClient<DefaultClientContext>;
 
 /// Makes every topic that is missing and waits until all can be used.
-pub(super) async fn create_missing(config: &BusConfig, properties: &Properties, names: &Names) -> Result<(), BusError> {
-    let admin: Admin = properties.admin().create().map_err(|error| BusError::Fatal(error.to_string()))?;
-    let plans: Vec<Plan> = Topic::ALL.into_iter().map(|topic| Plan::new(topic, config, names)).collect();
+pub(super) async fn create_missing(
+    config: &BusConfig,
+    properties: &Properties,
+    names: &Names,
+) -> Result<(), BusError> {
+    let admin: Admin = properties
+        .admin()
+        .create()
+        .map_err(|error| BusError::Fatal(error.to_string()))?;
+    let plans: Vec<Plan> = Topic::ALL
+        .into_iter()
+        .map(|topic| Plan::new(topic, config, names))
+        .collect();
     let topics: Vec<NewTopic<'_>> = plans.iter().map(Plan::topic).collect();
-    let options = AdminOptions::new().request_timeout(Some(CREATE_TIMEOUT)).operation_timeout(Some(CREATE_TIMEOUT));
-    let results = admin.create_topics(&topics, &options).await.map_err(|error| refused(&error))?;
+    let options = AdminOptions::new()
+        .request_timeout(Some(CREATE_TIMEOUT))
+        .operation_timeout(Some(CREATE_TIMEOUT));
+    let results = admin
+        .create_topics(&topics, &options)
+        .await
+        .map_err(|error| refused(&error))?;
     for result in results {
         match result {
             Ok(_) | Err((_, RDKafkaErrorCode::TopicAlreadyExists)) => {}
-            Err((topic, code)) => return Err(BusError::Fatal(format!("topic {topic} was refused: {code}"))),
+            Err((topic, code)) => {
+                return Err(BusError::Fatal(format!(
+                    "topic {topic} was refused: {code}"
+                )));
+            }
         }
     }
     let names = plans.into_iter().map(|plan| plan.name).collect();
     // The admin client goes along, because dropping it blocks too.
     let waiting = tokio::task::spawn_blocking(move || wait_for_leaders(&admin, names));
-    waiting.await.map_err(|error| BusError::Unavailable(error.to_string()))?
+    waiting
+        .await
+        .map_err(|error| BusError::Unavailable(error.to_string()))?
 }
 
 struct Plan {
@@ -61,13 +82,22 @@ impl Plan {
             name: names.topic(topic),
             partitions: i32::try_from(partitions).unwrap_or(i32::MAX),
             replication: i32::from(config.replication.max(1)),
-            settings: vec![keep, ("min.insync.replicas", copies_acknowledged.to_string())],
+            settings: vec![
+                keep,
+                ("min.insync.replicas", copies_acknowledged.to_string()),
+            ],
         }
     }
 
     fn topic(&self) -> NewTopic<'_> {
-        let topic = NewTopic::new(&self.name, self.partitions, TopicReplication::Fixed(self.replication));
-        self.settings.iter().fold(topic, |topic, (name, value)| topic.set(name, value))
+        let topic = NewTopic::new(
+            &self.name,
+            self.partitions,
+            TopicReplication::Fixed(self.replication),
+        );
+        self.settings
+            .iter()
+            .fold(topic, |topic, (name, value)| topic.set(name, value))
     }
 }
 
@@ -77,7 +107,9 @@ fn wait_for_leaders(admin: &Admin, names: Vec<String>) -> Result<(), BusError> {
     for name in names {
         while !has_leaders(admin, &name)? {
             if Instant::now() >= deadline {
-                return Err(BusError::Unavailable(format!("topic {name} has partitions without a leader")));
+                return Err(BusError::Unavailable(format!(
+                    "topic {name} has partitions without a leader"
+                )));
             }
             std::thread::sleep(LEADERS_INTERVAL);
         }
@@ -86,11 +118,17 @@ fn wait_for_leaders(admin: &Admin, names: Vec<String>) -> Result<(), BusError> {
 }
 
 fn has_leaders(admin: &Admin, name: &str) -> Result<bool, BusError> {
-    let metadata = admin.inner().fetch_metadata(Some(name), LEADERS_TIMEOUT).map_err(|error| refused(&error))?;
+    let metadata = admin
+        .inner()
+        .fetch_metadata(Some(name), LEADERS_TIMEOUT)
+        .map_err(|error| refused(&error))?;
     let led = |topic: &rdkafka::metadata::MetadataTopic| {
         topic.error().is_none()
             && !topic.partitions().is_empty()
-            && topic.partitions().iter().all(|partition| partition.leader() >= 0)
+            && topic
+                .partitions()
+                .iter()
+                .all(|partition| partition.leader() >= 0)
     };
     Ok(metadata.topics().iter().all(led))
 }

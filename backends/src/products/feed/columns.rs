@@ -40,19 +40,21 @@ impl Column {
     pub(super) fn named(name: &str) -> Self {
         let name = normalized(name);
         match name.as_str() {
-            "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo" | "titulo"
-            | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung" | "produktname" => Self::Title,
-            "description" | "short_description" | "body_html" | "body" | "beschreibung" | "descripcion"
-            | "descripción" | "descrizione" | "omschrijving" => Self::Description,
-            "price" | "regular_price" | "unit_price" | "preis" | "prix" | "precio" | "prezzo" | "preço" | "prijs"
-            | "cena" | "pris" => Self::Price,
+            "title" | "name" | "product_name" | "product_title" | "titel" | "titre" | "titolo"
+            | "titulo" | "título" | "nombre" | "nom" | "nome" | "naam" | "bezeichnung"
+            | "produktname" => Self::Title,
+            "description" | "short_description" | "body_html" | "body" | "beschreibung"
+            | "descripcion" | "descripción" | "descrizione" | "omschrijving" => Self::Description,
+            "price" | "regular_price" | "unit_price" | "preis" | "prix" | "precio" | "prezzo"
+            | "preço" | "prijs" | "cena" | "pris" => Self::Price,
             "sale_price" | "special_price" | "angebotspreis" => Self::SalePrice,
             "currency" | "price_currency" | "currency_code" | "währung" => Self::Currency,
-            "image_link" | "image" | "images" | "image_url" | "imageurl" | "image_src" | "featured_image"
-            | "picture" | "thumbnail" | "photo" | "bild" | "bild_url" => Self::Image,
-            "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink" | "href" | "deeplink" => {
-                Self::Url
+            "image_link" | "image" | "images" | "image_url" | "imageurl" | "image_src"
+            | "featured_image" | "picture" | "thumbnail" | "photo" | "bild" | "bild_url" => {
+                Self::Image
             }
+            "link" | "url" | "product_url" | "product_link" | "producturl" | "permalink"
+            | "href" | "deeplink" => Self::Url,
             "variants" => Self::Variants,
             _ => Self::Attribute(cut(&name, ATTRIBUTE_NAME_CHARS_MAX)),
         }
@@ -140,8 +142,16 @@ impl Found {
             let regular = std::mem::replace(&mut self.price, std::mem::take(&mut self.sale_price));
             self.attribute(REGULAR_PRICE, &regular);
         }
-        let shown = cut(&plain_text(&with_currency(&self.price, &self.currency)), PRICE_CHARS_MAX);
-        let product = Product { title, price: shown, image: address(&self.image), url: address(&self.url) };
+        let shown = cut(
+            &plain_text(&with_currency(&self.price, &self.currency)),
+            PRICE_CHARS_MAX,
+        );
+        let product = Product {
+            title,
+            price: shown,
+            image: address(&self.image),
+            url: address(&self.url),
+        };
         Ok(CatalogProduct {
             description: cut(&plain_text(&self.description), DESCRIPTION_CHARS_MAX),
             attributes: self.attributes,
@@ -151,15 +161,29 @@ impl Found {
 }
 
 fn with_currency(price: &str, currency: &str) -> String {
-    let is_number = !price.is_empty() && price.chars().all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
-    if is_number && !currency.is_empty() { format!("{price} {currency}") } else { price.to_owned() }
+    let is_number = !price.is_empty()
+        && price
+            .chars()
+            .all(|c| c.is_ascii_digit() || matches!(c, '.' | ','));
+    if is_number && !currency.is_empty() {
+        format!("{price} {currency}")
+    } else {
+        price.to_owned()
+    }
 }
 
 /// A web address, or nothing: any other scheme would run or open something on the visitor's machine.
 fn address(text: &str) -> String {
     // Lists of pictures are common; the first is the product's.
-    let first = text.split(|character: char| character.is_whitespace() || character == '|').next().unwrap_or_default();
-    let first = if first.starts_with("//") { format!("https:{first}") } else { first.to_owned() };
+    let first = text
+        .split(|character: char| character.is_whitespace() || character == '|')
+        .next()
+        .unwrap_or_default();
+    let first = if first.starts_with("//") {
+        format!("https:{first}")
+    } else {
+        first.to_owned()
+    };
     let first = match first.split_once(",http") {
         Some((only, _)) => only.to_owned(),
         None => first,
@@ -167,6 +191,12 @@ fn address(text: &str) -> String {
     let first = first.trim_end_matches(',');
     let lower = first.get(..8).unwrap_or_default().to_ascii_lowercase();
     let is_web = lower.starts_with("https://") || lower.starts_with("http://");
-    let is_clean = !first.chars().any(|character| character.is_control() || "<>\"`\\".contains(character));
-    if is_web && is_clean && first.len() <= URL_BYTES_MAX { first.to_owned() } else { String::new() }
+    let is_clean = !first
+        .chars()
+        .any(|character| character.is_control() || "<>\"`\\".contains(character));
+    if is_web && is_clean && first.len() <= URL_BYTES_MAX {
+        first.to_owned()
+    } else {
+        String::new()
+    }
 }

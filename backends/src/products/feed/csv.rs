@@ -50,14 +50,21 @@ impl CsvRows {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        take: &mut impl FnMut(u64, Row),
+    ) -> Result<(), FeedError> {
         if self.separator.is_some() {
             return self.cut(bytes, take);
         }
         self.head.extend_from_slice(bytes);
         match separator_of(&self.head) {
             Some(separator) => self.begin(separator, take),
-            None if self.head.len() > ROW_BYTES_MAX => Err(FeedError::RowTooLarge { row: 1, max: ROW_BYTES_MAX }),
+            None if self.head.len() > ROW_BYTES_MAX => Err(FeedError::RowTooLarge {
+                row: 1,
+                max: ROW_BYTES_MAX,
+            }),
             None => Ok(()),
         }
     }
@@ -72,7 +79,11 @@ impl CsvRows {
         if self.place == Place::Quoted {
             return Err(FeedError::BrokenOff { row: self.row + 1 });
         }
-        if self.row_bytes > 0 { self.end_row(take) } else { Ok(()) }
+        if self.row_bytes > 0 {
+            self.end_row(take)
+        } else {
+            Ok(())
+        }
     }
 
     fn begin(&mut self, separator: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
@@ -96,7 +107,10 @@ impl CsvRows {
             }
             self.row_bytes += 1;
             if self.row_bytes > ROW_BYTES_MAX {
-                return Err(FeedError::RowTooLarge { row: self.row + 1, max: ROW_BYTES_MAX });
+                return Err(FeedError::RowTooLarge {
+                    row: self.row + 1,
+                    max: ROW_BYTES_MAX,
+                });
             }
             self.byte(*byte);
         }
@@ -146,9 +160,16 @@ impl CsvRows {
     }
 
     fn product(&self, fields: &[Vec<u8>]) -> Row {
-        let surplus = fields.iter().skip(self.columns.len()).any(|field| !field.is_empty());
+        let surplus = fields
+            .iter()
+            .skip(self.columns.len())
+            .any(|field| !field.is_empty());
         if surplus {
-            return Err(format!("it has {} fields, and the head {}", fields.len(), self.columns.len()));
+            return Err(format!(
+                "it has {} fields, and the head {}",
+                fields.len(),
+                self.columns.len()
+            ));
         }
         let mut named = Vec::with_capacity(fields.len());
         for (column, field) in self.columns.iter().zip(fields) {
@@ -163,11 +184,16 @@ fn read_head(fields: &[Vec<u8>]) -> Result<Vec<Column>, FeedError> {
     if fields.len() > COLUMNS_MAX {
         return Err(FeedError::Unreadable("the head has more than 256 columns"));
     }
-    let names: Vec<Column> = fields.iter().map(|field| Column::named(&String::from_utf8_lossy(field))).collect();
+    let names: Vec<Column> = fields
+        .iter()
+        .map(|field| Column::named(&String::from_utf8_lossy(field)))
+        .collect();
     if names.contains(&Column::Title) {
         Ok(names)
     } else {
-        Err(FeedError::Unreadable("the first row names no column title or name"))
+        Err(FeedError::Unreadable(
+            "the first row names no column title or name",
+        ))
     }
 }
 
@@ -180,7 +206,9 @@ fn separator_of(head: &[u8]) -> Option<u8> {
             b'"' => quoted = !quoted,
             // Blank lines before the head are none.
             b'\n' | b'\r' if !quoted && !blank => {
-                let most = (0..SEPARATORS.len()).rev().max_by_key(|index| counts[*index])?;
+                let most = (0..SEPARATORS.len())
+                    .rev()
+                    .max_by_key(|index| counts[*index])?;
                 return Some(SEPARATORS[most]);
             }
             _ => {}

@@ -51,7 +51,11 @@ impl JsonRows {
         }
     }
 
-    pub(super) fn push(&mut self, bytes: &[u8], take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
+    pub(super) fn push(
+        &mut self,
+        bytes: &[u8],
+        take: &mut impl FnMut(u64, Row),
+    ) -> Result<(), FeedError> {
         for byte in bytes {
             if self.in_string {
                 self.string_byte(*byte);
@@ -59,14 +63,21 @@ impl JsonRows {
                 self.byte(*byte, take)?;
             }
             if self.object.len() > ROW_BYTES_MAX {
-                return Err(FeedError::RowTooLarge { row: self.row + 1, max: ROW_BYTES_MAX });
+                return Err(FeedError::RowTooLarge {
+                    row: self.row + 1,
+                    max: ROW_BYTES_MAX,
+                });
             }
         }
         Ok(())
     }
 
     pub(super) fn finish(&mut self) -> Result<(), FeedError> {
-        if self.in_string || !self.open.is_empty() { Err(FeedError::BrokenOff { row: self.row + 1 }) } else { Ok(()) }
+        if self.in_string || !self.open.is_empty() {
+            Err(FeedError::BrokenOff { row: self.row + 1 })
+        } else {
+            Ok(())
+        }
     }
 
     fn string_byte(&mut self, byte: u8) {
@@ -107,7 +118,9 @@ impl JsonRows {
 
     fn open(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
         if self.open.len() >= DEPTH_MAX {
-            return Err(FeedError::Unreadable("the feed has brackets inside each other more than 32 deep"));
+            return Err(FeedError::Unreadable(
+                "the feed has brackets inside each other more than 32 deep",
+            ));
         }
         let depth = self.open.len();
         let holds_products = ARRAY_NAMES.contains(&self.last_text.as_slice());
@@ -129,7 +142,9 @@ impl JsonRows {
     fn close(&mut self, byte: u8, take: &mut impl FnMut(u64, Row)) -> Result<(), FeedError> {
         let opened = self.open.pop();
         if !matches!((opened, byte), (Some(b'{'), b'}') | (Some(b'['), b']')) {
-            return Err(FeedError::Unreadable("the feed closes a bracket that it has not opened"));
+            return Err(FeedError::Unreadable(
+                "the feed closes a bracket that it has not opened",
+            ));
         }
         self.keep(byte);
         let depth = self.open.len();
@@ -156,7 +171,9 @@ impl JsonRows {
 
     /// Notes something that is no object where one should be, once.
     fn mark_stray(&mut self, take: &mut impl FnMut(u64, Row)) {
-        let at_place = self.around.map_or(self.open.is_empty(), |around| around == self.open.len());
+        let at_place = self
+            .around
+            .map_or(self.open.is_empty(), |around| around == self.open.len());
         if at_place && self.object.is_empty() && !self.is_stray {
             self.is_stray = true;
             self.row += 1;
@@ -174,11 +191,14 @@ impl JsonRows {
 
 fn read_object(bytes: &[u8]) -> Row {
     // The reasons of the parser quote nothing, but its columns would be those of the object and not of the file.
-    let object: Map<String, Value> = serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
+    let object: Map<String, Value> =
+        serde_json::from_slice(bytes).map_err(|_| "it is not valid JSON".to_owned())?;
     let mut named = Vec::new();
     for (name, value) in &object {
         match (Column::named(name), value) {
-            (Column::Variants, Value::Array(variants)) => named.extend(variants.first().and_then(price_of)),
+            (Column::Variants, Value::Array(variants)) => {
+                named.extend(variants.first().and_then(price_of))
+            }
             (Column::Variants, _) => {}
             (column, value) => named.extend(text(value).map(|text| (column, text))),
         }
@@ -200,11 +220,23 @@ fn text(value: &Value) -> Option<String> {
         Value::String(text) => Some(text.clone()),
         Value::Array(values) => match values.first()? {
             Value::Object(_) | Value::Array(_) => text(values.first()?),
-            _ => Some(values.iter().take(JOINED_VALUES_MAX).filter_map(text).collect::<Vec<_>>().join(", ")),
+            _ => Some(
+                values
+                    .iter()
+                    .take(JOINED_VALUES_MAX)
+                    .filter_map(text)
+                    .collect::<Vec<_>>()
+                    .join(", "),
+            ),
         },
         Value::Object(object) => {
-            let told = TELLING_NAMES.iter().find_map(|name| object.get(*name)).filter(|told| is_plain(told))?;
-            let currency = CURRENCY_NAMES.iter().find_map(|name| object.get(*name)?.as_str());
+            let told = TELLING_NAMES
+                .iter()
+                .find_map(|name| object.get(*name))
+                .filter(|told| is_plain(told))?;
+            let currency = CURRENCY_NAMES
+                .iter()
+                .find_map(|name| object.get(*name)?.as_str());
             let told = text(told)?;
             Some(currency.map_or(told.clone(), |currency| format!("{told} {currency}")))
         }

@@ -5,10 +5,20 @@ const ENTITY_CHARS_MAX: usize = 10;
 
 /// `text` without tags, control characters and repeated blanks.
 pub(super) fn plain_text(text: &str) -> String {
-    let decoded = if text.contains('&') { decode_entities(text) } else { text.to_owned() };
-    let untagged = if decoded.contains('<') { without_tags(&decoded) } else { decoded };
+    let decoded = if text.contains('&') {
+        decode_entities(text)
+    } else {
+        text.to_owned()
+    };
+    let untagged = if decoded.contains('<') {
+        without_tags(&decoded)
+    } else {
+        decoded
+    };
     let mut plain = String::with_capacity(untagged.len());
-    for word in untagged.split(|character: char| character.is_whitespace() || character.is_control()) {
+    for word in
+        untagged.split(|character: char| character.is_whitespace() || character.is_control())
+    {
         if !word.is_empty() {
             if !plain.is_empty() {
                 plain.push(' ');
@@ -32,7 +42,9 @@ fn without_tags(text: &str) -> String {
     let mut rest = text;
     while let Some(begin) = rest.find('<') {
         let behind = &rest[begin + 1..];
-        let is_tag = behind.starts_with(|character: char| character.is_ascii_alphabetic() || "/!?".contains(character));
+        let is_tag = behind.starts_with(|character: char| {
+            character.is_ascii_alphabetic() || "/!?".contains(character)
+        });
         kept.push_str(&rest[..begin]);
         match behind.find('>') {
             Some(end) if is_tag => {
@@ -57,7 +69,10 @@ fn decode_entities(text: &str) -> String {
     while let Some(begin) = rest.find('&') {
         decoded.push_str(&rest[..begin]);
         let behind = &rest[begin + 1..];
-        let end = behind.char_indices().take(ENTITY_CHARS_MAX).find(|(_, character)| *character == ';');
+        let end = behind
+            .char_indices()
+            .take(ENTITY_CHARS_MAX)
+            .find(|(_, character)| *character == ';');
         match end.and_then(|(end, _)| Some((end, entity(&behind[..end])?))) {
             Some((end, character)) => {
                 decoded.push(character);

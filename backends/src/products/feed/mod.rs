@@ -84,7 +84,15 @@ impl FeedReader {
     /// A reader of a feed with at most so many products.
     pub const fn new(format: FeedFormat, products_max: u64) -> Self {
         let state = State::Beginning(Vec::new(), format);
-        Self { state, products_max, products: 0, rejected: Rejections { count: 0, first: Vec::new() } }
+        Self {
+            state,
+            products_max,
+            products: 0,
+            rejected: Rejections {
+                count: 0,
+                first: Vec::new(),
+            },
+        }
     }
 
     /// Reads on; gives the products that are complete.
@@ -124,7 +132,10 @@ impl FeedReader {
         if self.products == 0 {
             let reason = self.rejected.first.first().map(|row| row.reason.clone());
             return Err(
-                reason.map_or(FeedError::Empty, |reason| FeedError::NoProducts { rows: self.rejected.count, reason })
+                reason.map_or(FeedError::Empty, |reason| FeedError::NoProducts {
+                    rows: self.rejected.count,
+                    reason,
+                }),
             );
         }
         Ok((products, self.rejected))
@@ -140,7 +151,11 @@ impl FeedReader {
         self.take(rows, products)
     }
 
-    fn take(&mut self, rows: Vec<(u64, Row)>, products: &mut Vec<CatalogProduct>) -> Result<(), FeedError> {
+    fn take(
+        &mut self,
+        rows: Vec<(u64, Row)>,
+        products: &mut Vec<CatalogProduct>,
+    ) -> Result<(), FeedError> {
         for (number, row) in rows {
             match row {
                 Ok(product) => {
@@ -150,13 +165,18 @@ impl FeedReader {
                 Err(reason) => {
                     self.rejected.count += 1;
                     if self.rejected.first.len() < REJECTED_ROWS_TOLD {
-                        self.rejected.first.push(RejectedRow { row: number, reason });
+                        self.rejected.first.push(RejectedRow {
+                            row: number,
+                            reason,
+                        });
                     }
                 }
             }
             // Rejected rows count too, or a feed of nothing else would be read for ever.
             if self.products + self.rejected.count > self.products_max {
-                return Err(FeedError::TooMany { max: self.products_max });
+                return Err(FeedError::TooMany {
+                    max: self.products_max,
+                });
             }
         }
         Ok(())
@@ -166,15 +186,28 @@ impl FeedReader {
 /// How the feed is written and where it begins, once its first bytes tell.
 fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usize)>, FeedError> {
     if UTF16_MARKS.iter().any(|mark| beginning.starts_with(mark)) {
-        return Err(FeedError::Unreadable("the feed is in UTF-16; save it as UTF-8"));
+        return Err(FeedError::Unreadable(
+            "the feed is in UTF-16; save it as UTF-8",
+        ));
     }
     if beginning.len() < UTF8_MARK.len() && UTF8_MARK.starts_with(beginning) {
         return Ok(None);
     }
-    let marked = if beginning.starts_with(UTF8_MARK) { UTF8_MARK.len() } else { 0 };
-    let Some(blank) = beginning[marked..].iter().position(|byte| !byte.is_ascii_whitespace()) else {
+    let marked = if beginning.starts_with(UTF8_MARK) {
+        UTF8_MARK.len()
+    } else {
+        0
+    };
+    let Some(blank) = beginning[marked..]
+        .iter()
+        .position(|byte| !byte.is_ascii_whitespace())
+    else {
         // Blank for longer than a row may be is nothing that we know.
-        return if beginning.len() > ROW_BYTES_MAX { Err(FeedError::Empty) } else { Ok(None) };
+        return if beginning.len() > ROW_BYTES_MAX {
+            Err(FeedError::Empty)
+        } else {
+            Ok(None)
+        };
     };
     let first = beginning[marked + blank];
     let state = match format {
@@ -182,10 +215,14 @@ fn recognize(beginning: &[u8], format: FeedFormat) -> Result<Option<(State, usiz
         FeedFormat::Json => State::Json(JsonRows::new()),
         FeedFormat::Auto if matches!(first, b'[' | b'{') => State::Json(JsonRows::new()),
         FeedFormat::Auto if first == b'<' => {
-            return Err(FeedError::Unreadable("the feed is XML or HTML; only CSV and JSON are taken"));
+            return Err(FeedError::Unreadable(
+                "the feed is XML or HTML; only CSV and JSON are taken",
+            ));
         }
         FeedFormat::Auto if beginning.starts_with(b"\x1f\x8b") || beginning.starts_with(b"PK") => {
-            return Err(FeedError::Unreadable("the feed is compressed; only plain CSV and JSON are taken"));
+            return Err(FeedError::Unreadable(
+                "the feed is compressed; only plain CSV and JSON are taken",
+            ));
         }
         FeedFormat::Auto => State::Csv(CsvRows::new()),
     };

@@ -26,7 +26,12 @@ fn read(feed: &str) -> Read {
 }
 
 fn titles(feed: &str) -> Vec<String> {
-    read(feed).unwrap().0.into_iter().map(|product| product.product.title).collect()
+    read(feed)
+        .unwrap()
+        .0
+        .into_iter()
+        .map(|product| product.product.title)
+        .collect()
 }
 
 fn only(feed: &str) -> CatalogProduct {
@@ -46,9 +51,21 @@ fn a_google_merchant_file_is_read_with_its_own_names() {
     assert_eq!(product.product.price, "19.99 EUR");
     assert_eq!(product.product.image, "https://cdn.example/7.jpg");
     assert_eq!(product.product.url, "https://shop.example/7");
-    assert_eq!((product.description.as_str(), product.amount), ("Light & red", Some(19.99)));
-    let attributes: Vec<_> = product.attributes.iter().map(|(name, text)| (name.as_str(), text.as_str())).collect();
-    let expected = [("availability", "in_stock"), ("brand", "Feet"), ("id", "7"), ("product_type", "Shoes > Running")];
+    assert_eq!(
+        (product.description.as_str(), product.amount),
+        ("Light & red", Some(19.99))
+    );
+    let attributes: Vec<_> = product
+        .attributes
+        .iter()
+        .map(|(name, text)| (name.as_str(), text.as_str()))
+        .collect();
+    let expected = [
+        ("availability", "in_stock"),
+        ("brand", "Feet"),
+        ("id", "7"),
+        ("product_type", "Shoes > Running"),
+    ];
     assert_eq!(attributes, expected);
 }
 
@@ -61,7 +78,10 @@ fn a_spreadsheets_file_is_read_with_mark_semicolons_quotes_and_line_breaks() {
     let (products, rejected) = read(feed).unwrap();
     assert_eq!(rejected.count, 0);
     assert_eq!(products[0].product.title, "Hemd \"Oslo\"; blau");
-    assert_eq!((products[0].amount, products[0].product.image.as_str()), (Some(1299.0), "https://cdn.example/a.jpg"));
+    assert_eq!(
+        (products[0].amount, products[0].product.image.as_str()),
+        (Some(1299.0), "https://cdn.example/a.jpg")
+    );
     assert_eq!(products[0].attributes["farbe"], "hell blau");
     assert_eq!(products[1].product.title, "Hose 15\" weit");
 }
@@ -69,7 +89,9 @@ fn a_spreadsheets_file_is_read_with_mark_semicolons_quotes_and_line_breaks() {
 #[test]
 fn separators_and_line_ends_of_every_kind_are_found_out() {
     for (separator, end) in [(",", "\n"), (";", "\r\n"), ("\t", "\r"), ("|", "\n")] {
-        let feed = ["name,price", "A,1", "B,2"].map(|row| row.replace(',', separator)).join(end);
+        let feed = ["name,price", "A,1", "B,2"]
+            .map(|row| row.replace(',', separator))
+            .join(end);
         assert_eq!(titles(&feed), ["A", "B"], "{separator:?} {end:?}");
     }
 }
@@ -93,31 +115,68 @@ fn values_of_any_json_type_become_text() {
             "permalink":"https://shop.example/b","sizes":["S",38,true],"inStock":true,"weight":1.5,"extra":{"a":{}},
             "none":null,"Color Name":"red"}]"#,
     );
-    assert_eq!((product.product.price.as_str(), product.amount), ("12.5 EUR", Some(12.5)));
+    assert_eq!(
+        (product.product.price.as_str(), product.amount),
+        ("12.5 EUR", Some(12.5))
+    );
     assert_eq!(product.product.image, "https://cdn.example/b.png");
-    let attributes: Vec<_> = product.attributes.iter().map(|(name, text)| format!("{name}={text}")).collect();
-    assert_eq!(attributes, ["color_name=red", "in_stock=true", "sizes=S, 38, true", "weight=1.5"]);
+    let attributes: Vec<_> = product
+        .attributes
+        .iter()
+        .map(|(name, text)| format!("{name}={text}"))
+        .collect();
+    assert_eq!(
+        attributes,
+        [
+            "color_name=red",
+            "in_stock=true",
+            "sizes=S, 38, true",
+            "weight=1.5"
+        ]
+    );
     let numbers = only(r#"[{"title":"A","price":19.9,"currency":"USD"}]"#);
-    assert_eq!((numbers.product.price.as_str(), numbers.amount), ("19.9 USD", Some(19.9)));
+    assert_eq!(
+        (numbers.product.price.as_str(), numbers.amount),
+        ("19.9 USD", Some(19.9))
+    );
 }
 
 #[test]
 fn a_shop_systems_variants_tell_the_price_and_a_sale_price_stands_before_the_regular_one() {
-    let product = only(r#"{"products":[{"title":"A","variants":[{"price":"9.00"},{"price":"12.00"}]}]}"#);
+    let product =
+        only(r#"{"products":[{"title":"A","variants":[{"price":"9.00"},{"price":"12.00"}]}]}"#);
     assert_eq!(product.amount, Some(9.0));
     let sale = only("title,price,sale_price\nA,20 EUR,15 EUR\n");
-    assert_eq!((sale.amount, sale.attributes["regular_price"].as_str()), (Some(15.0), "20 EUR"));
-    assert_eq!(only("title,price,sale_price\nA,20 EUR,0\n").amount, Some(20.0));
+    assert_eq!(
+        (sale.amount, sale.attributes["regular_price"].as_str()),
+        (Some(15.0), "20 EUR")
+    );
+    assert_eq!(
+        only("title,price,sale_price\nA,20 EUR,0\n").amount,
+        Some(20.0)
+    );
 }
 
 #[test]
 fn what_could_run_on_a_visitors_machine_is_dropped() {
-    for address in ["javascript:alert(1)", "data:text/html,x", "JaVaScRiPt:x", "file:///etc/passwd", "https://a\"b"] {
-        let feed = serde_json::json!([{ "title": "A", "link": address, "image": address }]).to_string();
+    for address in [
+        "javascript:alert(1)",
+        "data:text/html,x",
+        "JaVaScRiPt:x",
+        "file:///etc/passwd",
+        "https://a\"b",
+    ] {
+        let feed =
+            serde_json::json!([{ "title": "A", "link": address, "image": address }]).to_string();
         let product = only(&feed).product;
-        assert_eq!((product.url.as_str(), product.image.as_str()), ("", ""), "{address}");
+        assert_eq!(
+            (product.url.as_str(), product.image.as_str()),
+            ("", ""),
+            "{address}"
+        );
     }
-    let product = only(r#"[{"title":"A <script>alert(1)</script>&lt;img onerror=x&gt; 5 < 6"}]"#).product;
+    let product =
+        only(r#"[{"title":"A <script>alert(1)</script>&lt;img onerror=x&gt; 5 < 6"}]"#).product;
     assert_eq!(product.title, "A alert(1) 5 < 6");
 }
 
@@ -125,8 +184,18 @@ fn what_could_run_on_a_visitors_machine_is_dropped() {
 fn rows_that_are_no_products_are_told_and_the_others_are_kept() {
     let (products, rejected) = read("title,price\nA,1\n,2\nB,1,unquoted\nC,3\n").unwrap();
     assert_eq!(products.len(), 2);
-    let told: Vec<_> = rejected.first.iter().map(|row| (row.row, row.reason.as_str())).collect();
-    assert_eq!(told, [(3, "it has no title"), (4, "it has 3 fields, and the head 2")]);
+    let told: Vec<_> = rejected
+        .first
+        .iter()
+        .map(|row| (row.row, row.reason.as_str()))
+        .collect();
+    assert_eq!(
+        told,
+        [
+            (3, "it has no title"),
+            (4, "it has 3 fields, and the head 2")
+        ]
+    );
     let (products, rejected) =
         read(r#"[{"title":"A"},5,"x",[{"title":"no"}],{"price":1},null,{"title":"B"}]"#).unwrap();
     assert_eq!((products.len(), rejected.count), (2, 5));
@@ -139,7 +208,10 @@ fn rows_that_are_no_products_are_told_and_the_others_are_kept() {
 fn at_most_so_many_rejected_rows_are_told() {
     let feed = format!("title,price\nA,1\n{}", ",5\n".repeat(500));
     let (_, rejected) = read(&feed).unwrap();
-    assert_eq!((rejected.count, rejected.first.len()), (500, REJECTED_ROWS_TOLD));
+    assert_eq!(
+        (rejected.count, rejected.first.len()),
+        (500, REJECTED_ROWS_TOLD)
+    );
 }
 
 #[test]
@@ -150,7 +222,10 @@ fn half_a_feed_is_refused_as_a_whole() {
         r#"[{"title":"A"}"#,
         r#"{"products":[{"title":"A"}]"#,
     ] {
-        assert!(matches!(read(feed), Err(FeedError::BrokenOff { .. })), "{feed}");
+        assert!(
+            matches!(read(feed), Err(FeedError::BrokenOff { .. })),
+            "{feed}"
+        );
     }
 }
 
@@ -160,11 +235,25 @@ fn what_is_no_feed_of_products_is_refused_with_a_reason() {
     assert_eq!(read(" \n\t ").unwrap_err(), FeedError::Empty);
     assert_eq!(read("[]").unwrap_err(), FeedError::Empty);
     assert_eq!(read("title,price\n").unwrap_err(), FeedError::Empty);
-    for feed in ["<?xml version=\"1.0\"?><rss/>", "<!doctype html>", "a,b\n1,2\n", "[}]"] {
-        assert!(matches!(read(feed), Err(FeedError::Unreadable(_))), "{feed}");
+    for feed in [
+        "<?xml version=\"1.0\"?><rss/>",
+        "<!doctype html>",
+        "a,b\n1,2\n",
+        "[}]",
+    ] {
+        assert!(
+            matches!(read(feed), Err(FeedError::Unreadable(_))),
+            "{feed}"
+        );
     }
-    assert!(matches!(read_in_pieces(b"\xff\xfet\0i\0", 100, 10), Err(FeedError::Unreadable(_))));
-    assert!(matches!(read("[{\"price\":1}]"), Err(FeedError::NoProducts { rows: 1, .. })));
+    assert!(matches!(
+        read_in_pieces(b"\xff\xfet\0i\0", 100, 10),
+        Err(FeedError::Unreadable(_))
+    ));
+    assert!(matches!(
+        read("[{\"price\":1}]"),
+        Err(FeedError::NoProducts { rows: 1, .. })
+    ));
     let deep = format!("[{}", "{\"a\":[".repeat(100));
     assert!(matches!(read(&deep), Err(FeedError::Unreadable(_))));
 }
@@ -172,12 +261,24 @@ fn what_is_no_feed_of_products_is_refused_with_a_reason() {
 #[test]
 fn a_feed_is_bounded_in_rows_and_in_bytes_a_row() {
     let feed = format!("title\n{}", "A\n".repeat(11));
-    assert_eq!(read_in_pieces(feed.as_bytes(), 100, 10), Err(FeedError::TooMany { max: 10 }));
-    assert_eq!(read_in_pieces(feed.as_bytes(), 100, 11).unwrap().0.len(), 11);
+    assert_eq!(
+        read_in_pieces(feed.as_bytes(), 100, 10),
+        Err(FeedError::TooMany { max: 10 })
+    );
+    assert_eq!(
+        read_in_pieces(feed.as_bytes(), 100, 11).unwrap().0.len(),
+        11
+    );
     let unclosed = format!("title\n\"{}", "A\n".repeat(ROW_BYTES_MAX));
-    assert!(matches!(read_in_pieces(unclosed.as_bytes(), 4096, 10), Err(FeedError::RowTooLarge { row: 2, .. })));
+    assert!(matches!(
+        read_in_pieces(unclosed.as_bytes(), 4096, 10),
+        Err(FeedError::RowTooLarge { row: 2, .. })
+    ));
     let long = format!("[{{\"title\":\"{}", "A".repeat(ROW_BYTES_MAX));
-    assert!(matches!(read_in_pieces(long.as_bytes(), 4096, 10), Err(FeedError::RowTooLarge { row: 1, .. })));
+    assert!(matches!(
+        read_in_pieces(long.as_bytes(), 4096, 10),
+        Err(FeedError::RowTooLarge { row: 1, .. })
+    ));
 }
 
 proptest! {

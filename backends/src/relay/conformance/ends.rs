@@ -9,14 +9,27 @@ pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.append(&token, None, &texts(1..=2)).await.unwrap();
-    assert_eq!(world.worker.seal(&token, &completed(3)).await.unwrap(), Standing::Held);
+    world
+        .worker
+        .append(&token, None, &texts(1..=2))
+        .await
+        .unwrap();
+    assert_eq!(
+        world.worker.seal(&token, &completed(3)).await.unwrap(),
+        Standing::Held
+    );
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_silent(&world, &mut listener).await;
 
     let settlement = world.settlement(completed(3), true);
-    assert_eq!(world.worker.settle(&token, &settlement).await.unwrap(), Standing::Held);
-    assert_eq!(world.log(&reply).await, [texts(1..=2), vec![completed(3)]].concat());
+    assert_eq!(
+        world.worker.settle(&token, &settlement).await.unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world.log(&reply).await,
+        [texts(1..=2), vec![completed(3)]].concat()
+    );
     assert_eq!(next(&mut listener).await, completed(3));
 }
 
@@ -27,11 +40,36 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
     world.worker.append(&token, None, &[text(1)]).await.unwrap();
     world.worker.seal(&token, &completed(2)).await.unwrap();
     let push_to = Some(&world.address);
-    assert_eq!(world.worker.append(&token, push_to, &[text(2)]).await.unwrap(), Standing::Held);
-    assert_eq!(world.worker.restore(&token, push_to, &texts(1..=9)).await.unwrap(), Standing::Held);
-    assert_eq!(world.worker.seal(&token, &end(2, ReplyStatus::Failed)).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world
+            .worker
+            .append(&token, push_to, &[text(2)])
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world
+            .worker
+            .restore(&token, push_to, &texts(1..=9))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world
+            .worker
+            .seal(&token, &end(2, ReplyStatus::Failed))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
     assert_silent(&world, &mut listener).await;
-    world.worker.settle(&token, &world.settlement(end(2, ReplyStatus::Failed), true)).await.unwrap();
+    world
+        .worker
+        .settle(&token, &world.settlement(end(2, ReplyStatus::Failed), true))
+        .await
+        .unwrap();
     assert_eq!(world.log(&reply).await, [text(1), completed(2)]);
 }
 
@@ -39,25 +77,57 @@ pub(super) async fn a_cancelled_reply_takes_no_end_but_a_cancelled_one(world: Wo
     let reply = world.reply();
     let token = world.token(&reply).await;
     world.ingress.cancel(&reply).await.unwrap();
-    for status in [ReplyStatus::Completed, ReplyStatus::Incomplete, ReplyStatus::Failed] {
-        assert_eq!(world.worker.seal(&token, &end(1, status)).await.unwrap(), Standing::Cancelled);
+    for status in [
+        ReplyStatus::Completed,
+        ReplyStatus::Incomplete,
+        ReplyStatus::Failed,
+    ] {
+        assert_eq!(
+            world.worker.seal(&token, &end(1, status)).await.unwrap(),
+            Standing::Cancelled
+        );
     }
     let cancelled = end(1, ReplyStatus::Cancelled);
-    assert_eq!(world.worker.seal(&token, &cancelled).await.unwrap(), Standing::Held);
-    world.worker.settle(&token, &world.settlement(cancelled.clone(), true)).await.unwrap();
+    assert_eq!(
+        world.worker.seal(&token, &cancelled).await.unwrap(),
+        Standing::Held
+    );
+    world
+        .worker
+        .settle(&token, &world.settlement(cancelled.clone(), true))
+        .await
+        .unwrap();
     assert_eq!(world.log(&reply).await, [cancelled]);
 }
 
 pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_end(world: World) {
     let reply = world.reply();
     let dead = world.token(&reply).await;
-    world.worker.append(&dead, None, &texts(1..=2)).await.unwrap();
+    world
+        .worker
+        .append(&dead, None, &texts(1..=2))
+        .await
+        .unwrap();
     world.worker.seal(&dead, &completed(3)).await.unwrap();
     let (token, duty) = world.take_over(&reply).await;
     assert_eq!(duty, Duty::StoreSealed { end: completed(3) });
-    assert_eq!(world.worker.settle(&dead, &world.settlement(completed(3), true)).await.unwrap(), Standing::Fenced);
+    assert_eq!(
+        world
+            .worker
+            .settle(&dead, &world.settlement(completed(3), true))
+            .await
+            .unwrap(),
+        Standing::Fenced
+    );
     assert_eq!(world.log(&reply).await, texts(1..=2));
-    assert_eq!(world.worker.settle(&token, &world.settlement(completed(3), true)).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world
+            .worker
+            .settle(&token, &world.settlement(completed(3), true))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
     assert_eq!(world.claim(&reply).await, Claim::Done);
 }
 
@@ -65,16 +135,29 @@ pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(wor
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.settle(&token, &world.settlement(completed(1), false)).await.unwrap();
+    world
+        .worker
+        .settle(&token, &world.settlement(completed(1), false))
+        .await
+        .unwrap();
     assert_eq!(next(&mut listener).await, completed(1));
     // The holder keeps it while it gives signs.
-    assert_eq!(world.worker.append(&token, None, &[]).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world.worker.append(&token, None, &[]).await.unwrap(),
+        Standing::Held
+    );
     assert!(matches!(world.claim(&reply).await, Claim::Busy { .. }));
     let (next_token, duty) = world.take_over(&reply).await;
     assert_eq!((next_token.attempt, duty), (2, Duty::Announce));
     let again = world.settlement(completed(1), true);
-    assert_eq!(world.worker.settle(&token, &again).await.unwrap(), Standing::Fenced);
-    assert_eq!(world.worker.settle(&next_token, &again).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world.worker.settle(&token, &again).await.unwrap(),
+        Standing::Fenced
+    );
+    assert_eq!(
+        world.worker.settle(&next_token, &again).await.unwrap(),
+        Standing::Held
+    );
     assert_eq!(world.claim(&reply).await, Claim::Done);
     // The end is shown once.
     assert_silent(&world, &mut listener).await;
@@ -84,24 +167,63 @@ pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(wor
 pub(super) async fn a_stored_reply_has_left_its_conversation(world: World) {
     let (stored, following) = (world.reply(), world.reply());
     let announcer = world.token(&stored).await;
-    world.worker.settle(&announcer, &world.settlement(completed(1), false)).await.unwrap();
+    world
+        .worker
+        .settle(&announcer, &world.settlement(completed(1), false))
+        .await
+        .unwrap();
     let token = world.token(&following).await;
-    let longer = Settlement { message_count: 4, ..world.settlement(completed(1), true) };
-    assert_eq!(world.worker.settle(&token, &longer).await.unwrap(), Standing::Held);
+    let longer = Settlement {
+        message_count: 4,
+        ..world.settlement(completed(1), true)
+    };
+    assert_eq!(
+        world.worker.settle(&token, &longer).await.unwrap(),
+        Standing::Held
+    );
     // The late announcement of the older turn does not turn the count back.
-    assert_eq!(world.worker.settle(&announcer, &world.settlement(completed(1), true)).await.unwrap(), Standing::Held);
-    assert!(matches!(world.claim(&world.reply()).await, Claim::Granted { message_count: Some(4), .. }));
+    assert_eq!(
+        world
+            .worker
+            .settle(&announcer, &world.settlement(completed(1), true))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert!(matches!(
+        world.claim(&world.reply()).await,
+        Claim::Granted {
+            message_count: Some(4),
+            ..
+        }
+    ));
 }
 
 pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_length(world: World) {
     let reply = world.reply();
     let claim = world.claim(&reply).await;
-    assert!(matches!(claim, Claim::Granted { message_count: None, .. }));
+    assert!(matches!(
+        claim,
+        Claim::Granted {
+            message_count: None,
+            ..
+        }
+    ));
     let (token, _) = granted(claim);
     world.worker.seal(&token, &completed(1)).await.unwrap();
-    world.worker.settle(&token, &world.settlement(completed(1), true)).await.unwrap();
+    world
+        .worker
+        .settle(&token, &world.settlement(completed(1), true))
+        .await
+        .unwrap();
     assert_eq!(world.claim(&reply).await, Claim::Done);
-    assert!(matches!(world.claim(&world.reply()).await, Claim::Granted { message_count: Some(2), .. }));
+    assert!(matches!(
+        world.claim(&world.reply()).await,
+        Claim::Granted {
+            message_count: Some(2),
+            ..
+        }
+    ));
 }
 
 pub(super) async fn a_repeated_settle_is_no_news(world: World) {
@@ -110,9 +232,19 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
     let token = world.token(&reply).await;
     let settlement = world.settlement(completed(1), true);
     for _ in 0..2 {
-        assert_eq!(world.worker.settle(&token, &settlement).await.unwrap(), Standing::Held);
+        assert_eq!(
+            world.worker.settle(&token, &settlement).await.unwrap(),
+            Standing::Held
+        );
     }
-    assert_eq!(world.worker.settle(&foreign(&reply, 1), &settlement).await.unwrap(), Standing::Fenced);
+    assert_eq!(
+        world
+            .worker
+            .settle(&foreign(&reply, 1), &settlement)
+            .await
+            .unwrap(),
+        Standing::Fenced
+    );
     assert_eq!(next(&mut listener).await, completed(1));
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, [completed(1)]);
@@ -121,17 +253,31 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
 pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
     let message = world.reply();
     let (reply, token) = (message.reply(), world.token(&message.reply()).await);
-    let decision =
-        Decision { agent_id: "agt_00000000000000000000000000".parse().unwrap(), reason: "why".into(), facts: None };
+    let decision = Decision {
+        agent_id: "agt_00000000000000000000000000".parse().unwrap(),
+        reason: "why".into(),
+        facts: None,
+    };
     world.ingress.decide(&message, &decision).await.unwrap();
-    world.worker.append(&token, None, &texts(1..=3)).await.unwrap();
+    world
+        .worker
+        .append(&token, None, &texts(1..=3))
+        .await
+        .unwrap();
     world.worker.seal(&token, &completed(4)).await.unwrap();
-    world.worker.settle(&token, &world.settlement(completed(4), true)).await.unwrap();
+    world
+        .worker
+        .settle(&token, &world.settlement(completed(4), true))
+        .await
+        .unwrap();
     assert_eq!(world.log(&reply).await.len(), 4);
     for _ in 0..2 {
         world.worker.forget(&message).await.unwrap();
         assert_eq!(world.log(&reply).await, []);
-        assert_eq!(world.ingress.decisions(&message).await.unwrap(), Decisions::default());
+        assert_eq!(
+            world.ingress.decisions(&message).await.unwrap(),
+            Decisions::default()
+        );
         assert_eq!(world.claim(&reply).await, Claim::Done);
     }
     world.worker.forget(&world.reply()).await.unwrap();

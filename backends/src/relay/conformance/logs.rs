@@ -13,20 +13,53 @@ pub(super) async fn another_token_changes_nothing(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.append(&token, None, &texts(1..=2)).await.unwrap();
-    for other in [foreign(&reply, token.attempt), foreign(&reply, token.attempt + 1)] {
+    world
+        .worker
+        .append(&token, None, &texts(1..=2))
+        .await
+        .unwrap();
+    for other in [
+        foreign(&reply, token.attempt),
+        foreign(&reply, token.attempt + 1),
+    ] {
         let push_to = Some(&world.address);
-        assert_eq!(world.worker.append(&other, push_to, &[text(3)]).await.unwrap(), Standing::Fenced);
-        assert_eq!(world.worker.append(&other, push_to, &[]).await.unwrap(), Standing::Fenced);
-        assert_eq!(world.worker.restore(&other, push_to, &[text(1)]).await.unwrap(), Standing::Fenced);
-        assert_eq!(world.worker.seal(&other, &completed(3)).await.unwrap(), Standing::Fenced);
+        assert_eq!(
+            world
+                .worker
+                .append(&other, push_to, &[text(3)])
+                .await
+                .unwrap(),
+            Standing::Fenced
+        );
+        assert_eq!(
+            world.worker.append(&other, push_to, &[]).await.unwrap(),
+            Standing::Fenced
+        );
+        assert_eq!(
+            world
+                .worker
+                .restore(&other, push_to, &[text(1)])
+                .await
+                .unwrap(),
+            Standing::Fenced
+        );
+        assert_eq!(
+            world.worker.seal(&other, &completed(3)).await.unwrap(),
+            Standing::Fenced
+        );
         let settlement = world.settlement(completed(3), true);
-        assert_eq!(world.worker.settle(&other, &settlement).await.unwrap(), Standing::Fenced);
+        assert_eq!(
+            world.worker.settle(&other, &settlement).await.unwrap(),
+            Standing::Fenced
+        );
         world.worker.release(&other).await.unwrap();
     }
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, texts(1..=2));
-    assert_eq!(world.worker.append(&token, None, &[text(3)]).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world.worker.append(&token, None, &[text(3)]).await.unwrap(),
+        Standing::Held
+    );
 }
 
 pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: World) {
@@ -34,7 +67,14 @@ pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: Worl
     let reply = world.reply();
     let token = world.token(&reply).await;
     for frames in [texts(1..=2), texts(1..=3), texts(2..=2), texts(3..=4)] {
-        assert_eq!(world.worker.append(&token, Some(&world.address), &frames).await.unwrap(), Standing::Held);
+        assert_eq!(
+            world
+                .worker
+                .append(&token, Some(&world.address), &frames)
+                .await
+                .unwrap(),
+            Standing::Held
+        );
     }
     assert_eq!(world.log(&reply).await, texts(1..=4));
     for seq in 1..=4 {
@@ -48,7 +88,11 @@ pub(super) async fn frames_reach_the_listener_in_order(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     for seq in 1..=200 {
-        world.worker.append(&token, Some(&world.address), &[text(seq)]).await.unwrap();
+        world
+            .worker
+            .append(&token, Some(&world.address), &[text(seq)])
+            .await
+            .unwrap();
     }
     for seq in 1..=200 {
         assert_eq!(next(&mut listener).await, text(seq));
@@ -59,11 +103,22 @@ pub(super) async fn what_was_not_pushed_is_read_from_the_log(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
     // Nobody listens at this address.
-    world.worker.append(&token, Some(&world.address), &texts(1..=5)).await.unwrap();
+    world
+        .worker
+        .append(&token, Some(&world.address), &texts(1..=5))
+        .await
+        .unwrap();
     let mut listener = world.listen().await;
-    world.worker.append(&token, Some(&world.address), &[text(6)]).await.unwrap();
+    world
+        .worker
+        .append(&token, Some(&world.address), &[text(6)])
+        .await
+        .unwrap();
     assert_eq!(next(&mut listener).await.seq, 6);
-    assert_eq!(world.ingress.read_log(&reply, 2).await.unwrap(), texts(3..=6));
+    assert_eq!(
+        world.ingress.read_log(&reply, 2).await.unwrap(),
+        texts(3..=6)
+    );
     assert_eq!(world.ingress.read_log(&reply, 6).await.unwrap(), []);
     assert_eq!(world.ingress.read_log(&world.reply(), 0).await.unwrap(), []);
 }
@@ -72,36 +127,61 @@ pub(super) async fn a_beat_is_pushed_and_not_logged(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
-    world.worker.append(&token, Some(&world.address), &[]).await.unwrap();
+    world
+        .worker
+        .append(&token, Some(&world.address), &[])
+        .await
+        .unwrap();
     let beat = next(&mut listener).await;
-    assert_eq!((beat.seq, beat.attempt, beat.body), (0, token.attempt, FrameBody::Beat));
+    assert_eq!(
+        (beat.seq, beat.attempt, beat.body),
+        (0, token.attempt, FrameBody::Beat)
+    );
     assert_eq!(world.log(&reply).await, []);
 }
 
 pub(super) async fn a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged(world: World) {
     let mut listener = world.listen().await;
     let reply = world.reply();
-    world.worker.say_waiting(&world.address, &reply).await.unwrap();
+    world
+        .worker
+        .say_waiting(&world.address, &reply)
+        .await
+        .unwrap();
     let sign = next(&mut listener).await;
     assert_eq!((sign.seq, sign.attempt, sign.body), (0, 0, FrameBody::Beat));
     assert_eq!(world.log(&reply).await, []);
     assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
 }
 
-pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_does_not(world: World) {
+pub(super) async fn a_listener_that_does_not_keep_up_loses_frames_and_the_log_does_not(
+    world: World,
+) {
     const BATCH: u64 = 512;
     let mut listener = world.listen().await;
     let reply = world.reply();
     let token = world.token(&reply).await;
     let total = LISTENER_ENVELOPES_MAX as u64 + 2 * BATCH;
     for start in (1..=total).step_by(BATCH as usize) {
-        world.worker.append(&token, Some(&world.address), &texts(start..=start + BATCH - 1)).await.unwrap();
+        world
+            .worker
+            .append(
+                &token,
+                Some(&world.address),
+                &texts(start..=start + BATCH - 1),
+            )
+            .await
+            .unwrap();
     }
     assert_eq!(world.log(&reply).await.len() as u64, total);
     // Let the listener fill up before it is emptied.
     let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
     while listener.len() < LISTENER_ENVELOPES_MAX {
-        assert!(std::time::Instant::now() < deadline, "only {} frames arrived", listener.len());
+        assert!(
+            std::time::Instant::now() < deadline,
+            "only {} frames arrived",
+            listener.len()
+        );
         tokio::time::sleep(std::time::Duration::from_millis(5)).await;
     }
     let mut last = 0;
@@ -119,7 +199,10 @@ pub(super) async fn a_new_generation_begins_a_new_log(world: World) {
     // Generations are random names: the later one is often the smaller number.
     for generation in [9, 2, 7] {
         let frames = [text_of(generation, 1), text_of(generation, 2)];
-        assert_eq!(world.worker.append(&token, None, &frames).await.unwrap(), Standing::Held);
+        assert_eq!(
+            world.worker.append(&token, None, &frames).await.unwrap(),
+            Standing::Held
+        );
         assert_eq!(world.log(&reply).await, frames);
     }
 }
@@ -127,12 +210,31 @@ pub(super) async fn a_new_generation_begins_a_new_log(world: World) {
 pub(super) async fn missing_frames_are_told_as_lost_memory(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
-    assert_eq!(world.worker.append(&token, None, &[text(2)]).await.unwrap(), Standing::Forgotten);
+    assert_eq!(
+        world.worker.append(&token, None, &[text(2)]).await.unwrap(),
+        Standing::Forgotten
+    );
     world.worker.append(&token, None, &[text(1)]).await.unwrap();
-    assert_eq!(world.worker.append(&token, None, &[text(3)]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(world.worker.seal(&token, &completed(4)).await.unwrap(), Standing::Forgotten);
-    assert_eq!(world.worker.restore(&token, None, &texts(1..=3)).await.unwrap(), Standing::Held);
-    assert_eq!(world.worker.seal(&token, &completed(4)).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world.worker.append(&token, None, &[text(3)]).await.unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        world.worker.seal(&token, &completed(4)).await.unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        world
+            .worker
+            .restore(&token, None, &texts(1..=3))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world.worker.seal(&token, &completed(4)).await.unwrap(),
+        Standing::Held
+    );
     assert_eq!(world.log(&reply).await, texts(1..=3));
 }
 
@@ -141,20 +243,49 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
     let reply = world.reply();
     let token = foreign(&reply, 2);
     let push_to = Some(&world.address);
-    assert_eq!(world.worker.append(&token, push_to, &[text(3)]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(world.worker.append(&token, push_to, &[]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(world.worker.seal(&token, &completed(3)).await.unwrap(), Standing::Forgotten);
+    assert_eq!(
+        world
+            .worker
+            .append(&token, push_to, &[text(3)])
+            .await
+            .unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        world.worker.append(&token, push_to, &[]).await.unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        world.worker.seal(&token, &completed(3)).await.unwrap(),
+        Standing::Forgotten
+    );
     let settlement = world.settlement(completed(3), true);
-    assert_eq!(world.worker.settle(&token, &settlement).await.unwrap(), Standing::Forgotten);
+    assert_eq!(
+        world.worker.settle(&token, &settlement).await.unwrap(),
+        Standing::Forgotten
+    );
     assert_silent(&world, &mut listener).await;
 
-    assert_eq!(world.worker.restore(&token, push_to, &texts(1..=3)).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world
+            .worker
+            .restore(&token, push_to, &texts(1..=3))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
     for seq in 1..=3 {
         assert_eq!(next(&mut listener).await, text(seq));
     }
     assert!(matches!(world.claim(&reply).await, Claim::Busy { .. }));
-    assert!(matches!(world.claim(&world.reply()).await, Claim::Busy { .. }));
-    assert_eq!(world.worker.append(&token, None, &[text(4)]).await.unwrap(), Standing::Held);
+    assert!(matches!(
+        world.claim(&world.reply()).await,
+        Claim::Busy { .. }
+    ));
+    assert_eq!(
+        world.worker.append(&token, None, &[text(4)]).await.unwrap(),
+        Standing::Held
+    );
     assert_eq!(world.log(&reply).await, texts(1..=4));
     // The next holder gets a higher number than the one that was restored.
     world.worker.release(&token).await.unwrap();
@@ -165,20 +296,62 @@ pub(super) async fn a_restore_is_refused_when_someone_else_has_claimed(world: Wo
     let (reply, sibling) = (world.reply(), world.reply());
     let holder = world.token(&reply).await;
     for late in [foreign(&reply, 1), foreign(&reply, 2), foreign(&sibling, 1)] {
-        assert_eq!(world.worker.restore(&late, None, &texts(1..=2)).await.unwrap(), Standing::Fenced);
+        assert_eq!(
+            world
+                .worker
+                .restore(&late, None, &texts(1..=2))
+                .await
+                .unwrap(),
+            Standing::Fenced
+        );
     }
     assert_eq!(world.log(&reply).await, []);
     assert_eq!(world.log(&sibling).await, []);
-    assert_eq!(world.worker.append(&holder, None, &[text(1)]).await.unwrap(), Standing::Held);
+    assert_eq!(
+        world
+            .worker
+            .append(&holder, None, &[text(1)])
+            .await
+            .unwrap(),
+        Standing::Held
+    );
 }
 
 pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
     let reply = world.reply();
     let token = foreign(&reply, 1);
-    assert_eq!(world.worker.append(&token, None, &[text(58)]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(world.worker.restore(&token, None, &texts(1..=2)).await.unwrap(), Standing::Held);
-    assert_eq!(world.worker.append(&token, None, &[text(58)]).await.unwrap(), Standing::Held);
-    assert_eq!(world.worker.append(&token, None, &[text(60)]).await.unwrap(), Standing::Forgotten);
+    assert_eq!(
+        world
+            .worker
+            .append(&token, None, &[text(58)])
+            .await
+            .unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        world
+            .worker
+            .restore(&token, None, &texts(1..=2))
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world
+            .worker
+            .append(&token, None, &[text(58)])
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        world
+            .worker
+            .append(&token, None, &[text(60)])
+            .await
+            .unwrap(),
+        Standing::Forgotten
+    );
     assert_eq!(seqs(&world.log(&reply).await), [1, 2, 58]);
 }
 
@@ -186,8 +359,14 @@ pub(super) async fn the_outcome_of_a_patch_reaches_the_listener(world: World) {
     let mut listener = world.listen().await;
     for outcome in [PatchOutcome::Applied, PatchOutcome::NotFound] {
         let patch = EventId::of("conversation", "patched");
-        world.worker.answer_patch(&world.address, &patch, outcome).await.unwrap();
-        let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv()).await.unwrap();
+        world
+            .worker
+            .answer_patch(&world.address, &patch, outcome)
+            .await
+            .unwrap();
+        let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())
+            .await
+            .unwrap();
         assert_eq!(envelope, Some(Envelope::Patch(patch, outcome)));
     }
 }
@@ -196,8 +375,14 @@ pub(super) async fn the_verdict_of_a_trial_reaches_the_listener(world: World) {
     let mut listener = world.listen().await;
     for verdict in [TeamVerdict::Nobody, TeamVerdict::Forgotten] {
         let trial = MessageId::new_in(&world.conversation);
-        world.worker.answer_trial(&world.address, &trial, verdict.clone()).await.unwrap();
-        let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv()).await.unwrap();
+        world
+            .worker
+            .answer_trial(&world.address, &trial, verdict.clone())
+            .await
+            .unwrap();
+        let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())
+            .await
+            .unwrap();
         assert_eq!(envelope, Some(Envelope::Trial(trial, verdict)));
     }
 }

@@ -13,16 +13,48 @@ const REPLIES: usize = 2;
 /// One call; numbers choose among what exists, so that most histories go deep.
 #[derive(Clone, Debug)]
 enum Call {
-    Claim { reply: usize, attempt_min: u32 },
-    Append { token: usize, generation: u32, seqs: std::ops::Range<u64> },
-    Restore { token: usize, generation: u32, seqs: std::ops::Range<u64> },
-    Seal { token: usize, seq: u64, status: ReplyStatus },
-    Settle { token: usize, seq: u64, count: u64, announced: bool },
-    Release { token: usize },
-    Cancel { reply: usize },
-    Enqueue { reply: usize, places: u32 },
-    Void { reply: usize },
-    ReadLog { reply: usize, after: u64 },
+    Claim {
+        reply: usize,
+        attempt_min: u32,
+    },
+    Append {
+        token: usize,
+        generation: u32,
+        seqs: std::ops::Range<u64>,
+    },
+    Restore {
+        token: usize,
+        generation: u32,
+        seqs: std::ops::Range<u64>,
+    },
+    Seal {
+        token: usize,
+        seq: u64,
+        status: ReplyStatus,
+    },
+    Settle {
+        token: usize,
+        seq: u64,
+        count: u64,
+        announced: bool,
+    },
+    Release {
+        token: usize,
+    },
+    Cancel {
+        reply: usize,
+    },
+    Enqueue {
+        reply: usize,
+        places: u32,
+    },
+    Void {
+        reply: usize,
+    },
+    ReadLog {
+        reply: usize,
+        after: u64,
+    },
 }
 
 fn any_call() -> impl Strategy<Value = Call> {
@@ -56,39 +88,98 @@ impl Side<'_> {
     /// The answer without what may differ: nonces and milliseconds.
     async fn answer(&mut self, call: &Call) -> String {
         match call {
-            Call::Claim { reply, attempt_min } => self.claim(&self.replies[*reply].clone(), *attempt_min).await,
-            Call::Append { token, generation, seqs } => {
-                let frames = frames(*generation, seqs.clone());
-                format!("{:?}", self.relay.append(&self.token(*token), None, &frames).await)
+            Call::Claim { reply, attempt_min } => {
+                self.claim(&self.replies[*reply].clone(), *attempt_min)
+                    .await
             }
-            Call::Restore { token, generation, seqs } => {
+            Call::Append {
+                token,
+                generation,
+                seqs,
+            } => {
                 let frames = frames(*generation, seqs.clone());
-                format!("{:?}", self.relay.restore(&self.token(*token), None, &frames).await)
+                format!(
+                    "{:?}",
+                    self.relay.append(&self.token(*token), None, &frames).await
+                )
+            }
+            Call::Restore {
+                token,
+                generation,
+                seqs,
+            } => {
+                let frames = frames(*generation, seqs.clone());
+                format!(
+                    "{:?}",
+                    self.relay.restore(&self.token(*token), None, &frames).await
+                )
             }
             Call::Seal { token, seq, status } => {
-                format!("{:?}", self.relay.seal(&self.token(*token), &end(*seq, *status)).await)
+                format!(
+                    "{:?}",
+                    self.relay
+                        .seal(&self.token(*token), &end(*seq, *status))
+                        .await
+                )
             }
-            Call::Settle { token, seq, count, announced } => {
+            Call::Settle {
+                token,
+                seq,
+                count,
+                announced,
+            } => {
                 let end = end(*seq, ReplyStatus::Completed);
-                let settlement = Settlement { end, message_count: *count, announced: *announced, push_to: None };
-                format!("{:?}", self.relay.settle(&self.token(*token), &settlement).await)
+                let settlement = Settlement {
+                    end,
+                    message_count: *count,
+                    announced: *announced,
+                    push_to: None,
+                };
+                format!(
+                    "{:?}",
+                    self.relay.settle(&self.token(*token), &settlement).await
+                )
             }
-            Call::Release { token } => format!("{:?}", self.relay.release(&self.token(*token)).await),
-            Call::Cancel { reply } => format!("{:?}", self.relay.cancel(&self.replies[*reply]).await),
+            Call::Release { token } => {
+                format!("{:?}", self.relay.release(&self.token(*token)).await)
+            }
+            Call::Cancel { reply } => {
+                format!("{:?}", self.relay.cancel(&self.replies[*reply]).await)
+            }
             Call::Enqueue { reply, places } => {
-                format!("{:?}", self.relay.enqueue(&self.replies[*reply], *places).await)
+                format!(
+                    "{:?}",
+                    self.relay.enqueue(&self.replies[*reply], *places).await
+                )
             }
-            Call::Void { reply } => format!("{:?}", self.relay.void(&self.replies[*reply], "other").await),
+            Call::Void { reply } => format!(
+                "{:?}",
+                self.relay.void(&self.replies[*reply], "other").await
+            ),
             Call::ReadLog { reply, after } => {
-                format!("{:?}", self.relay.read_log(&self.replies[*reply], *after).await)
+                format!(
+                    "{:?}",
+                    self.relay.read_log(&self.replies[*reply], *after).await
+                )
             }
         }
     }
 
     async fn claim(&mut self, reply: &MessageId, attempt_min: u32) -> String {
-        let claim = self.relay.claim(&ClaimRequest { attempt_min, ..request(reply) }).await.unwrap();
+        let claim = self
+            .relay
+            .claim(&ClaimRequest {
+                attempt_min,
+                ..request(reply)
+            })
+            .await
+            .unwrap();
         match claim {
-            Claim::Granted { token, duty, message_count } => {
+            Claim::Granted {
+                token,
+                duty,
+                message_count,
+            } => {
                 let answer = format!("granted {} {duty:?} {message_count:?}", token.attempt);
                 self.tokens.push(token);
                 answer
@@ -101,7 +192,9 @@ impl Side<'_> {
     /// The token that was handed out so many claims ago; one of nobody when there is none.
     fn token(&self, age: usize) -> ClaimToken {
         let found = self.tokens.iter().rev().nth(age);
-        found.cloned().unwrap_or_else(|| foreign(&self.replies[age % REPLIES], 1))
+        found
+            .cloned()
+            .unwrap_or_else(|| foreign(&self.replies[age % REPLIES], 1))
     }
 }
 
@@ -112,18 +205,37 @@ fn frames(generation: u32, seqs: std::ops::Range<u64>) -> Vec<Frame> {
 #[test]
 fn any_history_gets_the_same_answers_from_both_twins() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let (embedded, redis) = runtime.block_on(async { (World::embedded().await, World::redis().await) });
-    let mut runner =
-        TestRunner::new(ProptestConfig { cases: HISTORIES, failure_persistence: None, ..ProptestConfig::default() });
+    let (embedded, redis) =
+        runtime.block_on(async { (World::embedded().await, World::redis().await) });
+    let mut runner = TestRunner::new(ProptestConfig {
+        cases: HISTORIES,
+        failure_persistence: None,
+        ..ProptestConfig::default()
+    });
     let histories = proptest::collection::vec(any_call(), 1..CALLS_MAX);
     let outcome = runner.run(&histories, |history| {
         let conversation = any_conversation();
-        let replies: Vec<_> = (0..REPLIES).map(|_| MessageId::new_in(&conversation).reply()).collect();
+        let replies: Vec<_> = (0..REPLIES)
+            .map(|_| MessageId::new_in(&conversation).reply())
+            .collect();
         runtime.block_on(async {
-            let mut pure = Side { relay: &*embedded.worker, replies: &replies, tokens: Vec::new() };
-            let mut scripted = Side { relay: &*redis.worker, replies: &replies, tokens: Vec::new() };
+            let mut pure = Side {
+                relay: &*embedded.worker,
+                replies: &replies,
+                tokens: Vec::new(),
+            };
+            let mut scripted = Side {
+                relay: &*redis.worker,
+                replies: &replies,
+                tokens: Vec::new(),
+            };
             for call in &history {
-                prop_assert_eq!(pure.answer(call).await, scripted.answer(call).await, "{:?}", call);
+                prop_assert_eq!(
+                    pure.answer(call).await,
+                    scripted.answer(call).await,
+                    "{:?}",
+                    call
+                );
             }
             Ok(())
         })

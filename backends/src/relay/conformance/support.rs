@@ -13,7 +13,9 @@ use switchboard_schemas::{
 };
 use tokio::sync::mpsc;
 
-use crate::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, Relay, Settlement, embedded::EmbeddedRelay};
+use crate::relay::{
+    Claim, ClaimRequest, ClaimToken, Duty, LEASE, Relay, Settlement, embedded::EmbeddedRelay,
+};
 
 /// Longest wait for something that must happen.
 const DEADLINE: Duration = Duration::from_secs(10);
@@ -42,7 +44,12 @@ impl World {
     }
 
     fn of(worker: Arc<dyn Relay>, ingress: Arc<dyn Relay>) -> Self {
-        Self { worker, ingress, address: IngressId::random(), conversation: any_conversation() }
+        Self {
+            worker,
+            ingress,
+            address: IngressId::random(),
+            conversation: any_conversation(),
+        }
     }
 
     pub(super) fn reply(&self) -> MessageId {
@@ -77,7 +84,12 @@ impl World {
     }
 
     pub(super) fn settlement(&self, end: Frame, announced: bool) -> Settlement {
-        Settlement { end, message_count: 2, announced, push_to: Some(self.address.clone()) }
+        Settlement {
+            end,
+            message_count: 2,
+            announced,
+            push_to: Some(self.address.clone()),
+        }
     }
 
     pub(super) async fn log(&self, reply: &MessageId) -> Vec<Frame> {
@@ -86,11 +98,21 @@ impl World {
 }
 
 pub(super) fn any_conversation() -> ConversationId {
-    format!("conv_{}", &IngressId::random().as_str()[IngressId::PREFIX.len()..]).parse().unwrap()
+    format!(
+        "conv_{}",
+        &IngressId::random().as_str()[IngressId::PREFIX.len()..]
+    )
+    .parse()
+    .unwrap()
 }
 
 pub(super) fn request(reply: &MessageId) -> ClaimRequest {
-    ClaimRequest { reply_id: reply.clone(), publish_nonce: "publish".into(), attempt_min: 1, inherited: false }
+    ClaimRequest {
+        reply_id: reply.clone(),
+        publish_nonce: "publish".into(),
+        attempt_min: 1,
+        inherited: false,
+    }
 }
 
 pub(super) fn granted(claim: Claim) -> (ClaimToken, Duty) {
@@ -102,7 +124,11 @@ pub(super) fn granted(claim: Claim) -> (ClaimToken, Duty) {
 
 /// A token that the relay never handed out.
 pub(super) fn foreign(reply: &MessageId, attempt: u32) -> ClaimToken {
-    ClaimToken { reply_id: reply.clone(), attempt, nonce: 7 }
+    ClaimToken {
+        reply_id: reply.clone(),
+        attempt,
+        nonce: 7,
+    }
 }
 
 pub(super) fn text(seq: u64) -> Frame {
@@ -110,8 +136,16 @@ pub(super) fn text(seq: u64) -> Frame {
 }
 
 pub(super) fn text_of(generation: u32, seq: u64) -> Frame {
-    let body = FrameBody::Text { offset: seq - 1, text: "é".into() };
-    Frame { attempt: 1, generation, seq, body }
+    let body = FrameBody::Text {
+        offset: seq - 1,
+        text: "é".into(),
+    };
+    Frame {
+        attempt: 1,
+        generation,
+        seq,
+        body,
+    }
 }
 
 pub(super) fn texts(seqs: std::ops::RangeInclusive<u64>) -> Vec<Frame> {
@@ -122,13 +156,22 @@ pub(super) fn end(seq: u64, status: ReplyStatus) -> Frame {
     let end = ReplyEnd {
         status,
         finish_reason: None,
-        usage: Usage { prompt_tokens: 1, completion_tokens: 2, estimated: false },
+        usage: Usage {
+            prompt_tokens: 1,
+            completion_tokens: 2,
+            estimated: false,
+        },
         length: 3,
         sha256: "00".into(),
         response_time_ms: 4,
         failure: None,
     };
-    Frame { attempt: 1, generation: 1, seq, body: FrameBody::End(Box::new(end)) }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq,
+        body: FrameBody::End(Box::new(end)),
+    }
 }
 
 pub(super) fn completed(seq: u64) -> Frame {
@@ -151,7 +194,13 @@ pub(super) async fn next(listener: &mut mpsc::Receiver<Envelope>) -> Frame {
 pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<Envelope>) {
     let patch = switchboard_schemas::ids::EventId::of("mark", "pushed");
     let outcome = switchboard_schemas::reply_event::PatchOutcome::Applied;
-    world.worker.answer_patch(&world.address, &patch, outcome).await.unwrap();
-    let envelope = tokio::time::timeout(DEADLINE, listener.recv()).await.unwrap();
+    world
+        .worker
+        .answer_patch(&world.address, &patch, outcome)
+        .await
+        .unwrap();
+    let envelope = tokio::time::timeout(DEADLINE, listener.recv())
+        .await
+        .unwrap();
     assert_eq!(envelope, Some(Envelope::Patch(patch, outcome)));
 }

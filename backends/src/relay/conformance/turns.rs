@@ -20,15 +20,28 @@ fn offer(members: usize) -> Offer {
     let org = OrgId::derive(&secret, "acme");
     Offer {
         team: TeamId::derive(&secret, &org, "front"),
-        members: SLUGS[..members].iter().map(|slug| AgentId::derive(&secret, &org, slug)).collect(),
+        members: SLUGS[..members]
+            .iter()
+            .map(|slug| AgentId::derive(&secret, &org, slug))
+            .collect(),
         reason: "next in turn".into(),
-        facts: Some(RoutingFacts { stage: RoutingStage::Strategy, took_ms: 0, scores: Vec::new() }),
+        facts: Some(RoutingFacts {
+            stage: RoutingStage::Strategy,
+            took_ms: 0,
+            scores: Vec::new(),
+        }),
     }
 }
 
 /// The same team when only some of its members can answer.
 fn only(offer: &Offer, members: &[usize]) -> Offer {
-    Offer { members: members.iter().map(|index| offer.members[*index].clone()).collect(), ..offer.clone() }
+    Offer {
+        members: members
+            .iter()
+            .map(|index| offer.members[*index].clone())
+            .collect(),
+        ..offer.clone()
+    }
 }
 
 /// Who answers so many new messages.
@@ -36,19 +49,34 @@ async fn take(world: &World, offer: &Offer, turns: usize) -> Vec<AgentId> {
     let mut taken = Vec::new();
     for _ in 0..turns {
         let message = MessageId::new_in(&world.conversation);
-        taken.push(world.worker.decide_in_turn(&message, offer).await.unwrap().unwrap().agent_id);
+        taken.push(
+            world
+                .worker
+                .decide_in_turn(&message, offer)
+                .await
+                .unwrap()
+                .unwrap()
+                .agent_id,
+        );
     }
     taken
 }
 
 pub(super) async fn each_message_counts_once_and_counts_differ_by_at_most_one(world: World) {
     let (team, other) = (offer(3), offer(2));
-    let messages: Vec<_> = (0..20).map(|_| MessageId::new_in(&world.conversation)).collect();
+    let messages: Vec<_> = (0..20)
+        .map(|_| MessageId::new_in(&world.conversation))
+        .collect();
     let relays: [&Arc<dyn Relay>; 2] = [&world.worker, &world.ingress];
     // Every message twice and from two processes, as it is after a worker died.
     let asked = messages.iter().chain(&messages).enumerate();
-    let decisions = join_all(asked.map(|(index, message)| relays[index % 2].decide_in_turn(message, &team))).await;
-    let mut decisions: Vec<_> = decisions.into_iter().map(|decision| decision.unwrap().unwrap()).collect();
+    let decisions =
+        join_all(asked.map(|(index, message)| relays[index % 2].decide_in_turn(message, &team)))
+            .await;
+    let mut decisions: Vec<_> = decisions
+        .into_iter()
+        .map(|decision| decision.unwrap().unwrap())
+        .collect();
     let repeats = decisions.split_off(messages.len());
     assert_eq!(decisions, repeats);
     let mut counts = BTreeMap::new();
@@ -58,7 +86,11 @@ pub(super) async fn each_message_counts_once_and_counts_differ_by_at_most_one(wo
     let mut counts: Vec<_> = counts.into_values().collect();
     counts.sort_unstable();
     assert_eq!(counts, [6, 7, 7]);
-    assert_eq!(take(&world, &other, 3).await, [&other.members[..], &other.members[..1]].concat(), "a team of its own");
+    assert_eq!(
+        take(&world, &other, 3).await,
+        [&other.members[..], &other.members[..1]].concat(),
+        "a team of its own"
+    );
 }
 
 pub(super) async fn who_is_there_all_the_time_has_a_turn_between_any_two_of_another(world: World) {
@@ -67,16 +99,32 @@ pub(super) async fn who_is_there_all_the_time_has_a_turn_between_any_two_of_anot
     for _ in 0..60 {
         // Anybody may be away, but not everybody is.
         let here = rand::random_range(1..1_u8 << SLUGS.len());
-        let here: Vec<_> = (0..SLUGS.len()).filter(|index| here & (1 << index) != 0).collect();
+        let here: Vec<_> = (0..SLUGS.len())
+            .filter(|index| here & (1 << index) != 0)
+            .collect();
         let taken = take(&world, &only(&team, &here), 1).await;
-        turns.push((here, team.members.iter().position(|member| *member == taken[0]).unwrap()));
+        turns.push((
+            here,
+            team.members
+                .iter()
+                .position(|member| *member == taken[0])
+                .unwrap(),
+        ));
     }
     for (began, (_, one)) in turns.iter().enumerate() {
-        let Some(again) = turns[began + 1..].iter().position(|(_, taker)| taker == one) else { continue };
+        let Some(again) = turns[began + 1..]
+            .iter()
+            .position(|(_, taker)| taker == one)
+        else {
+            continue;
+        };
         let span = &turns[began..=began + 1 + again];
         for other in (0..SLUGS.len()).filter(|other| other != one) {
             let was_there = span.iter().all(|(here, _)| here.contains(&other));
-            assert!(!was_there || span.iter().any(|(_, taker)| *taker == other), "{other} waits in {span:?}");
+            assert!(
+                !was_there || span.iter().any(|(_, taker)| *taker == other),
+                "{other} waits in {span:?}"
+            );
         }
     }
 }
@@ -98,18 +146,61 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     let team = offer(2);
     let [ada, bob] = [0, 1].map(|index| only(&team, &[index]));
     let [decided, first, later] = [(); 3].map(|()| MessageId::new_in(&world.conversation));
-    let before = Decision { agent_id: team.members[1].clone(), reason: "by words".into(), facts: None };
+    let before = Decision {
+        agent_id: team.members[1].clone(),
+        reason: "by words".into(),
+        facts: None,
+    };
     world.worker.decide(&decided, &before).await.unwrap();
     for offered in [&team, &only(&team, &[])] {
-        assert_eq!(world.worker.decide_in_turn(&decided, offered).await.unwrap().as_ref(), Some(&before));
+        assert_eq!(
+            world
+                .worker
+                .decide_in_turn(&decided, offered)
+                .await
+                .unwrap()
+                .as_ref(),
+            Some(&before)
+        );
     }
-    let made = world.worker.decide_in_turn(&first, &team).await.unwrap().unwrap();
+    let made = world
+        .worker
+        .decide_in_turn(&first, &team)
+        .await
+        .unwrap()
+        .unwrap();
     let Offer { reason, facts, .. } = team.clone();
-    assert_eq!(made, Decision { agent_id: ada.members[0].clone(), reason, facts });
-    let again = world.ingress.decide_in_turn(&first, &bob).await.unwrap().unwrap();
+    assert_eq!(
+        made,
+        Decision {
+            agent_id: ada.members[0].clone(),
+            reason,
+            facts
+        }
+    );
+    let again = world
+        .ingress
+        .decide_in_turn(&first, &bob)
+        .await
+        .unwrap()
+        .unwrap();
     assert_eq!(again, made, "though its member left meanwhile");
     let known = world.ingress.decisions(&later).await.unwrap();
-    assert_eq!(known, Decisions { own: None, last: Some(made) });
-    assert_eq!(world.worker.decide_in_turn(&later, &only(&team, &[])).await.unwrap(), None, "nobody is offered");
+    assert_eq!(
+        known,
+        Decisions {
+            own: None,
+            last: Some(made)
+        }
+    );
+    assert_eq!(
+        world
+            .worker
+            .decide_in_turn(&later, &only(&team, &[]))
+            .await
+            .unwrap(),
+        None,
+        "nobody is offered"
+    );
     assert_eq!(take(&world, &team, 1).await, bob.members);
 }

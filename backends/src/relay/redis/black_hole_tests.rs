@@ -43,7 +43,11 @@ struct Door {
 
 impl Door {
     async fn open() -> Self {
-        let server = test_config().url.expose_secret().trim_start_matches("redis://").to_owned();
+        let server = test_config()
+            .url
+            .expose_secret()
+            .trim_start_matches("redis://")
+            .to_owned();
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         let (accepted, dumb_below) = (Arc::<AtomicU64>::default(), Arc::<AtomicU64>::default());
@@ -60,30 +64,56 @@ impl Door {
                 copying.spawn(copy(number, Arc::clone(&threshold), far_read, near_write));
             }
         });
-        Self { port, accepted, dumb_below, _accepting: accepting }
+        Self {
+            port,
+            accepted,
+            dumb_below,
+            _accepting: accepting,
+        }
     }
 
     fn swallow_present_connections(&self) {
-        self.dumb_below.store(self.accepted.load(Ordering::SeqCst), Ordering::SeqCst);
+        self.dumb_below
+            .store(self.accepted.load(Ordering::SeqCst), Ordering::SeqCst);
     }
 }
 
 /// Copies until the connection is dumb; from then on it reads and says nothing.
-async fn copy(number: u64, dumb_below: Arc<AtomicU64>, mut from: OwnedReadHalf, mut to: OwnedWriteHalf) {
+async fn copy(
+    number: u64,
+    dumb_below: Arc<AtomicU64>,
+    mut from: OwnedReadHalf,
+    mut to: OwnedWriteHalf,
+) {
     let mut buffer = [0; 4096];
     while let Ok(length @ 1..) = from.read(&mut buffer).await {
-        if number >= dumb_below.load(Ordering::SeqCst) && to.write_all(&buffer[..length]).await.is_err() {
+        if number >= dumb_below.load(Ordering::SeqCst)
+            && to.write_all(&buffer[..length]).await.is_err()
+        {
             return;
         }
     }
 }
 
-async fn heard(relay: &RedisRelay, address: &IngressId, listener: &mut mpsc::Receiver<Envelope>) -> bool {
-    let _ = relay.answer_patch(address, &EventId::of("dumb", "over"), PatchOutcome::Applied).await;
-    matches!(tokio::time::timeout(Duration::from_millis(50), listener.recv()).await, Ok(Some(_)))
+async fn heard(
+    relay: &RedisRelay,
+    address: &IngressId,
+    listener: &mut mpsc::Receiver<Envelope>,
+) -> bool {
+    let _ = relay
+        .answer_patch(address, &EventId::of("dumb", "over"), PatchOutcome::Applied)
+        .await;
+    matches!(
+        tokio::time::timeout(Duration::from_millis(50), listener.recv()).await,
+        Ok(Some(_))
+    )
 }
 
-async fn until_heard(relay: &RedisRelay, address: &IngressId, listener: &mut mpsc::Receiver<Envelope>) {
+async fn until_heard(
+    relay: &RedisRelay,
+    address: &IngressId,
+    listener: &mut mpsc::Receiver<Envelope>,
+) {
     let start = Instant::now();
     while !heard(relay, address, listener).await {
         assert!(start.elapsed() < RECOVERY_MAX, "still dumb");
@@ -94,14 +124,22 @@ async fn until_heard(relay: &RedisRelay, address: &IngressId, listener: &mut mps
 async fn connections_that_fell_dumb_are_replaced() {
     let door = Door::open().await;
     let url = format!("redis://127.0.0.1:{}", door.port).into();
-    let config = RedisConfig { url, command_timeout_ms: 500 };
-    let relay = RedisRelay::connect(&config, &test_namespace()).await.unwrap();
+    let config = RedisConfig {
+        url,
+        command_timeout_ms: 500,
+    };
+    let relay = RedisRelay::connect(&config, &test_namespace())
+        .await
+        .unwrap();
     let address = IngressId::random();
     let mut listener = relay.listen(&address).await.unwrap();
     until_heard(&relay, &address, &mut listener).await;
 
     door.swallow_present_connections();
-    assert!(relay.check().await.is_err(), "the connection was to be dumb");
+    assert!(
+        relay.check().await.is_err(),
+        "the connection was to be dumb"
+    );
     until_heard(&relay, &address, &mut listener).await;
 }
 
@@ -110,9 +148,19 @@ async fn a_subscription_that_fell_dumb_alone_is_replaced() {
     let door = Door::open().await;
     let url = format!("redis://127.0.0.1:{}", door.port).into();
     let namespace = test_namespace();
-    let relay = RedisRelay::connect(&RedisConfig { url, command_timeout_ms: 500 }, &namespace).await.unwrap();
+    let relay = RedisRelay::connect(
+        &RedisConfig {
+            url,
+            command_timeout_ms: 500,
+        },
+        &namespace,
+    )
+    .await
+    .unwrap();
     // Commands of this one go past the door.
-    let beside = RedisRelay::connect(&test_config(), &namespace).await.unwrap();
+    let beside = RedisRelay::connect(&test_config(), &namespace)
+        .await
+        .unwrap();
     let address = IngressId::random();
     let mut listener = relay.listen(&address).await.unwrap();
     until_heard(&beside, &address, &mut listener).await;

@@ -44,8 +44,18 @@ impl Listener {
         sender: mpsc::Sender<Envelope>,
         counters: Arc<Counters>,
     ) -> Self {
-        let (subscribed, heard_at) = (watch::Sender::new(false), watch::Sender::new(Instant::now()));
-        Self { link, channel, sender, counters, subscribed, heard_at }
+        let (subscribed, heard_at) = (
+            watch::Sender::new(false),
+            watch::Sender::new(Instant::now()),
+        );
+        Self {
+            link,
+            channel,
+            sender,
+            counters,
+            subscribed,
+            heard_at,
+        }
     }
 
     /// Turns true when the channel is listened to for the first time.
@@ -106,12 +116,17 @@ impl Listener {
     }
 
     fn deliver(&self, payload: Bytes) {
-        let Ok(envelope) = Envelope::decode(payload) else { return count_malformed(&self.counters) };
+        let Ok(envelope) = Envelope::decode(payload) else {
+            return count_malformed(&self.counters);
+        };
         if let Err(TrySendError::Full(_)) = self.sender.try_send(envelope) {
             let dropped = self.counters.dropped.fetch_add(1, Ordering::Relaxed) + 1;
             // Powers of two: a listener that hangs must not fill the log.
             if dropped.is_power_of_two() {
-                tracing::warn!(dropped, "a listener does not keep up: frames are dropped and repaired from the log");
+                tracing::warn!(
+                    dropped,
+                    "a listener does not keep up: frames are dropped and repaired from the log"
+                );
             }
         }
     }

@@ -32,8 +32,15 @@ struct Server {
 impl Server {
     fn absent() -> Self {
         // The port is free again once the probe is dropped.
-        let port = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
-        Self { port, process: None }
+        let port = TcpListener::bind("127.0.0.1:0")
+            .unwrap()
+            .local_addr()
+            .unwrap()
+            .port();
+        Self {
+            port,
+            process: None,
+        }
     }
 
     fn started() -> Self {
@@ -43,8 +50,20 @@ impl Server {
     }
 
     fn start(&mut self) {
-        let arguments = ["--port", &self.port.to_string(), "--save", "", "--appendonly", "no", "--bind", "127.0.0.1"];
-        let process = Command::new("redis-server").args(arguments).stdout(Stdio::null()).spawn();
+        let arguments = [
+            "--port",
+            &self.port.to_string(),
+            "--save",
+            "",
+            "--appendonly",
+            "no",
+            "--bind",
+            "127.0.0.1",
+        ];
+        let process = Command::new("redis-server")
+            .args(arguments)
+            .stdout(Stdio::null())
+            .spawn();
         self.process = Some(process.expect("redis-server is installed"));
     }
 
@@ -61,7 +80,10 @@ impl Server {
 
     fn config(&self) -> RedisConfig {
         let url = format!("redis://127.0.0.1:{}", self.port).into();
-        RedisConfig { url, command_timeout_ms: COMMAND_TIMEOUT_MS }
+        RedisConfig {
+            url,
+            command_timeout_ms: COMMAND_TIMEOUT_MS,
+        }
     }
 }
 
@@ -80,8 +102,11 @@ async fn time_until_heard(
     let start = Instant::now();
     let patch = EventId::of("outage", "over");
     while start.elapsed() < Duration::from_secs(30) {
-        let _ = relay.answer_patch(address, &patch, PatchOutcome::Applied).await;
-        if let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(20), listener.recv()).await {
+        let _ = relay
+            .answer_patch(address, &patch, PatchOutcome::Applied)
+            .await;
+        if let Ok(Some(_)) = tokio::time::timeout(Duration::from_millis(20), listener.recv()).await
+        {
             return start.elapsed();
         }
     }
@@ -112,7 +137,10 @@ async fn outage(length: Duration) {
     server.start();
     while listener.try_recv().is_ok() {}
     let recovered = time_until_heard(&relay, &address, &mut listener).await;
-    assert!(recovered < RECOVERY_MAX, "frames flowed only after {recovered:?}");
+    assert!(
+        recovered < RECOVERY_MAX,
+        "frames flowed only after {recovered:?}"
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -157,8 +185,15 @@ async fn without_redis_commands_fail_fast() {
     let relay = server.relay().await;
     let start = Instant::now();
     let refused = relay.claim(&any_request()).await;
-    assert!(matches!(refused, Err(RelayError::Unavailable(_))), "{refused:?}");
-    assert!(start.elapsed() < Duration::from_millis(COMMAND_TIMEOUT_MS * 2), "took {:?}", start.elapsed());
+    assert!(
+        matches!(refused, Err(RelayError::Unavailable(_))),
+        "{refused:?}"
+    );
+    assert!(
+        start.elapsed() < Duration::from_millis(COMMAND_TIMEOUT_MS * 2),
+        "took {:?}",
+        start.elapsed()
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -178,14 +213,32 @@ async fn an_emptied_redis_is_taught_the_claim_again_by_its_holder() {
     let relay = server.relay().await;
     wait_until_up(&relay).await;
     let token = granted(relay.claim(&any_request()).await.unwrap());
-    assert_eq!(relay.append(&token, None, &[text(1)]).await.unwrap(), Standing::Held);
+    assert_eq!(
+        relay.append(&token, None, &[text(1)]).await.unwrap(),
+        Standing::Held
+    );
     server.kill();
     server.start();
     wait_until_up(&relay).await;
-    assert_eq!(relay.append(&token, None, &[text(2)]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(relay.restore(&token, None, &[text(1), text(2)]).await.unwrap(), Standing::Held);
-    assert_eq!(relay.append(&token, None, &[text(3)]).await.unwrap(), Standing::Held);
-    assert_eq!(relay.read_log(&token.reply_id, 0).await.unwrap(), [text(1), text(2), text(3)]);
+    assert_eq!(
+        relay.append(&token, None, &[text(2)]).await.unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        relay
+            .restore(&token, None, &[text(1), text(2)])
+            .await
+            .unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        relay.append(&token, None, &[text(3)]).await.unwrap(),
+        Standing::Held
+    );
+    assert_eq!(
+        relay.read_log(&token.reply_id, 0).await.unwrap(),
+        [text(1), text(2), text(3)]
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -200,12 +253,27 @@ async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     // Another process, to which nothing ever failed.
     let stranger = server.relay().await;
     wait_until_up(&stranger).await;
-    let inherited = ClaimRequest { inherited: true, ..request };
+    let inherited = ClaimRequest {
+        inherited: true,
+        ..request
+    };
     let claim = stranger.claim(&inherited).await.unwrap();
-    assert!(matches!(claim, Claim::Busy { retry_after } if retry_after <= AMNESIA_GRACE), "{claim:?}");
-    assert_eq!(relay.append(&token, None, &[]).await.unwrap(), Standing::Forgotten);
-    assert_eq!(relay.restore(&token, None, &[text(1)]).await.unwrap(), Standing::Held);
-    assert!(matches!(stranger.claim(&inherited).await.unwrap(), Claim::Busy { .. }));
+    assert!(
+        matches!(claim, Claim::Busy { retry_after } if retry_after <= AMNESIA_GRACE),
+        "{claim:?}"
+    );
+    assert_eq!(
+        relay.append(&token, None, &[]).await.unwrap(),
+        Standing::Forgotten
+    );
+    assert_eq!(
+        relay.restore(&token, None, &[text(1)]).await.unwrap(),
+        Standing::Held
+    );
+    assert!(matches!(
+        stranger.claim(&inherited).await.unwrap(),
+        Claim::Busy { .. }
+    ));
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -216,10 +284,16 @@ async fn an_emptied_redis_grants_an_inherited_reply_whose_holder_stays_silent() 
     server.kill();
     server.start();
     wait_until_up(&relay).await;
-    let inherited = ClaimRequest { inherited: true, ..any_request() };
+    let inherited = ClaimRequest {
+        inherited: true,
+        ..any_request()
+    };
     let began = Instant::now();
     while let Claim::Busy { retry_after } = relay.claim(&inherited).await.unwrap() {
-        assert!(began.elapsed() < AMNESIA_GRACE + RECOVERY_MAX, "granted once the grace is over");
+        assert!(
+            began.elapsed() < AMNESIA_GRACE + RECOVERY_MAX,
+            "granted once the grace is over"
+        );
         tokio::time::sleep(retry_after).await;
     }
     assert!(began.elapsed() + Duration::from_secs(1) > AMNESIA_GRACE);
@@ -235,7 +309,10 @@ async fn a_log_that_was_evicted_under_a_living_claim_is_told_as_lost_memory() {
     let mut evict = redis::cmd("DEL");
     evict.arg(super::log_key(&relay.link, &token.reply_id));
     let _: () = relay.link.query(&evict).await.unwrap();
-    assert_eq!(relay.append(&token, None, &[text(2)]).await.unwrap(), Standing::Forgotten);
+    assert_eq!(
+        relay.append(&token, None, &[text(2)]).await.unwrap(),
+        Standing::Forgotten
+    );
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -263,10 +340,17 @@ async fn everything_that_a_reply_leaves_in_redis_expires() {
     relay.cancel(&request.reply_id).await.unwrap();
     let token = granted(relay.claim(&request).await.unwrap());
     relay.append(&token, None, &[text(1)]).await.unwrap();
-    let keys: Vec<String> = relay.link.query(redis::cmd("KEYS").arg("*:{*")).await.unwrap();
+    let keys: Vec<String> = relay
+        .link
+        .query(redis::cmd("KEYS").arg("*:{*"))
+        .await
+        .unwrap();
     assert_eq!(keys.len(), 4, "{keys:?}");
     for key in keys {
-        assert!(key.starts_with(&format!("outage:{{{}}}:", request.reply_id.conversation())), "{key}");
+        assert!(
+            key.starts_with(&format!("outage:{{{}}}:", request.reply_id.conversation())),
+            "{key}"
+        );
         let left: i64 = relay.link.query(redis::cmd("TTL").arg(&key)).await.unwrap();
         assert!(left > 0, "{key} never expires");
     }
@@ -274,8 +358,13 @@ async fn everything_that_a_reply_leaves_in_redis_expires() {
 
 #[tokio::test]
 async fn a_url_that_cannot_be_read_is_told_without_its_password() {
-    let config = RedisConfig { url: "redis://:hunter2@host:no-port".into(), command_timeout_ms: COMMAND_TIMEOUT_MS };
-    let Err(error) = RedisLink::connect(&config, "").await else { panic!("connected") };
+    let config = RedisConfig {
+        url: "redis://:hunter2@host:no-port".into(),
+        command_timeout_ms: COMMAND_TIMEOUT_MS,
+    };
+    let Err(error) = RedisLink::connect(&config, "").await else {
+        panic!("connected")
+    };
     assert!(!error.to_string().contains("hunter2"));
 }
 
@@ -283,7 +372,12 @@ fn any_request() -> ClaimRequest {
     let payload = &IngressId::random().as_str()[IngressId::PREFIX.len()..].to_owned();
     let conversation: ConversationId = format!("conv_{payload}").parse().unwrap();
     let reply_id = MessageId::new_in(&conversation).reply();
-    ClaimRequest { reply_id, publish_nonce: "publish".into(), attempt_min: 1, inherited: false }
+    ClaimRequest {
+        reply_id,
+        publish_nonce: "publish".into(),
+        attempt_min: 1,
+        inherited: false,
+    }
 }
 
 fn granted(claim: Claim) -> ClaimToken {
@@ -294,5 +388,13 @@ fn granted(claim: Claim) -> ClaimToken {
 }
 
 fn text(seq: u64) -> Frame {
-    Frame { attempt: 1, generation: 1, seq, body: FrameBody::Text { offset: seq, text: "a".into() } }
+    Frame {
+        attempt: 1,
+        generation: 1,
+        seq,
+        body: FrameBody::Text {
+            offset: seq,
+            text: "a".into(),
+        },
+    }
 }

@@ -8,7 +8,10 @@ use switchboard_schemas::{
 
 use crate::{
     redis_link::RedisLink,
-    relay::{ATTEMPTS_MAX, AWAY_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, ROTATION_TTL, millis},
+    relay::{
+        ATTEMPTS_MAX, AWAY_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, ROTATION_TTL,
+        millis,
+    },
 };
 
 const COMMON: &str = include_str!("common.lua");
@@ -57,28 +60,44 @@ pub(super) fn log_key(link: &RedisLink, reply: &MessageId) -> String {
 }
 
 /// A call of `script` on the keys of `reply`.
-pub(super) fn on_reply<'a>(script: &'a Script, link: &RedisLink, reply: &MessageId) -> ScriptInvocation<'a> {
+pub(super) fn on_reply<'a>(
+    script: &'a Script,
+    link: &RedisLink,
+    reply: &MessageId,
+) -> ScriptInvocation<'a> {
     let conversation = reply.conversation();
     let mut call = script.key(link.key(&format!("{{{conversation}}}:conversation")));
-    call.key(link.key(&format!("{{{conversation}}}:reply:{reply}"))).key(log_key(link, reply));
+    call.key(link.key(&format!("{{{conversation}}}:reply:{reply}")))
+        .key(log_key(link, reply));
     call
 }
 
 /// The same, with the token as the first two arguments.
-pub(super) fn with_token<'a>(script: &'a Script, link: &RedisLink, token: &ClaimToken) -> ScriptInvocation<'a> {
+pub(super) fn with_token<'a>(
+    script: &'a Script,
+    link: &RedisLink,
+    token: &ClaimToken,
+) -> ScriptInvocation<'a> {
     let mut call = on_reply(script, link, &token.reply_id);
     call.arg(token.attempt).arg(token.nonce.to_string());
     call
 }
 
 /// The channel that frames are pushed to, none when empty, and what stands before each of them.
-pub(super) fn push_target(call: &mut ScriptInvocation<'_>, channel: Option<String>, reply: &MessageId) {
-    call.arg(channel.unwrap_or_default()).arg(&Envelope::encode_address(reply)[..]);
+pub(super) fn push_target(
+    call: &mut ScriptInvocation<'_>,
+    channel: Option<String>,
+    reply: &MessageId,
+) {
+    call.arg(channel.unwrap_or_default())
+        .arg(&Envelope::encode_address(reply)[..]);
 }
 
 /// A frame as three arguments.
 pub(super) fn frame_args(call: &mut ScriptInvocation<'_>, frame: &Frame) {
-    call.arg(frame.generation).arg(frame.seq).arg(&frame.encode()[..]);
+    call.arg(frame.generation)
+        .arg(frame.seq)
+        .arg(&frame.encode()[..]);
 }
 
 fn script(body: &str) -> Script {

@@ -20,7 +20,8 @@ fn deletion(talk: &Talk, name: &str, seconds: i64) -> Deletion {
 }
 
 fn link(talk: &Talk, turn: &TalkTurn) -> SessionLink {
-    let switchboard_schemas::conversation::ConversationOwner::Agent(agent_id) = talk.owner.clone() else {
+    let switchboard_schemas::conversation::ConversationOwner::Agent(agent_id) = talk.owner.clone()
+    else {
         unreachable!("tests talk with agents")
     };
     SessionLink {
@@ -38,9 +39,15 @@ async fn talked(subject: &Subject) -> (Talk, TalkTurn) {
     let mut turn = talk.turn(0, "question");
     turn.turn.visitor.email = Some("ada@example.com".into());
     subject.begin(&turn, 1).await;
-    subject.store.link_session(&link(&talk, &turn)).await.unwrap();
+    subject
+        .store
+        .link_session(&link(&talk, &turn))
+        .await
+        .unwrap();
     subject.finish(&turn, 1, replied("answer")).await;
-    subject.change(&talk, json!({"feedback": "private"}), noon_and(5)).await;
+    subject
+        .change(&talk, json!({"feedback": "private"}), noon_and(5))
+        .await;
     (talk, turn)
 }
 
@@ -49,7 +56,11 @@ async fn delete(subject: &Subject, deletion: &Deletion) -> bool {
 }
 
 async fn history_state(subject: &Subject, talk: &Talk) -> HistoryState {
-    subject.store.history_state(&talk.org, &talk.id).await.unwrap()
+    subject
+        .store
+        .history_state(&talk.org, &talk.id)
+        .await
+        .unwrap()
 }
 
 async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
@@ -57,19 +68,40 @@ async fn assert_gone(subject: &Subject, talk: &Talk, turn: &TalkTurn) {
     assert_eq!(store.conversation(&talk.org, &talk.id).await.unwrap(), None);
     assert_eq!(subject.page(talk, 0, 10).await, []);
     assert_eq!(subject.known(talk, turn).await, None);
-    assert_eq!(store.linked_conversations(&talk.org, &link.agent_id, &link.session_id).await.unwrap(), []);
+    assert_eq!(
+        store
+            .linked_conversations(&talk.org, &link.agent_id, &link.session_id)
+            .await
+            .unwrap(),
+        []
+    );
     for owner in [None, Some(talk.owner.clone())] {
-        let query = ListQuery { owner, limit: 10, ..ListQuery::default() };
+        let query = ListQuery {
+            owner,
+            limit: 10,
+            ..ListQuery::default()
+        };
         assert_eq!(store.conversations(&talk.org, &query).await.unwrap(), []);
     }
     let changes = object(json!({"rating": 1}));
-    assert!(!store.update_metadata(&talk.org, &talk.id, &changes, noon_and(900)).await.unwrap());
+    assert!(
+        !store
+            .update_metadata(&talk.org, &talk.id, &changes, noon_and(900))
+            .await
+            .unwrap()
+    );
     assert_eq!(history_state(subject, talk).await.message_count, 0);
 }
 
 pub(super) async fn a_deleted_conversation_is_found_nowhere(subject: Subject) {
     let (talk, turn) = talked(&subject).await;
-    assert_eq!(history_state(&subject, &talk).await, HistoryState { message_count: 2, tombstone: None });
+    assert_eq!(
+        history_state(&subject, &talk).await,
+        HistoryState {
+            message_count: 2,
+            tombstone: None
+        }
+    );
     assert!(delete(&subject, &deletion(&talk, "first", 9)).await);
     assert_gone(&subject, &talk, &turn).await;
 }
@@ -102,7 +134,9 @@ pub(super) async fn a_deletion_that_stopped_halfway_is_finished_by_its_repeat(su
     }
 }
 
-pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_again(subject: Subject) {
+pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_again(
+    subject: Subject,
+) {
     let (talk, _) = talked(&subject).await;
     for round in 1..4 {
         let wanted = deletion(&talk, &round.to_string(), 100 * round);
@@ -114,14 +148,41 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
         subject.finish(&turn, 1, replied("welcome back")).await;
         assert_eq!(subject.texts(&talk).await, ["hello again", "welcome back"]);
         let conversation = subject.conversation(&talk).await;
-        assert_eq!((conversation.message_count, conversation.active_message_id), (2, None));
+        assert_eq!(
+            (conversation.message_count, conversation.active_message_id),
+            (2, None)
+        );
         assert_eq!(conversation.metadata, object(json!({"source": "api"})));
-        assert_eq!(history_state(&subject, &talk).await, HistoryState { message_count: 2, tombstone });
-        let query = ListQuery { limit: 10, ..ListQuery::default() };
-        assert_eq!(subject.store.conversations(&talk.org, &query).await.unwrap().len(), 1);
+        assert_eq!(
+            history_state(&subject, &talk).await,
+            HistoryState {
+                message_count: 2,
+                tombstone
+            }
+        );
+        let query = ListQuery {
+            limit: 10,
+            ..ListQuery::default()
+        };
+        assert_eq!(
+            subject
+                .store
+                .conversations(&talk.org, &query)
+                .await
+                .unwrap()
+                .len(),
+            1
+        );
         assert!(subject.record(&talk, &turn).await.is_some());
         // Whatever the clock says that deletes.
-        delete(&subject, &Deletion { at: Timestamp::default(), ..deletion(&talk, "other", 0) }).await;
+        delete(
+            &subject,
+            &Deletion {
+                at: Timestamp::default(),
+                ..deletion(&talk, "other", 0)
+            },
+        )
+        .await;
         assert_eq!(history_state(&subject, &talk).await.message_count, 0);
         let tombstone = history_state(&subject, &talk).await.tombstone;
         let mut turn = talk.turn_at(0, "and again", 100 * round + 2);
@@ -143,7 +204,14 @@ pub(super) async fn a_late_write_brings_nothing_of_a_deleted_conversation_back(s
         }
     };
     late().await;
-    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None);
+    assert_eq!(
+        subject
+            .store
+            .conversation(&talk.org, &talk.id)
+            .await
+            .unwrap(),
+        None
+    );
     assert_eq!(subject.page(&talk, 0, 10).await, []);
 
     let mut anew = talk.turn_at(0, "hello again", 20);
@@ -163,14 +231,22 @@ pub(super) async fn a_change_behind_a_deletion_counts_though_its_clock_is_behind
     turn.turn.visitor.name = Some("Ada".into());
     turn.tombstone = history_state(&subject, &talk).await.tombstone;
     subject.begin(&turn, 1).await;
-    subject.change(&talk, json!({"rating": 4}), noon_and(31)).await;
+    subject
+        .change(&talk, json!({"rating": 4}), noon_and(31))
+        .await;
     let metadata = subject.conversation(&talk).await.metadata;
-    assert_eq!(metadata, object(json!({"visitorName": "Ada", "source": "api", "rating": 4})));
+    assert_eq!(
+        metadata,
+        object(json!({"visitorName": "Ada", "source": "api", "rating": 4}))
+    );
 }
 
 pub(super) async fn a_long_conversation_is_deleted_to_its_end(subject: Subject) {
     let talk = Talk::new();
-    let turns: Vec<TalkTurn> = (0..1104).step_by(2).map(|position| talk.turn(position, "question")).collect();
+    let turns: Vec<TalkTurn> = (0..1104)
+        .step_by(2)
+        .map(|position| talk.turn(position, "question"))
+        .collect();
     for turn in &turns {
         subject.begin(turn, 1).await;
         subject.finish(turn, 1, replied("answer")).await;
@@ -183,7 +259,10 @@ pub(super) async fn a_long_conversation_is_deleted_to_its_end(subject: Subject) 
 
 pub(super) async fn another_organization_deletes_nothing(subject: Subject) {
     let (talk, _) = talked(&subject).await;
-    let wanted = Deletion { org_id: Talk::new().org, ..deletion(&talk, "first", 9) };
+    let wanted = Deletion {
+        org_id: Talk::new().org,
+        ..deletion(&talk, "first", 9)
+    };
     assert!(!delete(&subject, &wanted).await);
     assert_eq!(subject.texts(&talk).await, ["question", "answer"]);
 }

@@ -11,7 +11,10 @@ fn erasure(org: &OrgId, steps: u64) -> Erasure {
     Erasure {
         id: ErasureId::now(),
         org_id: org.clone(),
-        visitor: VisitorDigest { visitor_id: Some("00".into()), visitor_email: None },
+        visitor: VisitorDigest {
+            visitor_id: Some("00".into()),
+            visitor_email: None,
+        },
         by: ErasedBy::Token,
         began_at: noon_and(0),
         finished_at: None,
@@ -26,14 +29,33 @@ fn erasure(org: &OrgId, steps: u64) -> Erasure {
 pub(super) async fn of_two_states_of_an_erasure_the_later_stays(subject: Subject) {
     let org = Talk::new().org;
     let early = erasure(&org, 1);
-    let late = Erasure { steps: 2, finished_at: Some(noon_and(9)), ..early.clone() };
+    let late = Erasure {
+        steps: 2,
+        finished_at: Some(noon_and(9)),
+        ..early.clone()
+    };
     for order in [[&early, &late], [&late, &early]] {
         for state in order {
             subject.store.put_erasure(state).await.unwrap();
         }
-        assert_eq!(subject.store.erasure(&org, &early.id).await.unwrap().as_ref(), Some(&late));
+        assert_eq!(
+            subject
+                .store
+                .erasure(&org, &early.id)
+                .await
+                .unwrap()
+                .as_ref(),
+            Some(&late)
+        );
     }
-    assert_eq!(subject.store.erasure(&org, &ErasureId::now()).await.unwrap(), None);
+    assert_eq!(
+        subject
+            .store
+            .erasure(&org, &ErasureId::now())
+            .await
+            .unwrap(),
+        None
+    );
 }
 
 pub(super) async fn erasures_are_listed_latest_first_and_pages_join(subject: Subject) {
@@ -46,7 +68,11 @@ pub(super) async fn erasures_are_listed_latest_first_and_pages_join(subject: Sub
     }
     let (mut found, mut before): (Vec<Erasure>, Option<ErasureId>) = (Vec::new(), None);
     loop {
-        let page = subject.store.erasures(&org, before.as_ref(), 2).await.unwrap();
+        let page = subject
+            .store
+            .erasures(&org, before.as_ref(), 2)
+            .await
+            .unwrap();
         assert!(page.len() <= 2);
         let Some(last) = page.last() else { break };
         before = Some(last.id.clone());
@@ -59,6 +85,9 @@ pub(super) async fn another_organization_reads_no_erasure(subject: Subject) {
     let (org, other) = (Talk::new().org, Talk::new().org);
     let erasure = erasure(&org, 1);
     subject.store.put_erasure(&erasure).await.unwrap();
-    assert_eq!(subject.store.erasure(&other, &erasure.id).await.unwrap(), None);
+    assert_eq!(
+        subject.store.erasure(&other, &erasure.id).await.unwrap(),
+        None
+    );
     assert_eq!(subject.store.erasures(&other, None, 10).await.unwrap(), []);
 }

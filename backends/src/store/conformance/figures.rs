@@ -10,7 +10,9 @@ use switchboard_schemas::{
     secret::InstallationSecret,
 };
 
-use super::{NOON_MICROS, Outcome, SECOND_MICROS, Subject, Talk, TalkTurn, failed, noon_and, replied};
+use super::{
+    NOON_MICROS, Outcome, SECOND_MICROS, Subject, Talk, TalkTurn, failed, noon_and, replied,
+};
 use crate::{
     figures::{
         DayRange,
@@ -32,7 +34,10 @@ struct Office {
 impl Office {
     fn new() -> Self {
         let secret = InstallationSecret::from_bytes(rand::random());
-        Self { org: OrgId::derive(&secret, "acme"), secret }
+        Self {
+            org: OrgId::derive(&secret, "acme"),
+            secret,
+        }
     }
 
     fn agent(&self, slug: &str) -> AgentId {
@@ -42,13 +47,21 @@ impl Office {
     fn talk(&self, agent: &str, session: &str) -> Talk {
         let agent = self.agent(agent);
         let id = ConversationId::of_agent(&self.org, &agent, &session.parse().unwrap());
-        Talk { org: self.org.clone(), id, owner: ConversationOwner::Agent(agent), session: session.into() }
+        Talk {
+            org: self.org.clone(),
+            id,
+            owner: ConversationOwner::Agent(agent),
+            session: session.into(),
+        }
     }
 
     /// The figures around noon, by day.
     async fn days(&self, subject: &Subject) -> BTreeMap<Day, Tallies> {
         let noon = Day::of(noon_and(0));
-        let days = DayRange { first: noon.plus(-10), last: noon.plus(10) };
+        let days = DayRange {
+            first: noon.plus(-10),
+            last: noon.plus(10),
+        };
         read(&*subject.figures, &self.org, days).await.unwrap()
     }
 
@@ -66,12 +79,22 @@ impl Subject {
     /// Brings a turn to an end that is like none before it; gives what was stored.
     async fn take(&self, turn: &TalkTurn, status: ReplyStatus, seed: u64) -> TurnEnd {
         let has_text = status != ReplyStatus::Failed;
-        let mut end = turn.end(1, if has_text { replied("answer") } else { failed() });
+        let mut end = turn.end(
+            1,
+            if has_text {
+                replied("answer")
+            } else {
+                failed()
+            },
+        );
         end.record.end.status = status;
         end.record.end.response_time_ms = 400 + 37 * seed;
         end.record.first_text_ms = has_text.then_some(100 + 11 * seed);
-        end.record.end.usage =
-            Usage { prompt_tokens: seed, completion_tokens: 2 * seed, estimated: seed.is_multiple_of(3) };
+        end.record.end.usage = Usage {
+            prompt_tokens: seed,
+            completion_tokens: 2 * seed,
+            estimated: seed.is_multiple_of(3),
+        };
         self.begin(turn, 1).await;
         self.store.finish_turn(&end).await.unwrap();
         end
@@ -81,10 +104,18 @@ impl Subject {
 pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) {
     let office = Office::new();
     let (mut recounted, mut seed) = (BTreeMap::<(Day, Group), Tally>::new(), 0);
-    let statuses = [ReplyStatus::Completed, ReplyStatus::Failed, ReplyStatus::Incomplete, ReplyStatus::Cancelled];
-    for (agent, session, began) in
-        [("a", "1", -3 * DAY_SECONDS), ("a", "2", -HOUR_SECONDS), ("b", "3", 15 * HOUR_SECONDS), ("b", "4", 0)]
-    {
+    let statuses = [
+        ReplyStatus::Completed,
+        ReplyStatus::Failed,
+        ReplyStatus::Incomplete,
+        ReplyStatus::Cancelled,
+    ];
+    for (agent, session, began) in [
+        ("a", "1", -3 * DAY_SECONDS),
+        ("a", "2", -HOUR_SECONDS),
+        ("b", "3", 15 * HOUR_SECONDS),
+        ("b", "4", 0),
+    ] {
         let (talk, mut position) = (office.talk(agent, session), 0);
         for (number, status) in (0..8).zip(statuses.iter().cycle()) {
             seed += 1;
@@ -92,8 +123,13 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
             let end = subject.take(&turn, *status, seed).await;
             position = end.record.message_count();
             let record = subject.record(&talk, &turn).await.unwrap();
-            let group = Group { agent_id: Some(office.agent(agent)), team_id: None };
-            let tally = recounted.entry((Day::of(end.accepted_at), group)).or_default();
+            let group = Group {
+                agent_id: Some(office.agent(agent)),
+                team_id: None,
+            };
+            let tally = recounted
+                .entry((Day::of(end.accepted_at), group))
+                .or_default();
             tally.conversations += u64::from(record.user_position == 0);
             match record.end.status {
                 ReplyStatus::Completed => tally.completed += 1,
@@ -107,13 +143,24 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
             if record.position.is_some() {
                 tally.response_time.add(record.end.response_time_ms);
             }
-            record.first_text_ms.into_iter().for_each(|ms| tally.first_text.add(ms));
+            record
+                .first_text_ms
+                .into_iter()
+                .for_each(|ms| tally.first_text.add(ms));
         }
     }
     let read = office.days(&subject).await.into_iter();
-    let read = read.flat_map(|(day, tallies)| tallies.0.into_iter().map(move |(group, tally)| ((day, group), tally)));
+    let read = read.flat_map(|(day, tallies)| {
+        tallies
+            .0
+            .into_iter()
+            .map(move |(group, tally)| ((day, group), tally))
+    });
     assert_eq!(read.collect::<BTreeMap<_, _>>(), recounted);
-    assert!(recounted.len() > 3, "the turns lie in several days and groups");
+    assert!(
+        recounted.len() > 3,
+        "the turns lie in several days and groups"
+    );
 }
 
 pub(super) async fn a_turn_is_counted_once_and_as_it_is_stored(subject: Subject) {
@@ -122,28 +169,55 @@ pub(super) async fn a_turn_is_counted_once_and_as_it_is_stored(subject: Subject)
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
     // The first attempt died behind its fact, and what it wrote arrives again at last.
-    for (attempt, outcome) in [(1, failed()), (2, replied("answer")), (2, replied("answer")), (1, failed())] {
+    for (attempt, outcome) in [
+        (1, failed()),
+        (2, replied("answer")),
+        (2, replied("answer")),
+        (1, failed()),
+    ] {
         subject.finish(&turn, attempt, outcome).await;
         office.all(&subject).await;
     }
     let all = office.all(&subject).await;
-    assert_eq!((all.messages(), all.completed, all.conversations), (1, 1, 1));
+    assert_eq!(
+        (all.messages(), all.completed, all.conversations),
+        (1, 1, 1)
+    );
 }
 
 pub(super) async fn the_last_rating_of_a_conversation_counts_in_either_order(subject: Subject) {
     let office = Office::new();
-    for (session, ratings) in [("kept", [(1, json!(2)), (2, json!(4.5))]), ("late", [(2, json!(1)), (1, json!(5))])] {
+    for (session, ratings) in [
+        ("kept", [(1, json!(2)), (2, json!(4.5))]),
+        ("late", [(2, json!(1)), (1, json!(5))]),
+    ] {
         let talk = office.talk("a", session);
-        subject.take(&talk.turn(0, "question"), ReplyStatus::Completed, 1).await;
+        subject
+            .take(&talk.turn(0, "question"), ReplyStatus::Completed, 1)
+            .await;
         for (seconds, rating) in ratings {
             // Days later: it counts for the day on which the conversation began.
-            subject.change(&talk, json!({ "rating": rating }), noon_and(5 * DAY_SECONDS + seconds)).await;
+            subject
+                .change(
+                    &talk,
+                    json!({ "rating": rating }),
+                    noon_and(5 * DAY_SECONDS + seconds),
+                )
+                .await;
         }
     }
     let taken_back = office.talk("a", "taken back");
-    subject.take(&taken_back.turn(0, "question"), ReplyStatus::Completed, 1).await;
+    subject
+        .take(&taken_back.turn(0, "question"), ReplyStatus::Completed, 1)
+        .await;
     for (seconds, rating) in [(1, json!(3)), (2, Value::Null)] {
-        subject.change(&taken_back, json!({ "rating": rating, "feedback": "so so" }), noon_and(seconds)).await;
+        subject
+            .change(
+                &taken_back,
+                json!({ "rating": rating, "feedback": "so so" }),
+                noon_and(seconds),
+            )
+            .await;
     }
     let days = office.days(&subject).await;
     assert_eq!(days.keys().collect::<Vec<_>>(), [&Day::of(noon_and(0))]);
@@ -155,12 +229,18 @@ pub(super) async fn the_last_rating_of_a_conversation_counts_in_either_order(sub
 pub(super) async fn what_comes_late_is_counted_though_its_day_was_counted_before(subject: Subject) {
     let office = Office::new();
     let talk = office.talk("a", "s");
-    subject.take(&talk.turn_at(0, "question", 0), ReplyStatus::Completed, 1).await;
+    subject
+        .take(&talk.turn_at(0, "question", 0), ReplyStatus::Completed, 1)
+        .await;
     assert_eq!(office.all(&subject).await.messages(), 1);
     // Accepted on that day, and finished long after it.
-    subject.take(&talk.turn_at(2, "question", 5), ReplyStatus::Failed, 2).await;
+    subject
+        .take(&talk.turn_at(2, "question", 5), ReplyStatus::Failed, 2)
+        .await;
     assert_eq!(office.all(&subject).await.messages(), 2);
-    subject.change(&talk, json!({ "rating": 3 }), noon_and(9 * DAY_SECONDS)).await;
+    subject
+        .change(&talk, json!({ "rating": 3 }), noon_and(9 * DAY_SECONDS))
+        .await;
     let all = office.all(&subject).await;
     assert_eq!((all.messages(), all.rated()), (2, 1));
 }
@@ -171,26 +251,58 @@ pub(super) async fn a_day_that_did_not_change_is_not_counted_again(subject: Subj
     let turn = talk.turn(0, "question");
     subject.take(&turn, ReplyStatus::Completed, 1).await;
     office.all(&subject).await;
-    let (day, days) = (Day::of(noon_and(0)), DayRange { first: Day::of(noon_and(0)), last: Day::of(noon_and(0)) });
-    let kept = subject.figures.kept(&office.org, days).await.unwrap().remove(&day).unwrap();
+    let (day, days) = (
+        Day::of(noon_and(0)),
+        DayRange {
+            first: Day::of(noon_and(0)),
+            last: Day::of(noon_and(0)),
+        },
+    );
+    let kept = subject
+        .figures
+        .kept(&office.org, days)
+        .await
+        .unwrap()
+        .remove(&day)
+        .unwrap();
     let altered = kept.replace("\"completed\":1", "\"completed\":7");
     assert_ne!(kept, altered);
-    subject.figures.keep(&office.org, day, altered).await.unwrap();
-    assert_eq!(office.all(&subject).await.completed, 7, "it was read, and not counted");
+    subject
+        .figures
+        .keep(&office.org, day, altered)
+        .await
+        .unwrap();
+    assert_eq!(
+        office.all(&subject).await.completed,
+        7,
+        "it was read, and not counted"
+    );
     subject.finish(&turn, 2, replied("answer")).await;
-    assert_eq!(office.all(&subject).await.completed, 1, "a change makes it be counted again");
+    assert_eq!(
+        office.all(&subject).await.completed,
+        1,
+        "a change makes it be counted again"
+    );
 }
 
 pub(super) async fn pages_of_facts_join(subject: Subject) {
     let office = Office::new();
     for number in 0..5 {
         let talk = office.talk("a", &format!("s{number}"));
-        subject.take(&talk.turn(0, "question"), ReplyStatus::Completed, 1).await;
-        subject.change(&talk, json!({ "rating": 1 + number }), noon_and(1)).await;
+        subject
+            .take(&talk.turn(0, "question"), ReplyStatus::Completed, 1)
+            .await;
+        subject
+            .change(&talk, json!({ "rating": 1 + number }), noon_and(1))
+            .await;
     }
     let (hour, mut ids, mut behind) = (hour_of(noon_and(0)), Vec::new(), String::new());
     loop {
-        let page = subject.figures.facts(&office.org, hour, &behind, 3).await.unwrap();
+        let page = subject
+            .figures
+            .facts(&office.org, hour, &behind, 3)
+            .await
+            .unwrap();
         ids.extend(page.iter().map(|row| row.id.clone()));
         match page.into_iter().next_back() {
             Some(last) if ids.len() % 3 == 0 => behind = last.id,
@@ -201,15 +313,33 @@ pub(super) async fn pages_of_facts_join(subject: Subject) {
     sorted.sort();
     sorted.dedup();
     assert_eq!((ids.len(), &ids), (10, &sorted));
-    assert!(ids[..5].iter().all(|id| id.parse::<ConversationId>().is_ok()), "ratings come first");
+    assert!(
+        ids[..5]
+            .iter()
+            .all(|id| id.parse::<ConversationId>().is_ok()),
+        "ratings come first"
+    );
 }
 
 pub(super) async fn another_organization_counts_nothing_of_it(subject: Subject) {
     let (office, other) = (Office::new(), Office::new());
-    subject.take(&office.talk("a", "s").turn(0, "question"), ReplyStatus::Completed, 1).await;
+    subject
+        .take(
+            &office.talk("a", "s").turn(0, "question"),
+            ReplyStatus::Completed,
+            1,
+        )
+        .await;
     assert_eq!(office.all(&subject).await.messages(), 1);
     assert_eq!(other.days(&subject).await, BTreeMap::new());
-    assert_eq!(subject.figures.facts(&other.org, NOON_MICROS / SECOND_MICROS / 3600, "", 9).await.unwrap(), []);
+    assert_eq!(
+        subject
+            .figures
+            .facts(&other.org, NOON_MICROS / SECOND_MICROS / 3600, "", 9)
+            .await
+            .unwrap(),
+        []
+    );
 }
 
 pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Subject) {
@@ -217,22 +347,40 @@ pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Sub
     let team = TeamId::derive(&office.secret, &office.org, "front");
     let id = ConversationId::of_team(&office.org, &team, &"s".parse().unwrap());
     let owner = ConversationOwner::Team(team.clone());
-    let talk = Talk { org: office.org.clone(), id, owner, session: "s".into() };
+    let talk = Talk {
+        org: office.org.clone(),
+        id,
+        owner,
+        session: "s".into(),
+    };
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
     subject.finish(&turn, 1, Outcome::Failed).await;
     let days = office.days(&subject).await;
-    let groups: Vec<_> = days.values().flat_map(|tallies| tallies.0.keys().cloned()).collect();
-    assert_eq!(groups, [Group { agent_id: None, team_id: Some(team) }]);
+    let groups: Vec<_> = days
+        .values()
+        .flat_map(|tallies| tallies.0.keys().cloned())
+        .collect();
+    assert_eq!(
+        groups,
+        [Group {
+            agent_id: None,
+            team_id: Some(team)
+        }]
+    );
 }
 
-pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back(subject: Subject) {
+pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing_of_it_back(
+    subject: Subject,
+) {
     let office = Office::new();
     let (talk, other) = (office.talk("a", "deleted"), office.talk("a", "kept"));
     let turn = talk.turn(0, "question");
     for (talk, turn, rating) in [(&talk, &turn, 2), (&other, &other.turn(0, "question"), 5)] {
         subject.take(turn, ReplyStatus::Completed, 1).await;
-        subject.change(talk, json!({ "rating": rating }), noon_and(7)).await;
+        subject
+            .change(talk, json!({ "rating": rating }), noon_and(7))
+            .await;
     }
     assert_eq!(office.all(&subject).await.messages(), 2);
     let deletion = Deletion {
@@ -244,15 +392,30 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
     assert!(subject.store.delete_conversation(&deletion).await.unwrap());
     for _ in 0..2 {
         let all = office.all(&subject).await;
-        assert_eq!((all.messages(), all.conversations, all.rated(), all.average_rating()), (1, 1, 1, Some(500)));
+        assert_eq!(
+            (
+                all.messages(),
+                all.conversations,
+                all.rated(),
+                all.average_rating()
+            ),
+            (1, 1, 1, Some(500))
+        );
         // A worker of the life that was deleted wakes late.
         subject.finish(&turn, 2, replied("answer")).await;
     }
-    let tombstone = subject.store.history_state(&talk.org, &talk.id).await.unwrap().tombstone;
+    let tombstone = subject
+        .store
+        .history_state(&talk.org, &talk.id)
+        .await
+        .unwrap()
+        .tombstone;
     let mut anew = talk.turn_at(0, "hello again", 100);
     anew.tombstone = tombstone;
     subject.take(&anew, ReplyStatus::Completed, 2).await;
-    subject.change(&talk, json!({ "rating": 4 }), noon_and(6)).await;
+    subject
+        .change(&talk, json!({ "rating": 4 }), noon_and(6))
+        .await;
     let all = office.all(&subject).await;
     assert_eq!((all.messages(), all.conversations, all.rated()), (2, 2, 2));
 }

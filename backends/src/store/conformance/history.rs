@@ -49,7 +49,12 @@ pub(super) async fn pages_join_to_the_whole_history(subject: Subject) {
         }
         assert_eq!(next, messages);
     }
-    for (from, limit) in [(0, 0), (messages, 10), (messages + 1000, 10), (u64::MAX, u32::MAX)] {
+    for (from, limit) in [
+        (0, 0),
+        (messages, 10),
+        (messages + 1000, 10),
+        (u64::MAX, u32::MAX),
+    ] {
         assert_eq!(subject.page(&talk, from, limit).await, []);
     }
 }
@@ -58,7 +63,9 @@ pub(super) async fn a_page_holds_only_counted_messages(subject: Subject) {
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     subject.begin(&turn, 1).await;
-    subject.finish(&turn, 1, replied("of an attempt that lost")).await;
+    subject
+        .finish(&turn, 1, replied("of an attempt that lost"))
+        .await;
     subject.finish(&turn, 2, failed()).await;
     assert_eq!(subject.texts(&talk).await, ["question"]);
     assert_eq!(subject.page(&talk, 1, 10).await, []);
@@ -72,7 +79,9 @@ pub(super) async fn a_reader_beside_a_writer_never_misses_a_counted_message(subj
         for position in (0..turns * 2).step_by(2) {
             let turn = talk.turn(position, &format!("message {position}"));
             subject.begin(&turn, 1).await;
-            subject.finish(&turn, 1, replied(&format!("message {}", position + 1))).await;
+            subject
+                .finish(&turn, 1, replied(&format!("message {}", position + 1)))
+                .await;
         }
     };
     let read = async {
@@ -81,7 +90,11 @@ pub(super) async fn a_reader_beside_a_writer_never_misses_a_counted_message(subj
             let counted = subject.conversation(&talk).await.message_count;
             let page = subject.page(&talk, 0, 100).await;
             assert!(page.len() as u64 >= counted && counted >= seen);
-            assert!(page.iter().zip(0..).all(|(message, position)| message.position == position));
+            assert!(
+                page.iter()
+                    .zip(0..)
+                    .all(|(message, position)| message.position == position)
+            );
             seen = counted;
         }
     };
@@ -98,7 +111,10 @@ async fn write_conversation(subject: &Subject, messages: u64) -> Talk {
             let store = Arc::clone(&store);
             async move {
                 store.begin_turn(&turn.start(1)).await.unwrap();
-                store.finish_turn(&turn.end(1, replied(&format!("message {}", position + 1)))).await.unwrap();
+                store
+                    .finish_turn(&turn.end(1, replied(&format!("message {}", position + 1))))
+                    .await
+                    .unwrap();
             }
         })
         .await;

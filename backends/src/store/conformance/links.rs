@@ -19,7 +19,11 @@ struct Office {
 impl Office {
     fn new() -> Self {
         let secret = InstallationSecret::from_bytes(rand::random());
-        Self { org: OrgId::derive(&secret, "acme"), secret, session: "séance 1".parse().unwrap() }
+        Self {
+            org: OrgId::derive(&secret, "acme"),
+            secret,
+            session: "séance 1".parse().unwrap(),
+        }
     }
 
     fn agent(&self, slug: &str) -> AgentId {
@@ -43,17 +47,26 @@ impl Office {
     }
 
     async fn found(&self, subject: &Subject, agent: &str) -> Vec<ConversationId> {
-        subject.store.linked_conversations(&self.org, &self.agent(agent), &self.session).await.unwrap()
+        subject
+            .store
+            .linked_conversations(&self.org, &self.agent(agent), &self.session)
+            .await
+            .unwrap()
     }
 }
 
-pub(super) async fn a_teams_conversation_is_found_through_each_agent_that_answered(subject: Subject) {
+pub(super) async fn a_teams_conversation_is_found_through_each_agent_that_answered(
+    subject: Subject,
+) {
     let office = Office::new();
     for agent in ["billing", "technical", "billing"] {
         office.answer(&subject, agent, "front", 1).await;
     }
     for agent in ["billing", "technical"] {
-        assert_eq!(office.found(&subject, agent).await, [office.conversation("front")]);
+        assert_eq!(
+            office.found(&subject, agent).await,
+            [office.conversation("front")]
+        );
     }
 }
 
@@ -64,7 +77,10 @@ pub(super) async fn of_several_teams_the_one_that_was_answered_last_comes_first(
     // A repeat of an old answer, arriving late, changes nothing.
     office.answer(&subject, "billing", "front", 1).await;
     let (front, back) = (office.conversation("front"), office.conversation("back"));
-    assert_eq!(office.found(&subject, "billing").await, [front.clone(), back.clone()]);
+    assert_eq!(
+        office.found(&subject, "billing").await,
+        [front.clone(), back.clone()]
+    );
     office.answer(&subject, "billing", "back", 4).await;
     assert_eq!(office.found(&subject, "billing").await, [back, front]);
 }
@@ -74,7 +90,19 @@ pub(super) async fn another_organization_agent_or_session_finds_none(subject: Su
     office.answer(&subject, "billing", "front", 1).await;
     assert!(office.found(&subject, "technical").await.is_empty());
     let (store, agent, session) = (&subject.store, office.agent("billing"), &office.session);
-    assert!(store.linked_conversations(&Office::new().org, &agent, session).await.unwrap().is_empty());
+    assert!(
+        store
+            .linked_conversations(&Office::new().org, &agent, session)
+            .await
+            .unwrap()
+            .is_empty()
+    );
     let other = "séance 2".parse().unwrap();
-    assert!(store.linked_conversations(&office.org, &agent, &other).await.unwrap().is_empty());
+    assert!(
+        store
+            .linked_conversations(&office.org, &agent, &other)
+            .await
+            .unwrap()
+            .is_empty()
+    );
 }

@@ -18,9 +18,19 @@ async fn value(subject: &Subject, talk: &Talk, key: &str) -> Option<Value> {
 
 pub(super) async fn changes_merge_key_by_key(subject: Subject) {
     let talk = begun(&subject).await;
-    subject.change(&talk, json!({"rating": 5, "tags": ["a"]}), noon_and(1)).await;
-    subject.change(&talk, json!({"feedback": "good", "tags": {"b": null}}), noon_and(2)).await;
-    subject.change(&talk, json!({"rating": null, "plan": "pro"}), noon_and(3)).await;
+    subject
+        .change(&talk, json!({"rating": 5, "tags": ["a"]}), noon_and(1))
+        .await;
+    subject
+        .change(
+            &talk,
+            json!({"feedback": "good", "tags": {"b": null}}),
+            noon_and(2),
+        )
+        .await;
+    subject
+        .change(&talk, json!({"rating": null, "plan": "pro"}), noon_and(3))
+        .await;
     let expected = json!({"source": "api", "feedback": "good", "tags": {"b": null}, "plan": "pro"});
     assert_eq!(subject.conversation(&talk).await.metadata, object(expected));
 }
@@ -29,7 +39,9 @@ pub(super) async fn of_two_changes_of_a_key_the_later_wins_in_either_order(subje
     for order in [[1, 2], [2, 1]] {
         let talk = begun(&subject).await;
         for at in order {
-            subject.change(&talk, json!({ "rating": at }), noon_and(at)).await;
+            subject
+                .change(&talk, json!({ "rating": at }), noon_and(at))
+                .await;
         }
         assert_eq!(value(&subject, &talk, "rating").await, Some(json!(2)));
     }
@@ -37,10 +49,16 @@ pub(super) async fn of_two_changes_of_a_key_the_later_wins_in_either_order(subje
 
 pub(super) async fn an_older_change_does_not_bring_a_cleared_key_back(subject: Subject) {
     let talk = begun(&subject).await;
-    subject.change(&talk, json!({"rating": null}), noon_and(2)).await;
-    subject.change(&talk, json!({"rating": 1}), noon_and(1)).await;
+    subject
+        .change(&talk, json!({"rating": null}), noon_and(2))
+        .await;
+    subject
+        .change(&talk, json!({"rating": 1}), noon_and(1))
+        .await;
     assert_eq!(value(&subject, &talk, "rating").await, None);
-    subject.change(&talk, json!({"rating": 3}), noon_and(3)).await;
+    subject
+        .change(&talk, json!({"rating": 3}), noon_and(3))
+        .await;
     assert_eq!(value(&subject, &talk, "rating").await, Some(json!(3)));
 }
 
@@ -48,7 +66,9 @@ pub(super) async fn at_one_moment_clearing_wins(subject: Subject) {
     for order in [[json!(1), Value::Null], [Value::Null, json!(1)]] {
         let talk = begun(&subject).await;
         for rating in order {
-            subject.change(&talk, json!({ "rating": rating }), noon_and(1)).await;
+            subject
+                .change(&talk, json!({ "rating": rating }), noon_and(1))
+                .await;
         }
         assert_eq!(value(&subject, &talk, "rating").await, None);
     }
@@ -58,7 +78,8 @@ pub(super) async fn turns_and_changes_at_once_keep_each_others_keys(subject: Sub
     let talk = begun(&subject).await;
     let mut turn = talk.turn(0, "hello");
     turn.turn.metadata = object(json!({"page": "/pricing"}));
-    let changes = (0..20).map(|index| subject.change(&talk, json!({ format!("key{index}"): index }), noon_and(1)));
+    let changes = (0..20)
+        .map(|index| subject.change(&talk, json!({ format!("key{index}"): index }), noon_and(1)));
     futures::future::join(join_all(changes), async {
         subject.begin(&turn, 1).await;
         subject.finish(&turn, 1, replied("answer")).await;
@@ -66,7 +87,10 @@ pub(super) async fn turns_and_changes_at_once_keep_each_others_keys(subject: Sub
     .await;
     let conversation = subject.conversation(&talk).await;
     assert_eq!(conversation.metadata.get("page"), Some(&json!("/pricing")));
-    assert!((0..20).all(|index| conversation.metadata.get(&format!("key{index}")) == Some(&json!(index))));
+    assert!(
+        (0..20)
+            .all(|index| conversation.metadata.get(&format!("key{index}")) == Some(&json!(index)))
+    );
     assert_eq!(conversation.message_count, 2);
 }
 
@@ -81,7 +105,10 @@ pub(super) async fn a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is(
     let mut expected = json!({
         "visitorId": "visitor-1", "visitorEmail": "ada@example.com", "source": "api", "ipAddress": "192.0.2.0", "page": "/",
     });
-    assert_eq!(subject.conversation(&talk).await.metadata, object(expected.clone()));
+    assert_eq!(
+        subject.conversation(&talk).await.metadata,
+        object(expected.clone())
+    );
 
     let mut second = talk.turn(1, "again");
     second.turn.visitor.name = Some("Ada".into());
@@ -94,17 +121,36 @@ pub(super) async fn a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is(
 
 pub(super) async fn a_change_is_the_conversations_last_change(subject: Subject) {
     let talk = begun(&subject).await;
-    subject.change(&talk, json!({"rating": 1}), noon_and(60)).await;
+    subject
+        .change(&talk, json!({"rating": 1}), noon_and(60))
+        .await;
     assert_eq!(subject.conversation(&talk).await.updated_at, noon_and(60));
-    subject.change(&talk, json!({"plan": "pro"}), noon_and(30)).await;
+    subject
+        .change(&talk, json!({"plan": "pro"}), noon_and(30))
+        .await;
     assert_eq!(subject.conversation(&talk).await.updated_at, noon_and(60));
-    subject.change(&talk, json!({"rating": null}), noon_and(90)).await;
+    subject
+        .change(&talk, json!({"rating": null}), noon_and(90))
+        .await;
     assert_eq!(subject.conversation(&talk).await.updated_at, noon_and(90));
 }
 
 pub(super) async fn a_change_of_no_conversation_makes_none(subject: Subject) {
     let talk = Talk::new();
     let changes = object(json!({"rating": 1}));
-    assert!(!subject.store.update_metadata(&talk.org, &talk.id, &changes, noon_and(0)).await.unwrap());
-    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None);
+    assert!(
+        !subject
+            .store
+            .update_metadata(&talk.org, &talk.id, &changes, noon_and(0))
+            .await
+            .unwrap()
+    );
+    assert_eq!(
+        subject
+            .store
+            .conversation(&talk.org, &talk.id)
+            .await
+            .unwrap(),
+        None
+    );
 }

@@ -21,22 +21,41 @@ const TEXTS: [&str; 8] = [
 
 pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
     let talk = Talk::new();
-    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None);
+    assert_eq!(
+        subject
+            .store
+            .conversation(&talk.org, &talk.id)
+            .await
+            .unwrap(),
+        None
+    );
     let turn = talk.turn(0, "hello");
     subject.begin(&turn, 1).await;
 
     let conversation = subject.conversation(&talk).await;
-    assert_eq!((&conversation.id, &conversation.org_id), (&talk.id, &talk.org));
-    assert_eq!((&conversation.session_id, &conversation.owner), (&turn.turn.session_id, &turn.owner));
+    assert_eq!(
+        (&conversation.id, &conversation.org_id),
+        (&talk.id, &talk.org)
+    );
+    assert_eq!(
+        (&conversation.session_id, &conversation.owner),
+        (&turn.turn.session_id, &turn.owner)
+    );
     assert_eq!(conversation.message_count, 1);
     assert_eq!(conversation.active_message_id, Some(turn.turn.reply_id()));
     assert_eq!(conversation.last_reply_id, None);
-    assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(0)));
+    assert_eq!(
+        (conversation.created_at, conversation.updated_at),
+        (noon_and(0), noon_and(0))
+    );
 
     let page = subject.page(&talk, 0, 10).await;
     assert_eq!(page.len(), 1);
     assert_eq!((&page[0].id, page[0].position), (&turn.turn.message_id, 0));
-    assert_eq!((page[0].content.as_str(), &page[0].author), ("hello", &Author::User));
+    assert_eq!(
+        (page[0].content.as_str(), &page[0].author),
+        ("hello", &Author::User)
+    );
 }
 
 pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subject: Subject) {
@@ -46,9 +65,19 @@ pub(super) async fn a_finished_turn_is_counted_and_leaves_no_active_reply(subjec
     subject.finish(&turn, 1, replied("answer")).await;
 
     let conversation = subject.conversation(&talk).await;
-    assert_eq!((conversation.message_count, conversation.active_message_id), (2, None));
-    assert_eq!(conversation.last_reply_id, Some(turn.turn.reply_id()), "nobody loses sight of it");
-    assert_eq!((conversation.created_at, conversation.updated_at), (noon_and(0), noon_and(1)));
+    assert_eq!(
+        (conversation.message_count, conversation.active_message_id),
+        (2, None)
+    );
+    assert_eq!(
+        conversation.last_reply_id,
+        Some(turn.turn.reply_id()),
+        "nobody loses sight of it"
+    );
+    assert_eq!(
+        (conversation.created_at, conversation.updated_at),
+        (noon_and(0), noon_and(1))
+    );
     let end = turn.end(1, replied("answer"));
     assert_eq!(subject.page(&talk, 1, 1).await, [end.message.unwrap()]);
     assert_eq!(subject.record(&talk, &turn).await, Some(end.record));
@@ -58,14 +87,39 @@ pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: S
     let talk = Talk::new();
     let turn = talk.turn(0, "question");
     let reply = turn.turn.reply_id();
-    assert_eq!(subject.store.known_reply(&talk.org, &reply).await.unwrap(), None);
+    assert_eq!(
+        subject.store.known_reply(&talk.org, &reply).await.unwrap(),
+        None
+    );
     for _ in 0..2 {
         subject.store.accept(&accepted(&turn)).await.unwrap();
     }
-    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Accepted(accepted(&turn))));
-    assert_eq!(subject.store.known_reply(&Talk::new().org, &reply).await.unwrap(), None);
-    assert_eq!(subject.record(&talk, &turn).await, None, "it has no final state");
-    assert_eq!(subject.store.conversation(&talk.org, &talk.id).await.unwrap(), None, "its turn has not begun");
+    assert_eq!(
+        subject.known(&talk, &turn).await,
+        Some(KnownReply::Accepted(accepted(&turn)))
+    );
+    assert_eq!(
+        subject
+            .store
+            .known_reply(&Talk::new().org, &reply)
+            .await
+            .unwrap(),
+        None
+    );
+    assert_eq!(
+        subject.record(&talk, &turn).await,
+        None,
+        "it has no final state"
+    );
+    assert_eq!(
+        subject
+            .store
+            .conversation(&talk.org, &talk.id)
+            .await
+            .unwrap(),
+        None,
+        "its turn has not begun"
+    );
 }
 
 pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject) {
@@ -74,10 +128,16 @@ pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject
     subject.store.accept(&accepted(&turn)).await.unwrap();
     subject.begin(&turn, 1).await;
     subject.finish(&turn, 1, replied("answer")).await;
-    let later = AcceptedReply { accepted_at: noon_and(3600), ..accepted(&turn) };
+    let later = AcceptedReply {
+        accepted_at: noon_and(3600),
+        ..accepted(&turn)
+    };
     subject.store.accept(&later).await.unwrap();
     let record = turn.end(1, replied("answer")).record;
-    assert_eq!(subject.known(&talk, &turn).await, Some(KnownReply::Final(Box::new(record))));
+    assert_eq!(
+        subject.known(&talk, &turn).await,
+        Some(KnownReply::Final(Box::new(record)))
+    );
 }
 
 fn accepted(turn: &TalkTurn) -> AcceptedReply {
@@ -121,15 +181,35 @@ pub(super) async fn the_higher_attempt_wins_in_any_order_of_arrival(subject: Sub
             match step {
                 0 => subject.begin(&turn, 1).await,
                 1 => subject.begin(&turn, 2).await,
-                2 => subject.finish(&turn, 1, replied("zero of the first attempt")).await,
-                _ => subject.finish(&turn, 2, replied("answer of the second")).await,
+                2 => {
+                    subject
+                        .finish(&turn, 1, replied("zero of the first attempt"))
+                        .await
+                }
+                _ => {
+                    subject
+                        .finish(&turn, 2, replied("answer of the second"))
+                        .await
+                }
             }
         }
         let conversation = subject.conversation(&talk).await;
-        assert_eq!((conversation.message_count, conversation.active_message_id), (2, None), "{order:?}");
-        assert_eq!(subject.texts(&talk).await, ["question", "answer of the second"], "{order:?}");
+        assert_eq!(
+            (conversation.message_count, conversation.active_message_id),
+            (2, None),
+            "{order:?}"
+        );
+        assert_eq!(
+            subject.texts(&talk).await,
+            ["question", "answer of the second"],
+            "{order:?}"
+        );
         let record = subject.record(&talk, &turn).await.unwrap();
-        assert_eq!(record, turn.end(2, replied("answer of the second")).record, "{order:?}");
+        assert_eq!(
+            record,
+            turn.end(2, replied("answer of the second")).record,
+            "{order:?}"
+        );
     }
 }
 
@@ -140,18 +220,26 @@ pub(super) async fn a_later_turn_wins_though_its_clock_is_behind(subject: Subjec
     subject.finish(&first, 1, replied("two")).await;
     subject.begin(&second, 1).await;
     let begun = subject.conversation(&talk).await;
-    assert_eq!((begun.message_count, begun.active_message_id), (3, Some(second.turn.reply_id())));
+    assert_eq!(
+        (begun.message_count, begun.active_message_id),
+        (3, Some(second.turn.reply_id()))
+    );
 
     subject.finish(&second, 1, replied("four")).await;
     subject.begin(&first, 2).await;
     subject.finish(&first, 3, replied("two")).await;
     let finished = subject.conversation(&talk).await;
-    assert_eq!((finished.message_count, finished.active_message_id), (4, None));
+    assert_eq!(
+        (finished.message_count, finished.active_message_id),
+        (4, None)
+    );
     assert_eq!(finished.created_at, noon_and(3600));
     assert_eq!(subject.texts(&talk).await, ["one", "two", "three", "four"]);
 }
 
-pub(super) async fn a_message_wins_over_a_lost_attempts_reply_though_its_clock_is_behind(subject: Subject) {
+pub(super) async fn a_message_wins_over_a_lost_attempts_reply_though_its_clock_is_behind(
+    subject: Subject,
+) {
     let talk = Talk::new();
     let (first, second) = (talk.turn_at(0, "one", 3600), talk.turn_at(1, "two", 0));
     let writes: [(&TalkTurn, u32, Option<Outcome>); 5] = [
@@ -182,7 +270,12 @@ pub(super) async fn a_failed_reply_leaves_no_gap(subject: Subject) {
 
     subject.begin(&second, 1).await;
     subject.finish(&second, 1, replied("three")).await;
-    let positions: Vec<u64> = subject.page(&talk, 0, 10).await.iter().map(|message| message.position).collect();
+    let positions: Vec<u64> = subject
+        .page(&talk, 0, 10)
+        .await
+        .iter()
+        .map(|message| message.position)
+        .collect();
     assert_eq!(positions, [0, 1, 2]);
 }
 
@@ -200,11 +293,17 @@ pub(super) async fn a_read_sees_every_write_that_returned_before(subject: Subjec
         let begun = Instant::now();
         subject.finish(&turn, 1, replied("answer")).await;
         times[2].push(begun.elapsed());
-        assert_eq!(subject.conversation(&talk).await.message_count, position + 2);
+        assert_eq!(
+            subject.conversation(&talk).await.message_count,
+            position + 2
+        );
         assert_eq!(subject.page(&talk, position, 10).await.len(), 2);
         assert!(subject.record(&talk, &turn).await.is_some());
     }
-    for (name, mut times) in ["begin_turn", "messages", "finish_turn"].into_iter().zip(times) {
+    for (name, mut times) in ["begin_turn", "messages", "finish_turn"]
+        .into_iter()
+        .zip(times)
+    {
         times.sort();
         println!("p50 of {name}: {:?}", times[times.len() / 2]);
     }
@@ -218,19 +317,42 @@ pub(super) async fn another_organization_finds_nothing(subject: Subject) {
     let before = subject.conversation(&talk).await;
 
     let store = &subject.store;
-    assert_eq!(store.conversation(&other.org, &talk.id).await.unwrap(), None);
-    assert_eq!(store.messages(&other.org, &talk.id, 0, 10).await.unwrap(), []);
-    assert_eq!(store.reply(&other.org, &turn.turn.reply_id()).await.unwrap(), None);
+    assert_eq!(
+        store.conversation(&other.org, &talk.id).await.unwrap(),
+        None
+    );
+    assert_eq!(
+        store.messages(&other.org, &talk.id, 0, 10).await.unwrap(),
+        []
+    );
+    assert_eq!(
+        store
+            .reply(&other.org, &turn.turn.reply_id())
+            .await
+            .unwrap(),
+        None
+    );
     let changes = super::object(serde_json::json!({"rating": 1}));
-    assert!(!store.update_metadata(&other.org, &talk.id, &changes, noon_and(9)).await.unwrap());
+    assert!(
+        !store
+            .update_metadata(&other.org, &talk.id, &changes, noon_and(9))
+            .await
+            .unwrap()
+    );
     assert_eq!(subject.conversation(&talk).await, before);
 }
 
 pub(super) async fn text_is_kept_byte_for_byte(subject: Subject) {
-    for text in TEXTS.map(str::to_owned).into_iter().chain(["\0é".repeat(30_000)]) {
+    for text in TEXTS
+        .map(str::to_owned)
+        .into_iter()
+        .chain(["\0é".repeat(30_000)])
+    {
         let talk = Talk::with_session("s'; -- \u{202e}🦀");
         let mut turn = talk.turn(0, &text);
-        turn.turn.metadata = super::object(serde_json::json!({ format!("k{text}"): text, "list": [text, 1.5, true] }));
+        turn.turn.metadata = super::object(
+            serde_json::json!({ format!("k{text}"): text, "list": [text, 1.5, true] }),
+        );
         subject.begin(&turn, 1).await;
         subject.finish(&turn, 1, replied(&text)).await;
         assert_eq!(subject.texts(&talk).await, [text.as_str(), text.as_str()]);
@@ -254,7 +376,11 @@ fn permutations(steps: Vec<u32>) -> Vec<Vec<u32>> {
     for index in 0..steps.len() {
         let mut rest = steps.clone();
         let first = rest.remove(index);
-        all.extend(permutations(rest).into_iter().map(|rest| [vec![first], rest].concat()));
+        all.extend(
+            permutations(rest)
+                .into_iter()
+                .map(|rest| [vec![first], rest].concat()),
+        );
     }
     all
 }

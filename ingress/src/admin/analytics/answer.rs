@@ -19,7 +19,11 @@ pub(super) fn of(report: &Report) -> Value {
     let mut days = Vec::new();
     for day in report.days.iter() {
         let mut of_day = Tally::default();
-        let tallies = report.counted.get(&day).into_iter().flat_map(|tallies| tallies.0.values());
+        let tallies = report
+            .counted
+            .get(&day)
+            .into_iter()
+            .flat_map(|tallies| tallies.0.values());
         tallies.for_each(|tally| of_day.merge(tally));
         totals.merge(&of_day);
         days.push(with_figures(json!({ "day": day.to_string() }), &of_day));
@@ -53,7 +57,10 @@ fn by(report: &Report, kind: &str, id_of: impl Fn(&Group) -> Option<&str>) -> Ve
     busiest_first.sort_by_key(|(_, tally)| std::cmp::Reverse(tally.messages()));
     let shown = busiest_first.into_iter().map(|(id, tally)| {
         let (id_key, name_key) = (format!("{kind}Id"), format!("{kind}Name"));
-        with_figures(json!({ id_key: id, name_key: report.names.of(Some(id)) }), &tally)
+        with_figures(
+            json!({ id_key: id, name_key: report.names.of(Some(id)) }),
+            &tally,
+        )
     });
     shown.collect()
 }
@@ -70,8 +77,7 @@ fn with_figures(mut about: Value, tally: &Tally) -> Value {
     about["responseTime"] = times(&tally.response_time);
     about["firstTextTime"] = times(&tally.first_text);
     about["tokens"] = json!({ "prompt": tally.prompt_tokens, "completion": tally.completion_tokens, "estimatedReplies": tally.estimated });
-    about["ratings"] =
-        json!({ "count": tally.rated(), "average": tally.average_rating().map(rating), "stars": stars(tally) });
+    about["ratings"] = json!({ "count": tally.rated(), "average": tally.average_rating().map(rating), "stars": stars(tally) });
     about
 }
 
@@ -86,7 +92,16 @@ fn times(times: &Histogram) -> Value {
 
 /// How many ratings are nearest to each whole number, from 1 to 5.
 fn stars(tally: &Tally) -> Vec<u64> {
-    let nearest = |hundredths: u64| ((hundredths + PARTS_OF_RATING / 2) / PARTS_OF_RATING).clamp(1, RATING_MAX);
-    let of_star = |star: u64| tally.ratings.iter().filter(move |(rating, _)| nearest(**rating) == star);
-    (1..=RATING_MAX).map(|star| of_star(star).map(|(_, count)| count).sum()).collect()
+    let nearest = |hundredths: u64| {
+        ((hundredths + PARTS_OF_RATING / 2) / PARTS_OF_RATING).clamp(1, RATING_MAX)
+    };
+    let of_star = |star: u64| {
+        tally
+            .ratings
+            .iter()
+            .filter(move |(rating, _)| nearest(**rating) == star)
+    };
+    (1..=RATING_MAX)
+        .map(|star| of_star(star).map(|(_, count)| count).sum())
+        .collect()
 }

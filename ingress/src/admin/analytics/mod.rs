@@ -61,7 +61,11 @@ pub(super) async fn get(
     for tallies in counted.values_mut() {
         tallies.0.retain(|group, _| filter.passes(group));
     }
-    let report = Report { days, counted, names: names(&state, &org).await? };
+    let report = Report {
+        days,
+        counted,
+        names: names(&state, &org).await?,
+    };
     Ok(match form {
         Form::Json => Json(answer::of(&report)).into_response(),
         Form::Csv => csv::response(&report, &slug),
@@ -93,7 +97,9 @@ impl From<ReadingError> for ApiError {
     fn from(error: ReadingError) -> Self {
         match error {
             ReadingError::Store(error) => error.into(),
-            ReadingError::Unfinished => Self::unavailable("so many days are still being counted; ask again"),
+            ReadingError::Unfinished => {
+                Self::unavailable("so many days are still being counted; ask again")
+            }
         }
     }
 }

@@ -43,11 +43,15 @@ impl Wanted {
     /// The days, both ends included.
     pub(super) fn days(&self, today: Day) -> ApiResult<DayRange> {
         let last = day("to", self.to.as_deref())?.unwrap_or(today);
-        let first = day("from", self.from.as_deref())?.unwrap_or_else(|| last.plus(1 - DAYS_DEFAULT));
+        let first =
+            day("from", self.from.as_deref())?.unwrap_or_else(|| last.plus(1 - DAYS_DEFAULT));
         match last.number() - first.number() {
             ..0 => Err(ApiError::field("to", "must not be before from")),
             0..DAYS_MAX => Ok(DayRange { first, last }),
-            _ => Err(ApiError::field("from", format!("must be less than {DAYS_MAX} days before to"))),
+            _ => Err(ApiError::field(
+                "from",
+                format!("must be less than {DAYS_MAX} days before to"),
+            )),
         }
     }
 
@@ -67,9 +71,16 @@ impl Wanted {
             Some("csv") => Ok(Form::Csv),
             Some(_) => Err(ApiError::field("format", "must be json or csv")),
             None => {
-                let accept = headers.get(header::ACCEPT).and_then(|value| value.to_str().ok()).unwrap_or_default();
+                let accept = headers
+                    .get(header::ACCEPT)
+                    .and_then(|value| value.to_str().ok())
+                    .unwrap_or_default();
                 let first = accept.split([',', ';']).next().unwrap_or_default().trim();
-                Ok(if first.eq_ignore_ascii_case("text/csv") { Form::Csv } else { Form::Json })
+                Ok(if first.eq_ignore_ascii_case("text/csv") {
+                    Form::Csv
+                } else {
+                    Form::Json
+                })
             }
         }
     }
@@ -77,8 +88,13 @@ impl Wanted {
 
 impl Filter {
     pub(super) fn passes(&self, group: &Group) -> bool {
-        self.agent.as_ref().is_none_or(|agent| group.agent_id.as_ref() == Some(agent))
-            && self.team.as_ref().is_none_or(|team| group.team_id.as_ref() == Some(team))
+        self.agent
+            .as_ref()
+            .is_none_or(|agent| group.agent_id.as_ref() == Some(agent))
+            && self
+                .team
+                .as_ref()
+                .is_none_or(|team| group.team_id.as_ref() == Some(team))
     }
 }
 

@@ -50,16 +50,25 @@ pub(in crate::admin) async fn remove(
     Extension(request_id): Extension<RequestId>,
     Path((org, id)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
     let conversation = find(&state, &org, &id).await?;
     let event_id = EventId::of(request_id.as_str(), conversation.id.as_str());
     let progress = delete(&state, &conversation, event_id, &request_id).await?;
     let (subject, action) = (conversation.id.as_str(), AuditAction::Delete);
-    let change = Change { org: &org, kind: "conversation", subject, action, fields: Vec::new() };
+    let change = Change {
+        org: &org,
+        kind: "conversation",
+        subject,
+        action,
+        fields: Vec::new(),
+    };
     administrator.record(&state, change).await;
     Ok(match progress {
         Progress::Gone => StatusCode::NO_CONTENT.into_response(),
-        Progress::Accepted => (StatusCode::ACCEPTED, Json(json!({ "state": "accepted" }))).into_response(),
+        Progress::Accepted => {
+            (StatusCode::ACCEPTED, Json(json!({ "state": "accepted" }))).into_response()
+        }
     })
 }
 
@@ -81,34 +90,61 @@ pub(super) async fn delete(
         accepted_at: Timestamp::now(),
         reply_to: state.ingress_id.clone(),
     };
-    let published =
-        Published::new(state, &ConversationJob::Delete(Box::new(job.clone())), event_id, request_id).await?;
+    let published = Published::new(
+        state,
+        &ConversationJob::Delete(Box::new(job.clone())),
+        event_id,
+        request_id,
+    )
+    .await?;
     stop_running(state, conversation).await;
-    let outcome = published.outcome(|| is_deleted(&*state.backends.store, &job)).await;
-    Ok(if outcome.is_some() { Progress::Gone } else { Progress::Accepted })
+    let outcome = published
+        .outcome(|| is_deleted(&*state.backends.store, &job))
+        .await;
+    Ok(if outcome.is_some() {
+        Progress::Gone
+    } else {
+        Progress::Accepted
+    })
 }
 
 /// Nobody will read the reply: it need not be made to its end. Where this fails, the deletion waits for that.
 async fn stop_running(state: &AppState, conversation: &Conversation) {
-    let Some(reply) = &conversation.active_message_id else { return };
+    let Some(reply) = &conversation.active_message_id else {
+        return;
+    };
     if let Err(error) = state.backends.relay.cancel(reply).await {
         tracing::warn!(%error, message.id = %reply, "the running reply of a conversation that is deleted goes on");
     }
 }
 
 async fn is_deleted(store: &dyn Store, job: &DeleteJob) -> bool {
-    let standing = store.history_state(&job.org_id, &job.conversation_id).await.unwrap_or_default();
-    standing.tombstone.is_some_and(|tombstone| tombstone.event_id == job.event_id)
+    let standing = store
+        .history_state(&job.org_id, &job.conversation_id)
+        .await
+        .unwrap_or_default();
+    standing
+        .tombstone
+        .is_some_and(|tombstone| tombstone.event_id == job.event_id)
 }
 
 /// Whom the event about the deletion names: the agent, or the team and the agent of it that answered last.
-async fn named(state: &AppState, conversation: &Conversation) -> ApiResult<(Option<AgentId>, Option<TeamId>)> {
+async fn named(
+    state: &AppState,
+    conversation: &Conversation,
+) -> ApiResult<(Option<AgentId>, Option<TeamId>)> {
     let team = match &conversation.owner {
         ConversationOwner::Agent(agent) => return Ok((Some(agent.clone()), None)),
         ConversationOwner::Team(team) => team,
     };
-    let from = conversation.message_count.saturating_sub(u64::from(LOOKED_AT_MAX));
-    let last = state.backends.store.messages(&conversation.org_id, &conversation.id, from, LOOKED_AT_MAX).await?;
+    let from = conversation
+        .message_count
+        .saturating_sub(u64::from(LOOKED_AT_MAX));
+    let last = state
+        .backends
+        .store
+        .messages(&conversation.org_id, &conversation.id, from, LOOKED_AT_MAX)
+        .await?;
     let answered = last.iter().rev().find_map(|message| match &message.author {
         Author::Assistant(facts) => Some(facts.agent_id.clone()),
         Author::User => None,
@@ -117,6 +153,10 @@ async fn named(state: &AppState, conversation: &Conversation) -> ApiResult<(Opti
         return Ok((answered, Some(team.clone())));
     }
     // Replies that failed were told under whoever was chosen; the default agent is the likeliest.
-    let default = state.catalog.team(team).await?.and_then(|team| team.default_agent.clone());
+    let default = state
+        .catalog
+        .team(team)
+        .await?
+        .and_then(|team| team.default_agent.clone());
     Ok((default, Some(team.clone())))
 }

@@ -70,7 +70,8 @@ pub(in crate::admin) async fn begin(
     Path(org): Path<String>,
     request: Request,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
     let visitor = Visitor::read(&state, request).await?;
     let erasure = Erasure {
         id: ErasureId::now(),
@@ -103,11 +104,15 @@ pub(in crate::admin) async fn go_on(
     Path((org, id)): Path<(String, String)>,
     request: Request,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
     let erasure = find(&state, &org, &id).await?;
     let visitor = Visitor::read(&state, request).await?;
     if visitor.digest(&state, &org) != erasure.visitor {
-        return Err(ApiError::field("visitorId", "and visitorEmail must be those with which this erasure began"));
+        return Err(ApiError::field(
+            "visitorId",
+            "and visitorEmail must be those with which this erasure began",
+        ));
     }
     let before = erasure.steps;
     let erasure = work(&state, erasure, &visitor, &request_id).await?;
@@ -123,7 +128,8 @@ pub(in crate::admin) async fn get(
     administrator: Administrator,
     Path((org, id)): Path<(String, String)>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ReadConversations).await?;
     Ok(Json(shown(&find(&state, &org, &id).await?)).into_response())
 }
 
@@ -134,23 +140,50 @@ pub(in crate::admin) async fn list(
     Path(org): Path<String>,
     Query(wanted): Query<Wanted>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
-    let before = wanted.cursor.as_deref().map(str::parse::<ErasureId>).transpose();
-    let before = before.map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ReadConversations).await?;
+    let before = wanted
+        .cursor
+        .as_deref()
+        .map(str::parse::<ErasureId>)
+        .transpose();
+    let before = before
+        .map_err(|_| ApiError::field("cursor", "must be the nextCursor of an earlier page"))?;
     let page = limit(wanted.limit.as_deref());
-    let found = state.backends.store.erasures(&org, before.as_ref(), u32::try_from(page).unwrap_or(u32::MAX)).await?;
-    let next = found.last().filter(|_| found.len() == page).map(|last| &last.id);
+    let found = state
+        .backends
+        .store
+        .erasures(
+            &org,
+            before.as_ref(),
+            u32::try_from(page).unwrap_or(u32::MAX),
+        )
+        .await?;
+    let next = found
+        .last()
+        .filter(|_| found.len() == page)
+        .map(|last| &last.id);
     let items: Vec<Value> = found.iter().map(shown).collect();
     Ok(Json(json!({ "items": items, "limit": page, "nextCursor": next })).into_response())
 }
 
 async fn find(state: &AppState, org: &OrgId, id: &str) -> ApiResult<Erasure> {
     let id: ErasureId = id.parse().map_err(|_| not_found("erasure"))?;
-    state.backends.store.erasure(org, &id).await?.ok_or_else(|| not_found("erasure"))
+    state
+        .backends
+        .store
+        .erasure(org, &id)
+        .await?
+        .ok_or_else(|| not_found("erasure"))
 }
 
 /// Walks on for a while; what was done is kept, also when something failed behind it.
-async fn work(state: &AppState, erasure: Erasure, visitor: &Visitor, request: &RequestId) -> ApiResult<Erasure> {
+async fn work(
+    state: &AppState,
+    erasure: Erasure,
+    visitor: &Visitor,
+    request: &RequestId,
+) -> ApiResult<Erasure> {
     if erasure.finished_at.is_some() {
         return Ok(erasure);
     }
@@ -176,15 +209,23 @@ async fn step(
     until: Instant,
 ) -> ApiResult<()> {
     let org = erasure.org_id.clone();
-    let listed = state.backends.store.conversations(&org, &query(erasure)).await?;
+    let listed = state
+        .backends
+        .store
+        .conversations(&org, &query(erasure))
+        .await?;
     let is_last = listed.len() < LOOKED_AT_MAX as usize;
     let mut found = read_all(state, &org, listed);
     while let Some((listed, conversation)) = found.try_next().await? {
-        if let Some(conversation) = conversation.filter(|conversation| visitor.is_of(conversation)) {
+        if let Some(conversation) = conversation.filter(|conversation| visitor.is_of(conversation))
+        {
             erase(state, erasure, &conversation, request).await?;
         }
         erasure.looked_at += 1;
-        erasure.place = Some(ErasurePlace { began_at: listed.began_at, id: Some(listed.id) });
+        erasure.place = Some(ErasurePlace {
+            began_at: listed.began_at,
+            id: Some(listed.id),
+        });
         if Instant::now() >= until {
             return Ok(());
         }
@@ -204,7 +245,9 @@ async fn erase(
 ) -> ApiResult<()> {
     let event = EventId::of(erasure.id.as_str(), conversation.id.as_str());
     if delete(state, conversation, event, request).await? == Progress::Accepted {
-        return Err(ApiError::unavailable("a conversation is not deleted yet; go on with the erasure in a moment"));
+        return Err(ApiError::unavailable(
+            "a conversation is not deleted yet; go on with the erasure in a moment",
+        ));
     }
     erasure.conversations += 1;
     erasure.messages += conversation.message_count;
@@ -213,10 +256,21 @@ async fn erase(
 
 fn query(erasure: &Erasure) -> ListQuery {
     let behind = match &erasure.place {
-        Some(place) => ListPlace { began_at: place.began_at, id: place.id.clone() },
-        None => ListPlace { began_at: erasure.began_at, id: None },
+        Some(place) => ListPlace {
+            began_at: place.began_at,
+            id: place.id.clone(),
+        },
+        None => ListPlace {
+            began_at: erasure.began_at,
+            id: None,
+        },
     };
-    ListQuery { owner: None, since: None, behind: Some(behind), limit: LOOKED_AT_MAX }
+    ListQuery {
+        owner: None,
+        since: None,
+        behind: Some(behind),
+        limit: LOOKED_AT_MAX,
+    }
 }
 
 fn shown(erasure: &Erasure) -> Value {
@@ -233,14 +287,29 @@ fn shown(erasure: &Erasure) -> Value {
     })
 }
 
-async fn record(state: &AppState, administrator: &Administrator, erasure: &Erasure, action: AuditAction) {
+async fn record(
+    state: &AppState,
+    administrator: &Administrator,
+    erasure: &Erasure,
+    action: AuditAction,
+) {
     let fields = match action {
         AuditAction::Update => {
-            vec![FieldChange { field: "steps".into(), before: None, after: Some(erasure.steps.into()) }]
+            vec![FieldChange {
+                field: "steps".into(),
+                before: None,
+                after: Some(erasure.steps.into()),
+            }]
         }
         _ => Vec::new(),
     };
-    let change = Change { org: &erasure.org_id, kind: "erasure", subject: erasure.id.as_str(), action, fields };
+    let change = Change {
+        org: &erasure.org_id,
+        kind: "erasure",
+        subject: erasure.id.as_str(),
+        action,
+        fields,
+    };
     administrator.record(state, change).await;
 }
 
@@ -249,22 +318,38 @@ impl Visitor {
         let (parts, body) = request.into_parts();
         let body = body::read(&parts.headers, body, BodyLimits::admin(&state.config)).await?;
         let fields = body::parse_object(&body)?;
-        let (id, email) = (named(&fields, "visitorId")?, named(&fields, "visitorEmail")?);
+        let (id, email) = (
+            named(&fields, "visitorId")?,
+            named(&fields, "visitorEmail")?,
+        );
         if id.is_none() && email.is_none() {
-            return Err(ApiError::field("visitorId", "or visitorEmail must say whose conversations are erased"));
+            return Err(ApiError::field(
+                "visitorId",
+                "or visitorEmail must say whose conversations are erased",
+            ));
         }
         Ok(Self { id, email })
     }
 
     fn digest(&self, state: &AppState, org: &OrgId) -> VisitorDigest {
-        VisitorDigest::of(&state.secret, org, self.id.as_deref(), self.email.as_deref())
+        VisitorDigest::of(
+            &state.secret,
+            org,
+            self.id.as_deref(),
+            self.email.as_deref(),
+        )
     }
 
     /// Whether either name is theirs.
     fn is_of(&self, conversation: &Conversation) -> bool {
         let said = |key: &str| conversation.metadata.get(key).and_then(Value::as_str);
-        self.id.as_deref().is_some_and(|id| said("visitorId") == Some(id))
-            || self.email.as_deref().is_some_and(|email| said("visitorEmail").is_some_and(|it| is_address(it, email)))
+        self.id
+            .as_deref()
+            .is_some_and(|id| said("visitorId") == Some(id))
+            || self
+                .email
+                .as_deref()
+                .is_some_and(|email| said("visitorEmail").is_some_and(|it| is_address(it, email)))
     }
 }
 

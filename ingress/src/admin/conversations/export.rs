@@ -93,14 +93,22 @@ pub(in crate::admin) async fn export(
     Path(org): Path<String>,
     Query(wanted): Query<Wanted>,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ActOnConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ActOnConversations).await?;
     let format = Format::parse(wanted.format.as_deref())?;
     let (filter, query) = (wanted.filter()?, wanted.query()?);
     record(&state, &administrator, &org, format).await;
-    let name = format!("conversations-{}.{}", &Timestamp::now().to_string()[..10], format.name());
+    let name = format!(
+        "conversations-{}.{}",
+        &Timestamp::now().to_string()[..10],
+        format.name()
+    );
     let headers = [
         (header::CONTENT_TYPE, format.media_type().to_owned()),
-        (header::CONTENT_DISPOSITION, format!("attachment; filename=\"{name}\"")),
+        (
+            header::CONTENT_DISPOSITION,
+            format!("attachment; filename=\"{name}\""),
+        ),
         (header::CACHE_CONTROL, "no-store, no-transform".to_owned()),
     ];
     let exporter = Exporter {
@@ -116,13 +124,27 @@ pub(in crate::admin) async fn export(
     };
     let head = stream::once(async move { Ok(format.head()) });
     let rest = stream::try_unfold(exporter, Exporter::step);
-    Ok((headers, Body::from_stream(futures::StreamExt::chain(head, rest))).into_response())
+    Ok((
+        headers,
+        Body::from_stream(futures::StreamExt::chain(head, rest)),
+    )
+        .into_response())
 }
 
 /// That conversations left the service is worth an entry; which visitor was looked for is not to be kept there.
 async fn record(state: &AppState, administrator: &Administrator, org: &OrgId, format: Format) {
-    let fields = vec![FieldChange { field: "format".into(), before: None, after: Some(format.name().into()) }];
-    let change = Change { org, kind: "conversations", subject: org.as_str(), action: AuditAction::Export, fields };
+    let fields = vec![FieldChange {
+        field: "format".into(),
+        before: None,
+        after: Some(format.name().into()),
+    }];
+    let change = Change {
+        org,
+        kind: "conversations",
+        subject: org.as_str(),
+        action: AuditAction::Export,
+        fields,
+    };
     administrator.record(state, change).await;
 }
 
@@ -173,7 +195,9 @@ impl Exporter {
         loop {
             if let Some((conversation, from)) = self.current.take() {
                 let store = &self.state.backends.store;
-                let messages = store.messages(&self.org, &conversation.id, from, MESSAGES_AT_ONCE).await?;
+                let messages = store
+                    .messages(&self.org, &conversation.id, from, MESSAGES_AT_ONCE)
+                    .await?;
                 // Also where it was deleted meanwhile.
                 if messages.is_empty() {
                     continue;
@@ -196,25 +220,43 @@ impl Exporter {
     }
 
     async fn list_some(&mut self) -> ApiResult<()> {
-        let listed = self.state.backends.store.conversations(&self.org, &self.query).await?;
+        let listed = self
+            .state
+            .backends
+            .store
+            .conversations(&self.org, &self.query)
+            .await?;
         self.is_last = listed.len() < LOOKED_AT_MAX as usize;
         if let Some(last) = listed.last() {
-            self.query.behind = Some(ListPlace { began_at: last.began_at, id: Some(last.id.clone()) });
+            self.query.behind = Some(ListPlace {
+                began_at: last.began_at,
+                id: Some(last.id.clone()),
+            });
         }
         self.listed = listed.into();
         Ok(())
     }
 
     async fn read_some(&mut self) -> ApiResult<()> {
-        let part = self.listed.drain(..self.listed.len().min(READS_AT_ONCE)).collect();
+        let part = self
+            .listed
+            .drain(..self.listed.len().min(READS_AT_ONCE))
+            .collect();
         let mut found = read_all(&self.state, &self.org, part);
         while let Some((_, conversation)) = found.try_next().await? {
-            self.ready.extend(conversation.filter(|conversation| self.filter.passes(conversation)));
+            self.ready
+                .extend(conversation.filter(|conversation| self.filter.passes(conversation)));
         }
         Ok(())
     }
 
-    fn written(&self, conversation: &Conversation, from: u64, messages: &[Message], shown: Vec<Value>) -> Bytes {
+    fn written(
+        &self,
+        conversation: &Conversation,
+        from: u64,
+        messages: &[Message],
+        shown: Vec<Value>,
+    ) -> Bytes {
         let mut out = String::new();
         if self.format == Format::Jsonl && from == 0 {
             push_line(&mut out, "conversation", view::summary(conversation));
@@ -244,7 +286,11 @@ fn push_message(out: &mut String, conversation: &Conversation, message: &Message
     let status = said.get("status").unwrap_or(&said["unanswered"]["status"]);
     let known = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
     let tokens = |key: &str| said["usage"].get(key).map(text).unwrap_or_default();
-    let role = if message.author == Author::User { "user" } else { "assistant" };
+    let role = if message.author == Author::User {
+        "user"
+    } else {
+        "assistant"
+    };
     let cells = [
         text(&about["id"]),
         text(&about["agentId"]),

@@ -53,40 +53,61 @@ struct VisitorFilter {
 
 /// The cursor of who goes on behind this conversation.
 pub(super) fn cursor_behind(listed: &ListedConversation) -> String {
-    format!("{}{CURSOR_SEPARATOR}{}", listed.began_at.micros(), listed.id)
+    format!(
+        "{}{CURSOR_SEPARATOR}{}",
+        listed.began_at.micros(),
+        listed.id
+    )
 }
 
 fn place(cursor: &str) -> Option<ListPlace> {
     let (began_at, id) = cursor.split_once(CURSOR_SEPARATOR)?;
-    Some(ListPlace { began_at: Timestamp::from_micros(began_at.parse().ok()?), id: Some(id.parse().ok()?) })
+    Some(ListPlace {
+        began_at: Timestamp::from_micros(began_at.parse().ok()?),
+        id: Some(id.parse().ok()?),
+    })
 }
 
 impl Wanted {
     /// Its part of the list.
     pub(super) fn query(&self) -> ApiResult<ListQuery> {
         let cursor = self.cursor.as_deref().map(|cursor| {
-            place(cursor).ok_or_else(|| ApiError::field("cursor", "must be the nextCursor of an earlier page"))
+            place(cursor).ok_or_else(|| {
+                ApiError::field("cursor", "must be the nextCursor of an earlier page")
+            })
         });
         let behind = match (cursor.transpose()?, time("until", self.until.as_deref())?) {
             (Some(place), _) => Some(place),
             (None, until) => until.map(|began_at| ListPlace { began_at, id: None }),
         };
         let since = time("since", self.since.as_deref())?;
-        Ok(ListQuery { owner: self.owner()?, since, behind, limit: LOOKED_AT_MAX })
+        Ok(ListQuery {
+            owner: self.owner()?,
+            since,
+            behind,
+            limit: LOOKED_AT_MAX,
+        })
     }
 
     fn owner(&self) -> ApiResult<Option<ConversationOwner>> {
         match (&self.agent, &self.team) {
             (None, None) => Ok(None),
             (Some(agent), None) => {
-                let agent = agent.parse().map_err(|_| ApiError::field("agent", "must be the id of an agent"))?;
+                let agent = agent
+                    .parse()
+                    .map_err(|_| ApiError::field("agent", "must be the id of an agent"))?;
                 Ok(Some(ConversationOwner::Agent(agent)))
             }
             (None, Some(team)) => {
-                let team = team.parse().map_err(|_| ApiError::field("team", "must be the id of a team"))?;
+                let team = team
+                    .parse()
+                    .map_err(|_| ApiError::field("team", "must be the id of a team"))?;
                 Ok(Some(ConversationOwner::Team(team)))
             }
-            (Some(_), Some(_)) => Err(ApiError::field("team", "excludes agent: a conversation is with one of them")),
+            (Some(_), Some(_)) => Err(ApiError::field(
+                "team",
+                "excludes agent: a conversation is with one of them",
+            )),
         }
     }
 
@@ -112,9 +133,9 @@ impl Filter {
         let rating = conversation.metadata.get("rating").and_then(Value::as_f64);
         let rated = match self.ratings {
             (None, None) => true,
-            (min, max) => {
-                rating.is_some_and(|rating| min.is_none_or(|min| rating >= min) && max.is_none_or(|max| rating <= max))
-            }
+            (min, max) => rating.is_some_and(|rating| {
+                min.is_none_or(|min| rating >= min) && max.is_none_or(|max| rating <= max)
+            }),
         };
         rated && self.visitor.passes(&conversation.metadata)
     }
@@ -122,11 +143,23 @@ impl Filter {
 
 impl VisitorFilter {
     fn passes(&self, metadata: &Map<String, Value>) -> bool {
-        let said = |key: &str| metadata.get(key).and_then(Value::as_str).unwrap_or_default();
-        let has = |part: &String| SEARCHED_KEYS.iter().any(|key| said(key).to_lowercase().contains(part));
+        let said = |key: &str| {
+            metadata
+                .get(key)
+                .and_then(Value::as_str)
+                .unwrap_or_default()
+        };
+        let has = |part: &String| {
+            SEARCHED_KEYS
+                .iter()
+                .any(|key| said(key).to_lowercase().contains(part))
+        };
         self.part.as_ref().is_none_or(has)
             && self.id.as_deref().is_none_or(|id| id == said("visitorId"))
-            && self.email.as_deref().is_none_or(|email| is_address(email, said("visitorEmail")))
+            && self
+                .email
+                .as_deref()
+                .is_none_or(|email| is_address(email, said("visitorEmail")))
     }
 }
 
@@ -137,10 +170,16 @@ pub(super) fn is_address(left: &str, right: &str) -> bool {
 
 fn time(param: &str, text: Option<&str>) -> ApiResult<Option<Timestamp>> {
     let read = |text: &str| serde_json::from_value(Value::from(text));
-    text.map(read).transpose().map_err(|_| ApiError::field(param, "must be a time such as 2026-01-31T00:00:00Z"))
+    text.map(read)
+        .transpose()
+        .map_err(|_| ApiError::field(param, "must be a time such as 2026-01-31T00:00:00Z"))
 }
 
 fn number(param: &str, text: Option<&str>) -> ApiResult<Option<f64>> {
-    let number = text.map(str::parse::<f64>).transpose().ok().filter(|number| number.is_none_or(f64::is_finite));
+    let number = text
+        .map(str::parse::<f64>)
+        .transpose()
+        .ok()
+        .filter(|number| number.is_none_or(f64::is_finite));
     number.ok_or_else(|| ApiError::field(param, "must be a number"))
 }

@@ -37,7 +37,8 @@ pub(in crate::admin) async fn stream(
     RawQuery(query): RawQuery,
     headers: HeaderMap,
 ) -> ApiResult<Response> {
-    let Organization { id: org, .. } = organization(&state, &administrator, &org, Action::ReadConversations).await?;
+    let Organization { id: org, .. } =
+        organization(&state, &administrator, &org, Action::ReadConversations).await?;
     let conversation = find(&state, &org, &id).await?;
     let reply: MessageId = message.parse().map_err(|_| not_found("message"))?;
     if reply.conversation() != conversation.id {
@@ -46,6 +47,17 @@ pub(in crate::admin) async fn stream(
     let found = FoundMessage::find(&state, &org, reply).await?;
     let position = Position::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
     let is_final = found.is_final();
-    let follower = Follower::reading(state, found.org, found.reply).resume(&position, is_final).await?;
-    respond(follower, ReplyShape::Events, Asked { request_id, arrived, told: identity }).await
+    let follower = Follower::reading(state, found.org, found.reply)
+        .resume(&position, is_final)
+        .await?;
+    respond(
+        follower,
+        ReplyShape::Events,
+        Asked {
+            request_id,
+            arrived,
+            told: identity,
+        },
+    )
+    .await
 }

@@ -2,7 +2,9 @@
 
 use serde_json::{Value, json};
 use switchboard_backends::store::ReplyRecord;
-use switchboard_schemas::conversation::{Author, Conversation, ConversationOwner, Message, ReplyFacts};
+use switchboard_schemas::conversation::{
+    Author, Conversation, ConversationOwner, Message, ReplyFacts,
+};
 
 /// A conversation without its messages.
 pub(super) fn summary(conversation: &Conversation) -> Value {
@@ -25,7 +27,8 @@ pub(super) fn summary(conversation: &Conversation) -> Value {
 
 /// A message, with all that is known of how it came about.
 pub(super) fn message(message: &Message) -> Value {
-    let mut shown = json!({ "id": message.id, "content": message.content, "timestamp": message.created_at });
+    let mut shown =
+        json!({ "id": message.id, "content": message.content, "timestamp": message.created_at });
     match &message.author {
         Author::User => shown["role"] = "user".into(),
         Author::Assistant(facts) => {
@@ -66,6 +69,8 @@ fn timeline(facts: &ReplyFacts) -> Value {
         ("firstText", steps.first_text_ms),
         ("done", Some(facts.response_time_ms)),
     ];
-    let known = known.into_iter().filter_map(|(step, ms)| Some(json!({ "step": step, "ms": ms? })));
+    let known = known
+        .into_iter()
+        .filter_map(|(step, ms)| Some(json!({ "step": step, "ms": ms? })));
     known.collect()
 }

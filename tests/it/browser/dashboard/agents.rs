@@ -4,18 +4,30 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually};
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually,
+};
 
 /// The organization's agents, as the admin API shows them.
 async fn agent(service: &SharedService, organization: &Organization, slug: &str) -> Value {
     let path = format!("/api/admin/organizations/{}/agents", organization.id);
     let agents = service.admin().get(&path).await.json();
-    let found = agents["items"].as_array().unwrap().iter().find(|agent| agent["slug"] == slug);
-    found.unwrap_or_else(|| panic!("no {slug} in {agents}")).clone()
+    let found = agents["items"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .find(|agent| agent["slug"] == slug);
+    found
+        .unwrap_or_else(|| panic!("no {slug} in {agents}"))
+        .clone()
 }
 
 async fn patch(service: &SharedService, organization: &Organization, changes: Value) {
-    let path = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        organization.id,
+        organization.shop()
+    );
     assert_eq!(service.admin().patch(&path, &changes).await.status, 200);
 }
 
@@ -39,10 +51,17 @@ async fn an_agent_is_made_instructed_activated_and_answers_in_the_playground() {
         (made["status"] == "active").then_some(made)
     })
     .await;
-    assert_eq!((&made["status"], &made["instructions"]), (&json!("active"), &json!("Sell tea.")));
+    assert_eq!(
+        (&made["status"], &made["instructions"]),
+        (&json!("active"), &json!("Sell tea."))
+    );
     let asked = ScriptedModel::get().requests(&organization.model);
     assert_eq!(asked[0].question(), "Coffee?");
-    assert!(asked[0].messages[0].1.contains("Sell tea."), "{:?}", asked[0].messages);
+    assert!(
+        asked[0].messages[0].1.contains("Sell tea."),
+        "{:?}",
+        asked[0].messages
+    );
 }
 
 #[tokio::test]
@@ -50,10 +69,19 @@ async fn a_reply_in_the_playground_grows_as_it_is_made() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
-    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await;
     gate.open(1);
-    person.does("await type('Message', 'Count'); await press('Send'); await shows('one');").await;
-    let early = person.does("return document.body.innerText.includes('two');").await;
+    person
+        .does("await type('Message', 'Count'); await press('Send'); await shows('one');")
+        .await;
+    let early = person
+        .does("return document.body.innerText.includes('two');")
+        .await;
     gate.open(1);
     person.does("await shows('two');").await;
     assert_eq!(early, false);
@@ -63,14 +91,32 @@ async fn a_reply_in_the_playground_grows_as_it_is_made() {
 async fn only_what_was_changed_is_saved_and_another_editors_change_leads_to_a_choice() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await;
     person.does("await type('Description', 'Mine');").await;
-    patch(&service, &organization, json!({"description": "Theirs", "welcomeMessage": "Also theirs"})).await;
+    patch(
+        &service,
+        &organization,
+        json!({"description": "Theirs", "welcomeMessage": "Also theirs"}),
+    )
+    .await;
     person.does("await press('Save'); await shows('Somebody else saved this first'); await shows('You both changed one field');").await;
-    assert_eq!(agent(&service, &organization, "shop").await["description"], "Theirs");
-    person.does("await press('Save mine on top'); await shows('Saved.');").await;
+    assert_eq!(
+        agent(&service, &organization, "shop").await["description"],
+        "Theirs"
+    );
+    person
+        .does("await press('Save mine on top'); await shows('Saved.');")
+        .await;
     let saved = agent(&service, &organization, "shop").await;
-    assert_eq!((&saved["description"], &saved["welcomeMessage"]), (&json!("Mine"), &json!("Also theirs")));
+    assert_eq!(
+        (&saved["description"], &saved["welcomeMessage"]),
+        (&json!("Mine"), &json!("Also theirs"))
+    );
 }
 
 #[tokio::test]
@@ -85,14 +131,26 @@ async fn a_domain_that_can_be_none_is_refused_in_words_and_a_good_one_is_enforce
         ("ftp://shop.example", "Only http and https"),
         ("shop_!.example", "no host name"),
     ] {
-        let steps = "await type('Domain to allow', input[0]); await press('Add'); await shows(input[1]);";
+        let steps =
+            "await type('Domain to allow', input[0]); await press('Add'); await shows(input[1]);";
         person.does_with(steps, json!([entry, says])).await;
     }
     person.does("await type('Domain to allow', '*.shop.example'); await press('Add'); await press('Save'); await shows('Saved.');").await;
-    assert_eq!(agent(&service, &organization, "shop").await["allowedDomains"], json!(["*.shop.example"]));
+    assert_eq!(
+        agent(&service, &organization, "shop").await["allowedDomains"],
+        json!(["*.shop.example"])
+    );
     let token = async |origin: &str| {
-        let request = service.client().request(Method::POST, "/api/widget/token").header("origin", origin);
-        request.json(&json!({"agentId": organization.shop()})).send().await.unwrap().status()
+        let request = service
+            .client()
+            .request(Method::POST, "/api/widget/token")
+            .header("origin", origin);
+        request
+            .json(&json!({"agentId": organization.shop()}))
+            .send()
+            .await
+            .unwrap()
+            .status()
     };
     eventually("other sites are refused", PATIENCE, async || {
         (token("https://other.example").await == 403).then_some(())
@@ -107,7 +165,9 @@ async fn a_colour_that_is_none_cannot_be_saved_and_is_named() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
-    person.does("await type('Header', 'red;'); await shows('header is no colour');").await;
+    person
+        .does("await type('Header', 'red;'); await shows('header is no colour');")
+        .await;
     let disabled = person.does("return all('button', 'Save').concat([...document.querySelectorAll('button')].filter(b => b.textContent.startsWith('Save'))).every(b => b.disabled);").await;
     assert_eq!(disabled, true);
 }
@@ -120,7 +180,9 @@ async fn a_viewer_can_look_at_everything_and_is_offered_no_change() {
     person.does("await control('Agent shop');").await;
     let offered = "return ['New agent', 'New team', 'New key', 'Members', 'Audit log'].filter(name => all(PRESSED, name).length > 0);";
     assert_eq!(person.does(offered).await, json!([]));
-    person.goes_to(&format!("/agents/{}", organization.shop())).await;
+    person
+        .goes_to(&format!("/agents/{}", organization.shop()))
+        .await;
     let enabled = "await field('Name'); return all('input, textarea', 'Name').concat(all('input, textarea', 'Description')).filter(element => !element.matches(':disabled')).length;";
     assert_eq!(person.does(enabled).await, 0);
     person.goes_to("/settings/keys").await;

@@ -18,7 +18,11 @@ const LAST_DAY: &str = "
 
 async fn talk(organization: &Organization, agent: &str, sessions: &[&str]) {
     for session in sessions {
-        organization.client().chat(organization.agent(agent), session, "hi").await.complete();
+        organization
+            .client()
+            .chat(organization.agent(agent), session, "hi")
+            .await
+            .complete();
     }
 }
 
@@ -27,13 +31,27 @@ async fn charts_tables_and_the_file_show_what_was_counted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("First answer")).await;
     talk(&organization, "shop", &["one", "one", "two"]).await;
-    let rated = format!("/api/public/agents/{}/conversations/one", organization.shop());
-    assert_eq!(organization.client().patch(&rated, &json!({"rating": 4})).await.status, 200);
+    let rated = format!(
+        "/api/public/agents/{}/conversations/one",
+        organization.shop()
+    );
+    assert_eq!(
+        organization
+            .client()
+            .patch(&rated, &json!({"rating": 4}))
+            .await
+            .status,
+        200
+    );
     let person = Person::owner_at(&service, &organization, "/agents").await;
-    person.does("await press('Analytics'); await shows('Time to the first words');").await;
-    for (title, wanted, marks) in
-        [("Messages", json!(["3", "0"]), 1), ("Conversations", json!(["2"]), 1), ("Ratings", json!(["4.0"]), 1)]
-    {
+    person
+        .does("await press('Analytics'); await shows('Time to the first words');")
+        .await;
+    for (title, wanted, marks) in [
+        ("Messages", json!(["3", "0"]), 1),
+        ("Conversations", json!(["2"]), 1),
+        ("Ratings", json!(["4.0"]), 1),
+    ] {
         let found = person.does_with(LAST_DAY, json!([title, wanted])).await;
         assert_eq!(found, json!({"days": 30, "marks": marks}), "{title}");
     }
@@ -44,7 +62,8 @@ async fn charts_tables_and_the_file_show_what_was_counted() {
     let lines: Vec<&str> = file.as_str().unwrap().lines().collect();
     assert_eq!(lines.len(), 2, "{file}");
     assert!(
-        lines[0].starts_with("day,agentId,agentName,") && lines[1].contains("\"Agent shop\",,,2,3,3,0,0,0,"),
+        lines[0].starts_with("day,agentId,agentName,")
+            && lines[1].contains("\"Agent shop\",,,2,3,3,0,0,0,"),
         "{file}"
     );
 }
@@ -52,15 +71,24 @@ async fn charts_tables_and_the_file_show_what_was_counted() {
 #[tokio::test]
 async fn days_and_agents_are_chosen_and_stand_in_the_address() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("help", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("help", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     talk(&organization, "shop", &["one"]).await;
     talk(&organization, "help", &["two", "three"]).await;
     let person = Person::owner_at(&service, &organization, "/analytics").await;
-    person.does_with(LAST_DAY, json!(["Messages", ["3", "0"]])).await;
-    person.does("await choose('Agent or team', 'Agent help');").await;
-    person.does_with(LAST_DAY, json!(["Messages", ["2", "0"]])).await;
+    person
+        .does_with(LAST_DAY, json!(["Messages", ["3", "0"]]))
+        .await;
+    person
+        .does("await choose('Agent or team', 'Agent help');")
+        .await;
+    person
+        .does_with(LAST_DAY, json!(["Messages", ["2", "0"]]))
+        .await;
     person.does("await choose('Days', 'Last 7 days');").await;
     let seven = "await until('seven days', () => document.querySelectorAll('[aria-label=\"Messages, day by day\"] tbody tr').length === 7);
         return location.search;";
@@ -75,16 +103,25 @@ async fn days_and_agents_are_chosen_and_stand_in_the_address() {
             "await choose('Days', 'Days I choose'); await type('From', '2020-01-01'); await type('To', '2020-01-02');",
         )
         .await;
-    person.does("await shows('Nothing was asked here in these days');").await;
-    person.does("await press('Show all agents and teams'); await shows('No messages in these days');").await;
+    person
+        .does("await shows('Nothing was asked here in these days');")
+        .await;
+    person
+        .does("await press('Show all agents and teams'); await shows('No messages in these days');")
+        .await;
     person.does("await press('Look at 90 days');").await;
-    person.does_with(LAST_DAY, json!(["Messages", ["3", "0"]])).await;
+    person
+        .does_with(LAST_DAY, json!(["Messages", ["3", "0"]]))
+        .await;
 }
 
 #[tokio::test]
 async fn without_messages_the_page_leads_on() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/analytics").await;
     person
         .does("await shows('No messages in these days'); await press('Go to the agents'); await shows('Agent shop');")
@@ -92,7 +129,11 @@ async fn without_messages_the_page_leads_on() {
 }
 
 fn sorted(query: &str) -> Vec<String> {
-    let mut fields: Vec<String> = query.trim_start_matches('?').split('&').map(str::to_owned).collect();
+    let mut fields: Vec<String> = query
+        .trim_start_matches('?')
+        .split('&')
+        .map(str::to_owned)
+        .collect();
     fields.sort();
     fields
 }

@@ -5,23 +5,33 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::Person;
-use crate::support::{Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually};
+use crate::support::{
+    Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService, eventually,
+};
 
 async fn conversations(service: &SharedService, organization: &Organization) -> Vec<Value> {
     let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    service.admin().get(&path).await.json()["items"].as_array().unwrap().clone()
+    service.admin().get(&path).await.json()["items"]
+        .as_array()
+        .unwrap()
+        .clone()
 }
 
 async fn said_by(organization: &Organization, session: &str, visitor: &Value) {
     let mut body = json!({"message": "Do you have tea?", "sessionId": session, "stream": false});
-    body.as_object_mut().unwrap().extend(visitor.as_object().unwrap().clone());
+    body.as_object_mut()
+        .unwrap()
+        .extend(visitor.as_object().unwrap().clone());
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     assert_eq!(organization.client().post(&path, &body).await.status, 200);
 }
 
 /// Opens the only conversation.
 async fn opened(service: &SharedService, organization: &Organization) -> Person {
-    let id = conversations(service, organization).await[0]["id"].as_str().unwrap().to_owned();
+    let id = conversations(service, organization).await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
     Person::owner_at(service, organization, &format!("/conversations/{id}")).await
 }
 
@@ -37,17 +47,35 @@ async fn a_running_reply_grows_word_by_word() {
     let client = organization.client();
     // Headers come with the first words.
     gate.open(1);
-    let mut response = client.open_chat(organization.shop(), &json!({"message": "go", "sessionId": "s"})).await;
+    let mut response = client
+        .open_chat(
+            organization.shop(),
+            &json!({"message": "go", "sessionId": "s"}),
+        )
+        .await;
     let mut reply = Reply::begin(&response);
     reply.read_at_least(&mut response, 6).await;
     person.does("await shows('first');").await;
-    assert_eq!(person.does("return document.body.innerText.includes('second');").await, json!(false));
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('second');")
+            .await,
+        json!(false)
+    );
     gate.open(1);
     person.does("await until('the second word', () => document.querySelector('[aria-busy]')?.innerText.includes('second'));").await;
     gate.open(100);
-    assert_eq!(reply.continue_reading(response).await.complete(), "first second third");
+    assert_eq!(
+        reply.continue_reading(response).await.complete(),
+        "first second third"
+    );
     person.does("await shows('third'); await until('the end', () => !document.querySelector('[aria-busy]'));").await;
-    assert_eq!(person.does("return document.querySelectorAll('article').length;").await, json!(4));
+    assert_eq!(
+        person
+            .does("return document.querySelectorAll('article').length;")
+            .await,
+        json!(4)
+    );
 }
 
 #[tokio::test]
@@ -60,8 +88,14 @@ async fn a_reply_is_explained_with_its_timeline() {
     let steps = "(await until('how', () => document.querySelector('summary'))).click();
         const table = await until('the timeline', () => all('table', 'Timeline')[0]);
         return [...table.querySelectorAll('tbody tr')].map(row => row.cells[0].innerText);";
-    let expected =
-        ["Message accepted", "In the queue", "Taken up by a worker", "Model asked", "First words", "Reply finished"];
+    let expected = [
+        "Message accepted",
+        "In the queue",
+        "Taken up by a worker",
+        "Model asked",
+        "First words",
+        "Reply finished",
+    ];
     assert_eq!(person.does(steps).await, json!(expected));
 }
 
@@ -71,20 +105,31 @@ async fn a_conversation_is_deleted_once_that_is_confirmed() {
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({})).await;
     let person = opened(&service, &organization).await;
-    person.does("await press('Delete'); await shows('cannot be undone'); await press('Cancel');").await;
+    person
+        .does("await press('Delete'); await shows('cannot be undone'); await press('Cancel');")
+        .await;
     assert_eq!(conversations(&service, &organization).await.len(), 1);
     person
         .does("await press('Delete'); await press('Delete conversation'); await shows('No conversations yet');")
         .await;
-    eventually("it is gone", PATIENCE, async || conversations(&service, &organization).await.is_empty().then_some(()))
-        .await;
+    eventually("it is gone", PATIENCE, async || {
+        conversations(&service, &organization)
+            .await
+            .is_empty()
+            .then_some(())
+    })
+    .await;
 }
 
 #[tokio::test]
 async fn a_visitor_is_erased_with_a_receipt() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
-    for (session, email) in [("s1", "ann@example.com"), ("s2", "ann@example.com"), ("s3", "ben@example.com")] {
+    for (session, email) in [
+        ("s1", "ann@example.com"),
+        ("s2", "ann@example.com"),
+        ("s3", "ben@example.com"),
+    ] {
         said_by(&organization, session, &json!({"visitorEmail": email})).await;
     }
     let person = Person::owner_at(&service, &organization, "/conversations").await;
@@ -99,28 +144,52 @@ async fn a_visitor_is_erased_with_a_receipt() {
     person.does("await until('one row', () => document.querySelectorAll('tbody tr').length === 1); await shows('ben@example.com');").await;
     person.does("await press('Erase visitor'); (await until('receipts', () => document.querySelector('[role=dialog] summary'))).click();
         await shows('2 conversations, 4 messages');").await;
-    assert_eq!(person.does("return document.body.innerText.includes('ann@example.com');").await, json!(false));
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('ann@example.com');")
+            .await,
+        json!(false)
+    );
 }
 
 #[tokio::test]
 async fn an_erasure_from_a_transcript_shows_its_receipt_and_nothing_of_the_transcript() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
-    said_by(&organization, "s", &json!({"visitorEmail": "ann@example.com"})).await;
+    said_by(
+        &organization,
+        "s",
+        &json!({"visitorEmail": "ann@example.com"}),
+    )
+    .await;
     let person = opened(&service, &organization).await;
     person
         .does("await shows('We have green tea.'); await press('Erase visitor'); await press('Erase everything');")
         .await;
-    person.does("await shows('This conversation is not there any more'); await shows('Receipt era_');").await;
-    assert_eq!(person.does("return document.body.innerText.includes('green tea');").await, json!(false));
-    person.does("await press('Done'); await shows('No conversations yet');").await;
+    person
+        .does(
+            "await shows('This conversation is not there any more'); await shows('Receipt era_');",
+        )
+        .await;
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('green tea');")
+            .await,
+        json!(false)
+    );
+    person
+        .does("await press('Done'); await shows('No conversations yet');")
+        .await;
 }
 
 #[tokio::test]
 async fn the_listed_conversations_are_offered_as_files() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("other", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("other", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::says("We have green tea."));
     said_by(&organization, "s", &json!({"visitorName": "=1+1"})).await;
     let query = format!("?agent={}", organization.shop());
@@ -129,12 +198,17 @@ async fn the_listed_conversations_are_offered_as_files() {
         const link = await control(input);
         const answer = await fetch(link.href);
         return [answer.headers.get('content-disposition').includes('attachment'), new URL(link.href).searchParams.get('agent'), await answer.text()];";
-    for (label, expected) in
-        [("CSV, for spreadsheets", "\"'=1+1\""), ("JSON lines, for programs", "\"visitorName\":\"=1+1\"")]
-    {
+    for (label, expected) in [
+        ("CSV, for spreadsheets", "\"'=1+1\""),
+        ("JSON lines, for programs", "\"visitorName\":\"=1+1\""),
+    ] {
         person.goes_to(&format!("/conversations{query}")).await;
         let found = person.does_with(file, json!(label)).await;
-        assert_eq!((&found[0], &found[1]), (&json!(true), &json!(organization.shop())), "{found}");
+        assert_eq!(
+            (&found[0], &found[1]),
+            (&json!(true), &json!(organization.shop())),
+            "{found}"
+        );
         assert!(found[2].as_str().unwrap().contains(expected), "{found}");
     }
 }
@@ -145,11 +219,19 @@ async fn a_viewer_is_offered_neither_files_nor_deletions() {
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({"visitorName": "Ann"})).await;
     let person = Person::at(&service, &organization, "viewer", "/conversations").await;
-    let offered = "return [...document.querySelectorAll('main button, main a')].filter(visible).map(nameOf)
+    let offered =
+        "return [...document.querySelectorAll('main button, main a')].filter(visible).map(nameOf)
         .filter(name => ['Export', 'Erase visitor', 'Delete'].includes(name));";
-    assert_eq!(person.does(&format!("await shows('Ann'); {offered}")).await, json!([]));
     assert_eq!(
-        person.does(&format!("await press('Ann'); await shows('We have green tea.'); {offered}")).await,
+        person.does(&format!("await shows('Ann'); {offered}")).await,
+        json!([])
+    );
+    assert_eq!(
+        person
+            .does(&format!(
+                "await press('Ann'); await shows('We have green tea.'); {offered}"
+            ))
+            .await,
         json!([])
     );
 }
@@ -161,10 +243,25 @@ async fn a_conversation_that_was_deleted_elsewhere_goes_from_the_page() {
     said_by(&organization, "s", &json!({})).await;
     let person = opened(&service, &organization).await;
     person.does("await shows('We have green tea.');").await;
-    let id = conversations(&service, &organization).await[0]["id"].as_str().unwrap().to_owned();
-    let path = format!("/api/admin/organizations/{}/conversations/{id}", organization.id);
+    let id = conversations(&service, &organization).await[0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    let path = format!(
+        "/api/admin/organizations/{}/conversations/{id}",
+        organization.id
+    );
     assert!(service.admin().delete(&path).await.status < 300);
-    person.does("await shows('This conversation is not there any more');").await;
-    assert_eq!(person.does("return document.body.innerText.includes('green tea');").await, json!(false));
-    person.does("await press('Go to the conversations'); await shows('No conversations yet');").await;
+    person
+        .does("await shows('This conversation is not there any more');")
+        .await;
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('green tea');")
+            .await,
+        json!(false)
+    );
+    person
+        .does("await press('Go to the conversations'); await shows('No conversations yet');")
+        .await;
 }

@@ -12,28 +12,53 @@ const HOSTILE: &str = "<img src=x onerror=\"window.hit=1\"><script>window.hit=1<
 async fn a_transcript_grows_while_it_is_open() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("First answer")).await;
-    organization.client().chat(organization.shop(), "s", "First question").await.complete();
+    organization
+        .client()
+        .chat(organization.shop(), "s", "First question")
+        .await
+        .complete();
     let person = Person::owner_at(&service, &organization, "/conversations").await;
-    person.does("await press('Visitor s'); await shows('First answer');").await;
+    person
+        .does("await press('Visitor s'); await shows('First answer');")
+        .await;
     organization.script(Script::says("Second answer"));
-    organization.client().chat(organization.shop(), "s", "Second question").await.complete();
-    person.does("await shows('Second question'); await shows('Second answer');").await;
+    organization
+        .client()
+        .chat(organization.shop(), "s", "Second question")
+        .await
+        .complete();
+    person
+        .does("await shows('Second question'); await shows('Second answer');")
+        .await;
 }
 
 #[tokio::test]
 async fn the_list_is_filtered_by_agent_visitor_and_rating() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).agent("other", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("other", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     let client = organization.client();
-    for (agent, session, name) in [("shop", "s1", "Ann"), ("shop", "s2", "Ben"), ("other", "s3", "Cid")] {
+    for (agent, session, name) in [
+        ("shop", "s1", "Ann"),
+        ("shop", "s2", "Ben"),
+        ("other", "s3", "Cid"),
+    ] {
         let body = json!({"message": "hi", "sessionId": session, "visitorName": name, "visitorEmail": format!("{name}@example.com"), "stream": false});
         let path = format!("/api/public/agents/{}/chat", organization.agent(agent));
         assert_eq!(client.post(&path, &body).await.status, 200);
     }
-    let rated = format!("/api/public/agents/{}/conversations/s2", organization.shop());
-    assert_eq!(client.patch(&rated, &json!({"rating": 2})).await.status, 200);
+    let rated = format!(
+        "/api/public/agents/{}/conversations/s2",
+        organization.shop()
+    );
+    assert_eq!(
+        client.patch(&rated, &json!({"rating": 2})).await.status,
+        200
+    );
     let person = Person::owner_at(&service, &organization, "/conversations").await;
     let names =
         "await until('the list', () => document.querySelector('tbody, h2')); const want = JSON.stringify(input);
@@ -42,20 +67,30 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
             return JSON.stringify(found) === want && found;
         });";
     person.does_with(names, json!(["Ann", "Ben", "Cid"])).await;
-    person.does("await choose('Agent or team', 'Agent shop');").await;
+    person
+        .does("await choose('Agent or team', 'Agent shop');")
+        .await;
     person.does_with(names, json!(["Ann", "Ben"])).await;
-    person.does("await choose('Rating', '1 and 2 stars');").await;
+    person
+        .does("await choose('Rating', '1 and 2 stars');")
+        .await;
     person.does_with(names, json!(["Ben"])).await;
-    person.does("await press('Clear'); await type('Visitor’s name, e-mail or id', 'Cid@example.com');").await;
+    person
+        .does(
+            "await press('Clear'); await type('Visitor’s name, e-mail or id', 'Cid@example.com');",
+        )
+        .await;
     person.does_with(names, json!(["Cid"])).await;
 }
 
 #[tokio::test]
 async fn what_visitors_and_models_write_is_never_executed() {
     let service = SharedService::get().await;
-    let settings =
-        json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let settings = json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     organization.script(Script::says(HOSTILE));
     let body = json!({
         "message": HOSTILE, "sessionId": HOSTILE, "visitorName": HOSTILE, "visitorId": HOSTILE,
@@ -72,9 +107,14 @@ async fn what_visitors_and_models_write_is_never_executed() {
         .await;
     let found = "await new Promise(resolve => setTimeout(resolve, 300)); return [window.hit ?? null, document.querySelectorAll('#root img[src=x], #root script').length];";
     assert_eq!(person.does(found).await, json!([null, 0]));
-    for path in ["/agents".to_owned(), format!("/agents/{}?tab=appearance", organization.shop())] {
+    for path in [
+        "/agents".to_owned(),
+        format!("/agents/{}?tab=appearance", organization.shop()),
+    ] {
         person.goes_to(&path).await;
-        person.does_with("await shows(input);", json!(HOSTILE)).await;
+        person
+            .does_with("await shows(input);", json!(HOSTILE))
+            .await;
         assert_eq!(person.does(found).await, json!([null, 0]), "{path}");
     }
 }
@@ -82,7 +122,10 @@ async fn what_visitors_and_models_write_is_never_executed() {
 #[tokio::test]
 async fn the_dates_of_the_filter_have_labels_that_are_seen() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/conversations").await;
     person.does("await until('the labels', () => ['From', 'To'].every(name => all('label', name).length === 1 && all('input', name).length === 1));").await;
 }

@@ -6,12 +6,21 @@ use super::{PASSWORD, Person};
 use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};
 
 async fn at_the_shop(service: &SharedService, organization: &Organization) -> Person {
-    Person::owner_at(service, organization, &format!("/agents/{}", organization.shop())).await
+    Person::owner_at(
+        service,
+        organization,
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await
 }
 
 /// Waits until the agent is described so.
 async fn is_described(service: &SharedService, organization: &Organization, expected: &str) {
-    let path = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        organization.id,
+        organization.shop()
+    );
     eventually("the description is saved", PATIENCE, async || {
         (service.admin().get(&path).await.json()["description"] == expected).then_some(())
     })
@@ -37,7 +46,12 @@ async fn what_is_typed_while_a_save_is_on_its_way_stays_as_an_unsaved_change() {
         )
         .await;
     is_described(&service, &organization, "Sent").await;
-    assert_eq!(person.does("return (await field('Description')).value;").await, json!("Sent, and more"));
+    assert_eq!(
+        person
+            .does("return (await field('Description')).value;")
+            .await,
+        json!("Sent, and more")
+    );
     person.does("await press('Save');").await;
     is_described(&service, &organization, "Sent, and more").await;
 }
@@ -51,10 +65,13 @@ async fn a_session_that_ends_takes_no_unsaved_changes_along() {
         await fetch('/api/dashboard/session', {method: 'DELETE'});
         await press('Save'); await shows('You have been signed out');";
     person.does(ends).await;
-    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
+    let signs_in =
+        "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
         await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
         return (await field('Description')).value;";
-    let kept = person.does_with(signs_in, json!([person.email, PASSWORD])).await;
+    let kept = person
+        .does_with(signs_in, json!([person.email, PASSWORD]))
+        .await;
     assert_eq!(kept, json!("A long and careful text"));
     person.does("await press('Save');").await;
     is_described(&service, &organization, "A long and careful text").await;
@@ -72,5 +89,8 @@ async fn who_signs_in_instead_of_somebody_else_finds_none_of_their_changes() {
         await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
         await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
         return (await field('Description')).value;";
-    assert_eq!(person.does_with(ends, json!([other.email, PASSWORD])).await, json!(""));
+    assert_eq!(
+        person.does_with(ends, json!([other.email, PASSWORD])).await,
+        json!("")
+    );
 }

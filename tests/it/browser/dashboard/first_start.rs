@@ -23,15 +23,31 @@ async fn installed() -> (TestService, String) {
     match Profile::wanted() {
         Profile::Embedded => {
             let service = TestService::start_with(&[("SWITCHBOARD__DEMO", "true")]).await;
-            let link = eventually("a link is shown", PATIENCE, async || secret_of(&service.logs())).await;
+            let link = eventually("a link is shown", PATIENCE, async || {
+                secret_of(&service.logs())
+            })
+            .await;
             (service, link)
         }
         Profile::Cluster => {
             let service = TestService::start().await;
-            let document =
-                json!({"organizations": [{"slug": "first", "name": "First", "agents": [], "teams": [], "keys": []}]});
-            assert_eq!(service.admin().post("/api/admin/apply", &document).await.status, 200);
-            let arguments = ["admin", "link", "--organization", "first", "--email", "first@people.example"];
+            let document = json!({"organizations": [{"slug": "first", "name": "First", "agents": [], "teams": [], "keys": []}]});
+            assert_eq!(
+                service
+                    .admin()
+                    .post("/api/admin/apply", &document)
+                    .await
+                    .status,
+                200
+            );
+            let arguments = [
+                "admin",
+                "link",
+                "--organization",
+                "first",
+                "--email",
+                "first@people.example",
+            ];
             let (status, output) = service.command(&arguments);
             assert!(status.success(), "{output}");
             (service, secret_of(&output).unwrap())
@@ -56,7 +72,9 @@ async fn from_the_first_link_to_an_answer_on_another_page_takes_less_than_two_mi
     let (site, snippet) = site();
     let began = Instant::now();
     let owner = Person::with_link_that_signs_in(&service, link).await;
-    owner.does("await openAccountMenu(); await press('Set a password');").await;
+    owner
+        .does("await openAccountMenu(); await press('Set a password');")
+        .await;
     owner
         .does_with(
             "await type('New password', input); await press('Save'); await shows('Your password is changed');",
@@ -73,23 +91,35 @@ async fn from_the_first_link_to_an_answer_on_another_page_takes_less_than_two_mi
         await press('Access'); await type('Domain to allow', input); await press('Add');
         await press('General'); await press('Active'); await press('Save'); await shows('Saved.');";
     owner.does_with(configures, json!(site.origin())).await;
-    let reads =
-        "await press('Access'); return (await until('the snippet', () => document.querySelector('pre'))).textContent;";
-    snippet.set(owner.does(reads).await.as_str().unwrap().to_owned()).unwrap();
+    let reads = "await press('Access'); return (await until('the snippet', () => document.querySelector('pre'))).textContent;";
+    snippet
+        .set(owner.does(reads).await.as_str().unwrap().to_owned())
+        .unwrap();
     let visitor = Visitor::at(site, Browser::open().await).await;
     visitor.opens().await;
     visitor.says("Hello, who are you?").await;
     visitor
-        .sees("an answer", "!$('.send.stop') && all('.row.assistant').at(-1)?.innerText.includes('demo model')")
+        .sees(
+            "an answer",
+            "!$('.send.stop') && all('.row.assistant').at(-1)?.innerText.includes('demo model')",
+        )
         .await;
     assert!(began.elapsed() < ALL_MAX, "{:?}", began.elapsed());
     // On a page that is not in the list there is no widget; and who set the password comes in again with it.
     visitor.browser.visit(&visitor.page.other_origin()).await;
     eventually("the page is refused", PATIENCE, async || {
-        visitor.browser.console().await.iter().any(|line| line.contains("DOMAIN_NOT_ALLOWED")).then_some(())
+        visitor
+            .browser
+            .console()
+            .await
+            .iter()
+            .any(|line| line.contains("DOMAIN_NOT_ALLOWED"))
+            .then_some(())
     })
     .await;
     let again = owner.in_another_browser("/sign-in").await;
     let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in'); await shows('Tea shop');";
-    again.does_with(signs_in, json!([owner.email, PASSWORD])).await;
+    again
+        .does_with(signs_in, json!([owner.email, PASSWORD]))
+        .await;
 }

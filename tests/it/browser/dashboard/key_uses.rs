@@ -8,11 +8,20 @@ async fn a_key_that_was_used_says_when_and_another_says_not_yet() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
-    person.does("await shows('Last used'); await shows('Not yet');").await;
+    person
+        .does("await shows('Last used'); await shows('Not yet');")
+        .await;
     let agent = format!("/api/public/agents/{}", organization.shop());
     assert_eq!(organization.client().get(&agent).await.status, 200);
     eventually("the use is noted", PATIENCE, async || {
-        let keys = service.admin().get(&format!("/api/admin/organizations/{}/keys", organization.id)).await.json();
+        let keys = service
+            .admin()
+            .get(&format!(
+                "/api/admin/organizations/{}/keys",
+                organization.id
+            ))
+            .await
+            .json();
         keys["items"][0]["lastUsedAt"].is_string().then_some(())
     })
     .await;

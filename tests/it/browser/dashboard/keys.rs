@@ -5,7 +5,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::Person;
-use crate::support::{Client, Organization, OrganizationDocument, Script, SharedService, eventually};
+use crate::support::{
+    Client, Organization, OrganizationDocument, Script, SharedService, eventually,
+};
 
 /// How soon a deletion is live everywhere: half a second more than promised, for a machine that is busy with other tests.
 const PROMISED: Duration = Duration::from_millis(2_500);
@@ -13,7 +15,15 @@ const SHOWN: &str = "return (await part('secret')).textContent.trim();";
 
 async fn chats(organization: &Organization, service: &SharedService, key: &str) -> u16 {
     let body = json!({"message": "hi", "sessionId": "s", "stream": false});
-    service.client().with_key(key).post(&format!("/api/public/agents/{}/chat", organization.shop()), &body).await.status
+    service
+        .client()
+        .with_key(key)
+        .post(
+            &format!("/api/public/agents/{}/chat", organization.shop()),
+            &body,
+        )
+        .await
+        .status
 }
 
 #[tokio::test]
@@ -26,14 +36,21 @@ async fn a_key_is_shown_once_works_and_is_refused_after_its_deletion() {
     assert_eq!(chats(&organization, &service, &key).await, 200);
     person.goes_to("/settings/keys").await;
     person.does("await shows('Shop backend');").await;
-    let everything = person.does("return document.documentElement.outerHTML;").await;
+    let everything = person
+        .does("return document.documentElement.outerHTML;")
+        .await;
     let everything = everything.as_str().unwrap();
     assert!(!everything.contains(&key) && everything.contains(&key[key.len() - 4..]));
     person.does("await press('Actions for Shop backend'); await press('Delete'); await press('Delete key'); await until('it to go', () => !document.body.innerText.includes('Shop backend'));").await;
     for url in service.public_urls() {
         let client = Client::new(&url).with_key(&key);
         eventually("the key is refused", PROMISED, async || {
-            (client.chat_json(organization.shop(), "s", "hi").await.status == 401).then_some(())
+            (client
+                .chat_json(organization.shop(), "s", "hi")
+                .await
+                .status
+                == 401)
+                .then_some(())
         })
         .await;
     }
@@ -54,21 +71,32 @@ async fn a_rotated_key_and_its_successor_both_work_until_the_overlap_ends() {
 #[tokio::test]
 async fn a_key_has_the_scopes_that_were_chosen() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
     person.does("await press('New key'); await type('Name', 'Reader'); await press('Chat'); await press('Configuration'); await press('Create key');").await;
     let key = person.does(SHOWN).await.as_str().unwrap().to_owned();
     assert_eq!(chats(&organization, &service, &key).await, 403);
     let agent = format!("/api/public/agents/{}", organization.shop());
-    assert_eq!(service.client().with_key(&key).get(&agent).await.status, 200);
+    assert_eq!(
+        service.client().with_key(&key).get(&agent).await.status,
+        200
+    );
 }
 
 #[tokio::test]
 async fn what_is_shown_once_stays_until_the_person_says_that_they_have_it() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
-    person.does("await press('New key'); await type('Name', 'Reader'); await press('Create key');").await;
+    person
+        .does("await press('New key'); await type('Name', 'Reader'); await press('Create key');")
+        .await;
     let escapes = "await part('secret');
         document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', code: 'Escape', bubbles: true}));
         await new Promise(resolve => setTimeout(resolve, 100));
@@ -80,14 +108,24 @@ async fn what_is_shown_once_stays_until_the_person_says_that_they_have_it() {
 #[tokio::test]
 async fn copying_without_a_clipboard_works_the_old_way_and_says_so_when_it_cannot() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
-    person.does("await press('New key'); await type('Name', 'Reader'); await press('Create key');").await;
+    person
+        .does("await press('New key'); await type('Name', 'Reader'); await press('Create key');")
+        .await;
     // What a browser has on a page that came by plain http.
     let copies = "Object.defineProperty(navigator, 'clipboard', {value: undefined});
         const taken = []; document.execCommand = command => { taken.push([command, String(getSelection())]); return input; };
         await press('Copy'); await shows(input ? 'Copied' : 'does not let this page copy');
         return taken[0][0] === 'copy' && taken[0][1].trim() === (await part('secret')).textContent.trim();";
     assert_eq!(person.does_with(copies, json!(false)).await, json!(true));
-    assert_eq!(person.does_with(copies.split_once('\n').unwrap().1, json!(true)).await, json!(true));
+    assert_eq!(
+        person
+            .does_with(copies.split_once('\n').unwrap().1, json!(true))
+            .await,
+        json!(true)
+    );
 }

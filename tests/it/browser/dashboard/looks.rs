@@ -7,7 +7,9 @@ use serde_json::{Value, json};
 use super::{Person, invited};
 use crate::{
     browser::widget::page::FIND,
-    support::{Organization, OrganizationDocument, PATIENCE, Script, SharedService, VIEWS, eventually},
+    support::{
+        Organization, OrganizationDocument, PATIENCE, Script, SharedService, VIEWS, eventually,
+    },
 };
 
 /// A page is at rest when it has its head and waits for nothing.
@@ -25,8 +27,11 @@ Milk jug,$24,https://shop.example/jug,,\"Brushed steel, with a fine spout\",stee
 
 pub(super) async fn shop(service: &SharedService) -> Organization {
     let product = |title: &str, price: &str| json!({"title": title, "price": price, "image": "", "url": "https://shop.example/tea"});
-    let products =
-        [product("Green tea, 100 g", "$9"), product("Mountain oolong", "$18"), product("Glass teapot", "$29")];
+    let products = [
+        product("Green tea, 100 g", "$9"),
+        product("Mountain oolong", "$18"),
+        product("Glass teapot", "$29"),
+    ];
     let agent = json!({
         "name": "Bean & Leaf", "description": "Helps to choose coffee and tea.", "welcomeMessage": "Coffee or tea?",
         "allowedDomains": ["shop.example", "*.shop.example"], "ecommerce": {"enabled": true, "products": products},
@@ -47,15 +52,31 @@ pub(super) async fn shop(service: &SharedService) -> Organization {
         .await;
     let name = json!({"name": "Bean & Leaf"});
     assert_eq!(
-        service.admin().patch(&format!("/api/admin/organizations/{}", organization.id), &name).await.status,
+        service
+            .admin()
+            .patch(
+                &format!("/api/admin/organizations/{}", organization.id),
+                &name
+            )
+            .await
+            .status,
         200
     );
-    let products = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    let products = format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    );
     assert_eq!(upload(service, &products, CATALOGUE).await, 200);
-    organization
-        .script(Script::says("We have green tea, which keeps you awake without haste. **Shall I show you more?**"));
+    organization.script(Script::says(
+        "We have green tea, which keeps you awake without haste. **Shall I show you more?**",
+    ));
     for (session, name, message) in [
-        ("s-3", "Ines Fall", "I would like to sleep less. What do you have?"),
+        (
+            "s-3",
+            "Ines Fall",
+            "I would like to sleep less. What do you have?",
+        ),
         ("s-2", "Kim Park", "What is good in the afternoon?"),
         ("s-1", "Maria Lopez", "Do you have tea?"),
     ] {
@@ -66,20 +87,30 @@ pub(super) async fn shop(service: &SharedService) -> Organization {
         let path = format!("/api/public/agents/{}/chat", organization.shop());
         assert_eq!(organization.client().post(&path, &body).await.status, 200);
     }
-    let path = format!("/api/public/agents/{}/conversations/s-1", organization.shop());
+    let path = format!(
+        "/api/public/agents/{}/conversations/s-1",
+        organization.shop()
+    );
     let rated = json!({"rating": 5, "feedback": "Quick and kind. Thank you!"});
     assert_eq!(organization.client().patch(&path, &rated).await.status, 200);
     organization
 }
 
 async fn upload(service: &SharedService, path: &str, csv: &'static str) -> u16 {
-    let request = service.admin().request(Method::PUT, path).header("content-type", "text/csv").body(csv);
+    let request = service
+        .admin()
+        .request(Method::PUT, path)
+        .header("content-type", "text/csv")
+        .body(csv);
     request.send().await.unwrap().status().as_u16()
 }
 
 async fn conversation_of(service: &SharedService, organization: &Organization) -> String {
     let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    service.admin().get(&path).await.json()["items"][0]["id"].as_str().unwrap().to_owned()
+    service.admin().get(&path).await.json()["items"][0]["id"]
+        .as_str()
+        .unwrap()
+        .to_owned()
 }
 
 #[tokio::test]
@@ -91,12 +122,21 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
     let pages = [
         ("agents", "/agents".to_owned()),
         ("agent-general", format!("/agents/{agent}")),
-        ("agent-instructions", format!("/agents/{agent}?tab=instructions")),
-        ("agent-appearance", format!("/agents/{agent}?tab=appearance")),
+        (
+            "agent-instructions",
+            format!("/agents/{agent}?tab=instructions"),
+        ),
+        (
+            "agent-appearance",
+            format!("/agents/{agent}?tab=appearance"),
+        ),
         ("agent-behaviour", format!("/agents/{agent}?tab=behaviour")),
         ("agent-access", format!("/agents/{agent}?tab=access")),
         ("agent-products", format!("/agents/{agent}?tab=products")),
-        ("agent-products-none", format!("/agents/{}?tab=products", organization.agent("support"))),
+        (
+            "agent-products-none",
+            format!("/agents/{}?tab=products", organization.agent("support")),
+        ),
         ("teams", "/teams".to_owned()),
         ("team", format!("/teams/{team}")),
         ("conversations", "/conversations".to_owned()),
@@ -129,17 +169,23 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
 }
 
 #[tokio::test]
-async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme() {
+async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme()
+ {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::with_link(&service, invited(&service, &organization, "editor").await).await;
+    let person =
+        Person::with_link(&service, invited(&service, &organization, "editor").await).await;
     let dead = "/link#nothing-of-this-name-was-ever-made".to_owned();
     let mut findings = Vec::new();
     for view in VIEWS {
         person.browser.looks_like(view.1, view.2, view.3).await;
         for (name, path, ready) in [
             ("sign-in", "/sign-in".to_owned(), "Sign in"),
-            ("welcome", format!("/link#{}", person.secret), "Welcome, Edith Eng"),
+            (
+                "welcome",
+                format!("/link#{}", person.secret),
+                "Welcome, Edith Eng",
+            ),
             ("link-dead", dead.clone(), "does not work any more"),
         ] {
             // An address that differs behind its `#` alone is no other page.
@@ -154,10 +200,17 @@ async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_
 
 /// Waits until the widget of the preview is open and has its conversation.
 async fn shows_its_preview(person: &Person) {
-    person.does("await until('the frame', () => document.querySelector('iframe'));").await;
+    person
+        .does("await until('the frame', () => document.querySelector('iframe'));")
+        .await;
     let look = format!("{FIND}\nreturn shown($('.row.user'));");
     eventually("the preview", PATIENCE, async || {
-        (person.browser.run_in_frame("iframe", &look, Value::Null).await == true).then_some(())
+        (person
+            .browser
+            .run_in_frame("iframe", &look, Value::Null)
+            .await
+            == true)
+            .then_some(())
     })
     .await;
 }
@@ -173,7 +226,10 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
     let organization = shop(&service).await;
     let conversation = conversation_of(&service, &organization).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
-    person.browser.looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3).await;
+    person
+        .browser
+        .looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3)
+        .await;
     for (path, opener) in [
         ("/agents", "New agent"),
         ("/teams", "New team"),
@@ -193,6 +249,10 @@ async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
         let closed = "document.activeElement.dispatchEvent(new KeyboardEvent('keydown', {key: 'Escape', code: 'Escape', bubbles: true}));
             await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
             return await until('the focus back', () => nameOf(document.activeElement) === input);";
-        assert_eq!(person.does_with(closed, json!(opener)).await, Value::Bool(true), "{opener}");
+        assert_eq!(
+            person.does_with(closed, json!(opener)).await,
+            Value::Bool(true),
+            "{opener}"
+        );
     }
 }

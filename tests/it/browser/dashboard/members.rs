@@ -6,7 +6,9 @@ use std::time::Duration;
 use serde_json::json;
 
 use super::{PASSWORD, Person};
-use crate::support::{Organization, OrganizationDocument, Script, SharedService, eventually, unique};
+use crate::support::{
+    Organization, OrganizationDocument, Script, SharedService, eventually, unique,
+};
 
 /// How soon an end is live everywhere: half a second more than promised, for a machine that is busy with other tests.
 const PROMISED: Duration = Duration::from_millis(2_500);
@@ -24,8 +26,12 @@ async fn somebody_is_invited_chooses_a_password_and_has_the_role_that_was_chosen
         await press('Make the invitation');";
     owner.does_with(invites, json!(email)).await;
     let secret = owner.does(MAKES_A_LINK).await;
-    owner.does("await press('Done'); await shows('Edith Eng'); await shows('Invited');").await;
-    let edith = owner.in_another_browser(&format!("/link#{}", secret.as_str().unwrap())).await;
+    owner
+        .does("await press('Done'); await shows('Edith Eng'); await shows('Invited');")
+        .await;
+    let edith = owner
+        .in_another_browser(&format!("/link#{}", secret.as_str().unwrap()))
+        .await;
     edith.does("await shows('Welcome, Edith Eng');").await;
     edith
         .does_with(
@@ -36,10 +42,20 @@ async fn somebody_is_invited_chooses_a_password_and_has_the_role_that_was_chosen
     owner.goes_to("/settings/members").await;
     owner.does("await shows('Edith Eng'); await until('nobody waits', () => !document.body.innerText.includes('Invited'));").await;
     // The role that is taken away is gone with the next thing that is tried, and the page follows.
-    edith.does("await press('New agent'); await type('Name', 'Too late');").await;
-    owner.does("await choose('Role of Edith Eng', 'Viewer'); await shows('Edith Eng is viewer now.');").await;
-    edith.does("await press('Create'); await shows('You may not do this');").await;
-    edith.does("await until('the button to go', () => all(PRESSED, 'New agent').length === 0);").await;
+    edith
+        .does("await press('New agent'); await type('Name', 'Too late');")
+        .await;
+    owner
+        .does(
+            "await choose('Role of Edith Eng', 'Viewer'); await shows('Edith Eng is viewer now.');",
+        )
+        .await;
+    edith
+        .does("await press('Create'); await shows('You may not do this');")
+        .await;
+    edith
+        .does("await until('the button to go', () => all(PRESSED, 'New agent').length === 0);")
+        .await;
 }
 
 #[tokio::test]
@@ -51,7 +67,11 @@ async fn who_is_shut_out_is_out_within_two_seconds_and_can_be_let_in_again() {
     owner.goes_to("/settings/members").await;
     owner.does("await press('Actions for Vera Voss'); await press('Shut out'); await shows('Disabled');").await;
     eventually("the session is refused", PROMISED, async || {
-        (vera.does_with(STATUS, json!("/api/dashboard/session")).await == 401).then_some(())
+        (vera
+            .does_with(STATUS, json!("/api/dashboard/session"))
+            .await
+            == 401)
+            .then_some(())
     })
     .await;
     for url in service.admin_urls() {
@@ -59,9 +79,12 @@ async fn who_is_shut_out_is_out_within_two_seconds_and_can_be_let_in_again() {
         vera.does("await field('Password');").await;
     }
     vera.goes_to("/teams").await;
-    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
-    vera.does_with(signs_in, json!([vera.email, PASSWORD])).await;
-    vera.does("await shows('E-mail or password is wrong');").await;
+    let signs_in =
+        "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
+    vera.does_with(signs_in, json!([vera.email, PASSWORD]))
+        .await;
+    vera.does("await shows('E-mail or password is wrong');")
+        .await;
     owner.does("await press('Actions for Vera Voss'); await press('Let in again'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
     eventually("she comes in", PROMISED, async || {
         vera.does("await press('Sign in');").await;
@@ -80,16 +103,25 @@ async fn a_link_for_a_new_password_is_made_for_who_lost_theirs() {
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
     owner.does("await press('Actions for Vera Voss'); await press('Make a link for a new password'); await press('Make the link');").await;
     let secret = owner.does(MAKES_A_LINK).await;
-    let elsewhere = vera.in_another_browser(&format!("/link#{}", secret.as_str().unwrap())).await;
+    let elsewhere = vera
+        .in_another_browser(&format!("/link#{}", secret.as_str().unwrap()))
+        .await;
     elsewhere.does("await shows('You are signed out everywhere else'); await type('New password', 'another quiet evening'); await press('Continue'); await control('Agents');").await;
-    vera.does("await press('Teams'); await field('Password');").await;
+    vera.does("await press('Teams'); await field('Password');")
+        .await;
 }
 
 #[tokio::test]
 async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_became_of_it() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let editor = Person::at(&service, &organization, "editor", &format!("/agents/{}", organization.shop())).await;
+    let editor = Person::at(
+        &service,
+        &organization,
+        "editor",
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await;
     editor
         .does("await type('Name', 'Renamed'); await press('Save'); await shows('Saved.'); await press('History');")
         .await;
@@ -99,19 +131,31 @@ async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_becam
     let expected = json!(["changed", editor.email, "name", "“Agent shop” → “Renamed”"]);
     assert_eq!(editor.does_with(latest, expected).await, true);
     editor.goes_to("/settings/audit").await;
-    editor.does_with(latest, json!(["changed", editor.email, "agent"])).await;
-    editor.does_with("await shows(input + ' signed in');", json!(editor.email)).await;
+    editor
+        .does_with(latest, json!(["changed", editor.email, "agent"]))
+        .await;
+    editor
+        .does_with("await shows(input + ' signed in');", json!(editor.email))
+        .await;
     editor.does("await choose('Show', 'Agents'); await until('only agents', () => document.querySelector('[aria-label=Changes]') && !document.body.innerText.includes('signed in'));").await;
 }
 
 #[tokio::test]
 async fn the_audit_log_can_show_exports_alone_and_the_history_of_a_team_names_its_agents() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).team("desk", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .team("desk", json!({}))
+        .apply(&service)
+        .await;
     let person = Person::owner_at(&service, &organization, "/settings/audit").await;
-    let path = format!("/api/admin/organizations/{}/conversations/export?format=csv", organization.id);
-    person.does_with("await (await fetch(input)).text();", json!(path)).await;
+    let path = format!(
+        "/api/admin/organizations/{}/conversations/export?format=csv",
+        organization.id
+    );
+    person
+        .does_with("await (await fetch(input)).text();", json!(path))
+        .await;
     person.goes_to("/settings/audit").await;
     person
         .does(
@@ -119,7 +163,9 @@ async fn the_audit_log_can_show_exports_alone_and_the_history_of_a_team_names_it
              await until('only exports', () => !document.body.innerText.includes('signed in'));",
         )
         .await;
-    person.goes_to(&format!("/teams/{}", organization.team("desk"))).await;
+    person
+        .goes_to(&format!("/teams/{}", organization.team("desk")))
+        .await;
     person
         .does(
             "await choose('Default agent', 'Agent shop'); await press('Save'); await shows('Saved.');

@@ -37,7 +37,12 @@ pub(super) struct Invited {
 
 impl Person {
     /// Somebody of this role, signed in and at this page.
-    pub(super) async fn at(service: &TestService, organization: &Organization, role: &str, path: &str) -> Self {
+    pub(super) async fn at(
+        service: &TestService,
+        organization: &Organization,
+        role: &str,
+        path: &str,
+    ) -> Self {
         let person = Self::with_link(service, invited(service, organization, role).await).await;
         person.does_with(COMES_IN, json!(PASSWORD)).await;
         if path != "/agents" {
@@ -48,7 +53,11 @@ impl Person {
 
     /// Somebody whose link signs in without a password.
     pub(super) async fn with_link_that_signs_in(service: &TestService, secret: String) -> Self {
-        let account = Invited { id: String::new(), email: String::new(), secret };
+        let account = Invited {
+            id: String::new(),
+            email: String::new(),
+            secret,
+        };
         let mut person = Self::with_link(service, account).await;
         let who = "await control('Agents'); return (await (await fetch('/api/dashboard/session')).json()).user;";
         let user = person.does(who).await;
@@ -61,11 +70,21 @@ impl Person {
         let url = service.admin_urls().into_iter().next().unwrap();
         let browser = Browser::at(&format!("{url}/dashboard/link#{}", account.secret)).await;
         let Invited { id, email, secret } = account;
-        Self { browser, url, id, email, secret }
+        Self {
+            browser,
+            url,
+            id,
+            email,
+            secret,
+        }
     }
 
     /// An owner at this page.
-    pub(super) async fn owner_at(service: &TestService, organization: &Organization, path: &str) -> Self {
+    pub(super) async fn owner_at(
+        service: &TestService,
+        organization: &Organization,
+        path: &str,
+    ) -> Self {
         Self::at(service, organization, "owner", path).await
     }
 
@@ -83,7 +102,9 @@ impl Person {
 
     /// Goes to a page of the dashboard by its address.
     pub(super) async fn goes_to(&self, path: &str) {
-        self.browser.visit(&format!("{}/dashboard{path}", self.url)).await;
+        self.browser
+            .visit(&format!("{}/dashboard{path}", self.url))
+            .await;
     }
 
     /// Does something as `page.js` has it, and tells what came of it.
@@ -98,7 +119,11 @@ impl Person {
 }
 
 /// An account of this role, whose invitation nobody has used.
-pub(super) async fn invited(service: &TestService, organization: &Organization, role: &str) -> Invited {
+pub(super) async fn invited(
+    service: &TestService,
+    organization: &Organization,
+    role: &str,
+) -> Invited {
     let email = format!("{}@people.example", unique(role));
     let path = format!("/api/admin/organizations/{}/users", organization.id);
     let user = json!({"email": email, "role": role, "name": name_of(role)});
@@ -106,7 +131,11 @@ pub(super) async fn invited(service: &TestService, organization: &Organization, 
     assert_eq!(answer.status, 201, "{}", answer.text);
     let user = answer.json();
     let secret = secret_of(user["link"]["url"].as_str().unwrap()).unwrap();
-    Invited { id: text(&user, "id"), email, secret }
+    Invited {
+        id: text(&user, "id"),
+        email,
+        secret,
+    }
 }
 
 /// What stands behind the `#` of the last link in a text.

@@ -11,29 +11,56 @@ const ANSWERS: &str = "const answers = side => all('[data-side=' + side + ']', s
     return ['draft', 'saved'].map(side => answers(side).at(-1)?.querySelector('.said')?.innerText.trim() ?? null);";
 
 async fn at_the_shop(service: &SharedService, organization: &Organization) -> Person {
-    Person::owner_at(service, organization, &format!("/agents/{}?tab=instructions", organization.shop())).await
+    Person::owner_at(
+        service,
+        organization,
+        &format!("/agents/{}?tab=instructions", organization.shop()),
+    )
+    .await
 }
 
 #[tokio::test]
 async fn what_stands_in_the_form_answers_beside_what_is_saved() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(Script::says("Tea it is."));
     let person = at_the_shop(&service, &organization).await;
     person.does("await type('Instructions', 'Sell tea.'); await press('Side by side'); await type('Message', 'Coffee?'); await press('Send');").await;
-    assert_eq!(person.does_with(ANSWERS, json!(2)).await, json!(["Tea it is.", "Tea it is."]));
+    assert_eq!(
+        person.does_with(ANSWERS, json!(2)).await,
+        json!(["Tea it is.", "Tea it is."])
+    );
     let asked = ScriptedModel::get().requests(&organization.model);
-    let mut instructions: Vec<_> = asked.iter().map(|request| request.messages[0].1.clone()).collect();
+    let mut instructions: Vec<_> = asked
+        .iter()
+        .map(|request| request.messages[0].1.clone())
+        .collect();
     instructions.sort();
     assert_eq!(instructions, ["Answer.", "Sell tea."]);
 
-    person.does("await press('Draft'); await type('Message', 'And now?'); await press('Send');").await;
+    person
+        .does("await press('Draft'); await type('Message', 'And now?'); await press('Send');")
+        .await;
     person.does_with(ANSWERS, json!(3)).await;
-    let asked = ScriptedModel::get().requests(&organization.model).pop().unwrap();
-    let told: Vec<_> = asked.messages.iter().map(|(_, text)| text.as_str()).collect();
+    let asked = ScriptedModel::get()
+        .requests(&organization.model)
+        .pop()
+        .unwrap();
+    let told: Vec<_> = asked
+        .messages
+        .iter()
+        .map(|(_, text)| text.as_str())
+        .collect();
     assert_eq!(told, ["Sell tea.", "Coffee?", "Tea it is.", "And now?"]);
     let path = format!("/api/admin/organizations/{}/conversations", organization.id);
-    assert_eq!(service.admin().get(&path).await.json()["items"], json!([]), "nothing of it is stored");
+    assert_eq!(
+        service.admin().get(&path).await.json()["items"],
+        json!([]),
+        "nothing of it is stored"
+    );
 }
 
 #[tokio::test]
@@ -41,15 +68,26 @@ async fn tools_tokens_and_times_are_shown_with_the_products() {
     let service = SharedService::get().await;
     let lamp = json!({"title": "Desk Lamp", "price": "$39", "image": "", "url": "https://shop.example/lamp"});
     let ecommerce = json!({"enabled": true, "products": [lamp]});
-    let organization = OrganizationDocument::new().agent("shop", json!({"ecommerce": ecommerce})).apply(&service).await;
-    organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("One lamp.")]));
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"ecommerce": ecommerce}))
+        .apply(&service)
+        .await;
+    organization.script(Script::in_turn(vec![
+        Script::searches("lamp"),
+        Script::says("One lamp."),
+    ]));
     let person = at_the_shop(&service, &organization).await;
-    person.does("await type('Message', 'A lamp?'); await press('Send'); await shows('Desk Lamp');").await;
+    person
+        .does("await type('Message', 'A lamp?'); await press('Send'); await shows('Desk Lamp');")
+        .await;
     let facts = person
         .does("await until('the end', () => document.querySelector('[data-testid=turn-facts]')?.innerText.includes('done')); return [(await part('tool-call')).innerText, (await part('turn-facts')).innerText];")
         .await;
     let [tool, facts] = [0, 1].map(|index| facts[index].as_str().unwrap().to_owned());
-    assert!(tool.starts_with("search_products finished in ") && !tool.ends_with(" 0 ms"), "{tool}");
+    assert!(
+        tool.starts_with("search_products finished in ") && !tool.ends_with(" 0 ms"),
+        "{tool}"
+    );
     for fact in ["first word ", "done ", " tokens", &organization.model] {
         assert!(facts.contains(fact), "{fact} in {facts}");
     }
@@ -66,7 +104,12 @@ async fn an_answer_can_be_stopped_and_the_chat_begun_anew() {
     person
         .does("await press('Start over'); await until('an empty chat', () => !document.querySelector('[data-side]'));")
         .await;
-    assert_eq!(person.does("return document.body.innerText.includes('two');").await, false);
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('two');")
+            .await,
+        false
+    );
 }
 
 #[tokio::test]
@@ -81,8 +124,15 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
     person.does(steps).await;
     let path = format!("/agents/{}", organization.shop());
     let viewer = Person::at(&service, &organization, "viewer", &path).await;
-    viewer.does("await shows('Trying takes the right to edit');").await;
-    assert_eq!(viewer.does("return all('textarea', 'Message').length;").await, Value::from(0));
+    viewer
+        .does("await shows('Trying takes the right to edit');")
+        .await;
+    assert_eq!(
+        viewer
+            .does("return all('textarea', 'Message').length;")
+            .await,
+        Value::from(0)
+    );
 }
 
 #[tokio::test]

@@ -8,7 +8,8 @@ use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{
-    Organization, OrganizationDocument, PATIENCE, Page, Script, SharedService, TestService, eventually,
+    Organization, OrganizationDocument, PATIENCE, Page, Script, SharedService, TestService,
+    eventually,
 };
 
 /// Puts a file into the page as the picker of files does.
@@ -21,10 +22,14 @@ const UPLOAD: &str = "
 const LISTED: &str =
     "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalogue\"]'));
     return [...list.querySelectorAll('li')].map(row => row.innerText.split('\\n')[0]);";
-const CSV: &str = "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
+const CSV: &str =
+    "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
 
 async fn shop(service: &TestService) -> Organization {
-    OrganizationDocument::new().agent("shop", json!({"ecommerce": {"enabled": true}})).apply(service).await
+    OrganizationDocument::new()
+        .agent("shop", json!({"ecommerce": {"enabled": true}}))
+        .apply(service)
+        .await
 }
 
 fn page_of(organization: &Organization) -> String {
@@ -40,11 +45,25 @@ async fn is_shown(organization: &Organization, expected: &[&str]) {
     let mut number = 0;
     eventually("visitors are shown it", PATIENCE, async || {
         number += 1;
-        organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("Look.")]));
+        organization.script(Script::in_turn(vec![
+            Script::searches("lamp"),
+            Script::says("Look."),
+        ]));
         let session = format!("{}-{number}", expected.len());
-        let reply = organization.client().chat(organization.shop(), &session, "a lamp?").await;
-        let spec: Value = reply.header("x-ui-spec").map(|text| serde_json::from_str(text).unwrap()).unwrap_or_default();
-        let mut titles: Vec<_> = spec["data"].as_array().into_iter().flatten().map(|card| &card["title"]).collect();
+        let reply = organization
+            .client()
+            .chat(organization.shop(), &session, "a lamp?")
+            .await;
+        let spec: Value = reply
+            .header("x-ui-spec")
+            .map(|text| serde_json::from_str(text).unwrap())
+            .unwrap_or_default();
+        let mut titles: Vec<_> = spec["data"]
+            .as_array()
+            .into_iter()
+            .flatten()
+            .map(|card| &card["title"])
+            .collect();
         titles.sort_by_key(|title| title.to_string());
         (titles == expected).then_some(())
     })
@@ -65,7 +84,10 @@ async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_
     person
         .does("await shows('3 products taken'); await shows('1 row left out'); await shows('Row 5: it has no title');")
         .await;
-    assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
+    assert_eq!(
+        person.does(LISTED).await,
+        json!(["Desk lamp", "Floor lamp", "Mirror"])
+    );
     is_shown(&organization, &["Desk lamp", "Floor lamp"]).await;
 
     // What a file is called says nothing: JSON begins with a bracket.
@@ -82,10 +104,18 @@ async fn a_catalogue_is_searched_and_shown_piece_by_piece() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
-    let rows: String =
-        (1..=60).map(|number| format!("Tea {number},{}\n", if number == 42 { "oolong" } else { "green" })).collect();
+    let rows: String = (1..=60)
+        .map(|number| {
+            format!(
+                "Tea {number},{}\n",
+                if number == 42 { "oolong" } else { "green" }
+            )
+        })
+        .collect();
     uploads(&person, "teas.csv", &format!("title,kind\n{rows}")).await;
-    person.does("await shows('60 products taken'); await press('Show more');").await;
+    person
+        .does("await shows('60 products taken'); await press('Show more');")
+        .await;
     let grown = "await until('50 rows', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 50);";
     person.does(grown).await;
     person.does("await type('Search products', 'TEA oolong'); await shows('1 product with “TEA oolong”');").await;
@@ -103,14 +133,24 @@ async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
     let listed = "await shows('3 products taken');
         await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 3);";
     person.does(listed).await;
-    uploads(&person, "page.csv", "<html><body>Please sign in</body></html>").await;
+    uploads(
+        &person,
+        "page.csv",
+        "<html><body>Please sign in</body></html>",
+    )
+    .await;
     let words =
         "await press('Replace'); await shows('The file was not taken'); await shows('The first row names no column');
         await shows('Name the columns in its first row, one of them “title”.');";
     person.does(words).await;
     uploads(&person, "half.json", "[{\"title\": \"Lamp\"").await;
-    person.does("await press('Replace'); await shows('The file ends in the middle of row 1');").await;
-    assert_eq!(person.does(LISTED).await, json!(["Desk lamp", "Floor lamp", "Mirror"]));
+    person
+        .does("await press('Replace'); await shows('The file ends in the middle of row 1');")
+        .await;
+    assert_eq!(
+        person.does(LISTED).await,
+        json!(["Desk lamp", "Floor lamp", "Mirror"])
+    );
 }
 
 #[tokio::test]
@@ -120,7 +160,10 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
         ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
     ])
     .await;
-    let answer = Arc::new(Mutex::new((StatusCode::OK, "title,price\nTea,$5\n".to_owned())));
+    let answer = Arc::new(Mutex::new((
+        StatusCode::OK,
+        "title,price\nTea,$5\n".to_owned(),
+    )));
     let told = Arc::clone(&answer);
     let server = Page::answer(Router::new().fallback(async move || told.lock().unwrap().clone()));
     let organization = shop(&service).await;
@@ -138,8 +181,15 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
         await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
     let url = format!("{}/feed.csv", server.origin());
     assert_eq!(person.does_with(fetched, json!(url)).await, 0);
-    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
-    assert_eq!(service.admin().get(&path).await.json()["feed"]["everyMinutes"], 1440);
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    );
+    assert_eq!(
+        service.admin().get(&path).await.json()["feed"]["everyMinutes"],
+        1440
+    );
 
     *answer.lock().unwrap() = (StatusCode::NOT_FOUND, String::new());
     let failed =
@@ -147,7 +197,9 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
         await shows('Open it in a browser, then correct it here.'); await shows('1 product');";
     person.does(failed).await;
     *answer.lock().unwrap() = (StatusCode::OK, "title\nTea\nCup\n".to_owned());
-    person.does("await press('Fetch now'); await shows('2 products'); await shows('Fetched well');").await;
+    person
+        .does("await press('Fetch now'); await shows('2 products'); await shows('Fetched well');")
+        .await;
     person.does("await press('Remove feed'); await press('Save'); await control('Replace with a file'); await control('Delete all');").await;
 }
 
@@ -159,14 +211,31 @@ async fn a_viewer_looks_through_the_products_and_is_offered_no_change() {
     uploads(&owner, "lamps.csv", CSV).await;
     owner.does("await shows('3 products taken');").await;
     let viewer = Person::at(&service, &organization, "viewer", &page_of(&organization)).await;
-    viewer.does("await type('Search products', 'floor'); await shows('1 product with “floor”');").await;
+    viewer
+        .does("await type('Search products', 'floor'); await shows('1 product with “floor”');")
+        .await;
     assert_eq!(viewer.does(LISTED).await, json!(["Floor lamp"]));
     let offered = "return input.filter(name => all(PRESSED, name).some(element => !element.matches(':disabled')));";
-    let changes = ["Replace with a file", "Delete all", "Add a feed", "Add product", "Let the agent show products"];
+    let changes = [
+        "Replace with a file",
+        "Delete all",
+        "Add a feed",
+        "Add product",
+        "Let the agent show products",
+    ];
     assert_eq!(viewer.does_with(offered, json!(changes)).await, json!([]));
-    assert_eq!(viewer.does("return document.querySelectorAll('input[type=file]').length;").await, 0);
+    assert_eq!(
+        viewer
+            .does("return document.querySelectorAll('input[type=file]').length;")
+            .await,
+        0
+    );
     let asked = "const headers = {'content-type': 'text/csv'};
         return (await fetch(input, {method: 'PUT', headers, body: 'title\\nTea\\n'})).status;";
-    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    );
     assert_eq!(viewer.does_with(asked, json!(path)).await, 403);
 }

@@ -42,14 +42,34 @@ async fn each_role_is_shown_what_it_may_do_and_refused_the_rest() {
         let (edits, owns) = (matches!(role, "editor" | "owner"), role == "owner");
         let if_edits = |names: &[&str]| if edits { json!(names) } else { json!([]) };
         let if_owns = |names: &[&str]| if owns { json!(names) } else { json!([]) };
-        assert_eq!(offered(&person, "/agents", "Agent shop", &["New agent"]).await, if_edits(&["New agent"]), "{role}");
-        assert_eq!(offered(&person, "/teams", "Teams", &["Audit log"]).await, if_edits(&["Audit log"]), "{role}");
-        let keys = offered(&person, "/settings/keys", "all", &["New key", "Actions for all", "Members"]).await;
-        assert_eq!(keys, if_owns(&["New key", "Actions for all", "Members"]), "{role}");
+        assert_eq!(
+            offered(&person, "/agents", "Agent shop", &["New agent"]).await,
+            if_edits(&["New agent"]),
+            "{role}"
+        );
+        assert_eq!(
+            offered(&person, "/teams", "Teams", &["Audit log"]).await,
+            if_edits(&["Audit log"]),
+            "{role}"
+        );
+        let keys = offered(
+            &person,
+            "/settings/keys",
+            "all",
+            &["New key", "Actions for all", "Members"],
+        )
+        .await;
+        assert_eq!(
+            keys,
+            if_owns(&["New key", "Actions for all", "Members"]),
+            "{role}"
+        );
         let parts = ["History", "Delete agent", "Public"];
         let form = offered(&person, &format!("/agents/{agent}"), "Identity", &parts).await;
         assert_eq!(form, if_edits(&parts), "{role}");
-        let asked = person.does_with(ASKS, json!([organization.id, agent, format!("by-{role}")])).await;
+        let asked = person
+            .does_with(ASKS, json!([organization.id, agent, format!("by-{role}")]))
+            .await;
         let done_if = |may: bool| if may { json!("done") } else { json!(403) };
         let expected = json!({
             "change": done_if(edits), "make": done_if(edits), "audit": done_if(edits), "key": done_if(owns), "people": done_if(owns)

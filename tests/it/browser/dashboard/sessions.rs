@@ -5,8 +5,10 @@ use serde_json::json;
 use super::{PASSWORD, Person, invited};
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
-const SIGNS_IN: &str = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
-const SIGNS_OUT: &str = "await openAccountMenu(); await press('Sign out'); await field('Password');";
+const SIGNS_IN: &str =
+    "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
+const SIGNS_OUT: &str =
+    "await openAccountMenu(); await press('Sign out'); await field('Password');";
 
 #[tokio::test]
 async fn a_stranger_is_sent_to_the_sign_in_page_and_then_to_where_they_wanted() {
@@ -15,11 +17,22 @@ async fn a_stranger_is_sent_to_the_sign_in_page_and_then_to_where_they_wanted() 
     let person = Person::owner_at(&service, &organization, "/agents").await;
     person.does("await shows('Agent shop');").await;
     person.does(SIGNS_OUT).await;
-    assert_eq!(person.does("return document.body.innerText.includes('Agent shop');").await, false);
+    assert_eq!(
+        person
+            .does("return document.body.innerText.includes('Agent shop');")
+            .await,
+        false
+    );
     person.goes_to("/settings/keys").await;
-    person.does_with(SIGNS_IN, json!([person.email, "quite a wrong one"])).await;
-    person.does("await shows('E-mail or password is wrong');").await;
-    person.does_with(SIGNS_IN, json!([person.email, PASSWORD])).await;
+    person
+        .does_with(SIGNS_IN, json!([person.email, "quite a wrong one"]))
+        .await;
+    person
+        .does("await shows('E-mail or password is wrong');")
+        .await;
+    person
+        .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
+        .await;
     person.does("await shows('API keys'); await until('the address', () => location.pathname === '/dashboard/settings/keys');").await;
 }
 
@@ -27,7 +40,8 @@ async fn a_stranger_is_sent_to_the_sign_in_page_and_then_to_where_they_wanted() 
 async fn a_link_asks_for_a_password_and_its_secret_leaves_the_address_bar() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
-    let person = Person::with_link(&service, invited(&service, &organization, "viewer").await).await;
+    let person =
+        Person::with_link(&service, invited(&service, &organization, "viewer").await).await;
     person
         .does(
             "await shows('Welcome, Vera Voss'); await type('New password', 'short'); await shows('7 more characters');",
@@ -56,20 +70,46 @@ async fn a_password_is_changed_in_the_account_menu_and_ends_the_other_sessions()
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::at(&service, &organization, "viewer", "/agents").await;
     let elsewhere = person.in_another_browser("/sign-in").await;
-    elsewhere.does_with(SIGNS_IN, json!([person.email, PASSWORD])).await;
+    elsewhere
+        .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
+        .await;
     elsewhere.does("await control('Agents');").await;
-    let changes =
-        "await type('Current password', input[0]); await type('New password', input[1]); await press('Save');";
-    person.does("await openAccountMenu(); await press('Change password');").await;
-    person.does_with(changes, json!(["quite a wrong one", "another quiet evening"])).await;
-    person.does("await shows('This is not your current password');").await;
-    person.does_with(changes, json!([PASSWORD, "another quiet evening"])).await;
-    person.does("await shows('Your password is changed'); await press('Teams'); await shows('Teams');").await;
-    elsewhere.does("await press('Teams'); await field('Password');").await;
-    elsewhere.does_with(SIGNS_IN, json!([person.email, PASSWORD])).await;
-    elsewhere.does("await shows('E-mail or password is wrong');").await;
-    elsewhere.does_with(SIGNS_IN, json!([person.email, "another quiet evening"])).await;
-    elsewhere.does("await until('where they were', () => location.pathname === '/dashboard/teams');").await;
+    let changes = "await type('Current password', input[0]); await type('New password', input[1]); await press('Save');";
+    person
+        .does("await openAccountMenu(); await press('Change password');")
+        .await;
+    person
+        .does_with(
+            changes,
+            json!(["quite a wrong one", "another quiet evening"]),
+        )
+        .await;
+    person
+        .does("await shows('This is not your current password');")
+        .await;
+    person
+        .does_with(changes, json!([PASSWORD, "another quiet evening"]))
+        .await;
+    person
+        .does(
+            "await shows('Your password is changed'); await press('Teams'); await shows('Teams');",
+        )
+        .await;
+    elsewhere
+        .does("await press('Teams'); await field('Password');")
+        .await;
+    elsewhere
+        .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
+        .await;
+    elsewhere
+        .does("await shows('E-mail or password is wrong');")
+        .await;
+    elsewhere
+        .does_with(SIGNS_IN, json!([person.email, "another quiet evening"]))
+        .await;
+    elsewhere
+        .does("await until('where they were', () => location.pathname === '/dashboard/teams');")
+        .await;
 }
 
 #[tokio::test]

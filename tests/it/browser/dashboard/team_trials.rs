@@ -19,7 +19,12 @@ async fn the_scores_of_the_form_as_it_stands_are_bars_with_a_reason() {
         .apply(&service)
         .await;
     organization.script(Script::says("{}"));
-    let person = Person::owner_at(&service, &organization, &format!("/teams/{}", organization.team("desk"))).await;
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/teams/{}", organization.team("desk")),
+    )
+    .await;
     let ask = "await type('Message', 'Where is the delivery of my order?'); await press('Who would answer?');
         const chosen = await until('the choice of ' + input, () => { const part = document.querySelector('[data-testid=chosen-agent]'); return part?.innerText === input && part; });
         const bars = [...document.querySelectorAll('[role=progressbar]')].map(bar => [bar.getAttribute('aria-label'), Number(bar.getAttribute('aria-valuenow'))]);
@@ -27,7 +32,10 @@ async fn the_scores_of_the_form_as_it_stands_are_bars_with_a_reason() {
     let seen = person.does_with(ask, json!("Orders")).await;
     let score = |name: &str| {
         let bars = seen[0].as_array().unwrap();
-        bars.iter().find(|bar| bar[0] == format!("Score of {name}")).and_then(|bar| bar[1].as_f64()).unwrap()
+        bars.iter()
+            .find(|bar| bar[0] == format!("Score of {name}"))
+            .and_then(|bar| bar[1].as_f64())
+            .unwrap()
     };
     assert!(score("Orders") > score("Wine"), "{seen}");
     assert!(!seen[1].as_str().unwrap().is_empty());
@@ -37,6 +45,13 @@ async fn the_scores_of_the_form_as_it_stands_are_bars_with_a_reason() {
         .does("await type('Specialization of Orders', 'red and white wine'); await type('Specialization of Wine', 'orders, delivery, refunds');")
         .await;
     person.does_with(ask, json!("Wine")).await;
-    let keys = service.admin().get(&format!("/api/admin/organizations/{}/keys", organization.id)).await.json();
+    let keys = service
+        .admin()
+        .get(&format!(
+            "/api/admin/organizations/{}/keys",
+            organization.id
+        ))
+        .await
+        .json();
     assert_eq!(keys["total"], 1, "no key was made for it");
 }

@@ -23,14 +23,35 @@ async fn a_team_is_made_and_a_message_finds_its_member() {
         }
         await choose('Default agent', 'Wine');
         await press('Active'); await press('Save'); await shows('Saved.');";
-    person.does_with(steps, json!([["Orders", "orders, delivery, refunds"], ["Wine", "red and white wine"]])).await;
-    let teams = service.admin().get(&format!("/api/admin/organizations/{}/teams", organization.id)).await.json();
+    person
+        .does_with(
+            steps,
+            json!([
+                ["Orders", "orders, delivery, refunds"],
+                ["Wine", "red and white wine"]
+            ]),
+        )
+        .await;
+    let teams = service
+        .admin()
+        .get(&format!(
+            "/api/admin/organizations/{}/teams",
+            organization.id
+        ))
+        .await
+        .json();
     let team = teams["items"][0]["id"].as_str().unwrap();
     let reply = eventually("the team answers", PATIENCE, async || {
-        let reply = organization.client().team_chat(team, "s", "Where is the delivery of my order?").await;
+        let reply = organization
+            .client()
+            .team_chat(team, "s", "Where is the delivery of my order?")
+            .await;
         (reply.status == 200).then_some(reply)
     })
     .await;
-    assert_eq!(reply.required_header("x-agent-id"), organization.agent("orders"));
+    assert_eq!(
+        reply.required_header("x-agent-id"),
+        organization.agent("orders")
+    );
     assert_eq!(reply.complete(), "At your service.");
 }

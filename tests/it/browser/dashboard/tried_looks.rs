@@ -9,7 +9,9 @@ use super::{
     Person,
     looks::{look_at, shop},
 };
-use crate::support::{OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually};
+use crate::support::{
+    OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually,
+};
 
 /// A pause before each piece of a reply, so that times are such as people meet.
 const PACE: Duration = Duration::from_millis(25);
@@ -25,7 +27,11 @@ async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<Strin
     for view in VIEWS {
         person.browser.looks_like(view.1, view.2, view.3).await;
         person.does(SETTLED).await;
-        person.does(&format!("scrollTo(0, 0); if (innerWidth < 600) {{ {scroll} }}")).await;
+        person
+            .does(&format!(
+                "scrollTo(0, 0); if (innerWidth < 600) {{ {scroll} }}"
+            ))
+            .await;
         findings.extend(look_at(person, name, view.0).await);
     }
     findings
@@ -35,23 +41,45 @@ async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<Strin
 async fn a_playground_with_two_answers_has_no_accessibility_finding_in_any_size_and_scheme() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
-    let answers = |text: &str| Script::in_turn(vec![Script::searches("green tea"), Script::says(text).paced(PACE)]);
+    let answers = |text: &str| {
+        Script::in_turn(vec![
+            Script::searches("green tea"),
+            Script::says(text).paced(PACE),
+        ])
+    };
     let saved = "We have Sencha from Uji for $12, and Green tea for $9.";
     let draft = "Two green teas are here today:\n\n- **Sencha from Uji**, fresh, of the first flush\n- **Green tea**, mild and cheaper\n\nFor the afternoon I would take the Sencha.";
     ScriptedModel::get().register("leaf-small", answers(saved));
     ScriptedModel::get().register("leaf-large", answers(draft));
-    let agent = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
-    assert_eq!(service.admin().patch(&agent, &json!({"model": "leaf-small"})).await.status, 200);
+    let agent = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        organization.id,
+        organization.shop()
+    );
+    assert_eq!(
+        service
+            .admin()
+            .patch(&agent, &json!({"model": "leaf-small"}))
+            .await
+            .status,
+        200
+    );
     let path = format!("/agents/{}?tab=instructions", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
-    person.browser.looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3).await;
+    person
+        .browser
+        .looks_like(VIEWS[0].1, VIEWS[0].2, VIEWS[0].3)
+        .await;
     let steps = "
         await type('Instructions', 'You sell coffee and tea. Know what is in the catalogue, name prices, and recommend one thing at the end. Be brief and kind.');
         await type('Model', 'leaf-large');
         await press('Side by side'); await type('Message', 'Do you have green tea?'); await press('Send');
         await until('both ends', () => [...document.querySelectorAll('[data-testid=turn-facts]')].filter(facts => facts.innerText.includes('done')).length === 2);";
     person.does(steps).await;
-    assert_eq!(look_everywhere(&person, "agent-playground", TRY).await, [""; 0]);
+    assert_eq!(
+        look_everywhere(&person, "agent-playground", TRY).await,
+        [""; 0]
+    );
 }
 
 #[tokio::test]
@@ -59,9 +87,25 @@ async fn a_teams_verdict_has_no_accessibility_finding_in_any_size_and_scheme() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     organization.script(Script::says("{}"));
-    let support = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.agent("support"));
-    assert_eq!(service.admin().patch(&support, &json!({"status": "active", "public": true})).await.status, 200);
-    let person = Person::owner_at(&service, &organization, &format!("/teams/{}", organization.team("front"))).await;
+    let support = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        organization.id,
+        organization.agent("support")
+    );
+    assert_eq!(
+        service
+            .admin()
+            .patch(&support, &json!({"status": "active", "public": true}))
+            .await
+            .status,
+        200
+    );
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/teams/{}", organization.team("front")),
+    )
+    .await;
     let steps = "
         await type('Message', 'Where is the delivery of my order?'); await press('Who would answer?');
         await part('chosen-agent'); await until('the bars', () => document.querySelectorAll('[role=progressbar]').length === 2);";
@@ -77,9 +121,15 @@ async fn a_feed_that_failed_has_no_accessibility_finding_in_any_size_and_scheme(
         .agent("shop", json!({"name": "Bean & Leaf", "ecommerce": feed}))
         .apply(&service)
         .await;
-    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    );
     eventually("the feed was tried", PATIENCE, async || {
-        service.admin().get(&path).await.json()["feed"]["error"].is_string().then_some(())
+        service.admin().get(&path).await.json()["feed"]["error"]
+            .is_string()
+            .then_some(())
     })
     .await;
     let path = format!("/agents/{}?tab=products", organization.shop());

@@ -11,7 +11,10 @@ use crate::{
         settings_table::{ANSWER, Control, QUESTION, Setting, measuring, settings},
         widget::page::{FIND, Visitor, document, served, tag},
     },
-    support::{Browser, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually},
+    support::{
+        Browser, Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService,
+        eventually,
+    },
 };
 
 /// How soon a change is live everywhere: half a second more than promised, for a machine that is busy with other tests.
@@ -37,23 +40,43 @@ async fn fill_in(person: &Person, settings: &[Setting], which: usize) {
             let value = &setting.values[which];
             match setting.control {
                 Control::Field => {
-                    json!(["field", setting.label, value.as_str().map_or_else(|| value.to_string(), str::to_owned)])
+                    json!([
+                        "field",
+                        setting.label,
+                        value
+                            .as_str()
+                            .map_or_else(|| value.to_string(), str::to_owned)
+                    ])
                 }
                 Control::List(names) => json!(["list", setting.label, names[which]]),
                 Control::Switch => json!(["switch", setting.label, value]),
             }
         };
-        let rows: Vec<Value> = settings.iter().filter(|setting| setting.tab == tab).map(row).collect();
+        let rows: Vec<Value> = settings
+            .iter()
+            .filter(|setting| setting.tab == tab)
+            .map(row)
+            .collect();
         person.does_with(FILLS_IN, json!([tab, rows])).await;
     }
 }
 
 /// Waits until every ingress answers widgets with this, at this place.
-async fn is_live(service: &SharedService, organization: &Organization, place: &str, expected: &str) {
+async fn is_live(
+    service: &SharedService,
+    organization: &Organization,
+    place: &str,
+    expected: &str,
+) {
     for url in service.public_urls() {
         let client: Client = organization.client_at(&url);
         eventually("the change is live", PROMISED, async || {
-            let answer = client.post("/api/widget/token", &json!({"agentId": organization.shop()})).await;
+            let answer = client
+                .post(
+                    "/api/widget/token",
+                    &json!({"agentId": organization.shop()}),
+                )
+                .await;
             (answer.json().pointer(place)? == expected).then_some(())
         })
         .await;
@@ -62,26 +85,48 @@ async fn is_live(service: &SharedService, organization: &Organization, place: &s
 
 async fn visitor_of(service: &SharedService, organization: &Organization, more: &str) -> Visitor {
     let tag = tag(&service.public_urls()[0], organization.shop(), "");
-    Visitor::at(served(document(&format!("{more}{tag}")), None), Browser::open().await).await
+    Visitor::at(
+        served(document(&format!("{more}{tag}")), None),
+        Browser::open().await,
+    )
+    .await
 }
 
 /// The fields whose effect is another one than this value has.
 fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
-    let wrong = settings.iter().filter(|setting| measured[setting.field] != setting.effects[which]);
-    wrong.map(|setting| format!("{}: {}", setting.field, measured[setting.field])).collect()
+    let wrong = settings
+        .iter()
+        .filter(|setting| measured[setting.field] != setting.effects[which]);
+    wrong
+        .map(|setting| format!("{}: {}", setting.field, measured[setting.field]))
+        .collect()
 }
 
 #[tokio::test]
 async fn each_setting_is_changed_in_the_form_and_has_its_effect_on_another_page() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
-    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await;
     let settings = settings();
-    let name = settings.iter().find(|setting| setting.field == "name").unwrap();
+    let name = settings
+        .iter()
+        .find(|setting| setting.field == "name")
+        .unwrap();
     for which in [0, 1] {
         fill_in(&person, &settings, which).await;
         person.does(SAVES).await;
-        is_live(&service, &organization, "/configuration/name", name.values[which].as_str().unwrap()).await;
+        is_live(
+            &service,
+            &organization,
+            "/configuration/name",
+            name.values[which].as_str().unwrap(),
+        )
+        .await;
         let visitor = visitor_of(&service, &organization, "").await;
         visitor.opens().await;
         visitor.says(QUESTION).await;
@@ -103,12 +148,18 @@ async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
     // A frame that is out of sight draws nothing, movements included.
     person.browser.looks_like(1440, 900, "light").await;
     person.does("await press('Preview');").await;
-    let body = format!("{FIND}\nif (!shown($('.row.user'))) return {{}};\n{}", measuring(settings.iter()));
+    let body = format!(
+        "{FIND}\nif (!shown($('.row.user'))) return {{}};\n{}",
+        measuring(settings.iter())
+    );
     for which in [0, 1] {
         fill_in(&person, &settings, which).await;
         let began = Instant::now();
         loop {
-            let measured = person.browser.run_in_frame(PREVIEW, &body, Value::Null).await;
+            let measured = person
+                .browser
+                .run_in_frame(PREVIEW, &body, Value::Null)
+                .await;
             let wrong = wrong(&settings, which, &measured);
             if wrong.is_empty() {
                 break;
@@ -117,14 +168,23 @@ async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
         }
     }
     // What the frame holds has no origin, and so no way to the session beside it.
-    assert_eq!(person.browser.run_in_frame(PREVIEW, "return self.origin;", Value::Null).await, "null");
+    assert_eq!(
+        person
+            .browser
+            .run_in_frame(PREVIEW, "return self.origin;", Value::Null)
+            .await,
+        "null"
+    );
 }
 
 #[tokio::test]
 async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
     let service = SharedService::get().await;
     let texts = json!({"widget": {"triggerText": "Ask us!", "offlineMessage": "We sleep."}});
-    let organization = OrganizationDocument::new().agent("shop", texts).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", texts)
+        .apply(&service)
+        .await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     person.browser.looks_like(1440, 900, "light").await;
@@ -140,7 +200,10 @@ async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
             "{FIND}\nreturn [shown($('.panel')), shown($('.label')), shown($('.away p')) ? $('.away p').innerText : ''];"
         );
         eventually(view, PATIENCE, async || {
-            let seen = person.browser.run_in_frame(PREVIEW, &look, Value::Null).await;
+            let seen = person
+                .browser
+                .run_in_frame(PREVIEW, &look, Value::Null)
+                .await;
             (seen == expected).then_some(())
         })
         .await;
@@ -156,7 +219,12 @@ async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
 async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
-    let person = Person::owner_at(&service, &organization, &format!("/agents/{}", organization.shop())).await;
+    let person = Person::owner_at(
+        &service,
+        &organization,
+        &format!("/agents/{}", organization.shop()),
+    )
+    .await;
     person.does("await press('Inactive');").await;
     for message in ["We sleep.", "Back at nine."] {
         let writes = "await press('Appearance'); await type('Offline message', input);";
@@ -165,7 +233,9 @@ async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
         is_live(&service, &organization, "/offline/offlineMessage", message).await;
         let visitor = visitor_of(&service, &organization, "").await;
         visitor.clicks(".launcher").await;
-        visitor.reads("$('.away p')?.innerText", json!(message)).await;
+        visitor
+            .reads("$('.away p')?.innerText", json!(message))
+            .await;
     }
 }
 
@@ -177,23 +247,43 @@ async fn the_window_opens_by_itself_as_the_form_says() {
     });</script>";
     let service = SharedService::get().await;
     let silent = json!({"widget": {"autoOpen": false, "autoOpenDelay": 0}});
-    let organization = OrganizationDocument::new().agent("shop", silent).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", silent)
+        .apply(&service)
+        .await;
     let path = format!("/agents/{}?tab=behaviour", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     let rest = "await new Promise(resolve => setTimeout(resolve, 700)); return window.openedAt === undefined;";
-    assert_eq!(visitor_of(&service, &organization, WATCH).await.run(rest, Value::Null).await, true);
+    assert_eq!(
+        visitor_of(&service, &organization, WATCH)
+            .await
+            .run(rest, Value::Null)
+            .await,
+        true
+    );
     for (number, (delay, soonest_ms)) in [(0, 0), (1_500, 1_500)].into_iter().enumerate() {
         let opens = "if (!(await control('Open the widget by itself')).checked) await press('Open the widget by itself');
             await type('After', String(input[0])); await press('Appearance'); await type('Text on the button', input[1]);";
-        person.does_with(opens, json!([delay, format!("Text {number}")])).await;
+        person
+            .does_with(opens, json!([delay, format!("Text {number}")]))
+            .await;
         person.does(SAVES).await;
         person.does("await press('Behaviour');").await;
-        is_live(&service, &organization, "/configuration/widget/triggerText", &format!("Text {number}")).await;
+        is_live(
+            &service,
+            &organization,
+            "/configuration/widget/triggerText",
+            &format!("Text {number}"),
+        )
+        .await;
         let visitor = visitor_of(&service, &organization, WATCH).await;
         visitor.sees("the window", "shown($('.panel'))").await;
         // The page notes the two moments one after the other.
         let took = visitor.read("openedAt - readyAt").await.as_f64().unwrap();
-        assert!(took >= f64::from(soonest_ms) - 50.0 && took < f64::from(soonest_ms) + 1_400.0, "{took}");
+        assert!(
+            took >= f64::from(soonest_ms) - 50.0 && took < f64::from(soonest_ms) + 1_400.0,
+            "{took}"
+        );
     }
 }
 
@@ -203,8 +293,17 @@ async fn the_form_says_that_the_upload_of_files_has_no_effect_so_far() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=behaviour", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
-    person.does("await shows('Has no effect so far'); await press('File upload');").await;
+    person
+        .does("await shows('Has no effect so far'); await press('File upload');")
+        .await;
     person.does(SAVES).await;
-    let agent = format!("/api/admin/organizations/{}/agents/{}", organization.id, organization.shop());
-    assert_eq!(service.admin().get(&agent).await.json()["features"]["enableFileUpload"], true);
+    let agent = format!(
+        "/api/admin/organizations/{}/agents/{}",
+        organization.id,
+        organization.shop()
+    );
+    assert_eq!(
+        service.admin().get(&agent).await.json()["features"]["enableFileUpload"],
+        true
+    );
 }

@@ -27,7 +27,10 @@ async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor
         "features": {"enableMarkdown": true, "enableEmailCapture": true, "enableRating": true},
         "widget": {"showTimestamp": true}
     });
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(service)
+        .await;
     organization.script(Script::says(REPLY));
     Visitor::of_shop(service, &organization).await
 }
@@ -38,7 +41,12 @@ async fn axe_finds_nothing_on_a_desktop_and_on_a_phone_in_any_theme() {
     let dark = json!({"backgroundColor": "#15161a", "textColor": "#eeeeee", "botMessageColor": "#24262c", "inputBackgroundColor": "#1c1d22"});
     // Nobody could read these colours on each other: the widget chooses its own for the texts.
     let careless = json!({"primaryColor": "#ffee00", "textColor": "#dddddd", "chatHeaderColor": "#fafafa", "userMessageColor": "#cccccc", "sendButtonColor": "white"});
-    for (theme, phone) in [(json!({}), false), (json!({}), true), (dark, false), (careless, true)] {
+    for (theme, phone) in [
+        (json!({}), false),
+        (json!({}), true),
+        (dark, false),
+        (careless, true),
+    ] {
         let visitor = visitor_of_everything(&service, theme.clone()).await;
         if phone {
             visitor.takes_a_phone().await;
@@ -46,9 +54,23 @@ async fn axe_finds_nothing_on_a_desktop_and_on_a_phone_in_any_theme() {
         assert_eq!(findings(&visitor).await, json!([]), "closed, {theme}");
         visitor.opens().await;
         visitor.says("hello").await;
-        visitor.sees("the reply", "!$('.send.stop') && $('.rating') && shown($('.rating'))").await;
-        visitor.sees("no movement", "host.shadowRoot.getAnimations().length === 0").await;
-        assert_eq!(findings(&visitor).await, json!([]), "open, phone: {phone}, {theme}");
+        visitor
+            .sees(
+                "the reply",
+                "!$('.send.stop') && $('.rating') && shown($('.rating'))",
+            )
+            .await;
+        visitor
+            .sees(
+                "no movement",
+                "host.shadowRoot.getAnimations().length === 0",
+            )
+            .await;
+        assert_eq!(
+            findings(&visitor).await,
+            json!([]),
+            "open, phone: {phone}, {theme}"
+        );
     }
 }
 
@@ -57,34 +79,71 @@ async fn the_window_is_used_and_left_with_the_keyboard_alone() {
     let service = SharedService::get().await;
     let visitor = visitor_of_everything(&service, json!({})).await;
     visitor.sees("the window's part", "$('.panel')").await;
-    let focused = "host.shadowRoot.activeElement?.className || host.shadowRoot.activeElement?.tagName || ''";
+    let focused =
+        "host.shadowRoot.activeElement?.className || host.shadowRoot.activeElement?.tagName || ''";
     visitor.presses(TAB).await;
     visitor.reads(focused, json!("launcher")).await;
     visitor.presses("\u{e006}").await;
-    visitor.sees("the field", "host.shadowRoot.activeElement === $('.field textarea')").await;
+    visitor
+        .sees(
+            "the field",
+            "host.shadowRoot.activeElement === $('.field textarea')",
+        )
+        .await;
     for key in ["h", "i", "\u{e006}"] {
         visitor.presses(key).await;
     }
-    visitor.reads("all('.row.user .bubble').at(-1)?.innerText", json!("hi")).await;
-    visitor.sees("the reply", "!$('.send.stop') && all('.row.assistant').length === 2").await;
+    visitor
+        .reads("all('.row.user .bubble').at(-1)?.innerText", json!("hi"))
+        .await;
+    visitor
+        .sees(
+            "the reply",
+            "!$('.send.stop') && all('.row.assistant').length === 2",
+        )
+        .await;
     visitor.presses(ESCAPE).await;
-    visitor.sees("the button again", "!shown($('.panel')) && host.shadowRoot.activeElement === $('.launcher')").await;
-    assert_eq!(visitor.read("$('.launcher').getAttribute('aria-expanded')").await, "false");
+    visitor
+        .sees(
+            "the button again",
+            "!shown($('.panel')) && host.shadowRoot.activeElement === $('.launcher')",
+        )
+        .await;
+    assert_eq!(
+        visitor
+            .read("$('.launcher').getAttribute('aria-expanded')")
+            .await,
+        "false"
+    );
 }
 
 #[tokio::test]
 async fn only_the_finished_reply_is_spoken() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   **two**").chunk_chars(6).gated();
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     organization.script(script);
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
-    assert_eq!(visitor.read("all('[aria-live], [role=status], [role=log]').length").await, 1, "one live region");
+    assert_eq!(
+        visitor
+            .read("all('[aria-live], [role=status], [role=log]').length")
+            .await,
+        1,
+        "one live region"
+    );
     visitor.run("window.spoken = []; new MutationObserver(() => spoken.push($('[aria-live]').textContent)).observe($('[aria-live]'), {childList: true, characterData: true, subtree: true});", Value::Null).await;
     gate.open(1);
     visitor.says("count").await;
-    visitor.sees("the first word", "all('.row.assistant .bubble').at(-1).innerText.includes('one')").await;
+    visitor
+        .sees(
+            "the first word",
+            "all('.row.assistant .bubble').at(-1).innerText.includes('one')",
+        )
+        .await;
     assert_eq!(visitor.read("window.spoken").await, json!([]));
     gate.open(10);
     visitor.reads("window.spoken", json!(["one two"])).await;
@@ -94,7 +153,10 @@ async fn only_the_finished_reply_is_spoken() {
 async fn a_failure_is_spoken_at_once_and_not_by_the_region_of_the_replies() {
     let service = SharedService::get().await;
     let limits = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 1}});
-    let organization = OrganizationDocument::new().agent("shop", limits).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", limits)
+        .apply(&service)
+        .await;
     organization.script(Script::says("unheard"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
@@ -102,10 +164,22 @@ async fn a_failure_is_spoken_at_once_and_not_by_the_region_of_the_replies() {
     let alert = "$('.root > [role=alert]').textContent";
     assert_eq!(visitor.read(alert).await, "");
     visitor.says("refused by the service").await;
-    visitor.reads(alert, json!("You are writing very fast. You can go on in 7 s.")).await;
-    visitor.run("$('.root > [role=alert]').textContent = '';", Value::Null).await;
+    visitor
+        .reads(
+            alert,
+            json!("You are writing very fast. You can go on in 7 s."),
+        )
+        .await;
+    visitor
+        .run("$('.root > [role=alert]').textContent = '';", Value::Null)
+        .await;
     visitor.says("held back by the widget").await;
-    visitor.sees("the reason", &format!("{alert}.startsWith('You are writing very fast.')")).await;
+    visitor
+        .sees(
+            "the reason",
+            &format!("{alert}.startsWith('You are writing very fast.')"),
+        )
+        .await;
     assert_eq!(visitor.read("$('[aria-live]').textContent").await, "");
 }
 
@@ -117,18 +191,32 @@ async fn on_a_phone_the_window_covers_the_page_and_keeps_the_focus() {
     visitor.opens().await;
     let covers = "(() => { const box = $('.panel').getBoundingClientRect(); return [box.left, box.top, box.width === innerWidth, box.height === innerHeight]; })()";
     visitor.reads(covers, json!([0, 0, true, true])).await;
-    assert_eq!(visitor.read("$('.panel').getAttribute('aria-modal')").await, "true");
+    assert_eq!(
+        visitor.read("$('.panel').getAttribute('aria-modal')").await,
+        "true"
+    );
     assert_eq!(visitor.read("shown($('.launcher'))").await, false);
     for _ in 0..25 {
         visitor.presses(TAB).await;
-        let inside = visitor.read("$('.panel').contains(host.shadowRoot.activeElement)").await;
+        let inside = visitor
+            .read("$('.panel').contains(host.shadowRoot.activeElement)")
+            .await;
         assert_eq!(inside, true, "the focus stays in the window");
     }
     let small = "all('.panel button, .panel input').filter(shown).map(element => element.getBoundingClientRect())
         .filter(box => box.width < 24 || box.height < 24).length";
-    assert_eq!(visitor.read(small).await, 0, "everything is large enough for a finger");
+    assert_eq!(
+        visitor.read(small).await,
+        0,
+        "everything is large enough for a finger"
+    );
     visitor.presses(ESCAPE).await;
-    visitor.sees("the button", "shown($('.launcher')) && host.shadowRoot.activeElement === $('.launcher')").await;
+    visitor
+        .sees(
+            "the button",
+            "shown($('.launcher')) && host.shadowRoot.activeElement === $('.launcher')",
+        )
+        .await;
 }
 
 #[tokio::test]

@@ -25,7 +25,10 @@ impl Canary {
             counter.fetch_add(1, Ordering::SeqCst);
             async { "tweet" }
         }));
-        Self { url: page.origin(), asked }
+        Self {
+            url: page.origin(),
+            asked,
+        }
     }
 
     /// How many requests it got.

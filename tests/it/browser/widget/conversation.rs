@@ -3,7 +3,9 @@
 use serde_json::{Value, json};
 
 use super::page::Visitor;
-use crate::support::{Browser, End, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
+use crate::support::{
+    Browser, End, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
+};
 
 const LAST_REPLY: &str = "all('.row.assistant .bubble').at(-1).innerText.trim()";
 
@@ -23,15 +25,28 @@ async fn a_reply_streams_into_a_widget_on_another_origin() {
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     visitor.says("hello there").await;
-    visitor.reads("all('.row.user .bubble').at(-1).innerText", json!("hello there")).await;
-    visitor.sees("that somebody is typing", "shown($('.dots'))").await;
+    visitor
+        .reads(
+            "all('.row.user .bubble').at(-1).innerText",
+            json!("hello there"),
+        )
+        .await;
+    visitor
+        .sees("that somebody is typing", "shown($('.dots'))")
+        .await;
     gate.open(1);
     visitor.reads(LAST_REPLY, json!("one")).await;
     gate.open(1);
     visitor.reads(LAST_REPLY, json!("one two")).await;
     gate.open(10);
     visitor.is_answered("one two three").await;
-    assert_eq!(visitor.read("all('.bubble strong').at(-1)?.textContent").await, "three", "markdown is drawn");
+    assert_eq!(
+        visitor
+            .read("all('.bubble strong').at(-1)?.textContent")
+            .await,
+        "three",
+        "markdown is drawn"
+    );
 }
 
 #[tokio::test]
@@ -46,7 +61,12 @@ async fn a_page_that_is_refreshed_in_mid_reply_goes_on_with_it() {
     visitor.reads(LAST_REPLY, json!("begun")).await;
     visitor.browser.command("refresh", &json!({})).await;
     // The window is open again by itself, with the question and what was said so far.
-    visitor.reads("all('.row.user .bubble').map(bubble => bubble.innerText)", json!(["a long question"])).await;
+    visitor
+        .reads(
+            "all('.row.user .bubble').map(bubble => bubble.innerText)",
+            json!(["a long question"]),
+        )
+        .await;
     visitor.reads(LAST_REPLY, json!("begun")).await;
     gate.open(10);
     visitor.is_answered("begun ended").await;
@@ -58,14 +78,18 @@ async fn a_page_that_is_refreshed_in_mid_reply_goes_on_with_it() {
 #[tokio::test]
 async fn a_visitor_stops_a_reply_and_keeps_what_was_said() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("so far").ends(End::Silence)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("so far").ends(End::Silence)).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     visitor.says("talk").await;
     visitor.reads(LAST_REPLY, json!("so far")).await;
     visitor.clicks(".send.stop").await;
     visitor
-        .sees("that it was stopped", "!$('.send.stop') && $('.meta').closest('.rows').innerText.includes('Stopped')")
+        .sees(
+            "that it was stopped",
+            "!$('.send.stop') && $('.meta').closest('.rows').innerText.includes('Stopped')",
+        )
         .await;
     assert_eq!(visitor.read(LAST_REPLY).await, "so far");
     organization.script(Script::says("again"));
@@ -76,11 +100,17 @@ async fn a_visitor_stops_a_reply_and_keeps_what_was_said() {
 #[tokio::test]
 async fn a_reply_that_breaks_off_says_so_and_can_be_asked_for_again() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("half a").ends(End::Cut)).await;
+    let organization =
+        Organization::with_agent(&service, Script::says("half a").ends(End::Cut)).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     visitor.says("tell me").await;
-    visitor.sees("that it broke off", "$('.rows').innerText.includes('The reply broke off.')").await;
+    visitor
+        .sees(
+            "that it broke off",
+            "$('.rows').innerText.includes('The reply broke off.')",
+        )
+        .await;
     assert_eq!(visitor.read(LAST_REPLY).await, "half a");
     organization.script(Script::says("all of it"));
     visitor.clicks(".meta button").await;
@@ -100,17 +130,27 @@ async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
         SwitchboardWidget.send('two');";
     visitor.run(send, Value::Null).await;
     let questions = "all('.row.user .bubble').map(bubble => bubble.innerText)";
-    visitor.reads("all('.row.user .meta button').length", json!(2)).await;
+    visitor
+        .reads("all('.row.user .meta button').length", json!(2))
+        .await;
     assert_eq!(visitor.read(questions).await, json!(["one", "two"]));
-    assert_eq!(visitor.read("window.errors").await, json!(["RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"]));
+    assert_eq!(
+        visitor.read("window.errors").await,
+        json!(["RATE_LIMIT_EXCEEDED", "RATE_LIMIT_EXCEEDED"])
+    );
     visitor.run("window.patient();", Value::Null).await;
     for left in [1, 0] {
         visitor.clicks(".row.user .meta button").await;
         visitor.is_answered("ok").await;
-        visitor.reads("all('.row.user .meta button').length", json!(left)).await;
+        visitor
+            .reads("all('.row.user .meta button').length", json!(left))
+            .await;
     }
     visitor
-        .reads("all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())", json!(["one", "ok", "two", "ok"]))
+        .reads(
+            "all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())",
+            json!(["one", "ok", "two", "ok"]),
+        )
         .await;
 }
 
@@ -118,41 +158,71 @@ async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
 async fn ratings_words_and_addresses_reach_the_organization() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
-    let organization = OrganizationDocument::new().agent("shop", features).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", features)
+        .apply(&service)
+        .await;
     organization.script(Script::says("fine"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
-    assert_eq!(visitor.read("shown($('.rating'))").await, false, "nothing was said yet");
+    assert_eq!(
+        visitor.read("shown($('.rating'))").await,
+        false,
+        "nothing was said yet"
+    );
     let give = "
         const form = $('.ask:not(.rating)');
         form.querySelector('input').value = input;
         form.requestSubmit();";
     visitor.sees("the form", "shown($('.ask input'))").await;
     visitor.run(give, json!("not an address")).await;
-    visitor.sees("what is wrong", "$('.ask .bad').innerText !== ''").await;
+    visitor
+        .sees("what is wrong", "$('.ask .bad').innerText !== ''")
+        .await;
     visitor.run(give, json!("ada@visitor.example")).await;
-    visitor.sees("thanks", "$('.ask').innerText.includes('Thank you')").await;
+    visitor
+        .sees("thanks", "$('.ask').innerText.includes('Thank you')")
+        .await;
     visitor.says("hello").await;
     visitor.is_answered("fine").await;
     visitor.clicks(".star:nth-child(4)").await;
-    visitor.sees("the rating", "all('.star.lit').length === 4").await;
-    visitor.run("$('.more textarea').value = input; $('.rating').requestSubmit();", json!("more tea")).await;
-    for (field, expected) in
-        [("visitorEmail", json!("ada@visitor.example")), ("rating", json!(4)), ("feedback", json!("more tea"))]
-    {
-        let arrived = async || (noted(&service, &organization, field).await == expected).then_some(());
+    visitor
+        .sees("the rating", "all('.star.lit').length === 4")
+        .await;
+    visitor
+        .run(
+            "$('.more textarea').value = input; $('.rating').requestSubmit();",
+            json!("more tea"),
+        )
+        .await;
+    for (field, expected) in [
+        ("visitorEmail", json!("ada@visitor.example")),
+        ("rating", json!(4)),
+        ("feedback", json!("more tea")),
+    ] {
+        let arrived =
+            async || (noted(&service, &organization, field).await == expected).then_some(());
         eventually(field, PATIENCE, arrived).await;
     }
     visitor.browser.command("refresh", &json!({})).await;
-    visitor.sees("the rating of before", "all('.star.lit').length === 4").await;
-    assert_eq!(visitor.read("shown($('.ask:not(.rating)'))").await, false, "an address is asked for once");
+    visitor
+        .sees("the rating of before", "all('.star.lit').length === 4")
+        .await;
+    assert_eq!(
+        visitor.read("shown($('.ask:not(.rating)'))").await,
+        false,
+        "an address is asked for once"
+    );
 }
 
 #[tokio::test]
 async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_message() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableEmailCapture": true, "enableMarkdown": true}});
-    let organization = OrganizationDocument::new().agent("shop", features).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", features)
+        .apply(&service)
+        .await;
     organization.script(Script::says("fine"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
@@ -160,7 +230,9 @@ async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_mes
     let give = "$('.ask input').value = input; $('.ask').requestSubmit();";
     // HTML takes this one.
     visitor.run(give, json!("ada@localhost")).await;
-    visitor.sees("what is wrong", "$('.ask .bad').innerText !== ''").await;
+    visitor
+        .sees("what is wrong", "$('.ask .bad').innerText !== ''")
+        .await;
     // As a form left it that was less careful.
     let keep = "
         const name = `switchboard:${input}:`;
@@ -168,26 +240,57 @@ async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_mes
         localStorage.setItem(name + 'emailToSend', 'ada@localhost');";
     visitor.run(keep, json!(organization.shop())).await;
     visitor.browser.command("refresh", &json!({})).await;
-    visitor.sees("the window", "shown($('.panel')) && !shown($('.ask input'))").await;
+    visitor
+        .sees(
+            "the window",
+            "shown($('.panel')) && !shown($('.ask input'))",
+        )
+        .await;
     visitor.says("hello").await;
     visitor.is_answered("fine").await;
     assert_eq!(visitor.read("all('.row.user').length").await, 1);
-    visitor.sees("the wish to look again", "shown($('.ask input')) && shown($('.ask .bad'))").await;
-    assert_eq!(visitor.read("Object.keys(localStorage).filter(name => name.includes('email'))").await, json!([]));
-    assert_eq!(noted(&service, &organization, "visitorEmail").await, Value::Null);
+    visitor
+        .sees(
+            "the wish to look again",
+            "shown($('.ask input')) && shown($('.ask .bad'))",
+        )
+        .await;
+    assert_eq!(
+        visitor
+            .read("Object.keys(localStorage).filter(name => name.includes('email'))")
+            .await,
+        json!([])
+    );
+    assert_eq!(
+        noted(&service, &organization, "visitorEmail").await,
+        Value::Null
+    );
 }
 
 #[tokio::test]
 async fn an_agent_that_is_not_active_shows_its_offline_message_and_takes_no_messages() {
     let service = SharedService::get().await;
-    let settings =
-        json!({"status": "inactive", "widget": {"offlineMessage": "Back on Monday.", "position": "top-left"}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let settings = json!({"status": "inactive", "widget": {"offlineMessage": "Back on Monday.", "position": "top-left"}});
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.clicks(".launcher").await;
-    visitor.sees("the message", "shown($('.away')) && $('.away p').innerText === 'Back on Monday.'").await;
+    visitor
+        .sees(
+            "the message",
+            "shown($('.away')) && $('.away p').innerText === 'Back on Monday.'",
+        )
+        .await;
     assert_eq!(visitor.read("shown($('.composer'))").await, false);
-    assert_eq!(visitor.read("$('.launcher').getBoundingClientRect().left < 100").await, true, "its corner is known");
+    assert_eq!(
+        visitor
+            .read("$('.launcher').getBoundingClientRect().left < 100")
+            .await,
+        true,
+        "its corner is known"
+    );
 }
 
 #[tokio::test]
@@ -198,25 +301,42 @@ async fn an_agent_that_is_switched_off_in_between_tells_its_visitor() {
     visitor.opens().await;
     let off = json!({"status": "inactive", "widget": {"offlineMessage": "Closed for today."}});
     let off = organization.changed_agent("shop", off);
-    assert_eq!(service.admin().post("/api/admin/apply", &off).await.status, 200);
+    assert_eq!(
+        service.admin().post("/api/admin/apply", &off).await.status,
+        200
+    );
     let refused = async || {
         visitor.says("anybody there?").await;
         visitor.sees("an end", "!$('.send.stop')").await;
         (visitor.read("shown($('.away'))").await == true).then_some(())
     };
     eventually("the agent is away", PATIENCE, refused).await;
-    assert_eq!(visitor.read("$('.away p').innerText").await, "Closed for today.");
+    assert_eq!(
+        visitor.read("$('.away p').innerText").await,
+        "Closed for today."
+    );
     assert_eq!(visitor.read("shown($('.composer'))").await, false);
     let on = organization.changed_agent("shop", json!({"status": "active"}));
-    assert_eq!(service.admin().post("/api/admin/apply", &on).await.status, 200);
-    visitor.sees("the field again, by itself", "shown($('.composer')) && !shown($('.away'))").await;
+    assert_eq!(
+        service.admin().post("/api/admin/apply", &on).await.status,
+        200
+    );
+    visitor
+        .sees(
+            "the field again, by itself",
+            "shown($('.composer')) && !shown($('.away'))",
+        )
+        .await;
 }
 
 #[tokio::test]
 async fn a_service_that_is_away_is_told_and_found_again() {
     let service = SharedService::get().await;
     let settings = json!({"widget": {"offlineMessage": "Nobody is here."}});
-    let organization = OrganizationDocument::new().agent("shop", settings).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", settings)
+        .apply(&service)
+        .await;
     organization.script(Script::says("hi"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     let network = async |offline: bool| {
@@ -225,10 +345,21 @@ async fn a_service_that_is_away_is_told_and_found_again() {
         visitor.browser.command("goog/cdp/execute", &command).await;
     };
     visitor.opens().await;
-    visitor.browser.command("goog/cdp/execute", &json!({"cmd": "Network.enable", "params": {}})).await;
+    visitor
+        .browser
+        .command(
+            "goog/cdp/execute",
+            &json!({"cmd": "Network.enable", "params": {}}),
+        )
+        .await;
     network(true).await;
     visitor.says("hello?").await;
-    visitor.sees("that the message waits", "$('.rows').innerText.includes('Trying again')").await;
+    visitor
+        .sees(
+            "that the message waits",
+            "$('.rows').innerText.includes('Trying again')",
+        )
+        .await;
     network(false).await;
     // The message was kept and goes out by itself.
     visitor.is_answered("hi").await;
@@ -240,11 +371,21 @@ async fn storage_that_is_blocked_is_survived() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
     // The browser's own setting: no site may keep anything.
-    let browser = Browser::open_with(json!({"profile.default_content_setting_values.cookies": 2})).await;
+    let browser =
+        Browser::open_with(json!({"profile.default_content_setting_values.cookies": 2})).await;
     let tag = super::page::tag(&service.public_urls()[0], organization.shop(), "");
-    let visitor = Visitor::at(super::page::served(super::page::document(&tag), None), browser).await;
-    let storage = "(() => { try { return typeof localStorage; } catch (error) { return error.name; } })()";
-    assert_eq!(visitor.read(storage).await, "SecurityError", "it is blocked");
+    let visitor = Visitor::at(
+        super::page::served(super::page::document(&tag), None),
+        browser,
+    )
+    .await;
+    let storage =
+        "(() => { try { return typeof localStorage; } catch (error) { return error.name; } })()";
+    assert_eq!(
+        visitor.read(storage).await,
+        "SecurityError",
+        "it is blocked"
+    );
     visitor.opens().await;
     for turn in 1..=2 {
         visitor.says("hello").await;

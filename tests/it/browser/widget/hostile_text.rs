@@ -35,8 +35,13 @@ const AUDIT: &str = r"
 fn corpus(canary: &Canary) -> Vec<String> {
     let host = canary.url.trim_start_matches("http://");
     let cases: Vec<String> = serde_json::from_str(CORPUS).unwrap();
-    let cases: Vec<_> =
-        cases.iter().map(|case| case.replace("{canaryhost}", host).replace("{canary}", &canary.url)).collect();
+    let cases: Vec<_> = cases
+        .iter()
+        .map(|case| {
+            case.replace("{canaryhost}", host)
+                .replace("{canary}", &canary.url)
+        })
+        .collect();
     assert!(cases.len() >= CASES_MIN, "only {} cases", cases.len());
     cases
 }
@@ -49,7 +54,10 @@ async fn three_hundred_hostile_texts_run_nothing_and_ask_nobody() {
     let url = &service.public_urls()[0];
     let script = Client::new(url).get("/v1/widget.js").await.text;
     let at = script.find("markdown.").unwrap();
-    let part = format!("{url}/v1/widget/{}", &script[at..at + "markdown.0123456789abcdef.js".len()]);
+    let part = format!(
+        "{url}/v1/widget/{}",
+        &script[at..at + "markdown.0123456789abcdef.js".len()]
+    );
     let browser = Browser::at(&served(document(""), None).origin()).await;
     let draw = format!(
         "{AUDIT}
@@ -75,7 +83,9 @@ async fn three_hundred_hostile_texts_run_nothing_and_ask_nobody() {
         await new Promise(resolve => setTimeout(resolve, 300));
         return {{executed, found, shown: document.querySelectorAll('div').length}};"
     );
-    let outcome = browser.run(&draw, json!({"part": part, "cases": cases})).await;
+    let outcome = browser
+        .run(&draw, json!({"part": part, "cases": cases}))
+        .await;
     assert_eq!(outcome["found"], json!([]));
     assert_eq!(outcome["executed"], 0);
     assert!(outcome["shown"].as_u64().unwrap() >= cases.len() as u64);
@@ -86,16 +96,26 @@ async fn three_hundred_hostile_texts_run_nothing_and_ask_nobody() {
 async fn hostile_replies_of_a_real_agent_stay_text_in_the_widget() {
     let service = SharedService::get().await;
     let canary = Canary::start();
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     visitor.run(AUDIT, Value::Null).await;
     for (turn, cases) in corpus(&canary).chunks(BATCH).enumerate() {
         let text = cases.join("\n\n---\n\n");
-        let short: String = text.chars().filter(|character| *character != '\0').take(12_000).collect();
+        let short: String = text
+            .chars()
+            .filter(|character| *character != '\0')
+            .take(12_000)
+            .collect();
         organization.script(Script::says(&short).chunk_chars(500));
         visitor.says(&format!("turn {turn}")).await;
-        let over = format!("!$('.send.stop') && all('.row.user').length === {}", turn + 1);
+        let over = format!(
+            "!$('.send.stop') && all('.row.user').length === {}",
+            turn + 1
+        );
         visitor.sees("the reply", &over).await;
     }
     let outcome = visitor.run(&format!("{AUDIT} return {{executed, found: all('.rows').flatMap(audit).filter(what => !/^(SPAN@aria|BUTTON|TIME|I$|DIV@aria|SPAN@aria-hidden)/.test(what))}};"), Value::Null).await;
@@ -114,7 +134,14 @@ async fn hostile_products_names_and_themes_do_nothing() {
         "no product", null
     ]});
     let mut theme = json!({});
-    for field in ["primaryColor", "backgroundColor", "textColor", "borderRadius", "fontFamily", "chatHeaderColor"] {
+    for field in [
+        "primaryColor",
+        "backgroundColor",
+        "textColor",
+        "borderRadius",
+        "fontFamily",
+        "chatHeaderColor",
+    ] {
         theme[field] = json!(format!("red; background: url({}/theme)", canary.url));
     }
     theme["botMessageColor"] = json!(format!("url({}/theme)", canary.url));
@@ -125,15 +152,17 @@ async fn hostile_products_names_and_themes_do_nothing() {
         },
         "theme": theme
     });
-    let stub = Stub { configuration, ..Stub::says(reply(&event("ui", "0.0", &products), "ok")) };
+    let stub = Stub {
+        configuration,
+        ..Stub::says(reply(&event("ui", "0.0", &products), "ok"))
+    };
     let visitor = stub.visitor(&service).await;
     visitor.run(AUDIT, Value::Null).await;
     visitor.opens().await;
     visitor.says("hi").await;
     visitor.is_answered("ok").await;
     let state = "({executed, images: all('img').length, links: all('a').map(link => link.href), title: $('h2').textContent, place: $('.root').className.includes('at-bottom at-right medium')})";
-    let expected =
-        json!({"executed": 0, "images": 0, "links": [format!("{}/w", canary.url)], "title": evil, "place": true});
+    let expected = json!({"executed": 0, "images": 0, "links": [format!("{}/w", canary.url)], "title": evil, "place": true});
     assert_eq!(visitor.read(state).await, expected);
     assert_eq!(canary.asked(), 0, "somebody asked the canary");
 }

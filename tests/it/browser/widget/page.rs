@@ -22,7 +22,9 @@ pub(in crate::browser) struct Visitor {
 
 /// A tag as a site's owner writes it; `attributes` holds whatever else stands in it.
 pub(in crate::browser) fn tag(service_url: &str, agent: &str, attributes: &str) -> String {
-    format!(r#"<script async src="{service_url}/v1/widget.js" data-agent-id="{agent}" {attributes}></script>"#)
+    format!(
+        r#"<script async src="{service_url}/v1/widget.js" data-agent-id="{agent}" {attributes}></script>"#
+    )
 }
 
 /// A document of a shop with these tags in its head.
@@ -37,14 +39,22 @@ pub(in crate::browser) fn document(tags: &str) -> String {
 pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Page {
     let answer = move || {
         let (document, policy) = (document.clone(), policy.clone());
-        async move { (policy.map(|policy| [(header::CONTENT_SECURITY_POLICY, policy)]), Html(document)) }
+        async move {
+            (
+                policy.map(|policy| [(header::CONTENT_SECURITY_POLICY, policy)]),
+                Html(document),
+            )
+        }
     };
     Page::answer(Router::new().fallback(answer))
 }
 
 impl Visitor {
     /// Comes to a page with the widget of the organization's shop, and waits for its button.
-    pub(in crate::browser) async fn of_shop(service: &SharedService, organization: &Organization) -> Self {
+    pub(in crate::browser) async fn of_shop(
+        service: &SharedService,
+        organization: &Organization,
+    ) -> Self {
         let tag = tag(&service.public_urls()[0], organization.shop(), "");
         Self::at(served(document(&tag), None), Browser::open().await).await
     }
@@ -64,7 +74,8 @@ impl Visitor {
 
     /// The value of an expression.
     pub(in crate::browser) async fn read(&self, expression: &str) -> Value {
-        self.run(&format!("return {expression};"), Value::Null).await
+        self.run(&format!("return {expression};"), Value::Null)
+            .await
     }
 
     /// Waits until an expression is true.
@@ -82,14 +93,19 @@ impl Visitor {
 
     /// Clicks what a selector finds in the widget, as a visitor's hand would.
     pub(in crate::browser) async fn clicks(&self, selector: &str) {
-        self.sees(selector, &format!("shown($({}))", json!(selector))).await;
+        self.sees(selector, &format!("shown($({}))", json!(selector)))
+            .await;
         self.run("$(input).click();", json!(selector)).await;
     }
 
     /// Opens the window and waits until a message can be written.
     pub(in crate::browser) async fn opens(&self) {
         self.clicks(".launcher").await;
-        self.sees("the window", "shown($('.panel')) && shown($('.field textarea'))").await;
+        self.sees(
+            "the window",
+            "shown($('.panel')) && shown($('.field textarea'))",
+        )
+        .await;
     }
 
     /// From here on the service refuses messages as ones that come too fast, for all the page can tell.
@@ -124,7 +140,9 @@ impl Visitor {
         let actions = json!([{"type": "key", "id": "keyboard", "actions": [
             {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}
         ]}]);
-        self.browser.command("actions", &json!({ "actions": actions })).await;
+        self.browser
+            .command("actions", &json!({ "actions": actions }))
+            .await;
     }
 
     /// Makes the window of the browser so wide that phones are.

@@ -9,8 +9,14 @@ const CARDS: &str = "all('.card').map(card => [card.tagName, card.getAttribute('
 
 async fn shop(service: &SharedService, products: Value) -> Organization {
     let ecommerce = json!({"enabled": true, "products": products});
-    let organization = OrganizationDocument::new().agent("shop", json!({"ecommerce": ecommerce})).apply(service).await;
-    organization.script(Script::in_turn(vec![Script::searches("lamp"), Script::says("Look at these.")]));
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"ecommerce": ecommerce}))
+        .apply(service)
+        .await;
+    organization.script(Script::in_turn(vec![
+        Script::searches("lamp"),
+        Script::says("Look at these."),
+    ]));
     organization
 }
 
@@ -29,7 +35,10 @@ async fn products_that_the_agent_found_are_cards_and_stay_after_a_refresh() {
     visitor.opens().await;
     visitor.says("a lamp?").await;
     visitor.is_answered("Look at these.").await;
-    let cards = json!([["A", "https://shop.example/desk", "Desk Lamp", "$39"], ["DIV", null, "Floor Lamp", "$89"]]);
+    let cards = json!([
+        ["A", "https://shop.example/desk", "Desk Lamp", "$39"],
+        ["DIV", null, "Floor Lamp", "$89"]
+    ]);
     assert_eq!(visitor.read(CARDS).await, cards);
     visitor.browser.command("refresh", &json!({})).await;
     visitor.is_answered("Look at these.").await;
@@ -40,18 +49,29 @@ async fn products_that_the_agent_found_are_cards_and_stay_after_a_refresh() {
 async fn hostile_fields_of_a_catalogue_do_nothing() {
     let service = SharedService::get().await;
     let canary = Canary::start();
-    let evil = format!("lamp <img src=x onerror=executed=1><script src={}/s></script>", canary.url);
-    let named =
-        json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
+    let evil = format!(
+        "lamp <img src=x onerror=executed=1><script src={}/s></script>",
+        canary.url
+    );
+    let named = json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
     let organization = shop(&service, named).await;
     // What is uploaded is somebody else's export, and may hold any address.
     let uploaded = json!([
         {"title": "lamp {{constructor}}", "price": "1", "image": "data:text/html,<script>x</script>", "link": "data:text/html,x"},
         {"title": "lamp", "price": "2", "image": "javascript:executed=1", "link": " JaVaScRiPt:executed=1"}
     ]);
-    let path = format!("/api/admin/organizations/{}/agents/{}/products", organization.id, organization.shop());
+    let path = format!(
+        "/api/admin/organizations/{}/agents/{}/products",
+        organization.id,
+        organization.shop()
+    );
     let answer = service.admin().put(&path, &uploaded).await;
-    assert_eq!((answer.status, &answer.json()["count"]), (200, &json!(2)), "{}", answer.text);
+    assert_eq!(
+        (answer.status, &answer.json()["count"]),
+        (200, &json!(2)),
+        "{}",
+        answer.text
+    );
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.run("window.executed = 0;", Value::Null).await;
     visitor.opens().await;
@@ -60,10 +80,18 @@ async fn hostile_fields_of_a_catalogue_do_nothing() {
     let touch = "for (const card of all('.card')) { card.addEventListener('click', event => event.preventDefault()); card.click(); }";
     visitor.run(touch, Value::Null).await;
     let state = "({executed, cards: all('.card').length, links: all('.card[href]').map(card => card.href), pictures: all('.card img').length, inside: all('.card *').filter(element => element.tagName !== 'SPAN').length})";
-    let expected =
-        json!({"executed": 0, "cards": 3, "links": ["https://shop.example/lamp"], "pictures": 0, "inside": 0});
+    let expected = json!({"executed": 0, "cards": 3, "links": ["https://shop.example/lamp"], "pictures": 0, "inside": 0});
     assert_eq!(visitor.read(state).await, expected);
-    let texts = visitor.read("all('.card').map(card => card.textContent)").await;
-    assert!(texts.as_array().unwrap().iter().all(|text| !text.as_str().unwrap().contains('<')), "{texts}");
+    let texts = visitor
+        .read("all('.card').map(card => card.textContent)")
+        .await;
+    assert!(
+        texts
+            .as_array()
+            .unwrap()
+            .iter()
+            .all(|text| !text.as_str().unwrap().contains('<')),
+        "{texts}"
+    );
     assert_eq!(canary.asked(), 0, "somebody asked the canary");
 }

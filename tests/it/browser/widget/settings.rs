@@ -24,7 +24,9 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
         let visitor = Visitor::at(served(document(&tag), None), Browser::open().await).await;
         visitor.opens().await;
         visitor.says(QUESTION).await;
-        visitor.is_answered(if which == 0 { "bold" } else { ANSWER }).await;
+        visitor
+            .is_answered(if which == 0 { "bold" } else { ANSWER })
+            .await;
         let measure = async || visitor.run(&measuring(settings.iter()), Value::Null).await;
         // A window that has just opened still grows a little.
         let measured = eventually("the window rests", PATIENCE, async || {
@@ -33,7 +35,11 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
         })
         .await;
         for setting in &settings {
-            assert_eq!(measured[setting.field], setting.effects[which], "{} of {agent}", setting.field);
+            assert_eq!(
+                measured[setting.field], setting.effects[which],
+                "{} of {agent}",
+                setting.field
+            );
         }
     }
 }
@@ -42,18 +48,37 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
 async fn the_longest_message_is_counted_in_characters_as_the_service_counts_them() {
     let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 100}});
-    let organization = OrganizationDocument::new().agent("shop", limit).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", limit)
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     // Each of these is two UTF-16 units and four bytes.
     visitor.writes(&"😀".repeat(11)).await;
-    visitor.reads("$('.note')?.innerText.replace('! ', '')", json!("1 characters too many")).await;
+    visitor
+        .reads(
+            "$('.note')?.innerText.replace('! ', '')",
+            json!("1 characters too many"),
+        )
+        .await;
     visitor.clicks(".send").await;
-    assert_eq!(visitor.read("all('.row.user').length").await, 0, "it is not sent");
-    assert_eq!(visitor.read("$('.field textarea').getAttribute('aria-invalid')").await, "true");
+    assert_eq!(
+        visitor.read("all('.row.user').length").await,
+        0,
+        "it is not sent"
+    );
+    assert_eq!(
+        visitor
+            .read("$('.field textarea').getAttribute('aria-invalid')")
+            .await,
+        "true"
+    );
     visitor.writes(&"😀".repeat(10)).await;
-    visitor.reads("$('.note')?.innerText", json!("0 characters left")).await;
+    visitor
+        .reads("$('.note')?.innerText", json!("0 characters left"))
+        .await;
     visitor.clicks(".send").await;
     visitor.is_answered("ok").await;
 }
@@ -62,7 +87,10 @@ async fn the_longest_message_is_counted_in_characters_as_the_service_counts_them
 async fn a_visitor_who_writes_faster_than_the_agent_allows_is_asked_to_wait() {
     let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
-    let organization = OrganizationDocument::new().agent("shop", limit).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", limit)
+        .apply(&service)
+        .await;
     organization.script(Script::says("ok"));
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
@@ -71,17 +99,33 @@ async fn a_visitor_who_writes_faster_than_the_agent_allows_is_asked_to_wait() {
         visitor.is_answered("ok").await;
     }
     visitor.says("and another").await;
-    visitor.sees("the wish", "$('.note').innerText.includes('very fast')").await;
-    assert_eq!(visitor.read("all('.row.user').length").await, 2, "nothing was sent");
-    assert_eq!(visitor.read("$('.field textarea').value").await, "and another", "and nothing was lost");
+    visitor
+        .sees("the wish", "$('.note').innerText.includes('very fast')")
+        .await;
+    assert_eq!(
+        visitor.read("all('.row.user').length").await,
+        2,
+        "nothing was sent"
+    );
+    assert_eq!(
+        visitor.read("$('.field textarea').value").await,
+        "and another",
+        "and nothing was lost"
+    );
 }
 
 #[tokio::test]
 async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("silent", json!({"widget": {"triggerText": "", "autoOpen": false, "autoOpenDelay": 0}}))
-        .agent("eager", json!({"widget": {"triggerText": "Ask us!", "autoOpen": true, "autoOpenDelay": 300}}))
+        .agent(
+            "silent",
+            json!({"widget": {"triggerText": "", "autoOpen": false, "autoOpenDelay": 0}}),
+        )
+        .agent(
+            "eager",
+            json!({"widget": {"triggerText": "Ask us!", "autoOpen": true, "autoOpenDelay": 300}}),
+        )
         .apply(&service)
         .await;
     let at = async |agent: &str| {
@@ -90,46 +134,82 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
     };
     let silent = at("silent").await;
     assert_eq!(silent.read("$('.launcher').innerText").await, "");
-    assert_eq!(silent.read("$('.launcher').getAttribute('aria-label')").await, "Open chat");
+    assert_eq!(
+        silent
+            .read("$('.launcher').getAttribute('aria-label')")
+            .await,
+        "Open chat"
+    );
     silent.sees("the window's part", "$('.panel')").await;
     assert_eq!(silent.read("shown($('.panel'))").await, false);
     let eager = at("eager").await;
     assert_eq!(eager.read("$('.label').textContent").await, "Ask us!");
     eager.sees("the window", "shown($('.panel'))").await;
-    assert_eq!(eager.read("document.activeElement === document.body").await, true, "the focus stays the page's");
+    assert_eq!(
+        eager.read("document.activeElement === document.body").await,
+        true,
+        "the focus stays the page's"
+    );
     // Who has closed it is not asked again on the next page.
     eager.clicks(".header .plain:last-child").await;
     eager.browser.command("refresh", &json!({})).await;
     eager.sees("the button", "shown($('.launcher'))").await;
     eager.sees("the window's part", "$('.panel')").await;
-    eager.run("await new Promise(resolve => setTimeout(resolve, 400));", Value::Null).await;
+    eager
+        .run(
+            "await new Promise(resolve => setTimeout(resolve, 400));",
+            Value::Null,
+        )
+        .await;
     assert_eq!(eager.read("shown($('.panel'))").await, false);
 }
 
 #[tokio::test]
-async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_the_focus_when_it_is_opened() {
+async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_the_focus_when_it_is_opened()
+ {
     let service = SharedService::get().await;
     let eager = json!({"widget": {"autoOpen": true, "autoOpenDelay": 300}});
-    let organization = OrganizationDocument::new().agent("shop", eager).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", eager)
+        .apply(&service)
+        .await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.takes_a_phone().await;
     visitor.run("sessionStorage.clear();", Value::Null).await;
     visitor.browser.command("refresh", &json!({})).await;
     visitor.sees("the window's part", "$('.panel')").await;
-    visitor.run("await new Promise(resolve => setTimeout(resolve, 400));", Value::Null).await;
+    visitor
+        .run(
+            "await new Promise(resolve => setTimeout(resolve, 400));",
+            Value::Null,
+        )
+        .await;
     assert_eq!(visitor.read("shown($('.panel'))").await, false);
     visitor.run("SwitchboardWidget.open();", Value::Null).await;
-    visitor.sees("the focus in the window", "$('.panel').contains(host.shadowRoot.activeElement)").await;
+    visitor
+        .sees(
+            "the focus in the window",
+            "$('.panel').contains(host.shadowRoot.activeElement)",
+        )
+        .await;
     // It is open again on the next page, and the focus is not left behind it.
     visitor.browser.command("refresh", &json!({})).await;
-    visitor.sees("the focus in the window", "$('.panel')?.contains(host.shadowRoot.activeElement)").await;
+    visitor
+        .sees(
+            "the focus in the window",
+            "$('.panel')?.contains(host.shadowRoot.activeElement)",
+        )
+        .await;
 }
 
 #[tokio::test]
 async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
-        .agent("shop", json!({"placeholderText": "", "widget": {"triggerText": ""}}))
+        .agent(
+            "shop",
+            json!({"placeholderText": "", "widget": {"triggerText": ""}}),
+        )
         .apply(&service)
         .await;
     for (language, direction, button) in [
@@ -139,22 +219,49 @@ async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left()
         ("xx", "ltr", "Open chat"),
     ] {
         let tag = tag(&service.public_urls()[0], organization.shop(), "");
-        let page = served(document(&tag).replace("lang=en", &format!("lang={language}")), None);
+        let page = served(
+            document(&tag).replace("lang=en", &format!("lang={language}")),
+            None,
+        );
         let visitor = Visitor::at(page, Browser::open().await).await;
-        assert_eq!(visitor.read("$('.launcher').getAttribute('aria-label')").await, button, "{language}");
-        assert_eq!(visitor.read("$('.root').dir").await, direction, "{language}");
+        assert_eq!(
+            visitor
+                .read("$('.launcher').getAttribute('aria-label')")
+                .await,
+            button,
+            "{language}"
+        );
+        assert_eq!(
+            visitor.read("$('.root').dir").await,
+            direction,
+            "{language}"
+        );
     }
 }
 
 #[tokio::test]
 async fn texts_that_a_fresh_agent_comes_with_are_in_the_language_of_the_page() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new().agent("shop", json!({})).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
     let tag = tag(&service.public_urls()[0], organization.shop(), "");
     let page = served(document(&tag).replace("lang=en", "lang=de"), None);
     let visitor = Visitor::at(page, Browser::open().await).await;
-    assert_eq!(visitor.read("$('.label').textContent").await, "Chatten Sie mit uns");
+    assert_eq!(
+        visitor.read("$('.label').textContent").await,
+        "Chatten Sie mit uns"
+    );
     visitor.opens().await;
-    assert_eq!(visitor.read("$('.field textarea').placeholder").await, "Nachricht schreiben…");
-    visitor.reads("$('.bubble')?.innerText", json!("Hallo! Wie kann ich Ihnen helfen?")).await;
+    assert_eq!(
+        visitor.read("$('.field textarea').placeholder").await,
+        "Nachricht schreiben…"
+    );
+    visitor
+        .reads(
+            "$('.bubble')?.innerText",
+            json!("Hallo! Wie kann ich Ihnen helfen?"),
+        )
+        .await;
 }

@@ -17,21 +17,33 @@ const REPORTS: &str = "
 #[tokio::test]
 async fn a_strict_policy_and_trusted_types_are_kept() {
     let service = SharedService::get().await;
-    let organization =
-        Organization::with_agent(&service, Script::says("a **bold** `code` [link](https://x.example)")).await;
+    let organization = Organization::with_agent(
+        &service,
+        Script::says("a **bold** `code` [link](https://x.example)"),
+    )
+    .await;
     let url = &service.public_urls()[0];
     let policy = format!(
         "default-src 'none'; script-src {url}; connect-src {url}; base-uri 'none'; form-action 'none'; \
          require-trusted-types-for 'script'; trusted-types 'none'"
     );
-    let page = served(document(&tag(url, organization.shop(), "data-language=de")), Some(policy));
+    let page = served(
+        document(&tag(url, organization.shop(), "data-language=de")),
+        Some(policy),
+    );
     let visitor = Visitor::at(page, Browser::open().await).await;
     visitor.opens().await;
     visitor.says("hello").await;
     visitor.is_answered("a bold code link (x.example)").await;
     visitor.clicks(".star:nth-child(5)").await;
-    visitor.sees("the rating", "all('.star.lit').length === 5").await;
-    assert_eq!(visitor.read("getComputedStyle($('.panel')).position").await, "fixed", "its style is in force");
+    visitor
+        .sees("the rating", "all('.star.lit').length === 5")
+        .await;
+    assert_eq!(
+        visitor.read("getComputedStyle($('.panel')).position").await,
+        "fixed",
+        "its style is in force"
+    );
     assert_eq!(visitor.run(REPORTS, Value::Null).await, json!([]));
     // The policy is in force: what it forbids is reported.
     let forbidden = "try { eval('1'); } catch {} const image = new Image(); image.src = 'http://127.0.0.1:9/x.png';";
@@ -45,7 +57,10 @@ async fn a_page_keeps_its_layout_and_its_style() {
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
     let hostile = "<style>body, body * { position: relative !important; color: red; font-size: 40px; } \
         switchboard-widget { display: none; opacity: .1; width: 500px; margin: 90px; }</style>";
-    let tags = format!("{hostile}{}", tag(&service.public_urls()[0], organization.shop(), ""));
+    let tags = format!(
+        "{hostile}{}",
+        tag(&service.public_urls()[0], organization.shop(), "")
+    );
     let visitor = Visitor::at(served(document(&tags), None), Browser::open().await).await;
     visitor.opens().await;
     let shifts = "
@@ -54,17 +69,30 @@ async fn a_page_keeps_its_layout_and_its_style() {
         observer.observe({type: 'layout-shift', buffered: true});
         await new Promise(resolve => setTimeout(resolve, 50));
         return {sum, high: document.documentElement.scrollHeight <= innerHeight, size: getComputedStyle($('.bubble')).fontSize};";
-    assert_eq!(visitor.run(shifts, Value::Null).await, json!({"sum": 0, "high": true, "size": "15px"}));
+    assert_eq!(
+        visitor.run(shifts, Value::Null).await,
+        json!({"sum": 0, "high": true, "size": "15px"})
+    );
 }
 
 #[tokio::test]
 async fn a_chat_key_in_the_tag_stands_for_the_page() {
     let service = SharedService::get().await;
-    let organization =
-        OrganizationDocument::new().agent("shop", json!({})).key("page", &["chat"]).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("page", &["chat"])
+        .apply(&service)
+        .await;
     organization.script(Script::says("by key"));
     let attribute = format!(r#"data-api-key="{}""#, organization.key_text("page"));
-    let page = served(document(&tag(&service.public_urls()[0], organization.shop(), &attribute)), None);
+    let page = served(
+        document(&tag(
+            &service.public_urls()[0],
+            organization.shop(),
+            &attribute,
+        )),
+        None,
+    );
     let visitor = Visitor::at(page, Browser::open().await).await;
     visitor.opens().await;
     visitor.says("hello").await;
@@ -75,17 +103,30 @@ async fn a_chat_key_in_the_tag_stands_for_the_page() {
 async fn a_page_that_may_not_use_the_agent_shows_no_widget_and_its_owner_is_told_why() {
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
-    let organization = OrganizationDocument::new().agent("shop", listed).apply(&service).await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", listed)
+        .apply(&service)
+        .await;
     let told = "<script>
         window.told = [];
         console.error = text => told.push(text);
     </script>";
-    let tags = format!("{told}{}", tag(&service.public_urls()[0], organization.shop(), ""));
+    let tags = format!(
+        "{told}{}",
+        tag(&service.public_urls()[0], organization.shop(), "")
+    );
     let page = served(document(&tags), None);
     let browser = Browser::at(&page.origin()).await;
     let visitor = Visitor { browser, page };
-    visitor.sees("the reason", "told.join().includes('DOMAIN_NOT_ALLOWED')").await;
-    assert_eq!(visitor.read("document.querySelectorAll('switchboard-widget').length").await, 0);
+    visitor
+        .sees("the reason", "told.join().includes('DOMAIN_NOT_ALLOWED')")
+        .await;
+    assert_eq!(
+        visitor
+            .read("document.querySelectorAll('switchboard-widget').length")
+            .await,
+        0
+    );
 }
 
 #[tokio::test]
@@ -94,17 +135,30 @@ async fn the_script_may_be_cached_and_pinned_and_its_parts_for_ever() {
     for url in service.public_urls() {
         let client = Client::new(&url);
         let script = client.get("/v1/widget.js").await;
-        assert_eq!((script.status, script.header("content-type")), (200, Some("text/javascript; charset=utf-8")));
+        assert_eq!(
+            (script.status, script.header("content-type")),
+            (200, Some("text/javascript; charset=utf-8"))
+        );
         assert_eq!(script.header("cache-control"), Some("public, max-age=60"));
         assert_eq!(script.header("access-control-allow-origin"), Some("*"));
         let tag = script.header("etag").unwrap();
-        let again = client.request(reqwest::Method::GET, "/v1/widget.js").header("if-none-match", tag);
+        let again = client
+            .request(reqwest::Method::GET, "/v1/widget.js")
+            .header("if-none-match", tag);
         assert_eq!(crate::support::send(again).await.status, 304);
         let version = client.get("/v1/widget.json").await.json();
         let pinned = client.get(version["script"].as_str().unwrap()).await;
         assert_eq!((pinned.status, &pinned.text), (200, &script.text));
-        assert_eq!(pinned.header("cache-control"), Some("public, max-age=31536000, immutable"));
-        assert!(version["integrity"].as_str().unwrap().starts_with("sha384-"));
+        assert_eq!(
+            pinned.header("cache-control"),
+            Some("public, max-age=31536000, immutable")
+        );
+        assert!(
+            version["integrity"]
+                .as_str()
+                .unwrap()
+                .starts_with("sha384-")
+        );
         let other = client.get("/v1/widget/panel.0000000000000000.js").await;
         other.assert_problem(404, Some("NOT_FOUND"));
         assert_eq!(other.header("cache-control"), Some("no-store"));
@@ -117,7 +171,10 @@ async fn a_pinned_script_is_taken_by_its_published_hash() {
     let organization = Organization::with_agent(&service, Script::says("pinned")).await;
     let url = &service.public_urls()[0];
     let version = Client::new(url).get("/v1/widget.json").await.json();
-    let (script, integrity) = (version["script"].as_str().unwrap(), version["integrity"].as_str().unwrap());
+    let (script, integrity) = (
+        version["script"].as_str().unwrap(),
+        version["integrity"].as_str().unwrap(),
+    );
     let tag = format!(
         r#"<script async crossorigin="anonymous" integrity="{integrity}" src="{url}{script}" data-agent-id="{}"></script>"#,
         organization.shop()

@@ -40,43 +40,77 @@ pub(super) fn event(name: &str, id: &str, data: &Value) -> String {
 
 /// A whole reply with this text, and what comes before it.
 pub(super) fn reply(before: &str, text: &str) -> String {
-    let start =
-        event("start", "0.0", &json!({"messageId": "msg_stub", "conversationId": "conv_stub", "generation": 0}));
-    let delta = event("delta", &format!("0.{}", text.len()), &json!({"text": text, "offset": 0}));
-    let done = event("done", &format!("0.{}", text.len()), &json!({"status": "completed", "length": text.len()}));
+    let start = event(
+        "start",
+        "0.0",
+        &json!({"messageId": "msg_stub", "conversationId": "conv_stub", "generation": 0}),
+    );
+    let delta = event(
+        "delta",
+        &format!("0.{}", text.len()),
+        &json!({"text": text, "offset": 0}),
+    );
+    let done = event(
+        "done",
+        &format!("0.{}", text.len()),
+        &json!({"status": "completed", "length": text.len()}),
+    );
     format!("{start}{before}{delta}{done}")
 }
 
 impl Stub {
     /// A service whose agent says this.
     pub(super) fn says(events: String) -> Self {
-        Self { configuration: json!({}), events, rest: None, resumed: Arc::default() }
+        Self {
+            configuration: json!({}),
+            events,
+            rest: None,
+            resumed: Arc::default(),
+        }
     }
 
     /// A visitor whose widget talks to it; the script is the real one.
     pub(super) async fn visitor(self, service: &SharedService) -> Visitor {
         let stub = Page::answer(self.router());
         let attribute = format!(r#"data-base-url="{}""#, stub.origin());
-        let page = served(document(&tag(&service.public_urls()[0], AGENT, &attribute)), None);
+        let page = served(
+            document(&tag(&service.public_urls()[0], AGENT, &attribute)),
+            None,
+        );
         Visitor::at(page, Browser::open().await).await
     }
 
     fn router(self) -> Router {
-        let Self { configuration, events, rest, resumed } = self;
+        let Self {
+            configuration,
+            events,
+            rest,
+            resumed,
+        } = self;
         let mut answer = json!({
             "token": "svt_stub", "expiresAt": "2999-01-01T00:00:00Z", "visitorSecret": "svs_stub",
             "configuration": {"name": "Stub", "welcomeMessage": "", "placeholderText": "", "widget": {"enableMarkdown": true}}
         });
-        answer.as_object_mut().unwrap().extend(configuration.as_object().unwrap().clone());
+        answer
+            .as_object_mut()
+            .unwrap()
+            .extend(configuration.as_object().unwrap().clone());
         let again = rest.unwrap_or_else(|| events.clone());
         Router::new()
-            .route("/api/widget/token", post(move || async move { Json(answer) }))
-            .route("/api/public/agents/agt_stub/chat", post(move || async move { stream(events) }))
+            .route(
+                "/api/widget/token",
+                post(move || async move { Json(answer) }),
+            )
+            .route(
+                "/api/public/agents/agt_stub/chat",
+                post(move || async move { stream(events) }),
+            )
             .route(
                 "/api/public/messages/msg_stub/stream",
                 get(move |headers: HeaderMap| async move {
-                    let position =
-                        headers.get("last-event-id").and_then(|id| id.to_str().ok()?.split_once('.')?.1.parse().ok());
+                    let position = headers
+                        .get("last-event-id")
+                        .and_then(|id| id.to_str().ok()?.split_once('.')?.1.parse().ok());
                     resumed.store(position.unwrap_or_default(), Ordering::SeqCst);
                     stream(again)
                 }),
@@ -84,7 +118,11 @@ impl Stub {
             .fallback(async || StatusCode::NOT_FOUND)
             .layer(from_fn(async |request: Request, next: Next| {
                 let is_preflight = request.method() == Method::OPTIONS;
-                allow_every_page(if is_preflight { Response::default() } else { next.run(request).await })
+                allow_every_page(if is_preflight {
+                    Response::default()
+                } else {
+                    next.run(request).await
+                })
             }))
     }
 }
@@ -94,7 +132,11 @@ fn stream(events: String) -> Response {
 }
 
 fn allow_every_page(mut response: Response) -> Response {
-    for name in ["access-control-allow-origin", "access-control-allow-headers", "access-control-allow-methods"] {
+    for name in [
+        "access-control-allow-origin",
+        "access-control-allow-headers",
+        "access-control-allow-methods",
+    ] {
         let value = if name.ends_with("headers") {
             "authorization, content-type, idempotency-key, last-event-id, accept"
         } else {
@@ -112,12 +154,17 @@ async fn products_are_cards_with_their_pictures_prices_and_links() {
         {"title": "Green tea", "price": "$9", "image": "", "url": "https://shop.example/tea"},
         {"title": "Teapot", "price": "$29", "image": "", "url": ""},
     ]});
-    let visitor = Stub::says(reply(&event("ui", "0.0", &spec), "Here you are.")).visitor(&service).await;
+    let visitor = Stub::says(reply(&event("ui", "0.0", &spec), "Here you are."))
+        .visitor(&service)
+        .await;
     visitor.opens().await;
     visitor.says("tea?").await;
     visitor.is_answered("Here you are.").await;
     let cards = "all('.card').map(card => [card.tagName, card.href ?? null, card.querySelector('.title').innerText, card.querySelector('.price').innerText])";
-    let expected = json!([["A", "https://shop.example/tea", "Green tea", "$9"], ["DIV", null, "Teapot", "$29"]]);
+    let expected = json!([
+        ["A", "https://shop.example/tea", "Green tea", "$9"],
+        ["DIV", null, "Teapot", "$29"]
+    ]);
     assert_eq!(visitor.read(cards).await, expected);
 }
 
@@ -125,11 +172,18 @@ async fn products_are_cards_with_their_pictures_prices_and_links() {
 async fn a_connection_that_breaks_is_taken_up_where_it_broke_and_no_byte_comes_twice() {
     let service = SharedService::get().await;
     // The first connection ends in the middle of a character's reply, the second begins a character too early.
-    let start = event("start", "0.0", &json!({"messageId": "msg_stub", "generation": 0}));
+    let start = event(
+        "start",
+        "0.0",
+        &json!({"messageId": "msg_stub", "generation": 0}),
+    );
     let begun = start + &event("delta", "0.5", &json!({"text": "né ü", "offset": 0}));
     let rest = event("delta", "0.12", &json!({"text": "ü again", "offset": 4}))
         + &event("done", "0.12", &json!({"status": "completed"}));
-    let stub = Stub { rest: Some(rest), ..Stub::says(begun) };
+    let stub = Stub {
+        rest: Some(rest),
+        ..Stub::says(begun)
+    };
     let resumed = Arc::clone(&stub.resumed);
     let visitor = stub.visitor(&service).await;
     visitor.opens().await;
@@ -141,12 +195,24 @@ async fn a_connection_that_breaks_is_taken_up_where_it_broke_and_no_byte_comes_t
 #[tokio::test]
 async fn a_reply_that_is_made_anew_replaces_what_was_shown() {
     let service = SharedService::get().await;
-    let start = event("start", "0.0", &json!({"messageId": "msg_stub", "generation": 0}));
+    let start = event(
+        "start",
+        "0.0",
+        &json!({"messageId": "msg_stub", "generation": 0}),
+    );
     let begun = start + &event("delta", "0.3", &json!({"text": "old", "offset": 0}));
-    let again = event("start", "1.0", &json!({"messageId": "msg_stub", "generation": 1}))
-        + &event("delta", "1.3", &json!({"text": "new", "offset": 0}))
+    let again = event(
+        "start",
+        "1.0",
+        &json!({"messageId": "msg_stub", "generation": 1}),
+    ) + &event("delta", "1.3", &json!({"text": "new", "offset": 0}))
         + &event("done", "1.3", &json!({"status": "completed"}));
-    let visitor = Stub { rest: Some(again), ..Stub::says(begun) }.visitor(&service).await;
+    let visitor = Stub {
+        rest: Some(again),
+        ..Stub::says(begun)
+    }
+    .visitor(&service)
+    .await;
     visitor.opens().await;
     visitor.says("hi").await;
     visitor.is_answered("new").await;
@@ -155,19 +221,53 @@ async fn a_reply_that_is_made_anew_replaces_what_was_shown() {
 #[tokio::test]
 async fn paragraphs_that_are_made_anew_in_the_same_words_are_shown_and_spoken_again() {
     let service = SharedService::get().await;
-    let start = event("start", "0.0", &json!({"messageId": "msg_stub", "generation": 0}));
-    let begun = start + &event("delta", "0.12", &json!({"text": "One.\n\nTwo.\n\n", "offset": 0}));
+    let start = event(
+        "start",
+        "0.0",
+        &json!({"messageId": "msg_stub", "generation": 0}),
+    );
+    let begun = start
+        + &event(
+            "delta",
+            "0.12",
+            &json!({"text": "One.\n\nTwo.\n\n", "offset": 0}),
+        );
     // While it begins anew, dots stand where the paragraphs were.
-    let lost = event("error", "", &json!({"status": 503, "code": "REPLY_RESTARTED", "detail": ""}));
-    let again = event("start", "1.0", &json!({"messageId": "msg_stub", "generation": 1}))
-        + &event("delta", "1.18", &json!({"text": "One.\n\nTwo.\n\nThree.", "offset": 0}))
-        + &event("done", "1.18", &json!({"status": "completed"}));
-    let visitor = Stub { rest: Some(again), ..Stub::says(begun + &lost) }.visitor(&service).await;
+    let lost = event(
+        "error",
+        "",
+        &json!({"status": 503, "code": "REPLY_RESTARTED", "detail": ""}),
+    );
+    let again = event(
+        "start",
+        "1.0",
+        &json!({"messageId": "msg_stub", "generation": 1}),
+    ) + &event(
+        "delta",
+        "1.18",
+        &json!({"text": "One.\n\nTwo.\n\nThree.", "offset": 0}),
+    ) + &event("done", "1.18", &json!({"status": "completed"}));
+    let visitor = Stub {
+        rest: Some(again),
+        ..Stub::says(begun + &lost)
+    }
+    .visitor(&service)
+    .await;
     visitor.opens().await;
     visitor.says("count").await;
     visitor
-        .reads("all('.row.assistant .bubble p').map(part => part.innerText)", json!(["One.", "Two.", "Three."]))
+        .reads(
+            "all('.row.assistant .bubble p').map(part => part.innerText)",
+            json!(["One.", "Two.", "Three."]),
+        )
         .await;
-    visitor.sees("the end", "!$('.send.stop') && !$('.dots')").await;
-    visitor.reads("$('[aria-live]')?.innerText.replace(/\\s+/g, ' ')", json!("One. Two. Three.")).await;
+    visitor
+        .sees("the end", "!$('.send.stop') && !$('.dots')")
+        .await;
+    visitor
+        .reads(
+            "$('[aria-live]')?.innerText.replace(/\\s+/g, ' ')",
+            json!("One. Two. Three."),
+        )
+        .await;
 }

@@ -14,11 +14,18 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
     let organization = Organization::with_agent(&service, script).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
     let switch = async |tab: &str| {
-        visitor.browser.command("window", &json!({ "handle": tab })).await;
+        visitor
+            .browser
+            .command("window", &json!({ "handle": tab }))
+            .await;
     };
     let one = visitor.browser.tab().await;
     visitor.opens().await;
-    let other = visitor.browser.command("window/new", &json!({"type": "tab"})).await["handle"].clone();
+    let other = visitor
+        .browser
+        .command("window/new", &json!({"type": "tab"}))
+        .await["handle"]
+        .clone();
     let other = other.as_str().unwrap();
     switch(other).await;
     visitor.browser.visit(&visitor.page.origin()).await;
@@ -39,7 +46,9 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
     visitor.says("really?").await;
     visitor.is_answered("indeed").await;
     switch(&one).await;
-    visitor.reads(ROWS, json!(["question", "first last", "really?", "indeed"])).await;
+    visitor
+        .reads(ROWS, json!(["question", "first last", "really?", "indeed"]))
+        .await;
     visitor.clicks(".header .plain").await;
     visitor.reads(ROWS, json!([])).await;
     switch(other).await;
@@ -47,7 +56,8 @@ async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
 }
 
 /// The bubbles of the frame's widget.
-const FRAME_ROWS: &str = "[...(frame.contentDocument.querySelector('switchboard-widget')?.shadowRoot
+const FRAME_ROWS: &str =
+    "[...(frame.contentDocument.querySelector('switchboard-widget')?.shadowRoot
     .querySelectorAll('.row .bubble') ?? [])].slice(1).map(bubble => bubble.innerText.trim())";
 
 /// To a widget a frame is another tab, and a test drives both in one breath.
@@ -73,9 +83,15 @@ async fn tabs_that_speak_at_the_same_moment_show_both_turns_in_the_same_order() 
     organization.script(script);
     let speak = "SwitchboardWidget.send('one'); frame.contentWindow.SwitchboardWidget.send('two');";
     visitor.run(speak, Value::Null).await;
-    visitor.sees("both at work", "$('.send.stop') && all('.row').length === 5").await;
+    visitor
+        .sees(
+            "both at work",
+            "$('.send.stop') && all('.row').length === 5",
+        )
+        .await;
     gate.open(10);
-    let agree = format!("!$('.send.stop') && {ROWS}.length === 6 && {ROWS}.join() === {FRAME_ROWS}.join()");
+    let agree =
+        format!("!$('.send.stop') && {ROWS}.length === 6 && {ROWS}.join() === {FRAME_ROWS}.join()");
     visitor.sees("two tabs that agree", &agree).await;
     let expected = json!(["hello", "hi", "indeed", "indeed", "one", "two"]);
     assert_eq!(visitor.read(&format!("{ROWS}.sort()")).await, expected);
@@ -89,14 +105,26 @@ async fn a_tab_that_follows_a_reply_leaves_it_when_another_one_begins_a_new_conv
     let visitor = Visitor::of_shop(&service, &organization).await;
     visitor.opens().await;
     opens_in_a_frame_too(&visitor).await;
-    visitor.sees("the frame's widget", "frame.contentWindow.SwitchboardWidget?.get()?.isShown").await;
+    visitor
+        .sees(
+            "the frame's widget",
+            "frame.contentWindow.SwitchboardWidget?.get()?.isShown",
+        )
+        .await;
     gate.open(1);
     visitor.says("question").await;
-    visitor.reads(FRAME_ROWS, json!(["question", "first"])).await;
+    visitor
+        .reads(FRAME_ROWS, json!(["question", "first"]))
+        .await;
     visitor.clicks(".header .plain").await;
     visitor.reads(FRAME_ROWS, json!([])).await;
     organization.script(Script::says("anew"));
-    visitor.run("frame.contentWindow.SwitchboardWidget.send('again');", Value::Null).await;
+    visitor
+        .run(
+            "frame.contentWindow.SwitchboardWidget.send('again');",
+            Value::Null,
+        )
+        .await;
     for rows in [ROWS, FRAME_ROWS] {
         visitor.reads(rows, json!(["again", "anew"])).await;
     }
@@ -116,9 +144,18 @@ async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
         window.SwitchboardWidget = [api => window.queued = typeof api.open];
         window.heard = [];
     </script>";
-    let tags = format!("{queued}{}{}", tag(url, organization.shop(), ""), tag(url, organization.agent("help"), ""));
+    let tags = format!(
+        "{queued}{}{}",
+        tag(url, organization.shop(), ""),
+        tag(url, organization.agent("help"), "")
+    );
     let visitor = Visitor::at(served(document(&tags), None), Browser::open().await).await;
-    visitor.reads("document.querySelectorAll('switchboard-widget').length", json!(2)).await;
+    visitor
+        .reads(
+            "document.querySelectorAll('switchboard-widget').length",
+            json!(2),
+        )
+        .await;
     let apart = "
         const [one, other] = [...document.querySelectorAll('switchboard-widget')]
             .map(host => host.shadowRoot.querySelector('.launcher').getBoundingClientRect());
@@ -126,8 +163,16 @@ async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
     visitor
         .sees("two buttons", "document.querySelectorAll('switchboard-widget')[1].shadowRoot.querySelector('.launcher')")
         .await;
-    assert_eq!(visitor.run(apart, Value::Null).await, true, "buttons do not cover each other");
-    assert_eq!(visitor.read("window.queued").await, "function", "calls from before the script are made");
+    assert_eq!(
+        visitor.run(apart, Value::Null).await,
+        true,
+        "buttons do not cover each other"
+    );
+    assert_eq!(
+        visitor.read("window.queued").await,
+        "function",
+        "calls from before the script are made"
+    );
     let drive = "
         const api = window.SwitchboardWidget, widget = api.get(input);
         widget.on('open', () => heard.push('open'));
@@ -140,5 +185,8 @@ async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
         api.destroy(input);
         return {heard, left: document.querySelectorAll('switchboard-widget').length};";
     let outcome = visitor.run(drive, json!(organization.agent("help"))).await;
-    assert_eq!(outcome, json!({"heard": ["open", "done", "close", "destroy"], "left": 1}));
+    assert_eq!(
+        outcome,
+        json!({"heard": ["open", "done", "close", "destroy"], "left": 1})
+    );
 }

@@ -46,12 +46,19 @@ pub(crate) struct RecordedRequest {
 impl RecordedRequest {
     /// Text of the last user message.
     pub(crate) fn question(&self) -> &str {
-        self.messages.iter().rev().find(|(role, _)| role == "user").map_or("", |(_, text)| text)
+        self.messages
+            .iter()
+            .rev()
+            .find(|(role, _)| role == "user")
+            .map_or("", |(_, text)| text)
     }
 
     /// The beginning of a reply that the caller asks to go on with.
     pub(crate) fn assistant_prefix(&self) -> &str {
-        self.messages.last().filter(|(role, _)| role == "assistant").map_or("", |(_, text)| text)
+        self.messages
+            .last()
+            .filter(|(role, _)| role == "assistant")
+            .map_or("", |(_, text)| text)
     }
 
     /// Whether the answer is still being sent.
@@ -69,12 +76,22 @@ impl ScriptedModel {
             let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
             listener.set_nonblocking(true).unwrap();
             let base_url = format!("http://{}/v1", listener.local_addr().unwrap());
-            let model = Arc::new(Self { base_url, scripts: Mutex::default(), requests: Mutex::default() });
-            let router = Router::new().route("/v1/chat/completions", post(complete)).with_state(model.clone());
+            let model = Arc::new(Self {
+                base_url,
+                scripts: Mutex::default(),
+                requests: Mutex::default(),
+            });
+            let router = Router::new()
+                .route("/v1/chat/completions", post(complete))
+                .with_state(model.clone());
             runtime.spawn(async move {
                 // Providers send each token at once; without this the second one waits for the first one's acknowledgement.
                 let listener = TcpListener::from_std(listener).unwrap();
-                axum::serve(listener.tap_io(|stream| stream.set_nodelay(true).unwrap()), router).await
+                axum::serve(
+                    listener.tap_io(|stream| stream.set_nodelay(true).unwrap()),
+                    router,
+                )
+                .await
             });
             model
         })
@@ -87,13 +104,24 @@ impl ScriptedModel {
 
     /// What it does when asked for `name`; `name/marker` for questions that hold `[[marker]]`.
     pub(crate) fn register(&self, name: &str, script: Script) {
-        self.scripts.lock().unwrap().insert(name.to_owned(), Registered { script, refused: 0, calls: 0 });
+        self.scripts.lock().unwrap().insert(
+            name.to_owned(),
+            Registered {
+                script,
+                refused: 0,
+                calls: 0,
+            },
+        );
     }
 
     /// Every request for the model of this name, oldest first.
     pub(crate) fn requests(&self, name: &str) -> Vec<RecordedRequest> {
         let requests = self.requests.lock().unwrap();
-        requests.iter().filter(|request| request.model == name).cloned().collect()
+        requests
+            .iter()
+            .filter(|request| request.model == name)
+            .cloned()
+            .collect()
     }
 
     fn respond(&self, body: Value) -> Response {
@@ -102,9 +130,16 @@ impl ScriptedModel {
         self.requests.lock().unwrap().push(request.clone());
         let mut scripts = self.scripts.lock().unwrap();
         let key = marker(request.question()).map(|marker| format!("{}/{marker}", request.model));
-        let key = key.filter(|key| scripts.contains_key(key)).unwrap_or_else(|| request.model.clone());
+        let key = key
+            .filter(|key| scripts.contains_key(key))
+            .unwrap_or_else(|| request.model.clone());
         let Some(registered) = scripts.get_mut(&key) else {
-            return wire::answer(&Script::says(&format!("You said: {}", request.question())), 0, &request, open);
+            return wire::answer(
+                &Script::says(&format!("You said: {}", request.question())),
+                0,
+                &request,
+                open,
+            );
         };
         let refusals = registered.script.refusals.clone();
         if registered.refused < refusals.times {
@@ -126,7 +161,9 @@ async fn complete(State(model): State<Arc<ScriptedModel>>, Json(body): Json<Valu
 
 fn record(body: Value, open: &Arc<()>) -> RecordedRequest {
     let messages = body["messages"].as_array().into_iter().flatten();
-    let messages = messages.map(|message| (text_of(&message["role"]), text_of(&message["content"]))).collect();
+    let messages = messages
+        .map(|message| (text_of(&message["role"]), text_of(&message["content"])))
+        .collect();
     RecordedRequest {
         model: text_of(&body["model"]),
         messages,
@@ -140,7 +177,10 @@ fn record(body: Value, open: &Arc<()>) -> RecordedRequest {
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),
-        Value::Array(parts) => parts.iter().filter_map(|part| part["text"].as_str()).collect(),
+        Value::Array(parts) => parts
+            .iter()
+            .filter_map(|part| part["text"].as_str())
+            .collect(),
         _ => String::new(),
     }
 }

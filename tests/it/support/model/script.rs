@@ -59,7 +59,9 @@ impl Raw {
     /// A whole call of a tool.
     pub(crate) fn call(index: u32, name: &str, arguments: &Value) -> Self {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
-        Self::Delta(json!({"tool_calls": [{"index": index, "id": format!("call_{index}"), "function": function}]}))
+        Self::Delta(
+            json!({"tool_calls": [{"index": index, "id": format!("call_{index}"), "function": function}]}),
+        )
     }
 
     /// A piece of the arguments of a call that has begun.
@@ -133,7 +135,10 @@ impl Script {
 
     /// Exactly these pieces.
     pub(crate) fn raw(pieces: Vec<Raw>) -> Self {
-        Self { raw: Some(pieces), ..Self::says("") }
+        Self {
+            raw: Some(pieces),
+            ..Self::says("")
+        }
     }
 
     /// Searches for products, and says nothing yet.
@@ -144,12 +149,17 @@ impl Script {
 
     /// One script for each call; the last one for all that follow.
     pub(crate) fn in_turn(scripts: Vec<Self>) -> Self {
-        Self { in_turn: scripts, ..Self::says("") }
+        Self {
+            in_turn: scripts,
+            ..Self::says("")
+        }
     }
 
     /// The script of the `number`-th call, counted from 0.
     pub(crate) fn of_turn(&self, number: usize) -> &Self {
-        self.in_turn.get(number.min(self.in_turn.len().saturating_sub(1))).unwrap_or(self)
+        self.in_turn
+            .get(number.min(self.in_turn.len().saturating_sub(1)))
+            .unwrap_or(self)
     }
 
     /// `words` numbered words, one per chunk, with a pause before each.
@@ -161,7 +171,9 @@ impl Script {
     /// The same, but each word begins with the number of the call: two texts that were joined are seen.
     #[cfg(feature = "real-services")]
     pub(crate) fn counts_by_call(words: usize, delay: Duration) -> Self {
-        let text: String = (0..words).map(|number| format!("{CALL_MARK}w{number:04} ")).collect();
+        let text: String = (0..words)
+            .map(|number| format!("{CALL_MARK}w{number:04} "))
+            .collect();
         Self::says(&text).chunk_chars(9).paced(delay)
     }
 
@@ -177,12 +189,18 @@ impl Script {
 
     /// Answers 200 with this instead of a stream of events.
     pub(crate) fn instead(content_type: &'static str, body: &str) -> Self {
-        Self { instead: Some((content_type, body.to_owned())), ..Self::says("") }
+        Self {
+            instead: Some((content_type, body.to_owned())),
+            ..Self::says("")
+        }
     }
 
     /// Characters in a chunk.
     pub(crate) fn chunk_chars(self, chunk_chars: usize) -> Self {
-        Self { chunk_chars, ..self }
+        Self {
+            chunk_chars,
+            ..self
+        }
     }
 
     /// A pause before each chunk.
@@ -193,7 +211,13 @@ impl Script {
     /// Each chunk waits until the gate lets it through.
     pub(crate) fn gated(self) -> (Self, Gate) {
         let gate = Gate(Arc::new(Semaphore::new(0)));
-        (Self { gate: Some(gate.clone()), ..self }, gate)
+        (
+            Self {
+                gate: Some(gate.clone()),
+                ..self
+            },
+            gate,
+        )
     }
 
     /// What follows the text.
@@ -203,17 +227,30 @@ impl Script {
 
     /// Errors before the real answer.
     pub(crate) fn refuses_times(self, times: u32, status: u16, retry_after_s: Option<u32>) -> Self {
-        Self { refusals: Refusals { times, status, retry_after_s }, ..self }
+        Self {
+            refusals: Refusals {
+                times,
+                status,
+                retry_after_s,
+            },
+            ..self
+        }
     }
 
     /// Goes on where a last message of the assistant ends.
     pub(crate) fn continues_prefix(self) -> Self {
-        Self { continues_prefix: true, ..self }
+        Self {
+            continues_prefix: true,
+            ..self
+        }
     }
 
     /// Breaks off after so many characters, unless it is asked to go on from there.
     pub(crate) fn breaks_off_once(self, first_call_chars: usize) -> Self {
-        Self { first_call_chars: Some(first_call_chars), ..self }
+        Self {
+            first_call_chars: Some(first_call_chars),
+            ..self
+        }
     }
 
     /// The whole text of the one call whose text begins like this.
@@ -242,6 +279,8 @@ impl Script {
     /// The text in chunks.
     pub(crate) fn chunks(&self) -> Vec<String> {
         let text: Vec<char> = self.text.chars().collect();
-        text.chunks(self.chunk_chars.max(1)).map(|chunk| chunk.iter().collect()).collect()
+        text.chunks(self.chunk_chars.max(1))
+            .map(|chunk| chunk.iter().collect())
+            .collect()
     }
 }

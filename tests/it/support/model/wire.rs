@@ -15,7 +15,12 @@ use super::{End, Raw, RecordedRequest, Script};
 const SILENCE: Duration = Duration::from_secs(600);
 
 /// The answer to the `number`-th request that is not refused.
-pub(super) fn answer(script: &Script, number: usize, request: &RecordedRequest, open: Arc<()>) -> Response {
+pub(super) fn answer(
+    script: &Script,
+    number: usize,
+    request: &RecordedRequest,
+    open: Arc<()>,
+) -> Response {
     if let Some((content_type, body)) = &script.instead {
         return ([("content-type", *content_type)], body.clone()).into_response();
     }
@@ -23,7 +28,11 @@ pub(super) fn answer(script: &Script, number: usize, request: &RecordedRequest, 
         return raw(pieces.clone(), request, open);
     }
     if request.streams {
-        streamed(&script.for_call(number, request.assistant_prefix()), request, open)
+        streamed(
+            &script.for_call(number, request.assistant_prefix()),
+            request,
+            open,
+        )
     } else {
         whole(script, request)
     }
@@ -31,7 +40,8 @@ pub(super) fn answer(script: &Script, number: usize, request: &RecordedRequest, 
 
 /// An error of this status, in the protocol's shape.
 pub(super) fn refusal(status: u16, retry_after_s: Option<u32>) -> Response {
-    let error = json!({"error": {"message": "refused by script", "type": "scripted", "code": "scripted"}});
+    let error =
+        json!({"error": {"message": "refused by script", "type": "scripted", "code": "scripted"}});
     let status = axum::http::StatusCode::from_u16(status).unwrap();
     let mut response = (status, axum::Json(error)).into_response();
     if let Some(seconds) = retry_after_s {
@@ -51,9 +61,16 @@ fn whole(script: &Script, request: &RecordedRequest) -> Response {
 
 fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Response {
     let model = request.model.clone();
-    let texts = script.chunks().into_iter().map(move |text| chunk(&model, json!({"content": text}), None));
+    let texts = script
+        .chunks()
+        .into_iter()
+        .map(move |text| chunk(&model, json!({"content": text}), None));
     let (delay, gate) = (script.delay, script.gate.clone());
-    let first = stream::iter([chunk(&request.model, json!({"role": "assistant", "content": ""}), None)]);
+    let first = stream::iter([chunk(
+        &request.model,
+        json!({"role": "assistant", "content": ""}),
+        None,
+    )]);
     let body = first
         .chain(stream::iter(texts).then(move |event| {
             let gate = gate.clone();
@@ -72,7 +89,11 @@ fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Respon
             let _held = &open;
             event
         });
-    ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
+    (
+        [("content-type", "text/event-stream")],
+        Body::from_stream(body),
+    )
+        .into_response()
 }
 
 /// Each piece goes out alone, so that a character that is cut between two arrives cut.
@@ -91,30 +112,51 @@ fn raw(pieces: Vec<Raw>, request: &RecordedRequest, open: Arc<()>) -> Response {
             })
         }
     });
-    ([("content-type", "text/event-stream")], Body::from_stream(body)).into_response()
+    (
+        [("content-type", "text/event-stream")],
+        Body::from_stream(body),
+    )
+        .into_response()
 }
 
-fn end(script: &Script, request: &RecordedRequest) -> impl Stream<Item = io::Result<Bytes>> + use<> {
+fn end(
+    script: &Script,
+    request: &RecordedRequest,
+) -> impl Stream<Item = io::Result<Bytes>> + use<> {
     let done = || Ok(Bytes::from_static(b"data: [DONE]\n\n"));
     let events = match script.end {
         End::Finish(reason) => vec![
             Ok(chunk(&request.model, json!({}), Some(reason))),
-            Ok(event(&json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1,
-                "model": request.model, "choices": [], "usage": usage(script)}))),
+            Ok(event(
+                &json!({"id": "chatcmpl-scripted", "object": "chat.completion.chunk", "created": 1,
+                "model": request.model, "choices": [], "usage": usage(script)}),
+            )),
             done(),
         ],
         End::NoFinishReason => vec![done()],
         End::Nothing | End::Silence => vec![],
         End::Cut => vec![Err(io::Error::other("cut by script"))],
         End::ErrorEvent => {
-            vec![Ok(event(&json!({"error": {"message": "overloaded by script", "type": "server_error"}})))]
+            vec![Ok(event(
+                &json!({"error": {"message": "overloaded by script", "type": "server_error"}}),
+            ))]
         }
-        End::Garbage => vec![Ok(Bytes::from_static(b"data: {\"choices\": [ this is no JSON\n\n")), done()],
+        End::Garbage => vec![
+            Ok(Bytes::from_static(
+                b"data: {\"choices\": [ this is no JSON\n\n",
+            )),
+            done(),
+        ],
     };
     let silent = script.end == End::Silence;
     let tail = stream::once(async move {
         // A cut right behind a chunk can overtake it; the chunk is to arrive first.
-        tokio::time::sleep(if silent { SILENCE } else { Duration::from_millis(20) }).await;
+        tokio::time::sleep(if silent {
+            SILENCE
+        } else {
+            Duration::from_millis(20)
+        })
+        .await;
         Ok::<_, Infallible>(())
     })
     .filter_map(|_| async { None });

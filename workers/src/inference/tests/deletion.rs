@@ -22,10 +22,16 @@ async fn a_deletion_leaves_no_text_and_analytics_hears_of_it_once() {
         assert_eq!(world.patch_answer().await, PatchOutcome::Applied);
     }
     assert_eq!(world.messages(&job).await, []);
-    assert_eq!((world.logged_text(&job).await, world.record(&job).await), (String::new(), None));
+    assert_eq!(
+        (world.logged_text(&job).await, world.record(&job).await),
+        (String::new(), None)
+    );
     let events = world.events(4).await;
     let event = &events[2];
-    assert_eq!((&event["type"], &event["deleted"]), (&json!("conversation.updated"), &json!(true)));
+    assert_eq!(
+        (&event["type"], &event["deleted"]),
+        (&json!("conversation.updated"), &json!(true))
+    );
     assert_eq!(event["changes"]["visitorEmail"], json!(null));
     assert_eq!(&events[3], event, "a repeat says the same");
 }
@@ -39,10 +45,25 @@ async fn a_message_behind_a_deletion_is_answered_without_what_was_said_before() 
     let second = world.job("hello again");
     assert!(finished(&world.run(&second).await));
     let messages = world.messages(&second).await;
-    assert_eq!(messages.iter().map(|message| message.content.as_str()).collect::<Vec<_>>(), ["hello again", "two"]);
-    assert_eq!(messages.iter().map(|message| message.position).collect::<Vec<_>>(), [0, 1]);
+    assert_eq!(
+        messages
+            .iter()
+            .map(|message| message.content.as_str())
+            .collect::<Vec<_>>(),
+        ["hello again", "two"]
+    );
+    assert_eq!(
+        messages
+            .iter()
+            .map(|message| message.position)
+            .collect::<Vec<_>>(),
+        [0, 1]
+    );
     let asked = world.provider.requests().pop().unwrap().to_string();
-    assert!(asked.contains("hello again") && !asked.contains("canary"), "{asked}");
+    assert!(
+        asked.contains("hello again") && !asked.contains("canary"),
+        "{asked}"
+    );
 }
 
 #[tokio::test]
@@ -55,7 +76,13 @@ async fn a_deletion_of_nothing_says_so_and_one_outlasts_an_outage_of_the_store()
     world.store.set_away_for(Duration::from_millis(300));
     assert!(finished(&world.run_deletion(&world.deletion(&job)).await));
     assert_eq!(
-        world.store.inner.history_state(&job.turn.org_id, &job.turn.conversation_id).await.unwrap().message_count,
+        world
+            .store
+            .inner
+            .history_state(&job.turn.org_id, &job.turn.conversation_id)
+            .await
+            .unwrap()
+            .message_count,
         0
     );
 }

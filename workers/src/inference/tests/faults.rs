@@ -13,8 +13,8 @@ use serde_json::{Map, Value};
 use switchboard_backends::{
     bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
     relay::{
-        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Offer, Relay, RelayError, Settlement, Standing,
-        embedded::EmbeddedRelay,
+        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Offer, Relay, RelayError,
+        Settlement, Standing, embedded::EmbeddedRelay,
     },
     store::{
         AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart,
@@ -43,7 +43,10 @@ pub(super) struct FaultyBus {
 
 impl FaultyBus {
     pub(super) const fn new(inner: EmbeddedBus) -> Self {
-        Self { inner, events_away: AtomicBool::new(false) }
+        Self {
+            inner,
+            events_away: AtomicBool::new(false),
+        }
     }
 
     pub(super) fn set_events_away(&self, away: bool) {
@@ -84,7 +87,12 @@ pub(super) struct FaultyRelay {
 impl FaultyRelay {
     pub(super) fn new() -> Self {
         let inner = Mutex::new(Arc::new(EmbeddedRelay::open(None).unwrap()));
-        Self { inner, away: AtomicBool::new(false), fenced: AtomicBool::new(false), duty: Mutex::new(None) }
+        Self {
+            inner,
+            away: AtomicBool::new(false),
+            fenced: AtomicBool::new(false),
+            duty: Mutex::new(None),
+        }
     }
 
     pub(super) fn set_away(&self, away: bool) {
@@ -118,7 +126,11 @@ impl FaultyRelay {
     }
 
     fn judge(&self, standing: Standing) -> Standing {
-        if self.fenced.load(Ordering::SeqCst) { Standing::Fenced } else { standing }
+        if self.fenced.load(Ordering::SeqCst) {
+            Standing::Fenced
+        } else {
+            standing
+        }
     }
 }
 
@@ -128,7 +140,18 @@ impl Relay for FaultyRelay {
         let claim = self.up()?.claim(request).await?;
         let forced = self.duty.lock().unwrap().take();
         Ok(match (claim, forced) {
-            (Claim::Granted { token, message_count, .. }, Some(duty)) => Claim::Granted { token, duty, message_count },
+            (
+                Claim::Granted {
+                    token,
+                    message_count,
+                    ..
+                },
+                Some(duty),
+            ) => Claim::Granted {
+                token,
+                duty,
+                message_count,
+            },
             (claim, _) => claim,
         })
     }
@@ -155,7 +178,11 @@ impl Relay for FaultyRelay {
         Ok(self.judge(self.up()?.seal(token, end).await?))
     }
 
-    async fn settle(&self, token: &ClaimToken, settlement: &Settlement) -> Result<Standing, RelayError> {
+    async fn settle(
+        &self,
+        token: &ClaimToken,
+        settlement: &Settlement,
+    ) -> Result<Standing, RelayError> {
         Ok(self.judge(self.up()?.settle(token, settlement).await?))
     }
 
@@ -163,7 +190,12 @@ impl Relay for FaultyRelay {
         self.up()?.release(token).await
     }
 
-    async fn answer_patch(&self, to: &IngressId, patch: &EventId, outcome: PatchOutcome) -> Result<(), RelayError> {
+    async fn answer_patch(
+        &self,
+        to: &IngressId,
+        patch: &EventId,
+        outcome: PatchOutcome,
+    ) -> Result<(), RelayError> {
         self.up()?.answer_patch(to, patch, outcome).await
     }
 
@@ -175,7 +207,12 @@ impl Relay for FaultyRelay {
         self.up()?.trial(trial).await
     }
 
-    async fn answer_trial(&self, to: &IngressId, trial: &MessageId, verdict: TeamVerdict) -> Result<(), RelayError> {
+    async fn answer_trial(
+        &self,
+        to: &IngressId,
+        trial: &MessageId,
+        verdict: TeamVerdict,
+    ) -> Result<(), RelayError> {
         self.up()?.answer_trial(to, trial, verdict).await
     }
 
@@ -203,11 +240,19 @@ impl Relay for FaultyRelay {
         self.up()?.remember(name, value).await
     }
 
-    async fn decide(&self, message: &MessageId, decision: &Decision) -> Result<Decision, RelayError> {
+    async fn decide(
+        &self,
+        message: &MessageId,
+        decision: &Decision,
+    ) -> Result<Decision, RelayError> {
         self.up()?.decide(message, decision).await
     }
 
-    async fn decide_in_turn(&self, message: &MessageId, offer: &Offer) -> Result<Option<Decision>, RelayError> {
+    async fn decide_in_turn(
+        &self,
+        message: &MessageId,
+        offer: &Offer,
+    ) -> Result<Option<Decision>, RelayError> {
         self.up()?.decide_in_turn(message, offer).await
     }
 
@@ -238,7 +283,12 @@ pub(super) struct FaultyStore {
 
 impl FaultyStore {
     pub(super) const fn new(inner: EmbeddedStore) -> Self {
-        Self { inner, away_until: Mutex::new(None), ends_away: AtomicBool::new(false), ends_tried: AtomicU32::new(0) }
+        Self {
+            inner,
+            away_until: Mutex::new(None),
+            ends_away: AtomicBool::new(false),
+            ends_tried: AtomicU32::new(0),
+        }
     }
 
     pub(super) fn set_away_for(&self, time: Duration) {
@@ -256,8 +306,16 @@ impl FaultyStore {
     }
 
     fn up(&self) -> Result<&EmbeddedStore, StoreError> {
-        let away = self.away_until.lock().unwrap().is_some_and(|until| Instant::now() < until);
-        if away { Err(StoreError::Unavailable("as asked".into())) } else { Ok(&self.inner) }
+        let away = self
+            .away_until
+            .lock()
+            .unwrap()
+            .is_some_and(|until| Instant::now() < until);
+        if away {
+            Err(StoreError::Unavailable("as asked".into()))
+        } else {
+            Ok(&self.inner)
+        }
     }
 }
 
@@ -279,15 +337,27 @@ impl Store for FaultyStore {
         self.up()?.accept(accepted).await
     }
 
-    async fn known_reply(&self, org: &OrgId, reply: &MessageId) -> Result<Option<KnownReply>, StoreError> {
+    async fn known_reply(
+        &self,
+        org: &OrgId,
+        reply: &MessageId,
+    ) -> Result<Option<KnownReply>, StoreError> {
         self.up()?.known_reply(org, reply).await
     }
 
-    async fn conversation(&self, org: &OrgId, id: &ConversationId) -> Result<Option<Conversation>, StoreError> {
+    async fn conversation(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<Option<Conversation>, StoreError> {
         self.up()?.conversation(org, id).await
     }
 
-    async fn history_state(&self, org: &OrgId, id: &ConversationId) -> Result<HistoryState, StoreError> {
+    async fn history_state(
+        &self,
+        org: &OrgId,
+        id: &ConversationId,
+    ) -> Result<HistoryState, StoreError> {
         self.up()?.history_state(org, id).await
     }
 
@@ -305,7 +375,11 @@ impl Store for FaultyStore {
         self.up()?.messages(org, id, from, limit).await
     }
 
-    async fn conversations(&self, org: &OrgId, query: &ListQuery) -> Result<Vec<ListedConversation>, StoreError> {
+    async fn conversations(
+        &self,
+        org: &OrgId,
+        query: &ListQuery,
+    ) -> Result<Vec<ListedConversation>, StoreError> {
         self.up()?.conversations(org, query).await
     }
 
@@ -340,7 +414,12 @@ impl Store for FaultyStore {
         self.up()?.erasure(org, id).await
     }
 
-    async fn erasures(&self, org: &OrgId, before: Option<&ErasureId>, limit: u32) -> Result<Vec<Erasure>, StoreError> {
+    async fn erasures(
+        &self,
+        org: &OrgId,
+        before: Option<&ErasureId>,
+        limit: u32,
+    ) -> Result<Vec<Erasure>, StoreError> {
         self.up()?.erasures(org, before, limit).await
     }
 

@@ -15,56 +15,100 @@ use crate::{
 const TURNS: usize = 20;
 
 fn is_summary(request: &Value) -> bool {
-    request["messages"][0]["content"].as_str().is_some_and(|text| text.starts_with("You keep the notes"))
+    request["messages"][0]["content"]
+        .as_str()
+        .is_some_and(|text| text.starts_with("You keep the notes"))
 }
 
 async fn world(summaries_at_once_max: usize, acts: Vec<Act>) -> World {
-    let config = WorkersConfig { prompt_tokens_max: 240, summaries_at_once_max, ..quick() };
+    let config = WorkersConfig {
+        prompt_tokens_max: 240,
+        summaries_at_once_max,
+        ..quick()
+    };
     World::with(acts, false, shop(), config).await
 }
 
 /// A turn of about 25 tokens.
 async fn talk(world: &World, number: usize) {
-    let job = world.job(&format!("question {number} about lamps that are on sale today"));
+    let job = world.job(&format!(
+        "question {number} about lamps that are on sale today"
+    ));
     world.run(&job).await;
 }
 
 async fn facts(world: &World) -> Vec<ReplyFacts> {
     let messages = world.messages(&world.job("")).await;
-    let facts = messages.into_iter().filter_map(|message| match message.author {
-        Author::Assistant(facts) => Some(*facts),
-        Author::User => None,
-    });
+    let facts = messages
+        .into_iter()
+        .filter_map(|message| match message.author {
+            Author::Assistant(facts) => Some(*facts),
+            Author::User => None,
+        });
     facts.collect()
 }
 
 #[tokio::test]
 async fn what_does_not_fit_is_summarized_in_the_background_and_kept_with_the_next_reply() {
-    let world = world(8, vec![complete(&["Ada looks for lamps that are on sale."])]).await;
+    let world = world(
+        8,
+        vec![complete(&["Ada looks for lamps that are on sale."])],
+    )
+    .await;
     for number in 0..TURNS {
         talk(&world, number).await;
         // The next message finds the summary of this one, if one was due.
-        eventually("no summary is being made", async || world.inference.summaries.is_idle()).await;
+        eventually("no summary is being made", async || {
+            world.inference.summaries.is_idle()
+        })
+        .await;
     }
     let requests = world.provider.requests();
-    let (summaries, answers): (Vec<_>, Vec<_>) = requests.iter().partition(|request| is_summary(request));
-    assert!(!summaries.is_empty() && summaries.len() < TURNS / 2, "{} summaries", summaries.len());
+    let (summaries, answers): (Vec<_>, Vec<_>) =
+        requests.iter().partition(|request| is_summary(request));
+    assert!(
+        !summaries.is_empty() && summaries.len() < TURNS / 2,
+        "{} summaries",
+        summaries.len()
+    );
     let last = answers.last().unwrap()["messages"].as_array().unwrap();
-    assert_eq!(last[2]["content"], "Ada looks for lamps that are on sale.", "{last:?}");
-    assert!(last.last().unwrap()["content"].as_str().unwrap().starts_with("question 19"));
+    assert_eq!(
+        last[2]["content"], "Ada looks for lamps that are on sale.",
+        "{last:?}"
+    );
+    assert!(
+        last.last().unwrap()["content"]
+            .as_str()
+            .unwrap()
+            .starts_with("question 19")
+    );
     let facts = facts(&world).await;
     assert_eq!((facts.len(), facts[0].left_out), (TURNS, None));
     let left_out = facts[TURNS - 1].left_out.unwrap();
-    assert!(left_out.messages > 0 && left_out.summarized == left_out.messages, "{left_out:?}");
-    assert_eq!(left_out.messages as usize, 2 * (TURNS - 1) - (last.len() - 4));
+    assert!(
+        left_out.messages > 0 && left_out.summarized == left_out.messages,
+        "{left_out:?}"
+    );
+    assert_eq!(
+        left_out.messages as usize,
+        2 * (TURNS - 1) - (last.len() - 4)
+    );
     assert!(facts.iter().any(|facts| facts.summary.is_some()));
 
     // Another worker finds the summary with the messages.
     let other = world.patient();
     let job = world.job("question 20");
     World::run_on(&other, &job).await;
-    let told = world.provider.requests().into_iter().rfind(|request| !is_summary(request)).unwrap();
-    assert_eq!(told["messages"][2]["content"], "Ada looks for lamps that are on sale.");
+    let told = world
+        .provider
+        .requests()
+        .into_iter()
+        .rfind(|request| !is_summary(request))
+        .unwrap();
+    assert_eq!(
+        told["messages"][2]["content"],
+        "Ada looks for lamps that are on sale."
+    );
 }
 
 #[tokio::test]
@@ -76,10 +120,16 @@ async fn without_a_summary_the_window_is_plain_and_the_gap_is_recorded() {
     assert!(!world.provider.requests().iter().any(is_summary));
     let facts = facts(&world).await;
     assert_eq!(facts.len(), TURNS, "everything is stored");
-    let LeftOut { messages, summarized } = facts[TURNS - 1].left_out.unwrap();
+    let LeftOut {
+        messages,
+        summarized,
+    } = facts[TURNS - 1].left_out.unwrap();
     assert!(messages > 0 && summarized == 0, "{messages}");
     let request = world.provider.requests().pop().unwrap();
-    assert_eq!(messages as usize, 2 * (TURNS - 1) - (request["messages"].as_array().unwrap().len() - 2));
+    assert_eq!(
+        messages as usize,
+        2 * (TURNS - 1) - (request["messages"].as_array().unwrap().len() - 2)
+    );
 }
 
 #[tokio::test]
@@ -87,15 +137,24 @@ async fn a_summary_that_fails_leaves_the_plain_window_and_is_tried_again() {
     let world = world(8, vec![complete(&["Sure."])]).await;
     let past = |number: u64| world.job(&format!("question {number}"));
     let failing = Provider::start(vec![Act::Answer(400, &[], "no"), complete(&["Notes."])]).await;
-    let endpoint =
-        Endpoint { base_url: failing.base_url.clone(), api_key: None, model: "m".into(), continues_prefix: false };
+    let endpoint = Endpoint {
+        base_url: failing.base_url.clone(),
+        api_key: None,
+        model: "m".into(),
+        continues_prefix: false,
+    };
     for number in 0..6 {
         talk(&world, number).await;
     }
     let (job, messages) = (past(6), world.messages(&past(6)).await);
     let summaries = &world.inference.summaries;
     let refresh = async || {
-        summaries.refresh(&job.turn.conversation_id, &messages, 60, vec![endpoint.clone()]);
+        summaries.refresh(
+            &job.turn.conversation_id,
+            &messages,
+            60,
+            vec![endpoint.clone()],
+        );
         eventually("no summary is being made", async || summaries.is_idle()).await;
         summaries.newest(&job.turn.conversation_id, &messages)
     };
@@ -117,7 +176,9 @@ fn messages_of(request: &Value) -> &[Value] {
 
 /// After so many turns, the next message meets these acts.
 async fn after_turns(turns: usize, acts: &[Act]) -> World {
-    let acts = std::iter::repeat_n(complete(&["Sure."]), turns).chain(acts.iter().cloned()).collect();
+    let acts = std::iter::repeat_n(complete(&["Sure."]), turns)
+        .chain(acts.iter().cloned())
+        .collect();
     let world = world(0, acts).await;
     for number in 0..turns {
         talk(&world, number).await;
@@ -126,7 +187,8 @@ async fn after_turns(turns: usize, acts: &[Act]) -> World {
 }
 
 #[tokio::test]
-async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_not_find_it_out_again() {
+async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_not_find_it_out_again()
+ {
     const PAST: usize = 6;
     let world = after_turns(PAST, &[TOO_LONG, complete(&["Sure."])]).await;
     talk(&world, PAST).await;
@@ -134,7 +196,10 @@ async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_n
     assert_eq!(requests.len(), PAST + 2, "refused once, then answered");
     let [refused, answered] = [&requests[PAST], &requests[PAST + 1]].map(messages_of);
     assert!(answered.len() < refused.len(), "{answered:?}");
-    assert_eq!((answered.first(), answered.last()), (refused.first(), refused.last()));
+    assert_eq!(
+        (answered.first(), answered.last()),
+        (refused.first(), refused.last())
+    );
     let facts_of = facts(&world).await;
     assert_eq!(facts_of.len(), PAST + 1);
     let left_out = facts_of[PAST].left_out.unwrap().messages as usize;
@@ -150,14 +215,27 @@ async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_n
 async fn what_is_too_long_without_any_past_fails_and_nothing_is_learned_from_it() {
     const PAST: usize = 6;
     let world = after_turns(PAST, &[TOO_LONG]).await;
-    let end = world.run(&world.job("question 6 about lamps that are on sale today")).await;
+    let end = world
+        .run(&world.job("question 6 about lamps that are on sale today"))
+        .await;
     assert!(matches!(end, crate::job_loop::JobEnd::Finished), "{end:?}");
     let requests = world.provider.requests();
     let asked = &requests[PAST..];
     assert!((2..=4).contains(&asked.len()), "{} calls", asked.len());
-    assert!(asked.windows(2).all(|pair| messages_of(&pair[1]).len() < messages_of(&pair[0]).len()));
-    assert_eq!(messages_of(asked.last().unwrap()).len(), 2, "instructions and message");
+    assert!(
+        asked
+            .windows(2)
+            .all(|pair| messages_of(&pair[1]).len() < messages_of(&pair[0]).len())
+    );
+    assert_eq!(
+        messages_of(asked.last().unwrap()).len(),
+        2,
+        "instructions and message"
+    );
     let longest = messages_of(&asked[0]).len();
     talk(&world, PAST + 1).await;
-    assert_eq!(messages_of(&world.provider.requests()[PAST + asked.len()]).len(), longest);
+    assert_eq!(
+        messages_of(&world.provider.requests()[PAST + asked.len()]).len(),
+        longest
+    );
 }

@@ -29,7 +29,12 @@ async fn world(acts: Vec<Act>, continues_prefix: bool) -> World {
 }
 
 fn titles(spec: &Value) -> Vec<&str> {
-    spec["data"].as_array().unwrap().iter().map(|card| card["title"].as_str().unwrap()).collect()
+    spec["data"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|card| card["title"].as_str().unwrap())
+        .collect()
 }
 
 /// What a client learns before the first byte of text.
@@ -52,14 +57,35 @@ async fn products_are_shown_before_the_text_stored_and_told_to_analytics() {
     let job = world.job("show me lamps");
     assert!(finished(&world.run(&job).await));
     let shown = shown_before_text(&world.pushed(&job).await).unwrap();
-    assert_eq!((&shown["type"], titles(&shown)), (&json!("product-grid"), vec!["Desk Lamp", "Floor Lamp"]));
+    assert_eq!(
+        (&shown["type"], titles(&shown)),
+        (&json!("product-grid"), vec!["Desk Lamp", "Floor Lamp"])
+    );
     let messages = world.messages(&job).await;
-    let Author::Assistant(facts) = &messages[1].author else { panic!("no answer") };
+    let Author::Assistant(facts) = &messages[1].author else {
+        panic!("no answer")
+    };
     assert_eq!(facts.ui_spec.as_ref(), Some(&shown));
-    assert_eq!(world.record(&job).await.unwrap().head.unwrap().ui_spec.as_ref(), Some(&shown));
+    assert_eq!(
+        world
+            .record(&job)
+            .await
+            .unwrap()
+            .head
+            .unwrap()
+            .ui_spec
+            .as_ref(),
+        Some(&shown)
+    );
     assert_eq!(world.events(2).await[1]["uiSpec"], shown);
-    let told = world.provider.requests()[1]["messages"][3]["content"].as_str().unwrap().to_owned();
-    assert!(told.contains("Desk Lamp") && told.contains("$89") && !told.contains("Mirror"), "{told}");
+    let told = world.provider.requests()[1]["messages"][3]["content"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    assert!(
+        told.contains("Desk Lamp") && told.contains("$89") && !told.contains("Mirror"),
+        "{told}"
+    );
 }
 
 #[tokio::test]
@@ -68,7 +94,16 @@ async fn nothing_that_is_found_shows_nothing() {
     let job = world.job("a sofa?");
     world.run(&job).await;
     assert_eq!(shown_before_text(&world.pushed(&job).await), None);
-    assert!(world.record(&job).await.unwrap().head.unwrap().ui_spec.is_none());
+    assert!(
+        world
+            .record(&job)
+            .await
+            .unwrap()
+            .head
+            .unwrap()
+            .ui_spec
+            .is_none()
+    );
 }
 
 #[tokio::test]
@@ -78,47 +113,97 @@ async fn an_agent_whose_ecommerce_is_not_enabled_has_no_tool() {
     world.run(&job).await;
     let requests = world.provider.requests();
     assert!(requests[0].get("tools").is_none(), "{}", requests[0]);
-    assert!(world.record(&job).await.unwrap().head.is_none_or(|head| head.ui_spec.is_none()));
+    assert!(
+        world
+            .record(&job)
+            .await
+            .unwrap()
+            .head
+            .is_none_or(|head| head.ui_spec.is_none())
+    );
 }
 
 #[tokio::test]
 async fn a_reply_that_is_gone_on_with_keeps_its_products_and_runs_no_tool_again() {
-    let acts = vec![search("lamps"), Act::Stream(vec![Piece::Text("Two"), Piece::Hang]), complete(&[" lamps."])];
+    let acts = vec![
+        search("lamps"),
+        Act::Stream(vec![Piece::Text("Two"), Piece::Hang]),
+        complete(&[" lamps."]),
+    ];
     let mut world = world(acts, true).await;
     let job = world.job("show me lamps");
-    assert!(matches!(world.hand_over_after(&job, "Two").await, JobEnd::Open(_)));
+    assert!(matches!(
+        world.hand_over_after(&job, "Two").await,
+        JobEnd::Open(_)
+    ));
     assert!(finished(&world.run(&job).await));
     let requests = world.provider.requests();
     assert_eq!(requests.len(), 3);
     assert!(requests[2].get("tools").is_none(), "{}", requests[2]);
     let system = requests[2]["messages"][0]["content"].as_str().unwrap();
-    assert!(system.contains("Desk Lamp"), "it knows what the visitor sees: {system}");
+    assert!(
+        system.contains("Desk Lamp"),
+        "it knows what the visitor sees: {system}"
+    );
     assert_eq!(World::text_of(&world.pushed(&job).await), "Two lamps.");
     let record = world.record(&job).await.unwrap();
-    assert_eq!((record.end.status, record.attempt), (ReplyStatus::Completed, 2));
-    assert_eq!(titles(record.head.unwrap().ui_spec.as_ref().unwrap()), ["Desk Lamp", "Floor Lamp"]);
+    assert_eq!(
+        (record.end.status, record.attempt),
+        (ReplyStatus::Completed, 2)
+    );
+    assert_eq!(
+        titles(record.head.unwrap().ui_spec.as_ref().unwrap()),
+        ["Desk Lamp", "Floor Lamp"]
+    );
 }
 
 #[tokio::test]
 async fn an_attempt_that_ends_before_its_text_searches_anew_and_the_first_find_is_forgotten() {
-    let acts = vec![search("mirror"), Act::Stream(vec![Piece::Hang]), search("sofa"), complete(&["Nothing."])];
+    let acts = vec![
+        search("mirror"),
+        Act::Stream(vec![Piece::Hang]),
+        search("sofa"),
+        complete(&["Nothing."]),
+    ];
     let mut world = world(acts, false).await;
     let job = world.job("a mirror?");
-    let end = world.hand_over_when(&job, async || world.provider.requests().len() == 2).await;
+    let end = world
+        .hand_over_when(&job, async || world.provider.requests().len() == 2)
+        .await;
     assert!(matches!(end, JobEnd::Open(_)));
     assert!(finished(&world.run(&job).await));
-    assert_eq!(shown_before_text(&world.pushed(&job).await), None, "what another attempt found is not shown");
-    assert!(world.record(&job).await.unwrap().head.unwrap().ui_spec.is_none());
+    assert_eq!(
+        shown_before_text(&world.pushed(&job).await),
+        None,
+        "what another attempt found is not shown"
+    );
+    assert!(
+        world
+            .record(&job)
+            .await
+            .unwrap()
+            .head
+            .unwrap()
+            .ui_spec
+            .is_none()
+    );
 }
 
 #[tokio::test]
 async fn the_next_turn_knows_what_was_shown() {
-    let acts = vec![search("lamps"), complete(&["Two lamps."]), complete(&["The second one is tall."])];
+    let acts = vec![
+        search("lamps"),
+        complete(&["Two lamps."]),
+        complete(&["The second one is tall."]),
+    ];
     let world = world(acts, false).await;
     world.run(&world.job("show me lamps")).await;
     world.run(&world.job("and the second one?")).await;
     let request = &world.provider.requests()[2];
     let system = request["messages"][0]["content"].as_str().unwrap();
-    assert!(system.starts_with("be kind") && system.contains("Floor Lamp"), "{system}");
+    assert!(
+        system.starts_with("be kind") && system.contains("Floor Lamp"),
+        "{system}"
+    );
     assert_eq!(request["messages"].as_array().unwrap().len(), 4);
 }

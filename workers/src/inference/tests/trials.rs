@@ -26,33 +26,65 @@ async fn a_draft_answers_with_its_own_instructions_and_past_and_nothing_of_it_st
     let mut world = World::new(vec![complete(&["As a ", "pirate."])], false).await;
     let job = world.job("Who are you?");
     let past = vec![
-        Said::User { content: "Ahoy".into() },
-        Said::Assistant { agent_id: job.agent_id.clone(), content: "Ahoy, matey".into(), ui_spec: None },
+        Said::User {
+            content: "Ahoy".into(),
+        },
+        Said::Assistant {
+            agent_id: job.agent_id.clone(),
+            content: "Ahoy, matey".into(),
+            ui_spec: None,
+        },
     ];
-    world.keep_trial(&job, &AgentTrial { agent: draft("be a pirate"), past }).await;
+    world
+        .keep_trial(
+            &job,
+            &AgentTrial {
+                agent: draft("be a pirate"),
+                past,
+            },
+        )
+        .await;
     assert!(finished(&world.run_trial(&job).await));
 
     let frames = world.pushed(&job).await;
     assert_eq!(World::text_of(&frames), "As a pirate.");
-    let FrameBody::End(end) = &frames.last().unwrap().body else { panic!("no end") };
+    let FrameBody::End(end) = &frames.last().unwrap().body else {
+        panic!("no end")
+    };
     assert_eq!(end.status, ReplyStatus::Completed);
     assert!(end.usage.completion_tokens > 0);
     let asked = world.provider.requests()[0].clone();
-    let told: Vec<_> = asked["messages"].as_array().unwrap().iter().map(|said| said["content"].clone()).collect();
+    let told: Vec<_> = asked["messages"]
+        .as_array()
+        .unwrap()
+        .iter()
+        .map(|said| said["content"].clone())
+        .collect();
     assert_eq!(told, ["be a pirate", "Ahoy", "Ahoy, matey", "Who are you?"]);
 
     assert!(world.messages(&job).await.is_empty() && world.record(&job).await.is_none());
     // The first event of the topic is that of the message behind it.
     let next = world.job("for the saved agent");
     assert!(finished(&world.run(&next).await));
-    assert_eq!(world.events(1).await[0]["messageId"], next.turn.message_id.as_str());
+    assert_eq!(
+        world.events(1).await[0]["messageId"],
+        next.turn.message_id.as_str()
+    );
 }
 
 #[tokio::test]
 async fn a_drafts_tools_are_its_own() {
     let mut world = World::new(vec![search("lamps"), complete(&["Two lamps."])], false).await;
     let job = world.job("lamps?");
-    world.keep_trial(&job, &AgentTrial { agent: lamp_shop(), past: Vec::new() }).await;
+    world
+        .keep_trial(
+            &job,
+            &AgentTrial {
+                agent: lamp_shop(),
+                past: Vec::new(),
+            },
+        )
+        .await;
     assert!(finished(&world.run_trial(&job).await));
     let frames = world.pushed(&job).await;
     let tools: Vec<_> = frames
@@ -63,7 +95,12 @@ async fn a_drafts_tools_are_its_own() {
         })
         .collect();
     assert_eq!(tools, [ToolStatus::Started, ToolStatus::Finished]);
-    assert!(frames.iter().any(|frame| matches!(frame.body, FrameBody::Ui(_))), "the draft's products are shown");
+    assert!(
+        frames
+            .iter()
+            .any(|frame| matches!(frame.body, FrameBody::Ui(_))),
+        "the draft's products are shown"
+    );
 }
 
 #[tokio::test]
@@ -72,12 +109,25 @@ async fn a_trial_that_is_not_kept_or_is_another_organizations_fails_visibly_with
         let mut world = World::new(Vec::new(), false).await;
         let job = world.job("Hello");
         if foreign {
-            let agent = Agent { org_id: World::another_organization(), ..shop() };
-            world.keep_trial(&job, &AgentTrial { agent, past: Vec::new() }).await;
+            let agent = Agent {
+                org_id: World::another_organization(),
+                ..shop()
+            };
+            world
+                .keep_trial(
+                    &job,
+                    &AgentTrial {
+                        agent,
+                        past: Vec::new(),
+                    },
+                )
+                .await;
         }
         assert!(finished(&world.run_trial(&job).await));
         let frames = world.pushed(&job).await;
-        let FrameBody::End(end) = &frames.last().unwrap().body else { panic!("no end") };
+        let FrameBody::End(end) = &frames.last().unwrap().body else {
+            panic!("no end")
+        };
         assert_eq!(end.failure, Some(ReplyFailure::AgentUnavailable));
         assert!(world.provider.requests().is_empty());
     }

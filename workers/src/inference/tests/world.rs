@@ -65,15 +65,25 @@ impl World {
     }
 
     /// The same, with another agent and other bounds.
-    pub(super) async fn with(acts: Vec<Act>, continues_prefix: bool, agent: Agent, config: WorkersConfig) -> Self {
+    pub(super) async fn with(
+        acts: Vec<Act>,
+        continues_prefix: bool,
+        agent: Agent,
+        config: WorkersConfig,
+    ) -> Self {
         let provider = Provider::start(acts).await;
         let dir = tempfile::tempdir().unwrap();
-        let bus = Arc::new(FaultyBus::new(EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap()));
+        let bus = Arc::new(FaultyBus::new(
+            EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap(),
+        ));
         let relay = Arc::new(FaultyRelay::new());
         let figures = EmbeddedStore::open(&dir.path().join("store.db")).unwrap();
         let store = Arc::new(FaultyStore::new(figures.clone()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
-        catalog.put(&Entry::Agent(Box::new(agent.clone()))).await.unwrap();
+        catalog
+            .put(&Entry::Agent(Box::new(agent.clone())))
+            .await
+            .unwrap();
         let ingress = IngressId::random();
         let listener = relay.listen(&ingress).await.unwrap();
         let context = WorkerContext {
@@ -83,9 +93,13 @@ impl World {
                 store: store.clone(),
                 figures: Arc::new(figures),
                 catalog: catalog.clone(),
-                products: Arc::new(EmbeddedProducts::open(&dir.path().join("products.db")).unwrap()),
+                products: Arc::new(
+                    EmbeddedProducts::open(&dir.path().join("products.db")).unwrap(),
+                ),
                 limiter: Arc::new(EmbeddedLimiter::new()),
-                accounts: Arc::new(EmbeddedAccounts::open(&dir.path().join("accounts.db")).unwrap()),
+                accounts: Arc::new(
+                    EmbeddedAccounts::open(&dir.path().join("accounts.db")).unwrap(),
+                ),
             },
             catalog: CatalogCache::new(catalog),
             vault: Vault::new(&secret()),
@@ -100,13 +114,31 @@ impl World {
             metrics: Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
         };
         let inference = Arc::new(Inference::new(context.clone()).unwrap());
-        Self { inference, provider, relay, store, bus, context, ingress, listener, agent, _dir: dir }
+        Self {
+            inference,
+            provider,
+            relay,
+            store,
+            bus,
+            context,
+            ingress,
+            listener,
+            agent,
+            _dir: dir,
+        }
     }
 
     /// A worker whose patience with a silent provider is a test's.
     pub(super) fn patient_for(&self, idle_ms: u64) -> Inference {
-        let config = WorkersConfig { token_idle_timeout_ms: idle_ms, ..quick() };
-        Inference::new(WorkerContext { config, ..self.context.clone() }).unwrap()
+        let config = WorkersConfig {
+            token_idle_timeout_ms: idle_ms,
+            ..quick()
+        };
+        Inference::new(WorkerContext {
+            config,
+            ..self.context.clone()
+        })
+        .unwrap()
     }
 
     pub(super) fn patient(&self) -> Inference {
@@ -140,7 +172,12 @@ impl World {
             reply_to: Some(self.ingress.clone()),
             publish_nonce: RequestId::random().to_string(),
         };
-        AnswerJob { agent_id, routed: None, turn, attempt_min: 1 }
+        AnswerJob {
+            agent_id,
+            routed: None,
+            turn,
+            attempt_min: 1,
+        }
     }
 
     pub(super) fn patch(&self, job: &AnswerJob) -> PatchJob {
@@ -177,21 +214,36 @@ impl World {
 
     pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
-        let run = Box::pin(answer::run(inference, job, Timestamp::now(), &inherited, &handover));
+        let run = Box::pin(answer::run(
+            inference,
+            job,
+            Timestamp::now(),
+            &inherited,
+            &handover,
+        ));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
     /// Runs a job that another worker may be working on.
     pub(super) async fn run_inherited(&self, job: &AnswerJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), true.into());
-        let run = Box::pin(answer::run(&self.inference, job, Timestamp::now(), &inherited, &handover));
+        let run = Box::pin(answer::run(
+            &self.inference,
+            job,
+            Timestamp::now(),
+            &inherited,
+            &handover,
+        ));
         timeout(WAIT, run).await.expect("the job ends")
     }
 
     /// Keeps what a trial runs on, as an ingress does.
     pub(super) async fn keep_trial(&self, job: &AnswerJob, trial: &AgentTrial) {
         let text = serde_json::to_string(trial).unwrap();
-        self.relay.keep_trial(&job.turn.message_id, &text).await.unwrap();
+        self.relay
+            .keep_trial(&job.turn.message_id, &text)
+            .await
+            .unwrap();
     }
 
     pub(super) async fn run_trial(&self, job: &AnswerJob) -> JobEnd {
@@ -214,23 +266,45 @@ impl World {
 
     /// Runs until this text is logged, then asks the worker to hand over.
     pub(super) async fn hand_over_after(&self, job: &AnswerJob, text: &str) -> JobEnd {
-        self.hand_over_when(job, async || self.logged_text(job).await == text).await
+        self.hand_over_when(job, async || self.logged_text(job).await == text)
+            .await
     }
 
     /// Runs until `ready`, then asks the worker to hand over.
-    pub(super) async fn hand_over_when(&self, job: &AnswerJob, ready: impl AsyncFnMut() -> bool) -> JobEnd {
-        let (inference, handover, inherited) = (self.patient(), CancellationToken::new(), false.into());
+    pub(super) async fn hand_over_when(
+        &self,
+        job: &AnswerJob,
+        ready: impl AsyncFnMut() -> bool,
+    ) -> JobEnd {
+        let (inference, handover, inherited) =
+            (self.patient(), CancellationToken::new(), false.into());
         let ask = async {
             eventually("it is so far", ready).await;
             handover.cancel();
         };
-        tokio::join!(Box::pin(answer::run(&inference, job, Timestamp::now(), &inherited, &handover)), ask).0
+        tokio::join!(
+            Box::pin(answer::run(
+                &inference,
+                job,
+                Timestamp::now(),
+                &inherited,
+                &handover
+            )),
+            ask
+        )
+        .0
     }
 
     /// Whether the log of the relay that runs now holds the end.
     pub(super) async fn has_settled_end(&self, job: &AnswerJob) -> bool {
-        let frames = self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap();
-        frames.iter().any(|frame| matches!(frame.body, FrameBody::End(_)))
+        let frames = self
+            .relay()
+            .read_log(&job.turn.reply_id(), 0)
+            .await
+            .unwrap();
+        frames
+            .iter()
+            .any(|frame| matches!(frame.body, FrameBody::End(_)))
     }
 
     pub(super) fn relay(&self) -> Arc<EmbeddedRelay> {
@@ -238,14 +312,23 @@ impl World {
     }
 
     pub(super) async fn logged_text(&self, job: &AnswerJob) -> String {
-        LoggedReply::read(self.relay().read_log(&job.turn.reply_id(), 0).await.unwrap()).text
+        LoggedReply::read(
+            self.relay()
+                .read_log(&job.turn.reply_id(), 0)
+                .await
+                .unwrap(),
+        )
+        .text
     }
 
     /// The frames that the ingress was sent, up to the end, without beats.
     pub(super) async fn pushed(&mut self, job: &AnswerJob) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
-            let envelope = timeout(WAIT, self.listener.recv()).await.expect("an end").unwrap();
+            let envelope = timeout(WAIT, self.listener.recv())
+                .await
+                .expect("an end")
+                .unwrap();
             let ended = is_end(&envelope);
             if let Envelope::Reply(id, frame) = envelope
                 && id == job.turn.reply_id()
@@ -265,7 +348,10 @@ impl World {
 
     pub(super) async fn patch_answer(&mut self) -> PatchOutcome {
         loop {
-            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv()).await.expect("an answer").unwrap()
+            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv())
+                .await
+                .expect("an answer")
+                .unwrap()
             {
                 return outcome;
             }
@@ -273,19 +359,35 @@ impl World {
     }
 
     pub(super) async fn messages(&self, job: &AnswerJob) -> Vec<Message> {
-        self.store.inner.messages(&job.turn.org_id, &job.turn.conversation_id, 0, 100).await.unwrap()
+        self.store
+            .inner
+            .messages(&job.turn.org_id, &job.turn.conversation_id, 0, 100)
+            .await
+            .unwrap()
     }
 
     pub(super) async fn record(&self, job: &AnswerJob) -> Option<ReplyRecord> {
-        self.store.inner.reply(&job.turn.org_id, &job.turn.reply_id()).await.unwrap()
+        self.store
+            .inner
+            .reply(&job.turn.org_id, &job.turn.reply_id())
+            .await
+            .unwrap()
     }
 
     /// So many events of the topic for analytics, in order.
     pub(super) async fn events(&self, count: usize) -> Vec<Value> {
-        let mut consumer = self.bus.consume("analytics", &[Topic::Messages]).await.unwrap();
+        let mut consumer = self
+            .bus
+            .consume("analytics", &[Topic::Messages])
+            .await
+            .unwrap();
         let mut events = Vec::new();
         while events.len() < count {
-            if let BusEvent::Record(record) = timeout(WAIT, consumer.next()).await.expect("an event").unwrap() {
+            if let BusEvent::Record(record) = timeout(WAIT, consumer.next())
+                .await
+                .expect("an event")
+                .unwrap()
+            {
                 events.push(serde_json::from_slice(&record.payload).unwrap());
             }
         }
@@ -294,8 +396,15 @@ impl World {
 
     pub(super) async fn publish(&self, job: &AnswerJob) {
         let key = job.turn.conversation_id.to_string();
-        let payload = versioned::encode(&ConversationJob::Answer(Box::new(job.clone()))).unwrap().into();
-        let record = OutgoingRecord { topic: Topic::Jobs, key, payload, headers: Vec::new() };
+        let payload = versioned::encode(&ConversationJob::Answer(Box::new(job.clone())))
+            .unwrap()
+            .into();
+        let record = OutgoingRecord {
+            topic: Topic::Jobs,
+            key,
+            payload,
+            headers: Vec::new(),
+        };
         self.bus.publish(record, WAIT).await.unwrap();
     }
 
@@ -314,7 +423,12 @@ pub(super) struct RunningWorker {
 impl RunningWorker {
     pub(super) async fn stop(mut self) {
         self.shutdown.cancel();
-        timeout(WAIT, self.tasks.join_next()).await.expect("the worker drains").unwrap().unwrap().unwrap();
+        timeout(WAIT, self.tasks.join_next())
+            .await
+            .expect("the worker drains")
+            .unwrap()
+            .unwrap()
+            .unwrap();
     }
 }
 
@@ -332,7 +446,10 @@ pub(crate) fn shop() -> Agent {
         name: "Shop".into(),
         provider: None,
         fallback_provider: None,
-        settings: AgentSettings { instructions: "be kind".into(), ..AgentSettings::default() },
+        settings: AgentSettings {
+            instructions: "be kind".into(),
+            ..AgentSettings::default()
+        },
     }
 }
 
@@ -345,7 +462,15 @@ pub(super) fn lamp_shop() -> Agent {
         image: "https://shop.example/a.jpg".into(),
         url: "https://shop.example/a".into(),
     };
-    let products = vec![lamp("Desk Lamp", "$39"), lamp("Floor Lamp", "$89"), lamp("Mirror", "$10")];
-    agent.settings.ecommerce = Ecommerce { enabled: true, products, ..Ecommerce::default() };
+    let products = vec![
+        lamp("Desk Lamp", "$39"),
+        lamp("Floor Lamp", "$89"),
+        lamp("Mirror", "$10"),
+    ];
+    agent.settings.ecommerce = Ecommerce {
+        enabled: true,
+        products,
+        ..Ecommerce::default()
+    };
     agent
 }

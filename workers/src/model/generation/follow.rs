@@ -8,20 +8,28 @@ use tokio::time::{Instant, timeout_at};
 
 use super::{AnswerEnd, Generation, Pushed, StreamEnd};
 use crate::model::{
-    CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, prompt::ToolOffer, tool_calls::ToolCalls,
+    CallError, Endpoint, assembler::Assembler, chunk::Chunk, openai::Chunks, prompt::ToolOffer,
+    tool_calls::ToolCalls,
 };
 
 /// How long the last chunk, which tells the tokens, is waited for once the answer is finished.
 const USAGE_WAIT: Duration = Duration::from_millis(500);
 
 impl Generation<'_> {
-    pub(super) async fn follow(&mut self, endpoint: &Endpoint, mut chunks: Chunks, first_limit: Instant) -> StreamEnd {
+    pub(super) async fn follow(
+        &mut self,
+        endpoint: &Endpoint,
+        mut chunks: Chunks,
+        first_limit: Instant,
+    ) -> StreamEnd {
         let idle = Duration::from_millis(self.config.token_idle_timeout_ms);
         let (mut assembler, mut calls) = (Assembler::default(), ToolCalls::default());
         let mut limit = first_limit;
         loop {
             let chunk = match timeout_at(limit, chunks.next()).await {
-                Ok(Some(Ok(chunk))) if chunk.is_error() => return StreamEnd::Failed(CallError::Reported),
+                Ok(Some(Ok(chunk))) if chunk.is_error() => {
+                    return StreamEnd::Failed(CallError::Reported);
+                }
                 Ok(Some(Ok(chunk))) => chunk,
                 Ok(Some(Err(error))) => return StreamEnd::Failed(error),
                 // What was collected of calls goes with it: a part of a call is never run.
@@ -65,7 +73,9 @@ impl Generation<'_> {
         }
         let fragments = chunk.tool_fragments();
         let any = !fragments.is_empty();
-        fragments.into_iter().for_each(|fragment| calls.push(fragment));
+        fragments
+            .into_iter()
+            .for_each(|fragment| calls.push(fragment));
         any
     }
 
@@ -88,5 +98,9 @@ impl Generation<'_> {
 /// Some servers end calls with "stop" in place of "tool_calls", so that the calls themselves decide.
 fn end(calls: ToolCalls, reason: FinishReason) -> AnswerEnd {
     let calls = calls.finish(reason != FinishReason::Stop);
-    if calls.is_empty() { AnswerEnd::Said(reason) } else { AnswerEnd::Called(calls) }
+    if calls.is_empty() {
+        AnswerEnd::Said(reason)
+    } else {
+        AnswerEnd::Called(calls)
+    }
 }

@@ -72,16 +72,19 @@ pub(super) fn check_url(text: &str, allowed: &[Network]) -> Result<(Url, Reach),
     let literal = literal(&url)?;
     match literal {
         Some(address) if !may_reach(address, reach, allowed) => Err(Refused::Network),
-        None if reach == Reach::Allowed && allowed.is_empty() => {
-            Err(if url.scheme() == "http" { Refused::Scheme } else { Refused::Network })
-        }
+        None if reach == Reach::Allowed && allowed.is_empty() => Err(if url.scheme() == "http" {
+            Refused::Scheme
+        } else {
+            Refused::Network
+        }),
         _ => Ok((url, reach)),
     }
 }
 
 /// Whether a connection to `address` may be made.
 pub(super) fn may_reach(address: IpAddr, reach: Reach, allowed: &[Network]) -> bool {
-    allowed.iter().any(|network| network.contains(address)) || (reach == Reach::Public && is_public(address))
+    allowed.iter().any(|network| network.contains(address))
+        || (reach == Reach::Public && is_public(address))
 }
 
 fn is_public(address: IpAddr) -> bool {
@@ -90,7 +93,9 @@ fn is_public(address: IpAddr) -> bool {
             let mask = u32::MAX << (32 - bits);
             address.to_bits() & mask == network.to_bits()
         }),
-        IpAddr::V6(address) => is_in_v6(address, GLOBAL_V6) && !SPECIAL_V6.iter().any(|net| is_in_v6(address, *net)),
+        IpAddr::V6(address) => {
+            is_in_v6(address, GLOBAL_V6) && !SPECIAL_V6.iter().any(|net| is_in_v6(address, *net))
+        }
     }
 }
 
@@ -102,8 +107,14 @@ fn is_in_v6(address: Ipv6Addr, (network, bits): (Ipv6Addr, u32)) -> bool {
 /// The host as an address. The URL's reader has turned all spellings of one (octal, hexadecimal, one number) into the
 /// usual one.
 fn literal(url: &Url) -> Result<Option<IpAddr>, Refused> {
-    let host = url.host_str().filter(|host| !host.is_empty()).ok_or(Refused::Malformed)?;
-    let bare = host.strip_prefix('[').and_then(|host| host.strip_suffix(']')).unwrap_or(host);
+    let host = url
+        .host_str()
+        .filter(|host| !host.is_empty())
+        .ok_or(Refused::Malformed)?;
+    let bare = host
+        .strip_prefix('[')
+        .and_then(|host| host.strip_suffix(']'))
+        .unwrap_or(host);
     // A resolver would take `127.0.0.1.` for the address too.
     let bare = bare.strip_suffix('.').unwrap_or(bare);
     Ok(bare.parse().ok())
@@ -183,7 +194,10 @@ mod tests {
             "[ff02::1]",
         ];
         for host in hosts {
-            for url in [format!("https://{host}/feed"), format!("https://{host}:443/feed")] {
+            for url in [
+                format!("https://{host}/feed"),
+                format!("https://{host}:443/feed"),
+            ] {
                 assert_eq!(outcome(&url), Err(Refused::Network), "{url}");
             }
             assert!(outcome(&format!("http://{host}/feed")).is_err(), "{host}");
@@ -192,10 +206,20 @@ mod tests {
 
     #[test]
     fn public_addresses_and_names_are_fetched_over_https_on_its_port() {
-        for host in
-            ["8.8.8.8", "134744072", "172.32.0.1", "100.128.0.1", "[2606:4700::1111]", "[2a00:1450::1]", "shop.example"]
-        {
-            assert_eq!(outcome(&format!("https://{host}/feed.csv")), Ok(Reach::Public), "{host}");
+        for host in [
+            "8.8.8.8",
+            "134744072",
+            "172.32.0.1",
+            "100.128.0.1",
+            "[2606:4700::1111]",
+            "[2a00:1450::1]",
+            "shop.example",
+        ] {
+            assert_eq!(
+                outcome(&format!("https://{host}/feed.csv")),
+                Ok(Reach::Public),
+                "{host}"
+            );
         }
     }
 
@@ -240,11 +264,28 @@ mod tests {
         assert_eq!(outcome("http://[::1]:8080/feed"), Ok(Reach::Allowed));
         // The name is judged by what it leads to.
         assert_eq!(outcome("http://feeds.internal/feed"), Ok(Reach::Allowed));
-        for url in ["http://10.2.0.1/feed", "https://127.0.0.1/feed", "http://8.8.8.8/", "http://[::ffff:10.1.2.3]/"] {
+        for url in [
+            "http://10.2.0.1/feed",
+            "https://127.0.0.1/feed",
+            "http://8.8.8.8/",
+            "http://[::ffff:10.1.2.3]/",
+        ] {
             assert_eq!(outcome(url), Err(Refused::Network), "{url}");
         }
-        assert!(may_reach("10.1.0.1".parse().unwrap(), Reach::Allowed, &allowed));
-        assert!(!may_reach("8.8.8.8".parse().unwrap(), Reach::Allowed, &allowed));
-        assert!(may_reach("8.8.8.8".parse().unwrap(), Reach::Public, &allowed));
+        assert!(may_reach(
+            "10.1.0.1".parse().unwrap(),
+            Reach::Allowed,
+            &allowed
+        ));
+        assert!(!may_reach(
+            "8.8.8.8".parse().unwrap(),
+            Reach::Allowed,
+            &allowed
+        ));
+        assert!(may_reach(
+            "8.8.8.8".parse().unwrap(),
+            Reach::Public,
+            &allowed
+        ));
     }
 }

@@ -53,10 +53,17 @@ pub(super) enum FetchError {
 
 impl Fetcher {
     /// A fetcher within these bounds. Errors: no TLS provider is installed.
-    pub(super) fn new(config: &ProductsConfig, lookup: &Arc<dyn Lookup>) -> Result<Self, reqwest::Error> {
+    pub(super) fn new(
+        config: &ProductsConfig,
+        lookup: &Arc<dyn Lookup>,
+    ) -> Result<Self, reqwest::Error> {
         let allowed: Arc<[Network]> = config.feed_private_networks.clone().into();
         let client = |reach| {
-            let resolver = CheckedResolver { lookup: Arc::clone(lookup), reach, allowed: Arc::clone(&allowed) };
+            let resolver = CheckedResolver {
+                lookup: Arc::clone(lookup),
+                reach,
+                allowed: Arc::clone(&allowed),
+            };
             Client::builder()
                 .dns_resolver(Arc::new(resolver))
                 .redirect(Policy::none())
@@ -68,11 +75,19 @@ impl Fetcher {
                 .connect_timeout(Duration::from_millis(config.feed_connect_timeout_ms))
                 .build()
         };
-        Ok(Self { public: client(Reach::Public)?, allowed_only: client(Reach::Allowed)?, allowed })
+        Ok(Self {
+            public: client(Reach::Public)?,
+            allowed_only: client(Reach::Allowed)?,
+            allowed,
+        })
     }
 
     /// Asks for a feed, unless it is as it was at the fetch `last`.
-    pub(super) async fn fetch(&self, url: &str, last: Option<&Refresh>) -> Result<Fetched, FetchError> {
+    pub(super) async fn fetch(
+        &self,
+        url: &str,
+        last: Option<&Refresh>,
+    ) -> Result<Fetched, FetchError> {
         let mut target = check_url(url, &self.allowed)?;
         for _ in 0..=REDIRECTS_MAX {
             let response = self.ask(&target.0, target.1, last).await?;
@@ -83,16 +98,32 @@ impl Fetcher {
             if !status.is_redirection() {
                 return accept(response);
             }
-            let location = response.headers().get(header::LOCATION).and_then(|location| location.to_str().ok());
-            let next = location.and_then(|location| target.0.join(location).ok()).ok_or(FetchError::Status(status))?;
+            let location = response
+                .headers()
+                .get(header::LOCATION)
+                .and_then(|location| location.to_str().ok());
+            let next = location
+                .and_then(|location| target.0.join(location).ok())
+                .ok_or(FetchError::Status(status))?;
             target = check_url(next.as_str(), &self.allowed)?;
         }
         Err(FetchError::Redirects)
     }
 
-    async fn ask(&self, url: &reqwest::Url, reach: Reach, last: Option<&Refresh>) -> Result<Response, FetchError> {
-        let client = if reach == Reach::Public { &self.public } else { &self.allowed_only };
-        let mut request = client.get(url.clone()).header(header::ACCEPT, "text/csv, application/json, */*;q=0.5");
+    async fn ask(
+        &self,
+        url: &reqwest::Url,
+        reach: Reach,
+        last: Option<&Refresh>,
+    ) -> Result<Response, FetchError> {
+        let client = if reach == Reach::Public {
+            &self.public
+        } else {
+            &self.allowed_only
+        };
+        let mut request = client
+            .get(url.clone())
+            .header(header::ACCEPT, "text/csv, application/json, */*;q=0.5");
         if let Some(etag) = last.and_then(|last| last.etag.as_deref()) {
             request = request.header(header::IF_NONE_MATCH, etag);
         }
@@ -102,7 +133,9 @@ impl Fetcher {
         let response = request.send().await.map_err(|error| class(&error))?;
         // The resolver has judged it; this is the socket's own word.
         match response.remote_addr() {
-            Some(peer) if !may_reach(peer.ip(), reach, &self.allowed) => Err(Refused::Network.into()),
+            Some(peer) if !may_reach(peer.ip(), reach, &self.allowed) => {
+                Err(Refused::Network.into())
+            }
             _ => Ok(response),
         }
     }
@@ -118,7 +151,11 @@ fn accept(response: Response) -> Result<Fetched, FetchError> {
     if response.status() != StatusCode::OK {
         return Err(FetchError::Status(response.status()));
     }
-    if response.headers().get(header::CONTENT_ENCODING).is_some_and(|coding| coding != "identity") {
+    if response
+        .headers()
+        .get(header::CONTENT_ENCODING)
+        .is_some_and(|coding| coding != "identity")
+    {
         return Err(FetchError::Compressed);
     }
     Ok(Fetched::Feed(Box::new(response)))

@@ -57,7 +57,11 @@ pub(crate) struct Feeds {
 impl Feeds {
     /// Errors: no TLS provider is installed.
     pub(crate) fn new(backends: Backends, config: ProductsConfig) -> Result<Self, reqwest::Error> {
-        Self::with_lookup(backends, config, &(Arc::new(SystemLookup) as Arc<dyn Lookup>))
+        Self::with_lookup(
+            backends,
+            config,
+            &(Arc::new(SystemLookup) as Arc<dyn Lookup>),
+        )
     }
 
     fn with_lookup(
@@ -66,8 +70,17 @@ impl Feeds {
         lookup: &Arc<dyn Lookup>,
     ) -> Result<Self, reqwest::Error> {
         let fetcher = Fetcher::new(&config, lookup)?;
-        let refresher = Refresher { backends: backends.clone(), config: config.clone(), fetcher };
-        Ok(Self { refresher: Arc::new(refresher), backends, config, process: RequestId::random() })
+        let refresher = Refresher {
+            backends: backends.clone(),
+            config: config.clone(),
+            fetcher,
+        };
+        Ok(Self {
+            refresher: Arc::new(refresher),
+            backends,
+            config,
+            process: RequestId::random(),
+        })
     }
 
     /// Fetches what is due until `shutdown`. What is not finished then is given up: the old products are still there.
@@ -102,7 +115,11 @@ impl Feeds {
         }
     }
 
-    async fn scan(&self, running: &mut JoinSet<AgentId>, agents: &mut Fetching) -> Result<(), StoreError> {
+    async fn scan(
+        &self,
+        running: &mut JoinSet<AgentId>,
+        agents: &mut Fetching,
+    ) -> Result<(), StoreError> {
         let places = self.config.feeds_at_once_max;
         if running.len() >= places {
             return Ok(());
@@ -130,17 +147,37 @@ impl Feeds {
     /// The feeds that are due and not being fetched here, and how many organizations have feeds at all.
     async fn due(&self, agents: &Fetching) -> Result<(Vec<Due>, usize), StoreError> {
         let (mut waiting, mut organizations) = (Vec::new(), HashSet::new());
-        for organization in self.backends.catalog.list(EntryKind::Organization, None).await? {
-            for entry in self.backends.catalog.list(EntryKind::Agent, Some(organization.org_id())).await? {
+        for organization in self
+            .backends
+            .catalog
+            .list(EntryKind::Organization, None)
+            .await?
+        {
+            for entry in self
+                .backends
+                .catalog
+                .list(EntryKind::Agent, Some(organization.org_id()))
+                .await?
+            {
                 let Entry::Agent(agent) = entry else { continue };
-                let Some(feed) = &agent.settings.ecommerce.feed else { continue };
+                let Some(feed) = &agent.settings.ecommerce.feed else {
+                    continue;
+                };
                 organizations.insert(agent.org_id.clone());
                 if agents.contains_key(&agent.id) {
                     continue;
                 }
-                let status = self.backends.products.status(&agent.org_id, &agent.id).await?;
+                let status = self
+                    .backends
+                    .products
+                    .status(&agent.org_id, &agent.id)
+                    .await?;
                 if let Some(since) = due_since(&status, feed, Timestamp::now()) {
-                    waiting.push(Due { agent, status, since });
+                    waiting.push(Due {
+                        agent,
+                        status,
+                        since,
+                    });
                 }
             }
         }
@@ -149,12 +186,23 @@ impl Feeds {
 
     /// Whether no other process fetches it.
     async fn is_ours(&self, due: &Due) -> bool {
-        let Some(feed) = &due.agent.settings.ecommerce.feed else { return false };
+        let Some(feed) = &due.agent.settings.ecommerce.feed else {
+            return false;
+        };
         let time_max = Duration::from_millis(self.config.feed_timeout_ms) + NOTE_TIME_MAX;
-        let attempt = Attempt { agent: &due.agent.id, feed, status: &due.status, due_since: due.since, time_max };
-        attempt.is_ours(self.backends.relay.as_ref(), &self.process).await.unwrap_or_else(|error| {
-            tracing::warn!(%error, "a feed waits until it is known who fetches it");
-            false
-        })
+        let attempt = Attempt {
+            agent: &due.agent.id,
+            feed,
+            status: &due.status,
+            due_since: due.since,
+            time_max,
+        };
+        attempt
+            .is_ours(self.backends.relay.as_ref(), &self.process)
+            .await
+            .unwrap_or_else(|error| {
+                tracing::warn!(%error, "a feed waits until it is known who fetches it");
+                false
+            })
     }
 }

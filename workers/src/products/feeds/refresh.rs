@@ -59,9 +59,16 @@ struct Brought {
 impl Refresher {
     /// Fetches an agent's feed and notes how that ended.
     pub(super) async fn refresh(&self, agent: &Agent) {
-        let Some(feed) = &agent.settings.ecommerce.feed else { return };
+        let Some(feed) = &agent.settings.ecommerce.feed else {
+            return;
+        };
         let attempted_at = Timestamp::now();
-        let status = match self.backends.products.status(&agent.org_id, &agent.id).await {
+        let status = match self
+            .backends
+            .products
+            .status(&agent.org_id, &agent.id)
+            .await
+        {
             Ok(status) => status,
             Err(error) => {
                 tracing::warn!(%error, agent = agent.id.as_str(), "a feed is not fetched");
@@ -69,8 +76,9 @@ impl Refresher {
             }
         };
         let timeout = Duration::from_millis(self.config.feed_timeout_ms);
-        let outcome =
-            time::timeout(timeout, self.replace(agent, feed, &status)).await.unwrap_or(Err(RefreshError::Late));
+        let outcome = time::timeout(timeout, self.replace(agent, feed, &status))
+            .await
+            .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
         let refresh = match outcome {
             Ok(brought) => Refresh {
@@ -97,7 +105,12 @@ impl Refresher {
                 }
             }
         };
-        if let Err(error) = self.backends.products.note_refresh(&agent.org_id, &agent.id, &refresh).await {
+        if let Err(error) = self
+            .backends
+            .products
+            .note_refresh(&agent.org_id, &agent.id, &refresh)
+            .await
+        {
             tracing::warn!(%error, agent = agent.id.as_str(), "how a feed ended is not noted");
         }
     }
@@ -105,9 +118,17 @@ impl Refresher {
     /// Asks for the feed that the agent has now: whoever changed it back meanwhile would else wait until this attempt, which
     /// leaves no note, counts as lost.
     async fn ask_anew(&self, agent: &Agent) {
-        let asked = match self.backends.catalog.get(EntryKind::Agent, agent.id.as_str()).await {
+        let asked = match self
+            .backends
+            .catalog
+            .get(EntryKind::Agent, agent.id.as_str())
+            .await
+        {
             Ok(Some(Entry::Agent(now))) if now.settings.ecommerce.feed.is_some() => {
-                self.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await
+                self.backends
+                    .products
+                    .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+                    .await
             }
             Ok(_) => Ok(()),
             Err(error) => Err(error),
@@ -125,14 +146,22 @@ impl Refresher {
     ) -> Result<Brought, RefreshError> {
         // Only the products of this very feed can be unchanged.
         let source = status.kept.as_ref().map(|kept| &kept.source);
-        let is_kept = source == Some(&Source::Feed { url: feed.url.clone() });
+        let is_kept = source
+            == Some(&Source::Feed {
+                url: feed.url.clone(),
+            });
         let last = last_of(status, feed).filter(|_| is_kept);
         let response = match self.fetcher.fetch(&feed.url, last).await? {
             Fetched::Feed(response) => response,
             Fetched::Unchanged => {
                 let last = last.cloned();
-                let (etag, last_modified) = last.map(|last| (last.etag, last.last_modified)).unwrap_or_default();
-                return Ok(Brought { etag, last_modified });
+                let (etag, last_modified) = last
+                    .map(|last| (last.etag, last.last_modified))
+                    .unwrap_or_default();
+                return Ok(Brought {
+                    etag,
+                    last_modified,
+                });
             }
         };
         let brought = Brought {
@@ -140,7 +169,8 @@ impl Refresher {
             last_modified: validator(&response, header::LAST_MODIFIED),
         };
         let products = Arc::clone(&self.backends.products);
-        let mut writer = ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
+        let mut writer =
+            ProductsWriter::begin(products, agent.org_id.clone(), agent.id.clone()).await?;
         match self.write(*response, agent, feed, &mut writer).await {
             Ok(rejected) => self.publish(writer, feed, rejected).await.map(|_| brought),
             Err(error) => {
@@ -156,7 +186,14 @@ impl Refresher {
         feed: &ProductFeed,
         rejected: Rejections,
     ) -> Result<Kept, RefreshError> {
-        Ok(writer.publish(Source::Feed { url: feed.url.clone() }, rejected).await?)
+        Ok(writer
+            .publish(
+                Source::Feed {
+                    url: feed.url.clone(),
+                },
+                rejected,
+            )
+            .await?)
     }
 
     async fn write(
@@ -187,7 +224,12 @@ impl Refresher {
 
     /// The agent may have lost this feed, or itself be gone, while it was fetched.
     async fn still_wanted(&self, agent: &Agent, feed: &ProductFeed) -> Result<(), RefreshError> {
-        match self.backends.catalog.get(EntryKind::Agent, agent.id.as_str()).await? {
+        match self
+            .backends
+            .catalog
+            .get(EntryKind::Agent, agent.id.as_str())
+            .await?
+        {
             Some(Entry::Agent(now)) if now.settings.ecommerce.feed.as_ref() == Some(feed) => Ok(()),
             _ => Err(RefreshError::Changed),
         }

@@ -40,14 +40,23 @@ pub(super) struct CheckedResolver {
 
 impl Resolve for CheckedResolver {
     fn resolve(&self, name: Name) -> Resolving {
-        let (lookup, reach, allowed) = (Arc::clone(&self.lookup), self.reach, Arc::clone(&self.allowed));
+        let (lookup, reach, allowed) = (
+            Arc::clone(&self.lookup),
+            self.reach,
+            Arc::clone(&self.allowed),
+        );
         Box::pin(async move {
             let found = lookup.addresses(name.as_str()).await?;
             // One inner address among public ones is an attack too: which is tried first is chance.
-            if found.is_empty() || !found.iter().all(|address| may_reach(*address, reach, &allowed)) {
+            if found.is_empty()
+                || !found
+                    .iter()
+                    .all(|address| may_reach(*address, reach, &allowed))
+            {
                 return Err(Refused::Network.into());
             }
-            let addresses: Addrs = Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
+            let addresses: Addrs =
+                Box::new(found.into_iter().map(|address| SocketAddr::new(address, 0)));
             Ok(addresses)
         })
     }

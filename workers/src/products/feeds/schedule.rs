@@ -23,13 +23,27 @@ const SECONDS_PER_MINUTE: u64 = 60;
 const SEPARATOR: char = ' ';
 
 /// Since when a feed is due; none when it is not yet.
-pub(super) fn due_since(status: &ProductsStatus, feed: &ProductFeed, now: Timestamp) -> Option<Timestamp> {
-    let Some(last) = last_of(status, feed) else { return Some(Timestamp::default()) };
-    let due = match last.error {
-        None => last.attempted_at.after(Duration::from_secs(u64::from(feed.every_minutes) * SECONDS_PER_MINUTE)),
-        Some(_) => last.ended_at.unwrap_or(last.attempted_at).after(RETRY_AFTER),
+pub(super) fn due_since(
+    status: &ProductsStatus,
+    feed: &ProductFeed,
+    now: Timestamp,
+) -> Option<Timestamp> {
+    let Some(last) = last_of(status, feed) else {
+        return Some(Timestamp::default());
     };
-    match status.asked_at.filter(|asked_at| *asked_at > last.attempted_at) {
+    let due = match last.error {
+        None => last.attempted_at.after(Duration::from_secs(
+            u64::from(feed.every_minutes) * SECONDS_PER_MINUTE,
+        )),
+        Some(_) => last
+            .ended_at
+            .unwrap_or(last.attempted_at)
+            .after(RETRY_AFTER),
+    };
+    match status
+        .asked_at
+        .filter(|asked_at| *asked_at > last.attempted_at)
+    {
         Some(asked_at) => Some(asked_at.min(due)),
         None => Some(due).filter(|due| *due <= now),
     }
@@ -37,7 +51,10 @@ pub(super) fn due_since(status: &ProductsStatus, feed: &ProductFeed, now: Timest
 
 /// The last fetch of this feed's address.
 pub(super) fn last_of<'a>(status: &'a ProductsStatus, feed: &ProductFeed) -> Option<&'a Refresh> {
-    status.refresh.as_ref().filter(|refresh| refresh.url == feed.url)
+    status
+        .refresh
+        .as_ref()
+        .filter(|refresh| refresh.url == feed.url)
 }
 
 /// The fetch that is to be made.
@@ -53,11 +70,18 @@ pub(super) struct Attempt<'a> {
 impl Attempt<'_> {
     /// Whether this process is to make it. A process that noted it and died keeps the others from it for at most twice
     /// `time_max`.
-    pub(super) async fn is_ours(&self, relay: &dyn Relay, process: &RequestId) -> Result<bool, RelayError> {
+    pub(super) async fn is_ours(
+        &self,
+        relay: &dyn Relay,
+        process: &RequestId,
+    ) -> Result<bool, RelayError> {
         let now = Timestamp::now();
         let current = self.slot(now);
         // Whoever noted the slot before this one at its end may still be at it.
-        for slot in [current.checked_sub(1), Some(current)].into_iter().flatten() {
+        for slot in [current.checked_sub(1), Some(current)]
+            .into_iter()
+            .flatten()
+        {
             let own = format!("{}{SEPARATOR}{process}", now.micros());
             let noted = relay.remember(&self.name(slot), &own).await?;
             if noted != own && (is_recent(&noted, now, self.time_max) || slot == current) {
@@ -75,14 +99,26 @@ impl Attempt<'_> {
         let mut hasher = DefaultHasher::new();
         self.feed.url.hash(&mut hasher);
         // Of whatever address: one that was left and comes back is to be fetched anew.
-        let last = self.status.refresh.as_ref().map_or(0, |last| last.attempted_at.micros());
+        let last = self
+            .status
+            .refresh
+            .as_ref()
+            .map_or(0, |last| last.attempted_at.micros());
         let asked = self.status.asked_at.map_or(0, Timestamp::micros);
-        format!("product-feed:{}:{:x}:{last}:{asked}:{slot}", self.agent, hasher.finish())
+        format!(
+            "product-feed:{}:{:x}:{last}:{asked}:{slot}",
+            self.agent,
+            hasher.finish()
+        )
     }
 }
 
 fn is_recent(noted: &str, now: Timestamp, time_max: Duration) -> bool {
-    let at = noted.split(SEPARATOR).next().and_then(|at| at.parse().ok()).unwrap_or_default();
+    let at = noted
+        .split(SEPARATOR)
+        .next()
+        .and_then(|at| at.parse().ok())
+        .unwrap_or_default();
     now.millis_since(Timestamp::from_micros(at)) < millis(time_max)
 }
 
@@ -100,7 +136,11 @@ mod tests {
     const MINUTE: i64 = 60_000_000;
 
     fn feed(url: &str) -> ProductFeed {
-        ProductFeed { url: url.into(), every_minutes: 10, format: FeedFormat::Auto }
+        ProductFeed {
+            url: url.into(),
+            every_minutes: 10,
+            format: FeedFormat::Auto,
+        }
     }
 
     fn fetched(at: i64, error: Option<&str>) -> ProductsStatus {
@@ -113,7 +153,11 @@ mod tests {
             etag: None,
             last_modified: None,
         };
-        ProductsStatus { kept: None, refresh: Some(refresh), asked_at: None }
+        ProductsStatus {
+            kept: None,
+            refresh: Some(refresh),
+            asked_at: None,
+        }
     }
 
     #[test]
@@ -121,9 +165,18 @@ mod tests {
         let is_due = |status: &ProductsStatus, url: &str, minutes: i64| {
             due_since(status, &feed(url), Timestamp::from_micros(minutes * MINUTE)).is_some()
         };
-        let (fine, failed) = (fetched(100 * MINUTE, None), fetched(100 * MINUTE, Some("away")));
-        let asked = ProductsStatus { asked_at: Some(Timestamp::from_micros(101 * MINUTE)), ..fine.clone() };
-        let asked_before = ProductsStatus { asked_at: Some(Timestamp::from_micros(99 * MINUTE)), ..fine.clone() };
+        let (fine, failed) = (
+            fetched(100 * MINUTE, None),
+            fetched(100 * MINUTE, Some("away")),
+        );
+        let asked = ProductsStatus {
+            asked_at: Some(Timestamp::from_micros(101 * MINUTE)),
+            ..fine.clone()
+        };
+        let asked_before = ProductsStatus {
+            asked_at: Some(Timestamp::from_micros(99 * MINUTE)),
+            ..fine.clone()
+        };
         for (status, url, minutes, expected) in [
             (&ProductsStatus::default(), "https://a.example", 101, true),
             (&fine, "https://a.example", 109, false),
@@ -134,17 +187,32 @@ mod tests {
             (&asked, "https://a.example", 101, true),
             (&asked_before, "https://a.example", 101, false),
         ] {
-            assert_eq!(is_due(status, url, minutes), expected, "{status:?} {url} {minutes}");
+            assert_eq!(
+                is_due(status, url, minutes),
+                expected,
+                "{status:?} {url} {minutes}"
+            );
         }
     }
 
     #[test]
     fn a_feed_that_failed_rests_for_five_minutes_though_it_is_fetched_every_minute() {
-        let every_minute = ProductFeed { every_minutes: 1, ..feed("https://a.example") };
+        let every_minute = ProductFeed {
+            every_minutes: 1,
+            ..feed("https://a.example")
+        };
         let status = fetched(100 * MINUTE, Some("the feed did not arrive in time"));
         for (minutes, expected) in [(102, None), (105, None), (106, Some(106)), (110, Some(106))] {
-            let since = due_since(&status, &every_minute, Timestamp::from_micros(minutes * MINUTE));
-            assert_eq!(since, expected.map(|due: i64| Timestamp::from_micros(due * MINUTE)), "{minutes}");
+            let since = due_since(
+                &status,
+                &every_minute,
+                Timestamp::from_micros(minutes * MINUTE),
+            );
+            assert_eq!(
+                since,
+                expected.map(|due: i64| Timestamp::from_micros(due * MINUTE)),
+                "{minutes}"
+            );
         }
     }
 
@@ -154,8 +222,13 @@ mod tests {
         let secret = InstallationSecret::from_bytes([1; 32]);
         let agent = AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), "shop");
         let (feed, status) = (feed("https://a.example"), ProductsStatus::default());
-        let attempt =
-            |time_max, due_since| Attempt { agent: &agent, feed: &feed, status: &status, due_since, time_max };
+        let attempt = |time_max, due_since| Attempt {
+            agent: &agent,
+            feed: &feed,
+            status: &status,
+            due_since,
+            time_max,
+        };
         let long = attempt(Duration::from_secs(60), Timestamp::now());
         let mut takers = 0;
         for _ in 0..10 {

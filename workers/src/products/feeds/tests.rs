@@ -70,7 +70,11 @@ impl Script {
         let asked = (request.uri().path().to_owned(), request.headers().clone());
         self.asked.lock().unwrap().push(asked);
         let mut answers = self.answers.lock().unwrap();
-        let answer = if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() };
+        let answer = if answers.len() > 1 {
+            answers.pop_front()
+        } else {
+            answers.front().cloned()
+        };
         answer.map_or_else(|| StatusCode::NOT_FOUND.into_response(), |answer| answer())
     }
 }
@@ -86,7 +90,12 @@ impl Lookup for Lying {
     async fn addresses(&self, _: &str) -> io::Result<Vec<IpAddr>> {
         self.asked.fetch_add(1, Ordering::SeqCst);
         let mut answers = self.answers.lock().unwrap();
-        Ok(if answers.len() > 1 { answers.pop_front() } else { answers.front().cloned() }.unwrap_or_default())
+        Ok(if answers.len() > 1 {
+            answers.pop_front()
+        } else {
+            answers.front().cloned()
+        }
+        .unwrap_or_default())
     }
 }
 
@@ -118,9 +127,15 @@ impl World {
         let mut server = JoinSet::new();
         server.spawn(async move { axum::serve(listener, router).await.unwrap() });
         let directory = tempfile::tempdir().unwrap();
-        let lookup = Lying { answers: Mutex::default(), asked: AtomicUsize::new(0) };
+        let lookup = Lying {
+            answers: Mutex::default(),
+            asked: AtomicUsize::new(0),
+        };
         let config = ProductsConfig {
-            feed_private_networks: networks.iter().map(|network| network.parse().unwrap()).collect(),
+            feed_private_networks: networks
+                .iter()
+                .map(|network| network.parse().unwrap())
+                .collect(),
             feed_timeout_ms: 2_000,
             feed_connect_timeout_ms: 500,
             feed_scan_ms: 10,
@@ -140,14 +155,27 @@ impl World {
             _directory: directory,
             _server: server,
         };
-        let organization = Organization { id: world.agent.org_id.clone(), slug: "acme".into(), name: "Acme".into() };
-        world.backends.catalog.put(&Entry::Organization(organization)).await.unwrap();
+        let organization = Organization {
+            id: world.agent.org_id.clone(),
+            slug: "acme".into(),
+            name: "Acme".into(),
+        };
+        world
+            .backends
+            .catalog
+            .put(&Entry::Organization(organization))
+            .await
+            .unwrap();
         world.configure(&world.agent).await;
         world
     }
 
     async fn configure(&self, agent: &Agent) {
-        self.backends.catalog.put(&Entry::Agent(Box::new(agent.clone()))).await.unwrap();
+        self.backends
+            .catalog
+            .put(&Entry::Agent(Box::new(agent.clone())))
+            .await
+            .unwrap();
     }
 
     fn feeds(&self) -> Feeds {
@@ -171,7 +199,11 @@ impl World {
     }
 
     async fn status(&self) -> ProductsStatus {
-        self.backends.products.status(&self.agent.org_id, &self.agent.id).await.unwrap()
+        self.backends
+            .products
+            .status(&self.agent.org_id, &self.agent.id)
+            .await
+            .unwrap()
     }
 
     fn url(&self) -> String {
@@ -179,7 +211,12 @@ impl World {
     }
 
     fn resolves_to(&self, answers: &[&[&str]]) {
-        let answers = answers.iter().map(|answer| answer.iter().map(|address| address.parse().unwrap()).collect());
+        let answers = answers.iter().map(|answer| {
+            answer
+                .iter()
+                .map(|address| address.parse().unwrap())
+                .collect()
+        });
         *self.lookup.answers.lock().unwrap() = answers.collect();
     }
 }
@@ -206,7 +243,11 @@ fn agent(url: &str) -> Agent {
 fn agent_named(slug: &str, url: &str) -> Agent {
     let secret = InstallationSecret::from_bytes([7; 32]);
     let org_id = OrgId::derive(&secret, "acme");
-    let feed = ProductFeed { url: url.into(), every_minutes: 60, format: FeedFormat::Auto };
+    let feed = ProductFeed {
+        url: url.into(),
+        every_minutes: 60,
+        format: FeedFormat::Auto,
+    };
     Agent {
         id: AgentId::derive(&secret, &org_id, slug),
         org_id,
@@ -215,7 +256,10 @@ fn agent_named(slug: &str, url: &str) -> Agent {
         provider: None,
         fallback_provider: None,
         settings: AgentSettings {
-            ecommerce: Ecommerce { feed: Some(feed), ..Ecommerce::default() },
+            ecommerce: Ecommerce {
+                feed: Some(feed),
+                ..Ecommerce::default()
+            },
             ..AgentSettings::default()
         },
     }
@@ -227,17 +271,32 @@ async fn a_feed_is_fetched_and_what_it_holds_is_kept() {
     world.script.then(|| CSV.into_response());
     let status = world.refresh().await;
     let (kept, refresh) = (status.kept.unwrap(), status.refresh.unwrap());
-    assert_eq!((kept.count, kept.source), (2, Source::Feed { url: world.url() }));
-    assert_eq!((refresh.error, refresh.succeeded_at), (None, Some(refresh.attempted_at)));
+    assert_eq!(
+        (kept.count, kept.source),
+        (2, Source::Feed { url: world.url() })
+    );
+    assert_eq!(
+        (refresh.error, refresh.succeeded_at),
+        (None, Some(refresh.attempted_at))
+    );
 }
 
 #[tokio::test]
 async fn a_feed_that_has_not_changed_is_asked_for_and_not_sent() {
     let world = World::new().await;
+    world.script.then(|| {
+        (
+            [
+                ("etag", "\"one\""),
+                ("last-modified", "Mon, 05 Jan 2026 10:00:00 GMT"),
+            ],
+            CSV,
+        )
+            .into_response()
+    });
     world
         .script
-        .then(|| ([("etag", "\"one\""), ("last-modified", "Mon, 05 Jan 2026 10:00:00 GMT")], CSV).into_response());
-    world.script.then(|| StatusCode::NOT_MODIFIED.into_response());
+        .then(|| StatusCode::NOT_MODIFIED.into_response());
     let first = world.refresh().await;
     for _ in 0..2 {
         let next = world.refresh().await;
@@ -248,7 +307,10 @@ async fn a_feed_that_has_not_changed_is_asked_for_and_not_sent() {
     assert!(asked[0].1.get("if-none-match").is_none());
     for (_, headers) in &asked[1..] {
         assert_eq!(headers["if-none-match"], "\"one\"");
-        assert_eq!(headers["if-modified-since"], "Mon, 05 Jan 2026 10:00:00 GMT");
+        assert_eq!(
+            headers["if-modified-since"],
+            "Mon, 05 Jan 2026 10:00:00 GMT"
+        );
     }
 }
 
@@ -258,21 +320,49 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
     world.script.then(|| CSV.into_response());
     let first = world.refresh().await;
     let half = || {
-        let pieces = [Ok(bytes::Bytes::from_static(b"title\nHalf\n")), Err(io::Error::other("gone"))];
+        let pieces = [
+            Ok(bytes::Bytes::from_static(b"title\nHalf\n")),
+            Err(io::Error::other("gone")),
+        ];
         Response::new(Body::from_stream(stream::iter(pieces)))
     };
     world.script.says(half);
     world.refresh().await;
     let failures: [(Answer, &str); 9] = [
-        (Arc::new(|| StatusCode::INTERNAL_SERVER_ERROR.into_response()), "500"),
+        (
+            Arc::new(|| StatusCode::INTERNAL_SERVER_ERROR.into_response()),
+            "500",
+        ),
         (Arc::new(|| "<html>".into_response()), "XML or HTML"),
         (Arc::new(|| "".into_response()), "no rows"),
-        (Arc::new(|| "title\n\"open".into_response()), "ends in the middle"),
-        (Arc::new(|| format!("title\n{}", "A\n".repeat(101)).into_response()), "more than 100 products"),
-        (Arc::new(|| format!("title\n{}", "A".repeat(20_000)).into_response()), "more than 10000 bytes"),
-        (Arc::new(|| ([("content-encoding", "gzip")], "x").into_response()), "compressed"),
-        (Arc::new(|| b"\x1f\x8b\x08\0\0\0\0\0".into_response()), "compressed"),
-        (Arc::new(|| Response::new(Body::from_stream(stream::pending::<io::Result<bytes::Bytes>>()))), "in time"),
+        (
+            Arc::new(|| "title\n\"open".into_response()),
+            "ends in the middle",
+        ),
+        (
+            Arc::new(|| format!("title\n{}", "A\n".repeat(101)).into_response()),
+            "more than 100 products",
+        ),
+        (
+            Arc::new(|| format!("title\n{}", "A".repeat(20_000)).into_response()),
+            "more than 10000 bytes",
+        ),
+        (
+            Arc::new(|| ([("content-encoding", "gzip")], "x").into_response()),
+            "compressed",
+        ),
+        (
+            Arc::new(|| b"\x1f\x8b\x08\0\0\0\0\0".into_response()),
+            "compressed",
+        ),
+        (
+            Arc::new(|| {
+                Response::new(Body::from_stream(
+                    stream::pending::<io::Result<bytes::Bytes>>(),
+                ))
+            }),
+            "in time",
+        ),
     ];
     for (answer, expected) in failures {
         world.script.says(move || answer());
@@ -281,20 +371,35 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
         let error = refresh.error.unwrap();
         assert!(error.contains(expected), "{expected}: {error}");
         assert_eq!(status.kept, first.kept);
-        assert_eq!(refresh.succeeded_at, first.refresh.as_ref().unwrap().succeeded_at);
+        assert_eq!(
+            refresh.succeeded_at,
+            first.refresh.as_ref().unwrap().succeeded_at
+        );
     }
 }
 
 #[tokio::test]
 async fn a_redirect_is_judged_like_the_first_address() {
     let mut world = World::new().await;
-    let (url, moved) = (world.url(), format!("http://127.0.0.1:{}/moved.csv", world.port));
-    world.script.then(move || (StatusCode::FOUND, [("location", moved.clone())]).into_response());
-    world.script.then(|| (StatusCode::PERMANENT_REDIRECT, [("location", "again.csv")]).into_response());
+    let (url, moved) = (
+        world.url(),
+        format!("http://127.0.0.1:{}/moved.csv", world.port),
+    );
+    world
+        .script
+        .then(move || (StatusCode::FOUND, [("location", moved.clone())]).into_response());
+    world
+        .script
+        .then(|| (StatusCode::PERMANENT_REDIRECT, [("location", "again.csv")]).into_response());
     world.script.then(|| CSV.into_response());
     assert_eq!(world.refresh().await.kept.unwrap().count, 2);
     assert_eq!(world.script.asked.lock().unwrap()[2].0, "/again.csv");
-    world.backends.products.remove(&world.agent.org_id, &world.agent.id).await.unwrap();
+    world
+        .backends
+        .products
+        .remove(&world.agent.org_id, &world.agent.id)
+        .await
+        .unwrap();
     for (location, expected) in [
         ("http://169.254.169.254/latest/meta-data", "not public"),
         ("https://[::1]/", "not public"),
@@ -303,7 +408,9 @@ async fn a_redirect_is_judged_like_the_first_address() {
         ("https://user@shop.example/", "user or a password"),
         ("/feed.csv", "from one address to the next"),
     ] {
-        world.script.says(move || (StatusCode::FOUND, [("location", location)]).into_response());
+        world
+            .script
+            .says(move || (StatusCode::FOUND, [("location", location)]).into_response());
         let error = world.refusal(&url).await;
         assert!(error.contains(expected), "{location}: {error}");
     }
@@ -314,13 +421,26 @@ async fn nothing_inside_is_asked_unless_the_operator_allows_it() {
     let mut world = World::allowing(&[]).await;
     world.script.then(|| CSV.into_response());
     let port = world.port;
-    for address in ["127.0.0.1", "127.1", "2130706433", "0x7f.1", "0177.0.0.1", "[::ffff:127.0.0.1]", "localhost"] {
+    for address in [
+        "127.0.0.1",
+        "127.1",
+        "2130706433",
+        "0x7f.1",
+        "0177.0.0.1",
+        "[::ffff:127.0.0.1]",
+        "localhost",
+    ] {
         world.resolves_to(&[&["127.0.0.1"]]);
-        for url in
-            [format!("http://{address}:{port}/"), format!("https://{address}:{port}/"), format!("https://{address}/")]
-        {
+        for url in [
+            format!("http://{address}:{port}/"),
+            format!("https://{address}:{port}/"),
+            format!("https://{address}/"),
+        ] {
             let error = world.refusal(&url).await;
-            assert!(error.contains("not public") || error.contains("only https"), "{url}: {error}");
+            assert!(
+                error.contains("not public") || error.contains("only https"),
+                "{url}: {error}"
+            );
         }
     }
     assert_eq!(world.script.asked(), 0);
@@ -357,10 +477,23 @@ async fn a_name_that_answers_differently_the_next_time_gains_nothing() {
     world.configure(&world.agent).await;
     assert_eq!(world.refresh().await.kept.unwrap().count, 2);
     assert_eq!(world.lookup.asked.load(Ordering::SeqCst), 1);
-    world.backends.products.remove(&world.agent.org_id, &world.agent.id).await.unwrap();
-    let error = world.refusal(&format!("http://rebind.example:{port}/feed.csv")).await;
+    world
+        .backends
+        .products
+        .remove(&world.agent.org_id, &world.agent.id)
+        .await
+        .unwrap();
+    let error = world
+        .refusal(&format!("http://rebind.example:{port}/feed.csv"))
+        .await;
     assert!(error.contains("not public"), "{error}");
-    assert_eq!((world.lookup.asked.load(Ordering::SeqCst), world.script.asked()), (2, 1));
+    assert_eq!(
+        (
+            world.lookup.asked.load(Ordering::SeqCst),
+            world.script.asked()
+        ),
+        (2, 1)
+    );
 }
 
 #[tokio::test]
@@ -385,7 +518,12 @@ async fn one_process_of_many_fetches_what_is_due_and_what_was_asked_for() {
         tokio::time::sleep(Duration::from_millis(100)).await;
         assert_eq!(world.script.asked(), round);
         let (org, agent) = (&world.agent.org_id, &world.agent.id);
-        world.backends.products.ask_refresh(org, agent, Timestamp::now()).await.unwrap();
+        world
+            .backends
+            .products
+            .ask_refresh(org, agent, Timestamp::now())
+            .await
+            .unwrap();
     }
     shutdown.cancel();
     while let Some(ended) = processes.join_next().await {
@@ -401,9 +539,15 @@ async fn a_feed_that_the_agent_lost_meanwhile_replaces_nothing() {
     world.configure(&changed).await;
     let status = world.refresh().await;
     assert_eq!((status.kept, status.refresh), (None, None));
-    assert!(status.asked_at.is_some(), "the one that it has now is fetched next");
+    assert!(
+        status.asked_at.is_some(),
+        "the one that it has now is fetched next"
+    );
     assert_eq!(world.script.asked(), 1);
-    let without = Agent { settings: AgentSettings::default(), ..changed };
+    let without = Agent {
+        settings: AgentSettings::default(),
+        ..changed
+    };
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     world.configure(&without).await;
@@ -427,14 +571,18 @@ async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> 
 }
 
 #[tokio::test]
-async fn a_feed_is_fetched_though_more_feeds_than_are_fetched_at_once_hang_and_are_asked_for_again_and_again() {
+async fn a_feed_is_fetched_though_more_feeds_than_are_fetched_at_once_hang_and_are_asked_for_again_and_again()
+ {
     let mut world = World::new().await;
     (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
     world.script.then(|| CSV.into_response());
     // It takes connections and says nothing.
     let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
     let hanging = format!("http://{}/", silent.local_addr().unwrap());
-    let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"].iter().map(|slug| agent_named(slug, &hanging)).collect();
+    let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"]
+        .iter()
+        .map(|slug| agent_named(slug, &hanging))
+        .collect();
     agents.sort_by(|left, right| left.id.as_str().cmp(right.id.as_str()));
     let last = agents.pop().unwrap();
     world.agent = agent_named(&last.slug, &world.url());
@@ -443,7 +591,12 @@ async fn a_feed_is_fetched_though_more_feeds_than_are_fetched_at_once_hang_and_a
     }
     look_after_until(&world, "the good feed waits for ever", async || {
         for agent in &agents {
-            world.backends.products.ask_refresh(&agent.org_id, &agent.id, Timestamp::now()).await.unwrap();
+            world
+                .backends
+                .products
+                .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+                .await
+                .unwrap();
         }
         world.status().await.kept.is_some()
     })
@@ -458,7 +611,11 @@ async fn an_address_that_is_changed_and_changed_back_is_fetched_each_time() {
     for url in [world.url(), other.clone(), world.url(), other] {
         world.configure(&agent(&url)).await;
         look_after_until(&world, &format!("{url} is not fetched"), async || {
-            world.status().await.refresh.is_some_and(|refresh| refresh.url == url)
+            world
+                .status()
+                .await
+                .refresh
+                .is_some_and(|refresh| refresh.url == url)
         })
         .await;
     }
@@ -474,7 +631,12 @@ async fn who_asks_for_a_fetch_does_not_wait_for_the_next_look() {
         let fetched = world.status().await.refresh.is_some();
         if fetched && !asked_again.swap(true, Ordering::SeqCst) {
             let (org, agent) = (&world.agent.org_id, &world.agent.id);
-            world.backends.products.ask_refresh(org, agent, Timestamp::now()).await.unwrap();
+            world
+                .backends
+                .products
+                .ask_refresh(org, agent, Timestamp::now())
+                .await
+                .unwrap();
         }
         world.script.asked() == 2
     })

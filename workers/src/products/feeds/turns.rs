@@ -33,15 +33,28 @@ impl Turns {
         for org in running {
             *counted.entry(org.clone()).or_default() += 1;
         }
-        let of_one_max = if others { places.saturating_sub(1).max(1) } else { places };
-        Self { waiting, running: counted, of_one_max }
+        let of_one_max = if others {
+            places.saturating_sub(1).max(1)
+        } else {
+            places
+        };
+        Self {
+            waiting,
+            running: counted,
+            of_one_max,
+        }
     }
 
     /// The next to be fetched; none when all others have to wait.
     pub(super) fn next(&mut self) -> Option<Due> {
-        let waiting =
-            self.waiting.iter().enumerate().map(|(index, due)| (self.of(&due.agent.org_id), due.since, index));
-        let (_, _, index) = waiting.filter(|(running, ..)| *running < self.of_one_max).min()?;
+        let waiting = self
+            .waiting
+            .iter()
+            .enumerate()
+            .map(|(index, due)| (self.of(&due.agent.org_id), due.since, index));
+        let (_, _, index) = waiting
+            .filter(|(running, ..)| *running < self.of_one_max)
+            .min()?;
         Some(self.waiting.remove(index))
     }
 
@@ -68,7 +81,11 @@ mod tests {
     fn due(org_name: &str, since: i64) -> Due {
         let slug = format!("{org_name}-{since}");
         let agent = Agent {
-            id: AgentId::derive(&InstallationSecret::from_bytes([7; 32]), &org(org_name), &slug),
+            id: AgentId::derive(
+                &InstallationSecret::from_bytes([7; 32]),
+                &org(org_name),
+                &slug,
+            ),
             org_id: org(org_name),
             name: slug.clone(),
             slug,
@@ -76,7 +93,11 @@ mod tests {
             fallback_provider: None,
             settings: AgentSettings::default(),
         };
-        Due { agent: Box::new(agent), status: ProductsStatus::default(), since: Timestamp::from_micros(since) }
+        Due {
+            agent: Box::new(agent),
+            status: ProductsStatus::default(),
+            since: Timestamp::from_micros(since),
+        }
     }
 
     fn order(waiting: Vec<Due>, running: &[&str], places: usize, others: bool) -> Vec<String> {
@@ -92,13 +113,25 @@ mod tests {
 
     #[test]
     fn who_has_been_due_the_longest_goes_first() {
-        assert_eq!(order(vec![due("a", 9), due("a", 0), due("a", 5)], &[], 4, false), ["a-0", "a-5", "a-9"]);
+        assert_eq!(
+            order(vec![due("a", 9), due("a", 0), due("a", 5)], &[], 4, false),
+            ["a-0", "a-5", "a-9"]
+        );
     }
 
     #[test]
     fn organizations_take_turns_though_one_has_been_waiting_with_many_feeds() {
-        let waiting = vec![due("a", 1), due("a", 2), due("a", 3), due("b", 8), due("c", 9)];
-        assert_eq!(order(waiting, &["b"], 4, true), ["a-1", "c-9", "a-2", "b-8", "a-3"]);
+        let waiting = vec![
+            due("a", 1),
+            due("a", 2),
+            due("a", 3),
+            due("b", 8),
+            due("c", 9),
+        ];
+        assert_eq!(
+            order(waiting, &["b"], 4, true),
+            ["a-1", "c-9", "a-2", "b-8", "a-3"]
+        );
     }
 
     #[test]

@@ -13,14 +13,38 @@ use crate::embedding::{Vector, cosine};
 
 /// A sentence in each language of the lexicon; the first in English. A model that finds them alike knows the language.
 const PROBES: [(&str, &str); 8] = [
-    ("en", "Good morning, where is the blue bicycle that I bought from you last week?"),
-    ("de", "Guten Morgen, wo ist das blaue Fahrrad, das ich letzte Woche bei Ihnen gekauft habe?"),
-    ("fr", "Bonjour, où est le vélo bleu que je vous ai acheté la semaine dernière ?"),
-    ("es", "Buenos días, ¿dónde está la bicicleta azul que les compré la semana pasada?"),
-    ("it", "Buongiorno, dov'è la bicicletta blu che ho comprato da voi la settimana scorsa?"),
-    ("pl", "Dzień dobry, gdzie jest niebieski rower, który kupiłem u was w zeszłym tygodniu?"),
-    ("pt", "Bom dia, onde está a bicicleta azul que comprei a vocês na semana passada?"),
-    ("nl", "Goedemorgen, waar is de blauwe fiets die ik vorige week bij jullie heb gekocht?"),
+    (
+        "en",
+        "Good morning, where is the blue bicycle that I bought from you last week?",
+    ),
+    (
+        "de",
+        "Guten Morgen, wo ist das blaue Fahrrad, das ich letzte Woche bei Ihnen gekauft habe?",
+    ),
+    (
+        "fr",
+        "Bonjour, où est le vélo bleu que je vous ai acheté la semaine dernière ?",
+    ),
+    (
+        "es",
+        "Buenos días, ¿dónde está la bicicleta azul que les compré la semana pasada?",
+    ),
+    (
+        "it",
+        "Buongiorno, dov'è la bicicletta blu che ho comprato da voi la settimana scorsa?",
+    ),
+    (
+        "pl",
+        "Dzień dobry, gdzie jest niebieski rower, który kupiłem u was w zeszłym tygodniu?",
+    ),
+    (
+        "pt",
+        "Bom dia, onde está a bicicleta azul que comprei a vocês na semana passada?",
+    ),
+    (
+        "nl",
+        "Goedemorgen, waar is de blauwe fiets die ik vorige week bij jullie heb gekocht?",
+    ),
 ];
 /// Cosine from which two sentences of the same meaning show that the model knows the other language.
 const KNOWS_COSINE_MIN: f32 = 0.75;
@@ -78,7 +102,12 @@ pub(super) struct Guess<'a> {
 impl Background {
     /// Everything that is to be a vector, in the order in which [`Background::of`] takes it.
     pub(super) fn texts() -> Vec<String> {
-        let said = |sayings: &[Saying]| sayings.iter().map(|saying| saying.text.clone()).collect::<Vec<_>>();
+        let said = |sayings: &[Saying]| {
+            sayings
+                .iter()
+                .map(|saying| saying.text.clone())
+                .collect::<Vec<_>>()
+        };
         let mut texts: Vec<String> = PROBES.iter().map(|(_, text)| (*text).to_owned()).collect();
         texts.extend(said(sayings::of_nobody()));
         texts.extend(said(sayings::all()));
@@ -98,25 +127,47 @@ impl Background {
         let scale = Scale::of(&nobodys);
         let known = PROBES.iter().zip(&probes).filter_map(|((code, _), probe)| {
             let alike = cosine(&probes[0], probe);
-            (alike >= KNOWS_COSINE_MIN && scale.read(alike) >= KNOWS_MIN).then(|| Languages::of_code(code))
+            (alike >= KNOWS_COSINE_MIN && scale.read(alike) >= KNOWS_MIN)
+                .then(|| Languages::of_code(code))
         });
         let known = known.fold(Languages::default(), Languages::and);
-        let background = Self { scale, known, nobodys, sayings, names, nearness: Nearness::default() };
-        Some(Self { nearness: background.usual_nearness(), ..background })
+        let background = Self {
+            scale,
+            known,
+            nobodys,
+            sayings,
+            names,
+            nearness: Nearness::default(),
+        };
+        Some(Self {
+            nearness: background.usual_nearness(),
+            ..background
+        })
     }
 
     /// How near a text is to everything, beside what names usually are.
     pub(super) fn nearness(&self, text: &Vector) -> Nearness {
         let Nearness { sayings, names } = self.nearness;
-        Nearness { sayings: crowd(text, &self.sayings) - sayings, names: crowd(text, &self.names) - names }
+        Nearness {
+            sayings: crowd(text, &self.sayings) - sayings,
+            names: crowd(text, &self.names) - names,
+        }
     }
 
     fn usual_nearness(&self) -> Nearness {
         let of = |all: &[Vector]| {
-            let each: Vec<f32> = self.names.iter().step_by(SAMPLE_EVERY).map(|name| crowd(name, all)).collect();
+            let each: Vec<f32> = self
+                .names
+                .iter()
+                .step_by(SAMPLE_EVERY)
+                .map(|name| crowd(name, all))
+                .collect();
             mean(&each).unwrap_or_default()
         };
-        Nearness { sayings: of(&self.sayings), names: of(&self.names) }
+        Nearness {
+            sayings: of(&self.sayings),
+            names: of(&self.names),
+        }
     }
 
     /// What it takes in memory.
@@ -147,17 +198,29 @@ impl Background {
 
     /// How alike a message is to each of [`sayings::all`].
     pub(super) fn said(&self, asked: &Vector) -> Vec<f32> {
-        self.sayings.iter().map(|saying| cosine(asked, saying)).collect()
+        self.sayings
+            .iter()
+            .map(|saying| cosine(asked, saying))
+            .collect()
     }
 
     /// The matters whose sayings are nearest, each once; of what [`Background::said`] gives.
     pub(super) fn guesses(&self, said: &[f32]) -> Vec<Guess<'_>> {
-        let near = said.iter().zip(sayings::all()).map(|(alike, known)| (f64::from(*alike), known.matter));
+        let near = said
+            .iter()
+            .zip(sayings::all())
+            .map(|(alike, known)| (f64::from(*alike), known.matter));
         let (likely, _) = sayings::likely(near, NEIGHBOURS_WIDTH * f64::from(self.scale.deviation));
         let guess = |(matter, weight): (usize, f64)| {
-            #[expect(clippy::cast_possible_truncation, reason = "a share, of which a few digits matter")]
+            #[expect(
+                clippy::cast_possible_truncation,
+                reason = "a share, of which a few digits matter"
+            )]
             let weight = weight as f32;
-            Some(Guess { name: self.names.get(matter)?, weight })
+            Some(Guess {
+                name: self.names.get(matter)?,
+                weight,
+            })
         };
         likely.into_iter().filter_map(guess).collect()
     }
@@ -171,8 +234,17 @@ impl Scale {
         });
         let cosines: Vec<f32> = pairs.collect();
         let mean = mean(&cosines).unwrap_or_default();
-        let squares: Vec<f32> = cosines.iter().map(|cosine| (cosine - mean).powi(2)).collect();
-        Self { mean, deviation: self::mean(&squares).unwrap_or_default().sqrt().max(DEVIATION_MIN) }
+        let squares: Vec<f32> = cosines
+            .iter()
+            .map(|cosine| (cosine - mean).powi(2))
+            .collect();
+        Self {
+            mean,
+            deviation: self::mean(&squares)
+                .unwrap_or_default()
+                .sqrt()
+                .max(DEVIATION_MIN),
+        }
     }
 
     /// A cosine in deviations from that of strangers.
@@ -203,7 +275,11 @@ pub(super) fn highest(values: impl Iterator<Item = f32>, count: usize) -> Vec<f3
 /// The mean; none of nothing.
 #[expect(clippy::cast_precision_loss, reason = "a few thousand at most")]
 pub(super) fn mean(values: &[f32]) -> Option<f32> {
-    if values.is_empty() { None } else { Some(values.iter().sum::<f32>() / values.len() as f32) }
+    if values.is_empty() {
+        None
+    } else {
+        Some(values.iter().sum::<f32>() / values.len() as f32)
+    }
 }
 
 #[cfg(test)]
@@ -214,7 +290,11 @@ mod tests {
     /// A direction for each text, so that no two are alike.
     fn background() -> (Background, Vec<Vector>) {
         let count = Background::texts().len();
-        let direction = |place: usize| (0..count).map(|other| if other == place { 1.0 } else { 0.0 }).collect();
+        let direction = |place: usize| {
+            (0..count)
+                .map(|other| if other == place { 1.0 } else { 0.0 })
+                .collect()
+        };
         let vectors: Vec<Vector> = (0..count).map(direction).collect();
         (Background::of(vectors.clone()).unwrap(), vectors)
     }
@@ -224,26 +304,48 @@ mod tests {
         let (background, _) = background();
         let place = sayings::all().len() / 2;
         let guesses = background.guesses(&background.said(&background.sayings[place]));
-        let likely = guesses.iter().max_by(|left, right| left.weight.total_cmp(&right.weight)).unwrap();
+        let likely = guesses
+            .iter()
+            .max_by(|left, right| left.weight.total_cmp(&right.weight))
+            .unwrap();
         assert_eq!(likely.name, &background.names[sayings::all()[place].matter]);
-        assert!(likely.weight > 0.99 && (guesses.iter().map(|guess| guess.weight).sum::<f32>() - 1.0).abs() < 1e-4);
+        assert!(
+            likely.weight > 0.99
+                && (guesses.iter().map(|guess| guess.weight).sum::<f32>() - 1.0).abs() < 1e-4
+        );
     }
 
     #[test]
     fn a_text_that_is_near_to_everything_is_known_as_such() {
         let count = Background::texts().len();
-        let mut vectors: Vec<Vector> = (0..count).map(|place| [1.0, place as f32 / 1e4].into()).collect();
-        vectors.iter_mut().for_each(|vector| *vector = unit(vector.to_vec()).unwrap());
+        let mut vectors: Vec<Vector> = (0..count)
+            .map(|place| [1.0, place as f32 / 1e4].into())
+            .collect();
+        vectors
+            .iter_mut()
+            .for_each(|vector| *vector = unit(vector.to_vec()).unwrap());
         let background = Background::of(vectors).unwrap();
-        let (near, far) = (background.nearness(&[1.0, 0.0].into()), background.nearness(&[0.0, 1.0].into()));
-        assert!(near.sayings > far.sayings && near.names > far.names, "{near:?} {far:?}");
-        assert!(near.sayings.abs() < 0.1, "names of this crowd are near to everything too");
+        let (near, far) = (
+            background.nearness(&[1.0, 0.0].into()),
+            background.nearness(&[0.0, 1.0].into()),
+        );
+        assert!(
+            near.sayings > far.sayings && near.names > far.names,
+            "{near:?} {far:?}"
+        );
+        assert!(
+            near.sayings.abs() < 0.1,
+            "names of this crowd are near to everything too"
+        );
     }
 
     #[test]
     fn a_model_that_finds_no_two_sentences_alike_knows_english_only_and_too_few_vectors_are_none() {
         let (background, mut vectors) = background();
-        assert!(background.knows(Languages::of_code("en")) && !background.knows(Languages::of_code("de")));
+        assert!(
+            background.knows(Languages::of_code("en"))
+                && !background.knows(Languages::of_code("de"))
+        );
         vectors.pop();
         assert!(Background::of(vectors).is_none());
     }
@@ -252,6 +354,10 @@ mod tests {
     fn cosines_are_read_in_deviations_from_those_of_strangers() {
         let strangers: Vec<Vector> = vec![[1.0, 0.0].into(), [0.0, 1.0].into(), [0.6, 0.8].into()];
         let scale = Scale::of(&strangers);
-        assert!(scale.read(scale.mean()).abs() < 1e-6 && scale.read(1.0) > 1.0 && scale.read(-1.0) < -1.0);
+        assert!(
+            scale.read(scale.mean()).abs() < 1e-6
+                && scale.read(1.0) > 1.0
+                && scale.read(-1.0) < -1.0
+        );
     }
 }

@@ -32,12 +32,21 @@ static TRADES: LazyLock<(HashMap<String, u32>, u32)> = LazyLock::new(|| {
 impl Bag {
     /// The words of an English text.
     pub(super) fn of(text: &str) -> Self {
-        Self(words::words_in(text, Languages::of_code("en")).into_iter().map(|word| word.stem).collect())
+        Self(
+            words::words_in(text, Languages::of_code("en"))
+                .into_iter()
+                .map(|word| word.stem)
+                .collect(),
+        )
     }
 
     /// Everything that is in one of them.
     pub(super) fn union<'a>(bags: impl IntoIterator<Item = &'a Self>) -> Self {
-        Self(bags.into_iter().flat_map(|bag| bag.0.iter().cloned()).collect())
+        Self(
+            bags.into_iter()
+                .flat_map(|bag| bag.0.iter().cloned())
+                .collect(),
+        )
     }
 
     /// What the words weigh that it has in common with a member's bag; what other members have too says less.
@@ -51,7 +60,8 @@ impl Bag {
 
     /// How much of it is in another, from 0 to 1.
     pub(super) fn share_in(&self, other: &Self) -> f64 {
-        let weigh = |stems: &mut dyn Iterator<Item = &String>| stems.map(|stem| weight(stem)).sum::<f64>();
+        let weigh =
+            |stems: &mut dyn Iterator<Item = &String>| stems.map(|stem| weight(stem)).sum::<f64>();
         weigh(&mut self.0.intersection(&other.0)) / weigh(&mut self.0.iter()).max(SHORTEST)
     }
 
@@ -62,7 +72,11 @@ impl Bag {
 
     /// How much of a sentence is in it, from 0 to about 1 for short ones and somewhat more for long ones.
     pub(super) fn overlap(&self, sentence: &Self) -> f64 {
-        let common: f64 = self.0.intersection(&sentence.0).map(|stem| weight(stem)).sum();
+        let common: f64 = self
+            .0
+            .intersection(&sentence.0)
+            .map(|stem| weight(stem))
+            .sum();
         let whole: f64 = sentence.0.iter().map(|stem| weight(stem)).sum();
         common / (whole + SHORT_SENTENCE).sqrt()
     }
@@ -71,7 +85,10 @@ impl Bag {
 /// From 0 for a word of every trade to 1 for one that the lexicon does not know.
 fn weight(stem: &str) -> f64 {
     let (counts, all) = &*TRADES;
-    let (having, all) = (f64::from(counts.get(stem).copied().unwrap_or_default()), f64::from(*all));
+    let (having, all) = (
+        f64::from(counts.get(stem).copied().unwrap_or_default()),
+        f64::from(*all),
+    );
     ((all + 1.0) / (having + 1.0)).ln() / (all + 1.0).ln()
 }
 
@@ -87,7 +104,10 @@ mod tests {
 
     #[test]
     fn what_other_members_have_too_says_less() {
-        let (one, other) = (Bag::of("broken screens, cracked glass"), Bag::of("broken doors"));
+        let (one, other) = (
+            Bag::of("broken screens, cracked glass"),
+            Bag::of("broken doors"),
+        );
         let asked = Bag::of("it is broken and cracked");
         let of = |own: &Bag| asked.shared(own, &[&one, &other]);
         assert!(of(&one) > of(&other) && of(&other) > 0.0);

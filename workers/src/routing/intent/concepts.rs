@@ -89,19 +89,32 @@ impl Longest<'_> {
 impl Lexicon {
     /// Reads lists of concepts.
     pub(super) fn read(texts: &[&str]) -> Self {
-        let mut lexicon = Self { names: Vec::new(), english: Vec::new(), entries: HashMap::new(), parts: Vec::new() };
+        let mut lexicon = Self {
+            names: Vec::new(),
+            english: Vec::new(),
+            entries: HashMap::new(),
+            parts: Vec::new(),
+        };
         let lines = texts.iter().flat_map(|text| text.lines()).map(str::trim);
         for line in lines.filter(|line| !line.is_empty() && !line.starts_with('#')) {
             let mut fields = line.split('|').map(str::trim);
             let concept = Concept(lexicon.names.len());
-            lexicon.names.push(fields.next().unwrap_or_default().to_owned());
+            lexicon
+                .names
+                .push(fields.next().unwrap_or_default().to_owned());
             lexicon.english.push(Vec::new());
             for (code, words) in fields.filter_map(|field| field.split_once(':')) {
                 let words: Vec<&str> = words.split(',').map(str::trim).collect();
                 if code == "en" {
-                    lexicon.english[concept.0] = words.iter().take(ENGLISH_WORDS).map(|word| (*word).into()).collect();
+                    lexicon.english[concept.0] = words
+                        .iter()
+                        .take(ENGLISH_WORDS)
+                        .map(|word| (*word).into())
+                        .collect();
                 }
-                words.iter().for_each(|word| lexicon.add(word, code, concept));
+                words
+                    .iter()
+                    .for_each(|word| lexicon.add(word, code, concept));
             }
         }
         lexicon
@@ -110,10 +123,17 @@ impl Lexicon {
     fn add(&mut self, word: &str, code: &str, concept: Concept) {
         let words = tokens(word);
         let Some(first) = words.first() else { return };
-        if ["de", "nl"].contains(&code) && words.len() == 1 && first.chars().count() >= PART_CHARS_MIN {
+        if ["de", "nl"].contains(&code)
+            && words.len() == 1
+            && first.chars().count() >= PART_CHARS_MIN
+        {
             self.parts.push((first.clone(), concept));
         }
-        let entry = Entry { languages: Languages::of_code(code), concept, words: words.clone() };
+        let entry = Entry {
+            languages: Languages::of_code(code),
+            concept,
+            words: words.clone(),
+        };
         self.entries.entry(start(first)).or_default().push(entry);
     }
 
@@ -122,9 +142,14 @@ impl Lexicon {
         let (words, mut found) = (tokens(text), BTreeMap::new());
         for at in 0..words.len() {
             let rest = &words[at..];
-            let entries = self.entries.get(&start(&rest[0])).map(Vec::as_slice).unwrap_or_default();
-            for entry in
-                entries.iter().filter(|entry| entry.languages.meets(languages) && entry.words.len() <= rest.len())
+            let entries = self
+                .entries
+                .get(&start(&rest[0]))
+                .map(Vec::as_slice)
+                .unwrap_or_default();
+            for entry in entries
+                .iter()
+                .filter(|entry| entry.languages.meets(languages) && entry.words.len() <= rest.len())
             {
                 let part = &rest[..entry.words.len()];
                 if let Some(weight) = likeness(part, &entry.words) {
@@ -132,7 +157,8 @@ impl Lexicon {
                 }
             }
             if writes_compounds(languages) {
-                self.compound(&rest[0]).for_each(|concept| note(&mut found, concept, PART, &rest[0]));
+                self.compound(&rest[0])
+                    .for_each(|concept| note(&mut found, concept, PART, &rest[0]));
             }
         }
         found
@@ -141,15 +167,26 @@ impl Lexicon {
     /// The longest entry of these languages that the words begin with.
     pub(super) fn longest(&self, words: &[String], languages: Languages) -> Option<Longest<'_>> {
         let entries = self.entries.get(&start(words.first()?))?;
-        let fitting =
-            entries.iter().filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
+        let fitting = entries
+            .iter()
+            .filter(|entry| entry.languages.meets(languages) && entry.words.len() <= words.len());
         let longest = fitting.filter_map(|entry| {
             let part = &words[..entry.words.len()];
             likeness(part, &entry.words)?;
             let english = self.english[entry.concept.0].first()?;
-            Some(Longest { words: part.len(), english, is_exact: part == entry.words })
+            Some(Longest {
+                words: part.len(),
+                english,
+                is_exact: part == entry.words,
+            })
         });
-        longest.reduce(|best, next| if next.rank() > best.rank() { next } else { best })
+        longest.reduce(|best, next| {
+            if next.rank() > best.rank() {
+                next
+            } else {
+                best
+            }
+        })
     }
 
     /// The longest parts of a compound, in English.
@@ -157,23 +194,37 @@ impl Lexicon {
         if !writes_compounds(languages) {
             return Vec::new();
         }
-        let inside = |part: &str| word.len() > part.len() && (word.starts_with(part) || word.ends_with(part));
-        let mut parts: Vec<&(String, Concept)> = self.parts.iter().filter(|(part, _)| inside(part)).collect();
+        let inside = |part: &str| {
+            word.len() > part.len() && (word.starts_with(part) || word.ends_with(part))
+        };
+        let mut parts: Vec<&(String, Concept)> =
+            self.parts.iter().filter(|(part, _)| inside(part)).collect();
         parts.sort_by_key(|(part, _)| std::cmp::Reverse(part.len()));
-        let english = parts.into_iter().take(PARTS_MAX).filter_map(|(_, concept)| self.english[concept.0].first());
+        let english = parts
+            .into_iter()
+            .take(PARTS_MAX)
+            .filter_map(|(_, concept)| self.english[concept.0].first());
         english.cloned().collect()
     }
 
     /// Every entry of one word, with its languages.
     pub(super) fn single_words(&self) -> impl Iterator<Item = (&str, Languages)> {
-        let entries = self.entries.values().flatten().filter(|entry| entry.words.len() == 1);
+        let entries = self
+            .entries
+            .values()
+            .flatten()
+            .filter(|entry| entry.words.len() == 1);
         entries.map(|entry| (entry.words[0].as_str(), entry.languages))
     }
 
     fn compound(&self, word: &str) -> impl Iterator<Item = Concept> {
         let parts = self.parts.iter();
-        let inside = move |part: &str| word.len() > part.len() && (word.starts_with(part) || word.ends_with(part));
-        parts.filter(move |(part, _)| inside(part)).map(|part| part.1)
+        let inside = move |part: &str| {
+            word.len() > part.len() && (word.starts_with(part) || word.ends_with(part))
+        };
+        parts
+            .filter(move |(part, _)| inside(part))
+            .map(|part| part.1)
     }
 }
 
@@ -189,7 +240,10 @@ pub(super) fn asides(text: &str) -> BTreeSet<Aside> {
 
 /// The trades that a text mentions, without everyday words.
 pub(super) fn trades(text: &str) -> BTreeSet<Concept> {
-    mentions(text).into_keys().filter(|concept| !KNOWN.names[concept.0].starts_with(EVERYDAY_PREFIX)).collect()
+    mentions(text)
+        .into_keys()
+        .filter(|concept| !KNOWN.names[concept.0].starts_with(EVERYDAY_PREFIX))
+        .collect()
 }
 
 /// All concepts that members can have.
@@ -199,7 +253,11 @@ pub(super) fn known() -> &'static Lexicon {
 
 /// The concept of this name.
 pub(super) fn named(name: &str) -> Option<Concept> {
-    KNOWN.names.iter().position(|known| known == name).map(Concept)
+    KNOWN
+        .names
+        .iter()
+        .position(|known| known == name)
+        .map(Concept)
 }
 
 /// What a concept is, in English words.
@@ -219,7 +277,13 @@ fn writes_compounds(languages: Languages) -> bool {
 fn note(found: &mut BTreeMap<Concept, Mention>, concept: Concept, weight: f64, words: &str) {
     let known = found.get(&concept).map_or(0.0, |mention| mention.weight);
     if weight > known {
-        found.insert(concept, Mention { weight, words: words.to_owned() });
+        found.insert(
+            concept,
+            Mention {
+                weight,
+                words: words.to_owned(),
+            },
+        );
     }
 }
 
@@ -239,7 +303,11 @@ fn likeness(text: &[String], entry: &[String]) -> Option<f64> {
 
 /// Whether two words differ in their endings only: long beginnings in common, short rests.
 fn is_form(left: &str, right: &str) -> bool {
-    let common = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+    let common = left
+        .chars()
+        .zip(right.chars())
+        .take_while(|(left, right)| left == right)
+        .count();
     let (left, right) = (left.chars().count(), right.chars().count());
     common >= 4 && left.max(right) - common <= 3 && left.min(right) - common <= 2
 }
@@ -253,15 +321,24 @@ mod tests {
     use super::*;
 
     fn names(text: &str) -> Vec<String> {
-        mentions(text).keys().map(|concept| KNOWN.names[concept.0].clone()).collect()
+        mentions(text)
+            .keys()
+            .map(|concept| KNOWN.names[concept.0].clone())
+            .collect()
     }
 
     #[test]
     fn a_concept_is_met_in_each_language_in_forms_and_in_compounds() {
-        for text in
-            ["when will my parcels be delivered", "wann wird das Paket geliefert", "où est mon colis, la livraison"]
-        {
-            assert!(names(text).contains(&"delivery".to_owned()), "{text}: {:?}", names(text));
+        for text in [
+            "when will my parcels be delivered",
+            "wann wird das Paket geliefert",
+            "où est mon colis, la livraison",
+        ] {
+            assert!(
+                names(text).contains(&"delivery".to_owned()),
+                "{text}: {:?}",
+                names(text)
+            );
         }
         assert!(names("Meine Rechnungsnummer fehlt mir").contains(&"invoice".to_owned()));
     }

@@ -49,7 +49,8 @@ pub(super) struct Turn<'a> {
 
 impl Turn<'_> {
     fn agent_asked(&self) -> bool {
-        self.agent_said.is_some_and(|said| said.trim_end().ends_with('?'))
+        self.agent_said
+            .is_some_and(|said| said.trim_end().ends_with('?'))
     }
 }
 
@@ -59,7 +60,12 @@ pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
     if is_answer(&figures) {
         return 0.0;
     }
-    let score: f32 = CONSTANT + figures.iter().zip(WEIGHTS).map(|(figure, weight)| figure * weight).sum::<f32>();
+    let score: f32 = CONSTANT
+        + figures
+            .iter()
+            .zip(WEIGHTS)
+            .map(|(figure, weight)| figure * weight)
+            .sum::<f32>();
     1.0 / (1.0 + (-score).exp())
 }
 
@@ -67,7 +73,11 @@ pub(super) fn chance_of_change(turn: &Turn<'_>) -> f32 {
 /// a member said last, whatever they name: a place, a department, a product. The default agent has no matter to stay with.
 fn is_answer([_, _, words, announces, agent_asked, asks, with_default]: &[f32; FIGURES]) -> bool {
     let is_plain = *announces == 0.0 && *asks == 0.0 && *with_default == 0.0;
-    let words_max = if *agent_asked == 0.0 { REMARK_WORDS_MAX } else { ANSWER_WORDS_MAX };
+    let words_max = if *agent_asked == 0.0 {
+        REMARK_WORDS_MAX
+    } else {
+        ANSWER_WORDS_MAX
+    };
     *words == 0.0 || is_plain && *words <= words_max
 }
 
@@ -88,7 +98,9 @@ pub(super) fn changed_min(turn: &Turn<'_>) -> f32 {
 /// What tells a change from an answer.
 #[expect(clippy::cast_precision_loss, reason = "a handful of words")]
 pub(super) fn figures(turn: &Turn<'_>) -> [f32; FIGURES] {
-    let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN)).ln().clamp(-LEAD_MAX, LEAD_MAX);
+    let lead = (turn.other.max(SHARE_MIN) / turn.present.max(SHARE_MIN))
+        .ln()
+        .clamp(-LEAD_MAX, LEAD_MAX);
     let sign = |holds: bool| if holds { 1.0 } else { 0.0 };
     [
         lead,
@@ -106,12 +118,27 @@ mod tests {
     use super::*;
 
     fn chance(message: &str, agent_said: Option<&str>, other: f32) -> f32 {
-        chance_of_change(&Turn { message, agent_said, with_default: false, names_present: false, present: 0.2, other })
+        chance_of_change(&Turn {
+            message,
+            agent_said,
+            with_default: false,
+            names_present: false,
+            present: 0.2,
+            other,
+        })
     }
 
     #[test]
     fn short_answers_never_change_the_matter_whatever_their_words() {
-        for message in ["Billing", "42", "thanks!", "yes please", "Berlin", "OG-44871", "jo@mailbox.example"] {
+        for message in [
+            "Billing",
+            "42",
+            "thanks!",
+            "yes please",
+            "Berlin",
+            "OG-44871",
+            "jo@mailbox.example",
+        ] {
             let chance = chance(message, Some("Which department are you in?"), 0.79);
             assert!(chance < UNSURE_MIN, "{message}: {chance}");
         }
@@ -123,20 +150,31 @@ mod tests {
         assert!(chance(answer, Some("What happened?"), 0.99) < UNSURE_MIN);
         assert!(chance("Mahnung, Rechnung", None, 0.99) < UNSURE_MIN);
         for question in ["by the way, broken screen", "broken screen?"] {
-            assert!(chance(question, None, 0.99) > chance(answer, Some("What happened?"), 0.99), "{question}");
+            assert!(
+                chance(question, None, 0.99) > chance(answer, Some("What happened?"), 0.99),
+                "{question}"
+            );
         }
     }
 
     #[test]
     fn a_long_question_that_announces_itself_and_fits_another_member_does() {
-        let message = "great. By the way, could you repair the zip of my old leather jacket before winter?";
+        let message =
+            "great. By the way, could you repair the zip of my old leather jacket before winter?";
         assert!(chance(message, None, 0.6) >= CHANGED_MIN);
-        assert!(chance(message, None, 0.6) > chance(message, Some("Which size?"), 0.6), "less after a question");
-        assert!(chance(message, None, 0.6) > chance(message, None, 0.1), "less if it fits the present member");
+        assert!(
+            chance(message, None, 0.6) > chance(message, Some("Which size?"), 0.6),
+            "less after a question"
+        );
+        assert!(
+            chance(message, None, 0.6) > chance(message, None, 0.1),
+            "less if it fits the present member"
+        );
     }
 
     #[test]
-    fn a_statement_after_a_question_is_an_answer_unless_it_clearly_is_none_or_announces_something() {
+    fn a_statement_after_a_question_is_an_answer_unless_it_clearly_is_none_or_announces_something()
+    {
         let needed = |message: &str, agent_said: Option<&'static str>| {
             changed_min(&Turn {
                 message,
@@ -149,7 +187,9 @@ mod tests {
         };
         let asked = Some("Does one of these suit you?");
         assert!(needed("my invoice is wrong", asked) > needed("my invoice is wrong", None));
-        assert!(needed("by the way, my invoice is wrong", asked) < needed("my invoice is wrong", None));
+        assert!(
+            needed("by the way, my invoice is wrong", asked) < needed("my invoice is wrong", None)
+        );
         let other = "By the way, I was charged twice last month";
         let turn = Turn {
             message: other,

@@ -76,12 +76,21 @@ pub(super) enum Ground {
 }
 
 /// Gathers what speaks for each member.
-pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&MessageVectors>) -> Findings {
+pub(super) fn gather(
+    message: &str,
+    profiles: &[&Profile],
+    vectors: Option<&MessageVectors>,
+) -> Findings {
     let words: Vec<_> = profiles.iter().map(|profile| &profile.member).collect();
     let fits = lexical::fits(message, &words);
     let mentions = concepts::mentions(message);
     let asked = Bag::of(&reading::in_english(message));
-    let bags = |of: fn(&Profile) -> &Bag| profiles.iter().map(|profile| of(profile)).collect::<Vec<&Bag>>();
+    let bags = |of: fn(&Profile) -> &Bag| {
+        profiles
+            .iter()
+            .map(|profile| of(profile))
+            .collect::<Vec<&Bag>>()
+    };
     let (own, names, said) = (
         bags(|profile| &profile.bags.own),
         bags(|profile| &profile.bags.concepts),
@@ -96,8 +105,18 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
         names: bounded(asked.shared(names[index], &names)),
         said: bounded(asked.shared(said[index], &said)),
         saying: bounded(sayings::nearest(&asked, profile.sayings.iter().copied())),
-        matter: bounded(guesses.iter().map(|guess| guess.weight * mentioned(guess.concept, profile, profiles)).sum()),
-        matter_words: bounded(guesses.iter().map(|guess| guess.weight * guess.name.share_in(&profile.bags.own)).sum()),
+        matter: bounded(
+            guesses
+                .iter()
+                .map(|guess| guess.weight * mentioned(guess.concept, profile, profiles))
+                .sum(),
+        ),
+        matter_words: bounded(
+            guesses
+                .iter()
+                .map(|guess| guess.weight * guess.name.share_in(&profile.bags.own))
+                .sum(),
+        ),
         alike: alike.get(index).copied().unwrap_or_default(),
     };
     Findings {
@@ -108,14 +127,29 @@ pub(super) fn gather(message: &str, profiles: &[&Profile], vectors: Option<&Mess
     }
 }
 
-fn nobody(message: &str, asked: &Bag, profiles: &[&Profile], vectors: Option<&MessageVectors>) -> Nobody {
+fn nobody(
+    message: &str,
+    asked: &Bag,
+    profiles: &[&Profile],
+    vectors: Option<&MessageVectors>,
+) -> Nobody {
     let asides = concepts::asides(message);
-    let asides = asides.iter().filter(|aside| !profiles.iter().any(|profile| profile.asides.contains(aside)));
-    let is_handled = |concept: &Concept| profiles.iter().any(|profile| profile.concepts.contains_key(concept));
+    let asides = asides.iter().filter(|aside| {
+        !profiles
+            .iter()
+            .any(|profile| profile.asides.contains(aside))
+    });
+    let is_handled = |concept: &Concept| {
+        profiles
+            .iter()
+            .any(|profile| profile.concepts.contains_key(concept))
+    };
     Nobody {
         asides: bounded(f64::from(u32::try_from(asides.count()).unwrap_or(u32::MAX))),
         saying: bounded(sayings::nearest(asked, sayings::of_nobody_but(&is_handled))),
-        alike: vectors.map(MessageVectors::alike_nobodys).unwrap_or_default(),
+        alike: vectors
+            .map(MessageVectors::alike_nobodys)
+            .unwrap_or_default(),
     }
 }
 
@@ -133,11 +167,17 @@ fn mentioned(concept: Concept, profile: &Profile, profiles: &[&Profile]) -> f64 
     if !profile.concepts.contains_key(&concept) {
         return 0.0;
     }
-    let having = profiles.iter().filter(|other| other.concepts.contains_key(&concept)).count();
+    let having = profiles
+        .iter()
+        .filter(|other| other.concepts.contains_key(&concept))
+        .count();
     1.0 / f64::from(u32::try_from(having.max(1)).unwrap_or(u32::MAX))
 }
 
-#[expect(clippy::cast_possible_truncation, reason = "small figures, of which a few digits matter")]
+#[expect(
+    clippy::cast_possible_truncation,
+    reason = "small figures, of which a few digits matter"
+)]
 const fn bounded(value: f64) -> f32 {
     value.min(WORDS_MAX) as f32
 }

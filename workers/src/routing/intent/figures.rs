@@ -30,9 +30,15 @@ impl Intent {
     /// What is weighed for a question.
     pub(crate) async fn weighed(&self, question: &Question<'_>) -> Weighed {
         let message: String = question.message.chars().take(MESSAGE_CHARS_MAX).collect();
-        let profiles: Vec<Arc<Profile>> = question.members.iter().map(|member| self.profile(member)).collect();
+        let profiles: Vec<Arc<Profile>> = question
+            .members
+            .iter()
+            .map(|member| self.profile(member))
+            .collect();
         let profiles: Vec<&Profile> = profiles.iter().map(AsRef::as_ref).collect();
-        let findings = self.findings(&message, &profiles, question.embedding.as_ref()).await;
+        let findings = self
+            .findings(&message, &profiles, question.embedding.as_ref())
+            .await;
         let shares = odds::shares(&findings);
         let turn = (question.current != Current::Nobody).then(|| {
             let turn = Turn {
@@ -53,7 +59,11 @@ impl Intent {
                 Ground::English => "english",
                 Ground::ReadInEnglish => "readInEnglish",
             },
-            members: figures.members.iter().map(|member| member.to_vec()).collect(),
+            members: figures
+                .members
+                .iter()
+                .map(|member| member.to_vec())
+                .collect(),
             nobody: figures.nobody.to_vec(),
             turn,
         }

@@ -22,7 +22,9 @@ struct Tables {
 static TABLES: LazyLock<Tables> = LazyLock::new(|| {
     let (mut codes, mut small) = (Vec::new(), HashMap::<String, Languages>::new());
     for line in SMALL_WORDS.lines() {
-        let Some((code, words)) = line.split_once(": ") else { continue };
+        let Some((code, words)) = line.split_once(": ") else {
+            continue;
+        };
         let bit = Languages(1 << codes.len());
         codes.push(code);
         for word in words.split_whitespace() {
@@ -30,8 +32,16 @@ static TABLES: LazyLock<Tables> = LazyLock::new(|| {
             known.0 |= bit.0;
         }
     }
-    let changes = CHANGE_PHRASES.lines().map(tokens).filter(|phrase| !phrase.is_empty()).collect();
-    Tables { codes, small, changes }
+    let changes = CHANGE_PHRASES
+        .lines()
+        .map(tokens)
+        .filter(|phrase| !phrase.is_empty())
+        .collect();
+    Tables {
+        codes,
+        small,
+        changes,
+    }
 });
 
 impl Languages {
@@ -42,7 +52,11 @@ impl Languages {
 
     /// The language with this code; none if it is not known.
     pub(super) fn of_code(code: &str) -> Self {
-        TABLES.codes.iter().position(|known| *known == code).map_or(Self::default(), |place| Self(1 << place))
+        TABLES
+            .codes
+            .iter()
+            .position(|known| *known == code)
+            .map_or(Self::default(), |place| Self(1 << place))
     }
 
     /// The languages that most of the small words of a text belong to; all, if there is no telling.
@@ -55,7 +69,9 @@ impl Languages {
             }
         }
         let most = counts.iter().copied().max().unwrap_or_default();
-        let bits = (0..counts.len()).filter(|place| counts[*place] == most).map(|place| 1 << place);
+        let bits = (0..counts.len())
+            .filter(|place| counts[*place] == most)
+            .map(|place| 1 << place);
         Self(bits.sum())
     }
 
@@ -72,9 +88,18 @@ impl Languages {
     /// Those of `among` that stand most often in a list; all of them, if the list is empty.
     pub(super) fn most_frequent(list: &[Self], among: Self) -> Self {
         let places = (0..TABLES.codes.len()).filter(|place| among.0 >> place & 1 == 1);
-        let count = |place: usize| list.iter().filter(|languages| languages.0 >> place & 1 == 1).count();
+        let count = |place: usize| {
+            list.iter()
+                .filter(|languages| languages.0 >> place & 1 == 1)
+                .count()
+        };
         let most = places.clone().map(count).max().unwrap_or_default();
-        Self(places.filter(|place| count(*place) == most).map(|place| 1 << place).sum())
+        Self(
+            places
+                .filter(|place| count(*place) == most)
+                .map(|place| 1 << place)
+                .sum(),
+        )
     }
 
     /// Whether the two have a language in common.
@@ -85,7 +110,10 @@ impl Languages {
 
 /// Whether a word, folded, says nothing of a topic in one of the languages.
 pub(super) fn is_small_in(folded: &str, languages: Languages) -> bool {
-    TABLES.small.get(folded).is_some_and(|known| known.meets(languages))
+    TABLES
+        .small
+        .get(folded)
+        .is_some_and(|known| known.meets(languages))
 }
 
 /// Whether a word, folded, says nothing of a topic in any language.
@@ -96,12 +124,17 @@ pub(super) fn is_small(folded: &str) -> bool {
 /// Whether the text says that it begins something else.
 pub(super) fn announces_change(text: &str) -> bool {
     let text = tokens(text);
-    TABLES.changes.iter().any(|phrase| text.windows(phrase.len()).any(|part| part == phrase))
+    TABLES
+        .changes
+        .iter()
+        .any(|phrase| text.windows(phrase.len()).any(|part| part == phrase))
 }
 
 /// The words of a text, folded, in their order.
 pub(super) fn tokens(text: &str) -> Vec<String> {
-    let words = text.split(|character: char| !character.is_alphanumeric()).filter(|word| !word.is_empty());
+    let words = text
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|word| !word.is_empty());
     words.map(fold).collect()
 }
 
@@ -153,14 +186,21 @@ mod tests {
             assert_eq!(Languages::of_text(text), Languages::of_code(code), "{text}");
         }
         let any = Languages::of_text("Kowalczyk");
-        assert!(["en", "de", "pl"].iter().all(|code| any.meets(Languages::of_code(code))));
+        assert!(
+            ["en", "de", "pl"]
+                .iter()
+                .all(|code| any.meets(Languages::of_code(code)))
+        );
     }
 
     #[test]
     fn a_change_is_announced_in_any_language_and_by_whole_words() {
-        for text in
-            ["oh, by the way: my invoice", "Außerdem brauche ich", "au fait, ma facture", "por cierto, otra duda"]
-        {
+        for text in [
+            "oh, by the way: my invoice",
+            "Außerdem brauche ich",
+            "au fait, ma facture",
+            "por cierto, otra duda",
+        ] {
             assert!(announces_change(text), "{text}");
         }
         assert!(!announces_change("thanks, that is all"));

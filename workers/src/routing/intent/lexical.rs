@@ -28,19 +28,29 @@ pub(super) struct Member {
 /// The fit of each member, in their order.
 pub(super) fn fits(message: &str, members: &[&Member]) -> Vec<Fit> {
     let asked = words(message);
-    members.iter().map(|member| fit(&asked, member, members)).collect()
+    members
+        .iter()
+        .map(|member| fit(&asked, member, members))
+        .collect()
 }
 
 impl Member {
     /// The words of all its texts, and the phrases of its specialization.
     pub(super) fn of(text: &str, phrases: &[String]) -> Self {
         let stems = |phrase: &String| words(phrase).into_iter().map(|word| word.stem).collect();
-        Self { words: words(text), phrases: phrases.iter().map(stems).collect() }
+        Self {
+            words: words(text),
+            phrases: phrases.iter().map(stems).collect(),
+        }
     }
 
     /// The member's word that is most like `stem`.
     fn nearest(&self, stem: &str) -> Option<(&Word, f64)> {
-        let near = self.words.iter().map(|word| (word, likeness(stem, &word.stem))).filter(|(_, alike)| *alike > 0.0);
+        let near = self
+            .words
+            .iter()
+            .map(|word| (word, likeness(stem, &word.stem)))
+            .filter(|(_, alike)| *alike > 0.0);
         near.max_by(|left, right| left.1.total_cmp(&right.1))
     }
 }
@@ -54,19 +64,36 @@ fn fit(asked: &[Word], member: &Member, members: &[&Member]) -> Fit {
     }
     met.sort_by(|left, right| right.0.total_cmp(&left.0));
     let whole = |phrase: &&Vec<String>| {
-        phrase.len() > 1 && phrase.iter().all(|stem| asked.iter().any(|word| likeness(&word.stem, stem) > 0.0))
+        phrase.len() > 1
+            && phrase
+                .iter()
+                .all(|stem| asked.iter().any(|word| likeness(&word.stem, stem) > 0.0))
     };
-    let phrases = member.phrases.iter().filter(whole).map(|_| WHOLE_PHRASE).sum::<f64>();
-    let mut topics: Vec<String> = met.iter().map(|(_, word)| word.text.to_lowercase()).collect();
+    let phrases = member
+        .phrases
+        .iter()
+        .filter(whole)
+        .map(|_| WHOLE_PHRASE)
+        .sum::<f64>();
+    let mut topics: Vec<String> = met
+        .iter()
+        .map(|(_, word)| word.text.to_lowercase())
+        .collect();
     topics.dedup();
     topics.truncate(REASON_WORDS_MAX);
-    Fit { score: met.iter().map(|(weight, _)| weight).sum::<f64>() + phrases, topics }
+    Fit {
+        score: met.iter().map(|(weight, _)| weight).sum::<f64>() + phrases,
+        topics,
+    }
 }
 
 /// How much a word says: 1 when one member has it, ever less the more have it.
 #[expect(clippy::cast_precision_loss, reason = "teams have few members")]
 fn telling(stem: &str, members: &[&Member]) -> f64 {
-    let having = members.iter().filter(|member| member.words.iter().any(|word| word.stem == stem)).count();
+    let having = members
+        .iter()
+        .filter(|member| member.words.iter().any(|word| word.stem == stem))
+        .count();
     1.0 - having.saturating_sub(1) as f64 / members.len().max(1) as f64
 }
 
@@ -74,8 +101,14 @@ fn telling(stem: &str, members: &[&Member]) -> f64 {
 mod tests {
     use super::*;
 
-    const BILLING: [&str; 2] = ["Billing. Support for invoices", "Invoices, refunds, payments, billing questions"];
-    const TECHNICAL: [&str; 2] = ["Technik. Support", "Technical problems, crashes, installation, error messages"];
+    const BILLING: [&str; 2] = [
+        "Billing. Support for invoices",
+        "Invoices, refunds, payments, billing questions",
+    ];
+    const TECHNICAL: [&str; 2] = [
+        "Technik. Support",
+        "Technical problems, crashes, installation, error messages",
+    ];
 
     fn scores(message: &str) -> [f64; 2] {
         let [billing, technical] = [BILLING, TECHNICAL].map(|[text, list]| {
@@ -97,7 +130,10 @@ mod tests {
     #[test]
     fn a_word_that_all_members_have_says_less() {
         let [billing, technical] = scores("support");
-        assert!(billing == technical && billing < 1.0, "{billing} {technical}");
+        assert!(
+            billing == technical && billing < 1.0,
+            "{billing} {technical}"
+        );
     }
 
     #[test]
@@ -116,7 +152,13 @@ mod tests {
     #[test]
     fn the_topics_are_the_members_own_words() {
         let phrases = ["Invoices".to_owned()];
-        let fits = fits("my INVOICE!!", &[&Member::of("Invoices", &phrases), &Member::of("Crashes", &[])]);
+        let fits = fits(
+            "my INVOICE!!",
+            &[
+                &Member::of("Invoices", &phrases),
+                &Member::of("Crashes", &[]),
+            ],
+        );
         assert_eq!(fits[0].topics, ["invoices"]);
         assert!(fits[1].topics.is_empty());
     }

@@ -84,7 +84,10 @@ struct Placed {
 /// What the vectors of a model are good for, between a message and a team.
 pub(super) fn ground(background: &Background, message: &str, profiles: &[&Profile]) -> Ground {
     let knows = |text: &str| background.knows(reading::languages(text));
-    let known = knows(message) && profiles.first().is_none_or(|profile| knows(&profile.texts.whole));
+    let known = knows(message)
+        && profiles
+            .first()
+            .is_none_or(|profile| knows(&profile.texts.whole));
     match (known, background.knows_english_only()) {
         (true, false) => Ground::Vectors,
         (true, true) => Ground::English,
@@ -94,7 +97,11 @@ pub(super) fn ground(background: &Background, message: &str, profiles: &[&Profil
 
 /// The message as it is made a vector.
 pub(super) fn asked(message: &str, ground: Ground) -> String {
-    if ground == Ground::ReadInEnglish { reading::in_english(message) } else { message.to_owned() }
+    if ground == Ground::ReadInEnglish {
+        reading::in_english(message)
+    } else {
+        message.to_owned()
+    }
 }
 
 /// What is made vectors of a member, in the order in which [`MemberVectors::of`] takes them.
@@ -108,26 +115,46 @@ pub(super) const fn member_texts(profile: &Profile, ground: Ground) -> &Arc<Text
 
 impl MemberVectors {
     /// Takes the vectors of [`member_texts`]; none if there are too few.
-    pub(super) fn of(vectors: &[Vector], profile: &Profile, background: &Background) -> Option<Self> {
+    pub(super) fn of(
+        vectors: &[Vector],
+        profile: &Profile,
+        background: &Background,
+    ) -> Option<Self> {
         let mut placed = vectors.iter().map(|vector| Placed::of(vector, background));
         let (whole, matters, pieces) = (placed.next()?, placed.next()?, placed.collect::<Vec<_>>());
         let scale = background.scale();
-        let is_own = |sentence: &Vector| pieces.iter().any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN);
+        let is_own = |sentence: &Vector| {
+            pieces
+                .iter()
+                .any(|piece| scale.read(piece.to(sentence)) >= MEMBERS_MIN)
+        };
         let nobodys = background.nobodys().iter().map(is_own).collect();
         let sayings = profile.sayings.iter().map(|saying| saying.place).collect();
-        Some(Self { whole, matters, pieces, sayings, nobodys })
+        Some(Self {
+            whole,
+            matters,
+            pieces,
+            sayings,
+            nobodys,
+        })
     }
 
     /// What it takes in memory.
     pub(super) fn bytes(&self) -> usize {
         let placed = self.pieces.iter().chain([&self.whole, &self.matters]);
-        placed.map(|placed| size_of_val(&*placed.vector)).sum::<usize>() + size_of_val(&*self.sayings)
+        placed
+            .map(|placed| size_of_val(&*placed.vector))
+            .sum::<usize>()
+            + size_of_val(&*self.sayings)
     }
 }
 
 impl Placed {
     fn of(vector: &Vector, background: &Background) -> Self {
-        Self { vector: vector.clone(), nearness: background.nearness(vector) }
+        Self {
+            vector: vector.clone(),
+            nearness: background.nearness(vector),
+        }
     }
 
     fn to(&self, other: &Vector) -> f32 {
@@ -153,7 +180,12 @@ impl MessageVectors {
         background: Arc<Background>,
         ground: Ground,
     ) -> Self {
-        Self { asked, members, background, ground }
+        Self {
+            asked,
+            members,
+            background,
+            ground,
+        }
     }
 
     /// What the vectors are good for.
@@ -165,30 +197,69 @@ impl MessageVectors {
     pub(super) fn alike(&self) -> Vec<Alike> {
         let said = self.background.said(&self.asked);
         let guesses = self.background.guesses(&said);
-        self.members.iter().map(|member| self.alike_member(member, &said, &guesses)).collect()
+        self.members
+            .iter()
+            .map(|member| self.alike_member(member, &said, &guesses))
+            .collect()
     }
 
     /// How alike the message is to sentences that are nobody's matter.
     pub(super) fn alike_nobodys(&self) -> AlikeNobodys {
         let nobodys = self.background.nobodys().iter().enumerate();
-        let nobodys = nobodys.filter(|(place, _)| !self.members.iter().any(|member| member.nobodys[*place]));
-        let near = highest(nobodys.map(|(_, sentence)| cosine(&self.asked, sentence)), NEAREST);
-        AlikeNobodys { nearest: self.read(near.first().copied()), near: self.read(mean(&near)) }
+        let nobodys =
+            nobodys.filter(|(place, _)| !self.members.iter().any(|member| member.nobodys[*place]));
+        let near = highest(
+            nobodys.map(|(_, sentence)| cosine(&self.asked, sentence)),
+            NEAREST,
+        );
+        AlikeNobodys {
+            nearest: self.read(near.first().copied()),
+            near: self.read(mean(&near)),
+        }
     }
 
     fn alike_member(&self, member: &MemberVectors, said: &[f32], guesses: &[Guess<'_>]) -> Alike {
-        let pieces = highest(member.pieces.iter().map(|piece| piece.to_message(&self.asked)), NEAREST);
-        let plain = highest(member.pieces.iter().map(|piece| piece.to(&self.asked)), usize::MAX);
-        let sayings = highest(member.sayings.iter().filter_map(|place| said.get(*place).copied()), NEAREST);
+        let pieces = highest(
+            member
+                .pieces
+                .iter()
+                .map(|piece| piece.to_message(&self.asked)),
+            NEAREST,
+        );
+        let plain = highest(
+            member.pieces.iter().map(|piece| piece.to(&self.asked)),
+            usize::MAX,
+        );
+        let sayings = highest(
+            member
+                .sayings
+                .iter()
+                .filter_map(|place| said.get(*place).copied()),
+            NEAREST,
+        );
         let by_matter = |alike: &dyn Fn(&Vector) -> Option<f32>| {
-            guesses.iter().map(|guess| guess.weight * self.read(alike(guess.name))).sum()
+            guesses
+                .iter()
+                .map(|guess| guess.weight * self.read(alike(guess.name)))
+                .sum()
         };
-        let nearest_piece = |name: &Vector| member.pieces.iter().map(|piece| piece.to_name(name)).reduce(f32::max);
+        let nearest_piece = |name: &Vector| {
+            member
+                .pieces
+                .iter()
+                .map(|piece| piece.to_name(name))
+                .reduce(f32::max)
+        };
         Alike {
             piece: self.read(pieces.first().copied()),
             pieces: self.read(mean(&pieces)),
             pieces_plain: self.read(mean(&plain[..plain.len().min(NEAREST)])),
-            pooled: pooled(&plain.iter().map(|cosine| self.read(Some(*cosine))).collect::<Vec<_>>()),
+            pooled: pooled(
+                &plain
+                    .iter()
+                    .map(|cosine| self.read(Some(*cosine)))
+                    .collect::<Vec<_>>(),
+            ),
             matters: self.read(Some(member.matters.to_message(&self.asked))),
             whole: self.read(Some(member.whole.to_message(&self.asked))),
             saying: self.read(sayings.first().copied()),
@@ -207,8 +278,13 @@ impl MessageVectors {
 
 /// The highest of some values and a little more for each that is nearly as high; 0 of none.
 fn pooled(values: &[f32]) -> f32 {
-    let Some(highest) = values.iter().copied().reduce(f32::max) else { return 0.0 };
-    let all: f32 = values.iter().map(|value| ((value - highest) / PIECES_WIDTH).exp()).sum();
+    let Some(highest) = values.iter().copied().reduce(f32::max) else {
+        return 0.0;
+    };
+    let all: f32 = values
+        .iter()
+        .map(|value| ((value - highest) / PIECES_WIDTH).exp())
+        .sum();
     highest + PIECES_WIDTH * all.ln()
 }
 
@@ -219,12 +295,25 @@ mod tests {
     /// A model that finds no two texts alike, but for one sentence in several languages if it knows them.
     fn background(knows_others: bool) -> Background {
         const DIRECTIONS: usize = 64;
-        let direction =
-            |text: usize| (0..DIRECTIONS).map(|place| f32::from(u8::from(place == text % DIRECTIONS))).collect();
+        let direction = |text: usize| {
+            (0..DIRECTIONS)
+                .map(|place| f32::from(u8::from(place == text % DIRECTIONS)))
+                .collect()
+        };
         let probes = 8;
         let texts = 0..Background::texts().len();
-        Background::of(texts.map(|text| direction(if knows_others && text < probes { 0 } else { text })).collect())
-            .unwrap()
+        Background::of(
+            texts
+                .map(|text| {
+                    direction(if knows_others && text < probes {
+                        0
+                    } else {
+                        text
+                    })
+                })
+                .collect(),
+        )
+        .unwrap()
     }
 
     #[test]
@@ -232,13 +321,32 @@ mod tests {
         let profile = Profile::of("Billing", "Looks after your money.", "refunds");
         let question = "I have a question about refunds.".to_owned();
         for (knows_others, message, ground, asks) in [
-            (false, "where is the money that you owe me", Ground::English, true),
-            (false, "wo ist das Geld, das ihr mir schuldet", Ground::ReadInEnglish, false),
-            (true, "where is the money that you owe me", Ground::Vectors, false),
+            (
+                false,
+                "where is the money that you owe me",
+                Ground::English,
+                true,
+            ),
+            (
+                false,
+                "wo ist das Geld, das ihr mir schuldet",
+                Ground::ReadInEnglish,
+                false,
+            ),
+            (
+                true,
+                "where is the money that you owe me",
+                Ground::Vectors,
+                false,
+            ),
         ] {
             let found = super::ground(&background(knows_others), message, &[&profile]);
             assert_eq!(found, ground, "{message}");
-            assert_eq!(member_texts(&profile, found).pieces.contains(&question), asks, "{message}");
+            assert_eq!(
+                member_texts(&profile, found).pieces.contains(&question),
+                asks,
+                "{message}"
+            );
         }
     }
 

@@ -43,7 +43,10 @@ use self::{
 use super::candidates::Candidate;
 use crate::{
     config::WorkersConfig,
-    embedding::{Embedder, EmbeddingError, provider::ProviderEmbedder, sentence_transformer::SentenceTransformer},
+    embedding::{
+        Embedder, EmbeddingError, provider::ProviderEmbedder,
+        sentence_transformer::SentenceTransformer,
+    },
     model::{Endpoint, PromptMessage, openai::ModelClient},
 };
 
@@ -116,8 +119,11 @@ impl Intent {
     /// Errors: the directory of the embedding model cannot be used.
     pub(crate) fn new(client: ModelClient, config: &WorkersConfig) -> anyhow::Result<Self> {
         let directory = &config.embedding_model_dir;
-        let local: Option<Arc<dyn Embedder>> =
-            if directory.is_empty() { None } else { Some(Arc::new(SentenceTransformer::open(Path::new(directory))?)) };
+        let local: Option<Arc<dyn Embedder>> = if directory.is_empty() {
+            None
+        } else {
+            Some(Arc::new(SentenceTransformer::open(Path::new(directory))?))
+        };
         Ok(Self {
             client,
             vectors: KnownVectors::new(config),
@@ -139,29 +145,67 @@ impl Intent {
     pub(crate) async fn decide(&self, question: &Question<'_>) -> Decided {
         let began = Instant::now();
         let message: String = question.message.chars().take(MESSAGE_CHARS_MAX).collect();
-        let profiles: Vec<Arc<Profile>> = question.members.iter().map(|member| self.profile(member)).collect();
+        let profiles: Vec<Arc<Profile>> = question
+            .members
+            .iter()
+            .map(|member| self.profile(member))
+            .collect();
         let profiles: Vec<&Profile> = profiles.iter().map(AsRef::as_ref).collect();
-        let findings = self.findings(&message, &profiles, question.embedding.as_ref()).await;
+        let findings = self
+            .findings(&message, &profiles, question.embedding.as_ref())
+            .await;
         let shares = odds::shares(&findings);
-        let situation = Situation { question, message: &message, findings: &findings, shares: &shares };
+        let situation = Situation {
+            question,
+            message: &message,
+            findings: &findings,
+            shares: &shares,
+        };
         let mut verdict = situation.local();
         if verdict.unsure
             && let Some(opinion) = self.opinion(question, &message, began).await
         {
             verdict = situation.after(opinion);
         }
-        let Verdict { member, stage, reason, unsure } = verdict;
+        let Verdict {
+            member,
+            stage,
+            reason,
+            unsure,
+        } = verdict;
         let scores = shares[..question.members.len()].to_vec();
-        Decided { member, stage, scores, reason, is_guess: unsure, took: began.elapsed() }
+        Decided {
+            member,
+            stage,
+            scores,
+            reason,
+            is_guess: unsure,
+            took: began.elapsed(),
+        }
     }
 
     fn profile(&self, member: &Candidate) -> Arc<Profile> {
-        let key = [member.name.clone(), member.description.clone(), member.specialization.clone()];
-        let make = || Arc::new(Profile::of(&member.name, &member.description, &member.specialization));
+        let key = [
+            member.name.clone(),
+            member.description.clone(),
+            member.specialization.clone(),
+        ];
+        let make = || {
+            Arc::new(Profile::of(
+                &member.name,
+                &member.description,
+                &member.specialization,
+            ))
+        };
         self.profiles.get_with_by_ref(&key, make)
     }
 
-    async fn findings(&self, message: &str, profiles: &[&Profile], provider: Option<&Endpoint>) -> Findings {
+    async fn findings(
+        &self,
+        message: &str,
+        profiles: &[&Profile],
+        provider: Option<&Endpoint>,
+    ) -> Findings {
         let source = self.local.clone().or_else(|| {
             let provider = ProviderEmbedder::new(self.client.clone(), provider?.clone());
             Some(Arc::new(provider) as Arc<dyn Embedder>)
@@ -171,20 +215,38 @@ impl Intent {
             match self.vectors.of_message(&source, message, profiles).await {
                 Ok(found) => vectors = found,
                 // A source that failed is left alone for a while, so that this is no line for each message.
-                Err(EmbeddingError::Resting) => tracing::debug!("routing by words: embeddings failed lately"),
+                Err(EmbeddingError::Resting) => {
+                    tracing::debug!("routing by words: embeddings failed lately")
+                }
                 Err(error) => tracing::warn!(%error, "routing by words: no embeddings"),
             }
         }
         evidence::gather(message, profiles, vectors.as_ref())
     }
 
-    async fn opinion(&self, question: &Question<'_>, message: &str, began: Instant) -> Option<Opinion> {
+    async fn opinion(
+        &self,
+        question: &Question<'_>,
+        message: &str,
+        began: Instant,
+    ) -> Option<Opinion> {
         let endpoint = question.model.as_ref()?;
         let current = match question.current {
             Current::Member(member) => Some(member),
             Current::Nobody | Current::Default => None,
         };
-        let asked = Asked { members: question.members, current, recent: question.recent, message };
-        second_opinion::ask(&self.client, endpoint, &asked, self.budget.saturating_sub(began.elapsed())).await
+        let asked = Asked {
+            members: question.members,
+            current,
+            recent: question.recent,
+            message,
+        };
+        second_opinion::ask(
+            &self.client,
+            endpoint,
+            &asked,
+            self.budget.saturating_sub(began.elapsed()),
+        )
+        .await
     }
 }

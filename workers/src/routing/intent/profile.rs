@@ -16,8 +16,9 @@ use super::{
 };
 
 /// Words between two phrases of a list, in the languages of the lexicon.
-const JOINING_WORDS: [&str; 11] =
-    [" and ", " or ", " & ", " und ", " oder ", " sowie ", " et ", " ou ", " oraz ", " y ", " e "];
+const JOINING_WORDS: [&str; 11] = [
+    " and ", " or ", " & ", " und ", " oder ", " sowie ", " et ", " ou ", " oraz ", " y ", " e ",
+];
 /// Shortest piece that says something, in characters.
 const PIECE_CHARS_MIN: usize = 3;
 /// Pieces of one member: longer texts are cut.
@@ -74,37 +75,67 @@ impl Profile {
         pieces.extend(self::pieces(description));
         pieces.truncate(PIECES_MAX);
         let whole = format!("{name}. {description} {specialization}");
-        let texts = Arc::new(Texts { whole, matters: specialization.to_owned(), pieces });
+        let texts = Arc::new(Texts {
+            whole,
+            matters: specialization.to_owned(),
+            pieces,
+        });
         let english = Arc::new(texts.in_english(reading::languages(&texts.whole)));
         let inquiries = Arc::new(english.asked_about());
         let concepts = concepts::mentions(&texts.whole);
         let asides = concepts::asides(&texts.whole);
         let sayings = sayings::of(&concepts);
         let bags = Bags::of(&english.whole, &concepts, &sayings);
-        Self { member, concepts, asides, sayings, bags, texts, english, inquiries }
+        Self {
+            member,
+            concepts,
+            asides,
+            sayings,
+            bags,
+            texts,
+            english,
+            inquiries,
+        }
     }
 }
 
 impl Texts {
     fn in_english(&self, languages: Languages) -> Self {
         let read = |text: &String| reading::part_in_english(text, languages);
-        Self { whole: read(&self.whole), matters: read(&self.matters), pieces: self.pieces.iter().map(read).collect() }
+        Self {
+            whole: read(&self.whole),
+            matters: read(&self.matters),
+            pieces: self.pieces.iter().map(read).collect(),
+        }
     }
 
     fn asked_about(&self) -> Self {
-        let pieces = self.pieces.iter().map(|piece| inquiry::about(piece)).collect();
-        Self { whole: self.whole.clone(), matters: self.matters.clone(), pieces }
+        let pieces = self
+            .pieces
+            .iter()
+            .map(|piece| inquiry::about(piece))
+            .collect();
+        Self {
+            whole: self.whole.clone(),
+            matters: self.matters.clone(),
+            pieces,
+        }
     }
 
     /// All of them, in the order of the fields.
     pub(super) fn each(&self) -> impl Iterator<Item = &str> {
-        [self.whole.as_str(), self.matters.as_str()].into_iter().chain(self.pieces.iter().map(String::as_str))
+        [self.whole.as_str(), self.matters.as_str()]
+            .into_iter()
+            .chain(self.pieces.iter().map(String::as_str))
     }
 }
 
 impl Bags {
     fn of(english: &str, concepts: &BTreeMap<Concept, Mention>, sayings: &[&Saying]) -> Self {
-        let names: Vec<Bag> = concepts.keys().map(|concept| Bag::of(&concepts::in_english(*concept))).collect();
+        let names: Vec<Bag> = concepts
+            .keys()
+            .map(|concept| Bag::of(&concepts::in_english(*concept)))
+            .collect();
         Self {
             own: Bag::of(english),
             concepts: Bag::union(&names),
@@ -114,8 +145,14 @@ impl Bags {
 }
 
 fn pieces(text: &str) -> impl Iterator<Item = String> {
-    let list = JOINING_WORDS.iter().fold(text.to_owned(), |list, word| list.replace(word, ","));
-    let pieces: Vec<String> =
-        list.split([',', ';', '.', ':', '\n', '/', '(', ')']).map(|piece| piece.trim().to_owned()).collect();
-    pieces.into_iter().filter(|piece| piece.chars().count() >= PIECE_CHARS_MIN)
+    let list = JOINING_WORDS
+        .iter()
+        .fold(text.to_owned(), |list, word| list.replace(word, ","));
+    let pieces: Vec<String> = list
+        .split([',', ';', '.', ':', '\n', '/', '(', ')'])
+        .map(|piece| piece.trim().to_owned())
+        .collect();
+    pieces
+        .into_iter()
+        .filter(|piece| piece.chars().count() >= PIECE_CHARS_MIN)
 }

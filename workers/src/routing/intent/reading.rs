@@ -15,7 +15,10 @@ static COMMON: LazyLock<Lexicon> = LazyLock::new(|| Lexicon::read(&[VOCABULARY])
 /// The languages that a word stands in, in one of the lists.
 static LISTED: LazyLock<HashMap<String, Languages>> = LazyLock::new(|| {
     let mut listed = HashMap::new();
-    for (word, languages) in COMMON.single_words().chain(concepts::known().single_words()) {
+    for (word, languages) in COMMON
+        .single_words()
+        .chain(concepts::known().single_words())
+    {
         let known: &mut Languages = listed.entry(word.to_owned()).or_default();
         *known = known.and(languages);
     }
@@ -39,7 +42,10 @@ pub(super) fn languages(text: &str) -> Languages {
         return by_small_words;
     }
     let words = tokens(text);
-    let listed: Vec<Languages> = words.iter().filter_map(|word| LISTED.get(word).copied()).collect();
+    let listed: Vec<Languages> = words
+        .iter()
+        .filter_map(|word| LISTED.get(word).copied())
+        .collect();
     Languages::most_frequent(&listed, by_small_words)
 }
 
@@ -51,9 +57,18 @@ fn read(text: &str, languages: Languages) -> String {
     let (mut at, mut english) = (0, Vec::new());
     while at < words.len() {
         let rest = &words[at..];
-        let found = COMMON.longest(rest, languages).into_iter().chain(concepts::known().longest(rest, languages));
+        let found = COMMON
+            .longest(rest, languages)
+            .into_iter()
+            .chain(concepts::known().longest(rest, languages));
         // Of equal ones the first: a common word before a trade name.
-        let longest = found.reduce(|best, next| if next.rank() > best.rank() { next } else { best });
+        let longest = found.reduce(|best, next| {
+            if next.rank() > best.rank() {
+                next
+            } else {
+                best
+            }
+        });
         if let Some(longest) = longest {
             at += longest.words;
             english.push(longest.english.to_owned());
@@ -67,7 +82,11 @@ fn read(text: &str, languages: Languages) -> String {
             english.push(rest[0].clone());
         }
     }
-    if english.is_empty() { text.to_owned() } else { english.join(" ") }
+    if english.is_empty() {
+        text.to_owned()
+    } else {
+        english.join(" ")
+    }
 }
 
 #[cfg(test)]
@@ -84,7 +103,10 @@ mod tests {
             ("mamy psa i kota, są małe", ["dog", "cat"]),
         ] {
             let english = in_english(text);
-            assert!(words.iter().all(|word| english.contains(word)), "{text}: {english}");
+            assert!(
+                words.iter().all(|word| english.contains(word)),
+                "{text}: {english}"
+            );
         }
     }
 

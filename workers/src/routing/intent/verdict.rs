@@ -49,8 +49,14 @@ impl Situation<'_> {
         let best = self.best(None);
         match self.question.current {
             Current::Nobody => match best {
-                Some(best) if self.shares[best] >= self.nobody() && self.has_ground(best) => self.first(best),
-                _ => self.default("no member matches", self.local_stage(), self.nobody() < self.sure_min()),
+                Some(best) if self.shares[best] >= self.nobody() && self.has_ground(best) => {
+                    self.first(best)
+                }
+                _ => self.default(
+                    "no member matches",
+                    self.local_stage(),
+                    self.nobody() < self.sure_min(),
+                ),
             },
             Current::Member(current) => self.going_on(Some(current), self.best(Some(current))),
             Current::Default => self.going_on(None, best),
@@ -82,10 +88,15 @@ impl Situation<'_> {
     }
 
     fn going_on(&self, current: Option<usize>, other: Option<usize>) -> Verdict {
-        let Some(other) = other else { return self.stay(current, Stage::Continuity, false) };
+        let Some(other) = other else {
+            return self.stay(current, Stage::Continuity, false);
+        };
         if !self.question.may_change {
             let verdict = self.stay(current, Stage::Continuity, false);
-            return Verdict { reason: format!("{} for now: it changed hands often", verdict.reason), ..verdict };
+            return Verdict {
+                reason: format!("{} for now: it changed hands often", verdict.reason),
+                ..verdict
+            };
         }
         let present = current.map_or_else(|| self.nobody(), |current| self.shares[current]);
         let turn = Turn {
@@ -99,15 +110,25 @@ impl Situation<'_> {
         let chance = continuity::chance_of_change(&turn);
         let is_rival = self.shares[other] > present * RIVAL_SHARE && self.has_ground(other);
         // The default agent has nothing of its own to be left: what is surely a member's goes there sooner.
-        let leaves_default = current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
+        let leaves_default =
+            current.is_none() && chance >= UNSURE_MIN && self.shares[other] >= self.sure_min();
         if (chance >= continuity::changed_min(&turn) && is_rival) || leaves_default {
-            return self.to(other, self.local_stage(), &self.why(other), self.shares[other] < self.sure_min());
+            return self.to(
+                other,
+                self.local_stage(),
+                &self.why(other),
+                self.shares[other] < self.sure_min(),
+            );
         }
         self.stay(current, Stage::Continuity, chance >= UNSURE_MIN)
     }
 
     fn sure_min(&self) -> f32 {
-        if self.findings.ground == Ground::Words { SURE_WORDS_MIN } else { SURE_MIN }
+        if self.findings.ground == Ground::Words {
+            SURE_WORDS_MIN
+        } else {
+            SURE_MIN
+        }
     }
 
     /// Without vectors, what shares nothing with a member is not its matter, however the shares fall.
@@ -120,7 +141,13 @@ impl Situation<'_> {
     fn best(&self, except: Option<usize>) -> Option<usize> {
         let members = (0..self.question.members.len()).filter(|member| Some(*member) != except);
         // Of equal shares the first member's, so that a repeat decides alike.
-        members.reduce(|best, member| if self.shares[member] > self.shares[best] { member } else { best })
+        members.reduce(|best, member| {
+            if self.shares[member] > self.shares[best] {
+                member
+            } else {
+                best
+            }
+        })
     }
 
     fn nobody(&self) -> f32 {
@@ -128,17 +155,36 @@ impl Situation<'_> {
     }
 
     fn to(&self, member: usize, stage: Stage, why: &str, unsure: bool) -> Verdict {
-        let change = if self.question.current == Current::Nobody { "" } else { "topic change: " };
-        Verdict { member: Some(member), stage, reason: format!("{change}{why}{}", by(stage)), unsure }
+        let change = if self.question.current == Current::Nobody {
+            ""
+        } else {
+            "topic change: "
+        };
+        Verdict {
+            member: Some(member),
+            stage,
+            reason: format!("{change}{why}{}", by(stage)),
+            unsure,
+        }
     }
 
     fn stay(&self, member: Option<usize>, stage: Stage, unsure: bool) -> Verdict {
         let with = member.map_or("the default agent", |member| self.name(member));
-        Verdict { member, stage, reason: format!("continues the conversation with {with}{}", by(stage)), unsure }
+        Verdict {
+            member,
+            stage,
+            reason: format!("continues the conversation with {with}{}", by(stage)),
+            unsure,
+        }
     }
 
     fn default(&self, why: &str, stage: Stage, unsure: bool) -> Verdict {
-        Verdict { member: None, stage, reason: format!("{why}{}: the default agent answers", by(stage)), unsure }
+        Verdict {
+            member: None,
+            stage,
+            reason: format!("{why}{}: the default agent answers", by(stage)),
+            unsure,
+        }
     }
 
     fn why(&self, member: usize) -> String {
@@ -151,7 +197,11 @@ impl Situation<'_> {
     }
 
     fn local_stage(&self) -> Stage {
-        if self.findings.ground == Ground::Words { Stage::Words } else { Stage::Meaning }
+        if self.findings.ground == Ground::Words {
+            Stage::Words
+        } else {
+            Stage::Meaning
+        }
     }
 
     fn name(&self, member: usize) -> &str {

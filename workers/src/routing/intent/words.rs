@@ -10,8 +10,9 @@ const WORD_CHARS_MIN: usize = 3;
 /// Shortest word that loses an ending.
 const STEM_CHARS_MIN: usize = 3;
 /// Endings, the longest first.
-const ENDINGS: [&str; 14] =
-    ["ations", "ation", "ingly", "ings", "ies", "ing", "ers", "ed", "es", "er", "en", "ly", "s", "e"];
+const ENDINGS: [&str; 14] = [
+    "ations", "ation", "ingly", "ings", "ies", "ing", "ers", "ed", "es", "er", "en", "ly", "s", "e",
+];
 /// Share of common trigrams from which two words are taken for one with a slip of the pen.
 const ALIKE_MIN: f64 = 0.6;
 /// Common beginning from which two words are taken for forms of one, in characters.
@@ -35,7 +36,10 @@ pub(super) fn words(text: &str) -> Vec<Word> {
 pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
     let mut seen = HashSet::new();
     let mut words = Vec::new();
-    for text in text.split(|character: char| !character.is_alphanumeric()).filter(|text| !text.is_empty()) {
+    for text in text
+        .split(|character: char| !character.is_alphanumeric())
+        .filter(|text| !text.is_empty())
+    {
         let lower = text.to_lowercase();
         let says_nothing = language::is_small_in(&language::fold(text), languages);
         if lower.chars().all(char::is_numeric) || says_nothing || is_too_short(&lower) {
@@ -43,7 +47,10 @@ pub(super) fn words_in(text: &str, languages: Languages) -> Vec<Word> {
         }
         let stem = stem(&lower);
         if seen.insert(stem.clone()) {
-            words.push(Word { text: text.to_owned(), stem });
+            words.push(Word {
+                text: text.to_owned(),
+                stem,
+            });
         }
     }
     words
@@ -54,7 +61,11 @@ pub(super) fn likeness(left: &str, right: &str) -> f64 {
     if left == right {
         return 1.0;
     }
-    let start = left.chars().zip(right.chars()).take_while(|(left, right)| left == right).count();
+    let start = left
+        .chars()
+        .zip(right.chars())
+        .take_while(|(left, right)| left == right)
+        .count();
     let longest = left.chars().count().max(right.chars().count());
     if start >= COMMON_START_CHARS && start * 3 >= longest * 2 {
         return ALIKE_MIN.max(share(start, longest));
@@ -74,14 +85,18 @@ fn is_too_short(lower: &str) -> bool {
 
 fn stem(lower: &str) -> String {
     let chars = lower.chars().count();
-    let ending = ENDINGS
-        .iter()
-        .find(|ending| lower.ends_with(**ending) && chars - ending.len() >= STEM_CHARS_MIN && !lower.ends_with("ss"));
+    let ending = ENDINGS.iter().find(|ending| {
+        lower.ends_with(**ending)
+            && chars - ending.len() >= STEM_CHARS_MIN
+            && !lower.ends_with("ss")
+    });
     let stem = ending.map_or(lower, |ending| &lower[..lower.len() - ending.len()]);
     // What "stopped" leaves is a doubled letter, which "stop" has not.
     let mut backwards = stem.chars().rev();
     match (backwards.next(), backwards.next()) {
-        (Some(last), Some(before)) if ending.is_some() && last == before && stem.chars().count() > STEM_CHARS_MIN => {
+        (Some(last), Some(before))
+            if ending.is_some() && last == before && stem.chars().count() > STEM_CHARS_MIN =>
+        {
             stem[..stem.len() - last.len_utf8()].to_owned()
         }
         _ => stem.to_owned(),
@@ -90,18 +105,31 @@ fn stem(lower: &str) -> String {
 
 fn common_trigrams(left: &str, right: &str) -> f64 {
     let (left, right) = (trigrams(left), trigrams(right));
-    share(2 * left.intersection(&right).count(), left.len() + right.len())
+    share(
+        2 * left.intersection(&right).count(),
+        left.len() + right.len(),
+    )
 }
 
 fn trigrams(word: &str) -> HashSet<[char; 3]> {
-    let padded: Vec<char> = std::iter::once(' ').chain(word.chars()).chain([' ']).collect();
-    padded.windows(3).map(|window| [window[0], window[1], window[2]]).collect()
+    let padded: Vec<char> = std::iter::once(' ')
+        .chain(word.chars())
+        .chain([' '])
+        .collect();
+    padded
+        .windows(3)
+        .map(|window| [window[0], window[1], window[2]])
+        .collect()
 }
 
 /// Counts of letters are far below what a float holds exactly.
 #[expect(clippy::cast_precision_loss, reason = "words have few letters")]
 fn share(part: usize, whole: usize) -> f64 {
-    if whole == 0 { 0.0 } else { part as f64 / whole as f64 }
+    if whole == 0 {
+        0.0
+    } else {
+        part as f64 / whole as f64
+    }
 }
 
 #[cfg(test)]
@@ -131,7 +159,12 @@ mod tests {
     #[test]
     fn a_slip_of_the_pen_is_alike_and_another_word_is_not() {
         assert!(likeness(&stems("instalation")[0], &stems("installation")[0]) > 0.0);
-        for (left, right) in [("refund", "fund"), ("crash", "cash"), ("order", "older"), ("price", "prize")] {
+        for (left, right) in [
+            ("refund", "fund"),
+            ("crash", "cash"),
+            ("order", "older"),
+            ("price", "prize"),
+        ] {
             let alike = likeness(&stems(left)[0], &stems(right)[0]);
             assert!(alike < 1.0, "{left} {right}: {alike}");
         }

@@ -2,7 +2,9 @@
 
 use switchboard_schemas::{conversation::FinishReason, reply_event::ReplyFailure};
 
-use super::{Act, Piece, Run, WorkersConfig, calls, complete, delta, finish, part, quick, run, run_with};
+use super::{
+    Act, Piece, Run, WorkersConfig, calls, complete, delta, finish, part, quick, run, run_with,
+};
 
 /// A call that fails shows nothing, like a search that finds nothing.
 const NOTHING: (&str, &str) = ("bad", "{}");
@@ -14,40 +16,87 @@ async fn answered(rounds: &[&[(&str, &str)]]) -> Run {
 
 /// The products that the visitor is shown at the end.
 fn shown(run: &Run) -> Vec<String> {
-    let last = run.seen.steps.iter().rev().find_map(|step| step.strip_prefix("shown "));
-    last.map(|titles| titles.split('+').map(str::to_owned).collect()).unwrap_or_default()
+    let last = run
+        .seen
+        .steps
+        .iter()
+        .rev()
+        .find_map(|step| step.strip_prefix("shown "));
+    last.map(|titles| titles.split('+').map(str::to_owned).collect())
+        .unwrap_or_default()
 }
 
 fn told(result: &str, shown: &[&str]) -> (String, Vec<String>) {
-    (result.to_owned(), shown.iter().map(|title| (*title).to_owned()).collect())
+    (
+        result.to_owned(),
+        shown.iter().map(|title| (*title).to_owned()).collect(),
+    )
 }
 
 #[tokio::test]
 async fn a_later_round_takes_the_place_of_an_earlier_one_and_nothing_else_is_claimed() {
-    let run = answered(&[&[("good", r#"{"q":"Lamp"}"#)], &[("good", r#"{"q":"Mug"}"#)]]).await;
+    let run = answered(&[
+        &[("good", r#"{"q":"Lamp"}"#)],
+        &[("good", r#"{"q":"Mug"}"#)],
+    ])
+    .await;
     assert_eq!(shown(&run), ["Mug"]);
-    assert_eq!(run.told(), [told("found Lamp", &[]), told("found Mug", &["Mug"])]);
-    let between = run.requests[1]["messages"].as_array().unwrap().last().unwrap()["content"].as_str().unwrap();
-    assert!(between.contains(r#"[{"price":"$9","title":"Lamp"}]"#), "{between}");
+    assert_eq!(
+        run.told(),
+        [told("found Lamp", &[]), told("found Mug", &["Mug"])]
+    );
+    let between = run.requests[1]["messages"]
+        .as_array()
+        .unwrap()
+        .last()
+        .unwrap()["content"]
+        .as_str()
+        .unwrap();
+    assert!(
+        between.contains(r#"[{"price":"$9","title":"Lamp"}]"#),
+        "{between}"
+    );
 }
 
 #[tokio::test]
 async fn a_round_that_finds_nothing_leaves_what_is_shown_and_the_model_is_told_so() {
     let run = answered(&[&[("good", r#"{"q":"Lamp"}"#)], &[NOTHING]]).await;
     assert_eq!(shown(&run), ["Lamp"]);
-    assert_eq!((&run.told()[0], run.told()[1].1.clone()), (&told("found Lamp", &[]), shown(&run)));
+    assert_eq!(
+        (&run.told()[0], run.told()[1].1.clone()),
+        (&told("found Lamp", &[]), shown(&run))
+    );
     let nothing = answered(&[&[NOTHING]]).await;
-    assert!(!nothing.contents()[0].contains("The visitor sees"), "{:?}", nothing.contents());
+    assert!(
+        !nothing.contents()[0].contains("The visitor sees"),
+        "{:?}",
+        nothing.contents()
+    );
 }
 
 #[tokio::test]
 async fn what_is_shown_together_is_told_together_and_only_as_far_as_it_is_shown() {
-    let run = answered(&[&[("good", r#"{"q":"Lamp"}"#), NOTHING, ("good", r#"{"q":"Mug"}"#)]]).await;
-    assert_eq!((shown(&run), run.told()[2].1.clone()), (vec!["Lamp".into(), "Mug".into()], shown(&run)));
-    assert!(run.told()[..2].iter().all(|(_, shown)| shown.is_empty()), "{:?}", run.told());
+    let run = answered(&[&[
+        ("good", r#"{"q":"Lamp"}"#),
+        NOTHING,
+        ("good", r#"{"q":"Mug"}"#),
+    ]])
+    .await;
+    assert_eq!(
+        (shown(&run), run.told()[2].1.clone()),
+        (vec!["Lamp".into(), "Mug".into()], shown(&run))
+    );
+    assert!(
+        run.told()[..2].iter().all(|(_, shown)| shown.is_empty()),
+        "{:?}",
+        run.told()
+    );
     let twenty = ["Lamp", "Mug"].map(|title| format!(r#"{{"q":"{title}","count":20}}"#));
     let run = answered(&[&[("good", &twenty[0]), ("good", &twenty[1])]]).await;
-    assert_eq!((shown(&run).len(), run.told()[1].1.clone()), (24, shown(&run)));
+    assert_eq!(
+        (shown(&run).len(), run.told()[1].1.clone()),
+        (24, shown(&run))
+    );
 }
 
 #[tokio::test]
@@ -55,8 +104,14 @@ async fn a_result_that_is_shortened_or_left_out_hides_no_product_that_is_shown()
     let long = [("long", r#"{"q":"Lamp","count":20}"#)];
     let run = answered(&[&long]).await;
     assert!(run.results()[0].ends_with("[shortened]"));
-    assert_eq!((shown(&run).len(), run.told()[0].1.clone()), (20, shown(&run)));
-    let config = WorkersConfig { tool_results_bytes_max: 10, ..quick() };
+    assert_eq!(
+        (shown(&run).len(), run.told()[0].1.clone()),
+        (20, shown(&run))
+    );
+    let config = WorkersConfig {
+        tool_results_bytes_max: 10,
+        ..quick()
+    };
     let run = run_with(vec![calls(&long), complete(&["Here."])], config).await;
     assert!(run.results()[0].contains("no more calls"));
     assert_eq!(run.told()[0].1, shown(&run));
@@ -68,14 +123,29 @@ async fn a_result_that_is_shortened_or_left_out_hides_no_product_that_is_shown()
 #[tokio::test]
 async fn a_reply_without_a_word_lists_the_products_that_are_shown() {
     let found = calls(&[("good", r#"{"q":"Lamp","count":2}"#)]);
-    for silence in [vec![finish("stop")], vec![Piece::Text(" \n"), finish("stop")], vec![finish("length")]] {
+    for silence in [
+        vec![finish("stop")],
+        vec![Piece::Text(" \n"), finish("stop")],
+        vec![finish("length")],
+    ] {
         let run = run(vec![found.clone(), Act::Stream(silence)]).await;
-        assert!(run.generated.end.is_ok() && run.generated.first_text.is_some(), "{:?}", run.generated);
+        assert!(
+            run.generated.end.is_ok() && run.generated.first_text.is_some(),
+            "{:?}",
+            run.generated
+        );
         assert_eq!(run.seen.text, "- Lamp 0, $9\n- Lamp 1, $9");
     }
-    let begun = Act::Stream(vec![Piece::Text("One moment."), delta(&part(0, "good", "{}")), finish("tool_calls")]);
+    let begun = Act::Stream(vec![
+        Piece::Text("One moment."),
+        delta(&part(0, "good", "{}")),
+        finish("tool_calls"),
+    ]);
     let spoken = run(vec![begun, Act::Stream(vec![finish("stop")])]).await;
-    assert_eq!((spoken.generated.end, spoken.seen.text.as_str()), (Ok(FinishReason::Stop), "One moment."));
+    assert_eq!(
+        (spoken.generated.end, spoken.seen.text.as_str()),
+        (Ok(FinishReason::Stop), "One moment.")
+    );
 }
 
 #[tokio::test]
@@ -83,10 +153,19 @@ async fn a_reply_without_a_word_and_without_products_is_an_error() {
     for acts in [
         vec![calls(&[NOTHING])],
         vec![calls(&[NOTHING]), Act::Stream(vec![finish("stop")])],
-        vec![calls(&[NOTHING]), Act::Stream(vec![Piece::Text(" \n"), finish("stop")])],
-        vec![calls(&[("good", "{}")]), Act::Stream(vec![finish("content_filter")])],
+        vec![
+            calls(&[NOTHING]),
+            Act::Stream(vec![Piece::Text(" \n"), finish("stop")]),
+        ],
+        vec![
+            calls(&[("good", "{}")]),
+            Act::Stream(vec![finish("content_filter")]),
+        ],
     ] {
         let run = run(acts).await;
-        assert_eq!((run.generated.end, run.seen.text.as_str()), (Err(ReplyFailure::ModelError), ""));
+        assert_eq!(
+            (run.generated.end, run.seen.text.as_str()),
+            (Err(ReplyFailure::ModelError), "")
+        );
     }
 }
