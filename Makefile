@@ -5,7 +5,7 @@ SHELL := /bin/bash
 SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products misbehaviours eval-routing screenshots fuzz clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -42,14 +42,14 @@ bench: ## Measure added latency, throughput and memory (over real services too, 
 bench-products: ## Measure the search for products: 50,000 made-up ones, with and without misspelt words and filters
 	@tests/run.sh bench-products
 
-misbehaviours: ## Print what providers do wrong and what comes of it, 40 ways (over real services too, after: source target/services/env)
-	@tests/run.sh misbehaviours
+provider-faults: ## Print what providers do wrong and what comes of it, 40 ways (over real services too, after: source target/services/env)
+	@tests/run.sh provider-faults
 
 eval-routing: ## Measure how well teams choose by intent, on labelled sets; with a model too if SWITCHBOARD_TEST_MODEL names its base URL
 	@tests/run.sh eval-routing
 
 screenshots: ## Pictures of every page, into docs/images
-	SWITCHBOARD_SCREENSHOTS=$(CURDIR)/docs/images cargo test --locked --workspace --test it -- looks:: demo_page::
+	SWITCHBOARD_SCREENSHOTS=$(CURDIR)/docs/images cargo test --locked --workspace --test it -- appearance:: demo_page::
 
 fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
 	@tests/run.sh fuzz $(FUZZ_SECONDS)

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
 # The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
-# run.sh test|check|lint|bench|bench-products|misbehaviours|eval-routing|fuzz
+# run.sh test|check|lint|bench|bench-products|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
@@ -152,16 +152,16 @@ bench_products() {
 
 # The table of what providers do wrong and what comes of it: in one process, and as separate ones where the addresses of
 # real services are known.
-misbehaviours() {
+provider_faults() {
   use_mold
-  misbehaviour_table
-  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || SWITCHBOARD_TEST_PROFILE=cluster misbehaviour_table --features "$REAL"
+  provider_fault_table
+  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || SWITCHBOARD_TEST_PROFILE=cluster provider_fault_table --features "$REAL"
 }
 
-misbehaviour_table() {
-  local log=$LOGS/misbehaviours.log
-  cargo test --locked --workspace --test it "$@" misbehaviour:: >"$log" 2>&1 || { cat "$log"; return 1; }
-  sed -nE 's/.*measured: misbehaviour //p; s/^test result: (.*) filtered.*/\1/p' "$log"
+provider_fault_table() {
+  local log=$LOGS/provider-faults.log
+  cargo test --locked --workspace --test it "$@" provider_faults:: >"$log" 2>&1 || { cat "$log"; return 1; }
+  sed -nE 's/.*measured: provider fault //p; s/^test result: (.*) filtered.*/\1/p' "$log"
 }
 
 eval_routing() {
@@ -199,8 +199,8 @@ case ${1:-} in
   lint) use_mold; lint; print_summary ;;
   bench) shift; bench "$@" ;;
   bench-products) shift; bench_products "$@" ;;
-  misbehaviours) misbehaviours ;;
+  provider-faults) provider_faults ;;
   eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, bench, bench-products, misbehaviours, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, check, lint, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
+async fn streamed_text_is_stored_byte_for_byte() {
     let service = SharedService::get().await;
     let texts = [
         "plain",
@@ -37,7 +37,7 @@ async fn what_was_streamed_is_what_is_stored_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn the_instructions_of_the_agent_come_first_in_the_prompt() {
+async fn agent_instructions_come_first_in_the_prompt() {
     let service = SharedService::get().await;
     let settings = json!({"instructions": "You only speak of teapots.", "temperature": 0.5, "maxOutputTokens": 77});
     let organization = OrganizationDocument::new()
@@ -91,7 +91,7 @@ async fn sessions_of_one_agent_do_not_see_each_other() {
 }
 
 #[tokio::test]
-async fn a_session_id_is_compared_byte_for_byte() {
+async fn session_id_is_compared_byte_for_byte() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -117,7 +117,7 @@ async fn a_session_id_is_compared_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_client_that_hangs_up_does_not_stop_the_reply() {
+async fn client_disconnect_does_not_stop_the_reply() {
     let service = SharedService::get().await;
     let script = Script::counts(20, Duration::from_millis(60));
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -166,7 +166,7 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
 }
 
 #[tokio::test]
-async fn the_service_tells_the_source_and_an_address_that_names_nobody() {
+async fn service_sets_the_source_and_a_truncated_ip_address() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1")]).await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
@@ -193,7 +193,7 @@ async fn the_service_tells_the_source_and_an_address_that_names_nobody() {
 }
 
 #[tokio::test]
-async fn metadata_of_a_chat_cannot_set_what_the_service_sets() {
+async fn chat_metadata_cannot_override_reserved_keys() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let forged = json!({
@@ -222,4 +222,40 @@ async fn metadata_of_a_chat_cannot_set_what_the_service_sets() {
         metadata.get("visitorId").is_none(),
         "absent keys are omitted: {metadata}"
     );
+}
+
+#[tokio::test]
+async fn model_text_is_delivered_and_stored_byte_for_byte() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("unused")).await;
+    let client = organization.client();
+    let sayings = [
+        "nul \0 and \u{1}\u{7f} controls",
+        "\u{1b}[31mred\u{1b}[0m and \u{1b}]0;title\u{7}",
+        "line\r\nline\rline\u{2028}line\u{2029}line\n\n\ndata: no event\nevent: done\n\n",
+        "👩‍👩‍👧‍👦 e\u{301} \u{202e}txt\u{202c} \u{feff} \u{fffd} \u{10ffff}",
+        "<script>alert(1)</script> HTTP/1.1 200 OK\r\n\r\n0\r\n\r\n",
+    ];
+    for (number, saying) in sayings.into_iter().enumerate() {
+        organization.script(Script::says(saying).chunk_chars(1));
+        let session = format!("s{number}");
+        assert_eq!(
+            client
+                .chat(organization.shop(), &session, "hi")
+                .await
+                .complete(),
+            saying
+        );
+        assert_eq!(
+            client.history(organization.shop(), &session).await["messages"][1]["content"],
+            saying
+        );
+        let events = client
+            .chat_events(organization.shop(), &format!("e{number}"), "hi")
+            .await;
+        assert_eq!(
+            (events.text().as_str(), events.names().last()),
+            (saying, Some(&"done"))
+        );
+    }
 }

@@ -303,7 +303,7 @@ async fn stop_a_reply(organization: &Organization, agent: &str) {
 }
 
 #[tokio::test]
-async fn figures_equal_a_recount_of_every_conversation() {
+async fn totals_equal_a_recount_of_every_conversation() {
     let service = SharedService::get().await;
     let organization = busy_shop(&service).await;
     let (admin, client) = (service.admin(), organization.client());
@@ -331,7 +331,7 @@ async fn figures_equal_a_recount_of_every_conversation() {
 }
 
 #[tokio::test]
-async fn figures_of_an_agent_a_team_and_a_table_are_parts_of_the_whole() {
+async fn totals_by_agent_team_and_csv_agree_with_the_whole() {
     let service = SharedService::get().await;
     let organization = busy_shop(&service).await;
     let admin = service.admin();
@@ -384,7 +384,7 @@ async fn figures_of_an_agent_a_team_and_a_table_are_parts_of_the_whole() {
 }
 
 #[tokio::test]
-async fn another_organization_sees_nothing_of_it() {
+async fn another_organization_sees_none_of_the_totals() {
     let service = SharedService::get().await;
     let organization = busy_shop(&service).await;
     let other = OrganizationDocument::new()
@@ -402,7 +402,7 @@ async fn another_organization_sees_nothing_of_it() {
 }
 
 #[tokio::test]
-async fn figures_equal_a_recount_after_workers_were_killed_in_mid_reply() {
+async fn totals_equal_a_recount_after_workers_are_killed_mid_reply() {
     const TALKS: usize = 6;
     let service = TestService::start().await;
     let organization = OrganizationDocument::new()

@@ -21,7 +21,7 @@ async fn everything(service: &SharedService) -> Organization {
 }
 
 #[tokio::test]
-async fn the_answer_mirrors_the_document_with_ids() {
+async fn response_mirrors_the_document_with_ids() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
     assert!(organization.id.starts_with("org_"));
@@ -38,7 +38,7 @@ async fn the_answer_mirrors_the_document_with_ids() {
 }
 
 #[tokio::test]
-async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
+async fn second_apply_changes_nothing_and_shows_no_key() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
     let again = service
@@ -63,7 +63,7 @@ async fn a_second_time_nothing_changes_and_no_key_is_shown_again() {
 const RACES: usize = 8;
 
 #[tokio::test]
-async fn two_at_the_same_time_make_one_of_each_thing() {
+async fn concurrent_applies_create_each_resource_once() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
     for _ in 0..RACES {
@@ -89,7 +89,7 @@ async fn two_at_the_same_time_make_one_of_each_thing() {
 }
 
 #[tokio::test]
-async fn what_is_not_named_stays() {
+async fn resources_missing_from_the_document_stay() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
     let slug = &organization.document["organizations"][0]["slug"];
@@ -115,7 +115,7 @@ async fn what_is_not_named_stays() {
 }
 
 #[tokio::test]
-async fn a_document_with_mistakes_changes_nothing() {
+async fn invalid_document_changes_nothing() {
     let service = SharedService::get().await;
     let organization = everything(&service).await;
     let good = organization.changed_agent("shop", json!({"welcomeMessage": "second"}));
@@ -155,7 +155,7 @@ async fn a_document_with_mistakes_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_changed_prompt_and_status_are_live_within_two_seconds() {
+async fn changed_prompt_and_status_are_live_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -245,7 +245,7 @@ async fn every_field_has_a_default_of_its_type() {
 }
 
 #[tokio::test]
-async fn a_change_is_seen_within_two_seconds_on_every_ingress() {
+async fn change_is_live_on_every_ingress_within_two_seconds() {
     let service = SharedService::get().await;
     let settings = json!({"welcomeMessage": "Welcome!"});
     let organization = OrganizationDocument::new()

@@ -28,7 +28,7 @@ async fn shop(service: &SharedService) -> (Organization, Client, String) {
 }
 
 #[tokio::test]
-async fn empty_ids_have_codes_of_their_own() {
+async fn empty_ids_have_their_own_error_codes() {
     let service = SharedService::get().await;
     let (organization, client, _) = shop(&service).await;
     let agent = organization.shop();
@@ -94,7 +94,7 @@ async fn empty_ids_have_codes_of_their_own() {
 }
 
 #[tokio::test]
-async fn unknown_agents_are_not_found_whatever_their_id_looks_like() {
+async fn unknown_agent_ids_of_any_form_are_not_found() {
     let service = SharedService::get().await;
     let (_, client, _) = shop(&service).await;
     let well_formed = format!("agt_{}", "0".repeat(26));
@@ -114,7 +114,7 @@ async fn unknown_agents_are_not_found_whatever_their_id_looks_like() {
 }
 
 #[tokio::test]
-async fn unknown_routes_and_wrong_methods_are_told_before_the_key() {
+async fn unknown_routes_and_methods_are_rejected_before_the_key_check() {
     let service = SharedService::get().await;
     let (organization, ..) = shop(&service).await;
     let client = service.client();
@@ -152,7 +152,7 @@ async fn unknown_routes_and_wrong_methods_are_told_before_the_key() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_is_invalid_json() {
+async fn malformed_body_is_invalid_json() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let bodies: [&[u8]; 8] = [
@@ -172,7 +172,7 @@ async fn a_body_that_is_no_json_is_invalid_json() {
 }
 
 #[tokio::test]
-async fn json_that_is_not_the_wanted_data_is_invalid_request_data() {
+async fn wrongly_typed_json_is_invalid_request_data() {
     let service = SharedService::get().await;
     let (organization, client, path) = shop(&service).await;
     let long_session = "s".repeat(257);
@@ -247,7 +247,7 @@ async fn json_that_is_not_the_wanted_data_is_invalid_request_data() {
 }
 
 #[tokio::test]
-async fn unknown_fields_and_a_missing_content_type_are_accepted() {
+async fn unknown_fields_and_missing_content_type_are_accepted() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let body = json!({"message": "hi", "sessionId": "s", "future": {"field": 1}}).to_string();
@@ -282,7 +282,7 @@ async fn other_media_types_and_huge_bodies_are_refused() {
 }
 
 #[tokio::test]
-async fn a_message_is_measured_in_characters_and_one_too_many_is_refused_and_not_stored() {
+async fn overlong_message_in_characters_is_refused_and_not_stored() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
     let organization = OrganizationDocument::new()
@@ -313,7 +313,7 @@ async fn a_message_is_measured_in_characters_and_one_too_many_is_refused_and_not
 }
 
 #[tokio::test]
-async fn an_error_never_quotes_the_message() {
+async fn errors_never_quote_the_message() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let secret = "canary-4711-of-the-visitor";
@@ -343,7 +343,7 @@ async fn an_error_never_quotes_the_message() {
 }
 
 #[tokio::test]
-async fn client_texts_have_up_to_256_bytes_and_metadata_up_to_50_keys() {
+async fn client_texts_are_256_bytes_and_metadata_50_keys_at_most() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let keys: serde_json::Map<_, _> = (0..50)
@@ -366,7 +366,7 @@ async fn client_texts_have_up_to_256_bytes_and_metadata_up_to_50_keys() {
 }
 
 #[tokio::test]
-async fn a_body_of_256_kib_is_taken_and_one_byte_more_is_not() {
+async fn body_of_256_kib_is_accepted_and_one_byte_more_refused() {
     let service = SharedService::get().await;
     let (_, client, path) = shop(&service).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();

@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn cancel_stops_the_model_within_a_second_and_keeps_the_text_so_far() {
+async fn cancel_stops_the_model_within_a_second_and_keeps_the_text() {
     let service = SharedService::get().await;
     let script = Script::counts(200, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -67,7 +67,7 @@ async fn cancel_stops_the_model_within_a_second_and_keeps_the_text_so_far() {
 }
 
 #[tokio::test]
-async fn cancel_of_a_final_reply_changes_nothing_and_answers_with_it() {
+async fn cancel_of_a_final_reply_returns_it_unchanged() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("done")).await;
     let client = organization.client();
@@ -92,7 +92,7 @@ async fn cancel_of_a_final_reply_changes_nothing_and_answers_with_it() {
 }
 
 #[tokio::test]
-async fn a_cancelled_reply_in_json_is_an_answer_and_not_an_error() {
+async fn canceled_reply_is_a_success_in_json() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;
@@ -127,7 +127,7 @@ async fn a_cancelled_reply_in_json_is_an_answer_and_not_an_error() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_is_known_everywhere_and_cancelled_without_a_model_call() {
+async fn queued_message_is_visible_and_canceled_without_a_model_call() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(60, Duration::from_millis(50))).await;
@@ -174,7 +174,7 @@ async fn a_message_that_waits_is_known_everywhere_and_cancelled_without_a_model_
 }
 
 #[tokio::test]
-async fn an_agent_can_ask_that_its_reply_stops_with_its_client() {
+async fn agent_setting_cancels_replies_on_client_disconnect() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().agent("shop", json!({"onDisconnect": "cancel"}));
     let organization = organization.apply(&service).await;
@@ -216,7 +216,7 @@ async fn accepted_later(client: &Client, agent: &str) -> String {
 }
 
 #[tokio::test]
-async fn cancelled_before_the_first_byte_is_a_conflict_in_text() {
+async fn text_reply_canceled_before_the_first_byte_is_a_conflict() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::silent()).await;
     let (client, agent) = (organization.client(), organization.shop());
@@ -246,7 +246,7 @@ async fn cancelled_before_the_first_byte_is_a_conflict_in_text() {
 }
 
 #[tokio::test]
-async fn a_cancelled_reply_in_events_ends_with_done() {
+async fn canceled_event_stream_ends_with_done() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(200, Duration::from_millis(50))).await;

@@ -51,7 +51,7 @@ async fn chat(client: &Client, agent: &str, origin: Option<&str>, body: &'static
 }
 
 #[tokio::test]
-async fn a_missing_key_comes_before_everything_about_the_request() {
+async fn missing_key_is_reported_before_everything_else() {
     let service = SharedService::get().await;
     chat(&service.client(), "", None, BAD_JSON)
         .await
@@ -59,7 +59,7 @@ async fn a_missing_key_comes_before_everything_about_the_request() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_comes_before_its_expiry() {
+async fn unknown_key_is_reported_before_expiry() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let mistyped = format!("{}!", organization.key_text("expired"));
@@ -74,7 +74,7 @@ async fn an_unknown_key_comes_before_its_expiry() {
 }
 
 #[tokio::test]
-async fn an_expired_key_comes_before_its_rate_limit_and_scope() {
+async fn expired_key_is_reported_before_rate_limit_and_scope() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     for _ in 0..3 {
@@ -90,7 +90,7 @@ async fn an_expired_key_comes_before_its_rate_limit_and_scope() {
 }
 
 #[tokio::test]
-async fn the_rate_limit_comes_before_the_scope() {
+async fn rate_limit_is_checked_before_the_scope() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let client = organization.client_with("slow-config");
@@ -102,7 +102,7 @@ async fn the_rate_limit_comes_before_the_scope() {
 }
 
 #[tokio::test]
-async fn the_fields_come_before_the_limit_of_a_visitor() {
+async fn fields_are_checked_before_the_visitor_limit() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1}});
     let organization = OrganizationDocument::new()
@@ -136,7 +136,7 @@ async fn the_fields_come_before_the_limit_of_a_visitor() {
 }
 
 #[tokio::test]
-async fn the_scope_comes_before_an_empty_id() {
+async fn scope_is_checked_before_an_empty_id() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = chat(&organization.client_with("config"), "%20", None, BAD_JSON).await;
@@ -144,7 +144,7 @@ async fn the_scope_comes_before_an_empty_id() {
 }
 
 #[tokio::test]
-async fn an_empty_id_comes_before_the_search_for_the_agent() {
+async fn empty_agent_id_is_reported_before_the_agent_lookup() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     chat(&organization.client(), "%20", None, BAD_JSON)
@@ -153,7 +153,7 @@ async fn an_empty_id_comes_before_the_search_for_the_agent() {
 }
 
 #[tokio::test]
-async fn an_empty_session_id_comes_before_the_search_for_the_agent() {
+async fn empty_session_id_is_reported_before_the_agent_lookup() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = organization
@@ -164,7 +164,7 @@ async fn an_empty_session_id_comes_before_the_search_for_the_agent() {
 }
 
 #[tokio::test]
-async fn an_unknown_agent_comes_before_the_body() {
+async fn unknown_agent_is_reported_before_the_body() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     chat(&organization.client(), "agt_unknown", None, BAD_JSON)
@@ -173,7 +173,7 @@ async fn an_unknown_agent_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn another_organization_comes_before_the_state_of_the_agent() {
+async fn organization_mismatch_is_reported_before_the_agent_state() {
     let service = SharedService::get().await;
     let (ours, theirs) = (organization(&service).await, organization(&service).await);
     for agent in ["off", "hidden", "off-hidden"] {
@@ -183,7 +183,7 @@ async fn another_organization_comes_before_the_state_of_the_agent() {
 }
 
 #[tokio::test]
-async fn an_inactive_agent_comes_before_one_that_is_not_public() {
+async fn inactive_agent_is_reported_before_a_non_public_one() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = chat(
@@ -197,7 +197,7 @@ async fn an_inactive_agent_comes_before_one_that_is_not_public() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_public_comes_before_the_origin() {
+async fn non_public_agent_is_reported_before_the_origin() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let agent = organization.agent("hidden");
@@ -212,7 +212,7 @@ async fn an_agent_that_is_not_public_comes_before_the_origin() {
 }
 
 #[tokio::test]
-async fn the_origin_comes_before_the_body() {
+async fn origin_is_checked_before_the_body() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = chat(
@@ -226,7 +226,7 @@ async fn the_origin_comes_before_the_body() {
 }
 
 #[tokio::test]
-async fn an_inactive_agent_tells_its_offline_message() {
+async fn inactive_agent_returns_its_offline_message() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = chat(
@@ -247,7 +247,7 @@ async fn an_inactive_agent_tells_its_offline_message() {
 }
 
 #[tokio::test]
-async fn an_empty_session_id_comes_behind_an_empty_agent_id() {
+async fn empty_agent_id_is_reported_before_an_empty_session_id() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let answer = organization
@@ -258,7 +258,7 @@ async fn an_empty_session_id_comes_behind_an_empty_agent_id() {
 }
 
 #[tokio::test]
-async fn broken_json_comes_before_the_fields() {
+async fn malformed_json_is_reported_before_the_fields() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let missing_fields_and_broken = r#"{"sessionId": "s""#;
@@ -273,7 +273,7 @@ async fn broken_json_comes_before_the_fields() {
 }
 
 #[tokio::test]
-async fn the_fields_come_before_the_conversation() {
+async fn fields_are_checked_before_the_conversation() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let path = format!(
@@ -288,7 +288,7 @@ async fn the_fields_come_before_the_conversation() {
 }
 
 #[tokio::test]
-async fn size_and_media_type_belong_to_the_json_step() {
+async fn size_and_media_type_are_part_of_the_json_check() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
@@ -316,7 +316,7 @@ async fn size_and_media_type_belong_to_the_json_step() {
 }
 
 #[tokio::test]
-async fn the_fields_come_before_the_idempotency_key() {
+async fn fields_are_checked_before_the_idempotency_key() {
     let service = SharedService::get().await;
     let organization = organization(&service).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
@@ -344,7 +344,7 @@ async fn the_fields_come_before_the_idempotency_key() {
 }
 
 #[tokio::test]
-async fn only_active_is_active() {
+async fn only_the_status_active_is_active() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("draft", json!({"status": "draft"}))

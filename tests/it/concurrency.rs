@@ -14,7 +14,7 @@ const SESSIONS: usize = 10;
 const CHATS_PER_SESSION: usize = 4;
 
 #[tokio::test]
-async fn forty_chats_in_ten_sessions_keep_their_order_and_call_the_model_once_each() {
+async fn concurrent_chats_keep_session_order_and_call_the_model_once() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(8, Duration::from_millis(15))).await;
@@ -104,7 +104,7 @@ fn assert_each_prompt_extends_the_one_before<'a>(
 }
 
 #[tokio::test]
-async fn a_slow_conversation_does_not_hold_up_the_others() {
+async fn slow_conversation_does_not_block_the_others() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("quick")).await;
     organization.script_for("slow", Script::counts(40, Duration::from_millis(100)));
@@ -128,7 +128,7 @@ async fn a_slow_conversation_does_not_hold_up_the_others() {
 }
 
 #[tokio::test]
-async fn a_message_that_waits_long_for_its_turn_is_answered_on_its_own_request() {
+async fn long_queued_message_is_answered_on_its_own_request() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("at last")).await;
     // Longer than a reply may stay unheard of.
@@ -148,8 +148,7 @@ async fn a_message_that_waits_long_for_its_turn_is_answered_on_its_own_request()
 }
 
 #[tokio::test]
-async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the_others_are_answered()
- {
+async fn ninth_of_nine_simultaneous_messages_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("next")).await;
     organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));
@@ -188,7 +187,7 @@ async fn of_nine_that_come_at_once_behind_a_running_reply_one_is_refused_and_the
 }
 
 #[tokio::test]
-async fn eight_may_wait_behind_a_running_reply_and_the_ninth_is_refused() {
+async fn eight_messages_may_queue_and_the_ninth_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("next")).await;
     organization.script_for("slow", Script::counts(30, Duration::from_millis(100)));

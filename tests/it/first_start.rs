@@ -23,7 +23,7 @@ fn curl_lines(log: &str) -> Vec<(String, String, Value)> {
 }
 
 #[tokio::test]
-async fn the_pasted_lines_talk_to_the_guide_and_show_the_products_of_the_shop() {
+async fn printed_commands_talk_to_the_guide_and_show_products() {
     let service = TestService::start_as(Profile::Embedded, &[("SWITCHBOARD__DEMO", "true")]).await;
     let log = service.with_process("all", |process| process.log());
     let lines = curl_lines(&log);

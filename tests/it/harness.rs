@@ -41,7 +41,7 @@ fn said(reply: &Reply) -> String {
 }
 
 #[tokio::test]
-async fn a_transfer_that_breaks_off_is_seen_and_one_that_ends_is_not_taken_for_it() {
+async fn interrupted_and_complete_transfers_are_told_apart() {
     for (tail, clean) in [("0\r\n\r\n", true), ("", false), ("5\r\nhal", false)] {
         let listener = TcpListener::bind("127.0.0.1:0").unwrap();
         let address = listener.local_addr().unwrap();
@@ -69,7 +69,7 @@ async fn a_transfer_that_breaks_off_is_seen_and_one_that_ends_is_not_taken_for_i
 }
 
 #[tokio::test]
-async fn a_scripted_model_says_its_text_and_remembers_the_request() {
+async fn scripted_model_says_its_text_and_records_the_request() {
     let (model, name) = (ScriptedModel::get(), unique("harness-"));
     model.register(&name, Script::says("Grüße, 東京!").chunk_chars(1));
     let reply = ask(&name, json!([{"role": "user", "content": "hi"}])).await;
@@ -90,7 +90,7 @@ async fn a_scripted_model_says_its_text_and_remembers_the_request() {
 }
 
 #[tokio::test]
-async fn a_scripted_model_continues_a_prefix_with_exactly_the_rest() {
+async fn scripted_model_continues_a_prefix_with_exactly_the_rest() {
     let (model, name) = (ScriptedModel::get(), unique("harness-"));
     let script = Script::says("one two three four").chunk_chars(4);
     let messages = json!([{"role": "user", "content": "count"}, {"role": "assistant", "content": "one two th"}]);

@@ -30,7 +30,7 @@ fn contents(conversation: &Value) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn limit_and_offset_choose_a_page_and_bad_ones_become_the_defaults() {
+async fn limit_and_offset_select_a_page_with_lenient_defaults() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
     // Query, limit and offset in force, messages returned, whether there are more.
@@ -76,7 +76,7 @@ async fn limit_and_offset_choose_a_page_and_bad_ones_become_the_defaults() {
 }
 
 #[tokio::test]
-async fn pages_joined_are_the_whole_conversation() {
+async fn joined_pages_are_the_whole_conversation() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
     let whole = client.history(organization.shop(), "paged").await;
@@ -97,7 +97,7 @@ async fn pages_joined_are_the_whole_conversation() {
 }
 
 #[tokio::test]
-async fn a_conversation_of_an_inactive_agent_can_still_be_read_and_patched() {
+async fn conversation_of_an_inactive_agent_is_readable_and_patchable() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
     let document = organization.changed_agent("shop", json!({"status": "inactive"}));
@@ -129,7 +129,7 @@ async fn a_conversation_of_an_inactive_agent_can_still_be_read_and_patched() {
 }
 
 #[tokio::test]
-async fn a_running_reply_is_named_and_its_message_stands_alone_until_it_is_final() {
+async fn running_reply_is_named_and_listed_only_once_final() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;
@@ -164,7 +164,7 @@ async fn a_running_reply_is_named_and_its_message_stands_alone_until_it_is_final
 }
 
 #[tokio::test]
-async fn a_failed_turn_leaves_its_question_alone() {
+async fn failed_turn_keeps_only_its_user_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
     let client = organization.client();
@@ -182,4 +182,37 @@ async fn a_failed_turn_leaves_its_question_alone() {
         .complete();
     let history = client.history(organization.shop(), "s").await;
     assert_eq!(contents(&history), ["unanswered", "answered", "answer"]);
+}
+
+#[tokio::test]
+async fn first_repeated_query_parameter_wins() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    let path = format!("/api/public/agents/{}", organization.shop());
+    client.chat(organization.shop(), "s", "hi").await.complete();
+    for (query, limit, offset) in [
+        ("limit=1&limit=2", 1, 0),
+        ("offset=1&offset=0", 50, 1),
+        ("limit=99999999999999999999999", 100, 0),
+        (
+            "offset=1000000000000000000",
+            50,
+            1_000_000_000_000_000_000_u64,
+        ),
+        ("limit=%31", 1, 0),
+        ("limit=+1", 50, 0),
+        ("limit=1e1", 50, 0),
+        ("limit[]=1", 50, 0),
+        ("&&limit=2&", 2, 0),
+        ("=&limit", 50, 0),
+    ] {
+        let answer = client.get(&format!("{path}/conversations/s?{query}")).await;
+        let page = answer.json();
+        assert_eq!(
+            (answer.status, &page["limit"], &page["offset"]),
+            (200, &json!(limit), &json!(offset)),
+            "{query}"
+        );
+    }
 }

@@ -19,7 +19,7 @@ async fn send(client: &Client, agent: &str, key: &str, body: &Value) -> Reply {
 }
 
 #[tokio::test]
-async fn a_repeat_gives_the_same_message_and_calls_no_model() {
+async fn retry_returns_the_same_message_without_a_model_call() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("once")).await;
     let urls = service.public_urls();
@@ -42,7 +42,7 @@ async fn a_repeat_gives_the_same_message_and_calls_no_model() {
 }
 
 #[tokio::test]
-async fn two_at_once_read_the_same_running_reply() {
+async fn concurrent_retries_read_the_same_running_reply() {
     let service = SharedService::get().await;
     let script = Script::counts(15, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -68,7 +68,7 @@ async fn two_at_once_read_the_same_running_reply() {
 }
 
 #[tokio::test]
-async fn another_payload_under_the_same_key_is_refused() {
+async fn different_payload_under_the_same_key_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -93,7 +93,7 @@ async fn another_payload_under_the_same_key_is_refused() {
 }
 
 #[tokio::test]
-async fn a_malformed_key_is_refused() {
+async fn malformed_key_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let body = json!({"message": "hi", "sessionId": "s"});
@@ -116,7 +116,7 @@ async fn a_malformed_key_is_refused() {
 }
 
 #[tokio::test]
-async fn the_same_idempotency_key_of_another_api_key_or_on_another_route_is_another_request() {
+async fn key_is_scoped_to_its_api_key_and_route() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

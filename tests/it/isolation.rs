@@ -119,7 +119,7 @@ fn requests(
 }
 
 #[tokio::test]
-async fn no_route_tells_a_word_of_another_organization() {
+async fn no_route_reveals_data_of_another_organization() {
     let service = SharedService::get().await;
     let (theirs, known) = told(&service).await;
     let ours = Organization::with_agent(&service, Script::says("ok")).await;
@@ -150,7 +150,7 @@ fn assert_silent(answer: &Answer, theirs: &Organization) {
 }
 
 #[tokio::test]
-async fn nothing_that_another_organization_sends_changes_anything() {
+async fn writes_of_another_organization_change_nothing() {
     let service = SharedService::get().await;
     let (theirs, known) = told(&service).await;
     let ours = Organization::with_agent(&service, Script::says("ok")).await;
@@ -168,7 +168,7 @@ async fn nothing_that_another_organization_sends_changes_anything() {
 }
 
 #[tokio::test]
-async fn the_same_session_id_in_two_organizations_is_two_conversations() {
+async fn equal_session_ids_of_two_organizations_are_separate() {
     let service = SharedService::get().await;
     let (one, two) = tokio::join!(
         Organization::with_agent(&service, Script::says("canary-one")),

@@ -16,7 +16,7 @@ async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn the_authorization_scheme_is_in_any_case() {
+async fn authorization_scheme_is_case_insensitive() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -33,7 +33,7 @@ async fn the_authorization_scheme_is_in_any_case() {
 }
 
 #[tokio::test]
-async fn the_same_key_in_both_headers_is_one_key_and_two_different_ones_are_invalid() {
+async fn both_headers_must_carry_the_same_key() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -56,7 +56,7 @@ async fn the_same_key_in_both_headers_is_one_key_and_two_different_ones_are_inva
 }
 
 #[tokio::test]
-async fn a_wrong_checksum_is_invalid_and_a_right_one_alone_opens_nothing() {
+async fn checksum_is_necessary_and_not_sufficient() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -83,7 +83,7 @@ async fn a_wrong_checksum_is_invalid_and_a_right_one_alone_opens_nothing() {
 }
 
 #[tokio::test]
-async fn the_message_routes_want_a_key_of_the_scope_chat() {
+async fn message_routes_need_the_chat_scope() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -124,7 +124,7 @@ async fn the_message_routes_want_a_key_of_the_scope_chat() {
 }
 
 #[tokio::test]
-async fn a_key_that_was_deleted_can_be_made_anew_with_another_value() {
+async fn deleted_key_can_be_recreated_with_another_value() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let id = organization.answer["organizations"][0]["keys"][0]["id"]
@@ -163,7 +163,7 @@ async fn a_key_that_was_deleted_can_be_made_anew_with_another_value() {
 }
 
 #[tokio::test]
-async fn the_admin_api_wants_the_admin_token_and_no_key_opens_it() {
+async fn admin_api_needs_the_admin_token_and_accepts_no_api_key() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let document = json!({"organizations": []});
@@ -182,7 +182,7 @@ async fn the_admin_api_wants_the_admin_token_and_no_key_opens_it() {
 }
 
 #[tokio::test]
-async fn no_key_lies_in_clear_in_the_data_directory() {
+async fn data_directory_contains_no_plaintext_key() {
     // A service of its own: the files of the shared one change while they are read.
     let service = TestService::start_as(crate::support::Profile::Embedded, &[]).await;
     let organization =

@@ -31,7 +31,7 @@ fn retry_after(answer: &Answer) -> u64 {
 }
 
 #[tokio::test]
-async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() {
+async fn agent_and_team_chat_share_one_bucket() {
     let service = SharedService::get().await;
     let limits = json!({"chatPerMinute": 3, "configPerMinute": 3, "conversationsPerMinute": 3});
     let organization = with_limits(&service, limits).await;
@@ -79,7 +79,7 @@ async fn agent_and_team_chat_share_one_bucket_and_the_next_request_is_refused() 
 }
 
 #[tokio::test]
-async fn both_configuration_reads_share_one_bucket_and_both_conversation_routes_another() {
+async fn configuration_and_conversation_routes_have_own_buckets() {
     let service = SharedService::get().await;
     let limits = json!({"configPerMinute": 2, "conversationsPerMinute": 2});
     let organization = with_limits(&service, limits).await;
@@ -102,7 +102,7 @@ async fn both_configuration_reads_share_one_bucket_and_both_conversation_routes_
 }
 
 #[tokio::test]
-async fn the_usual_limits_are_told_on_every_answer_to_a_known_key() {
+async fn limit_headers_are_on_every_response_to_a_known_key() {
     let service = SharedService::get().await;
     let organization = with_limits(&service, json!({})).await;
     let client = organization.client_with("usual");
@@ -130,7 +130,7 @@ async fn the_usual_limits_are_told_on_every_answer_to_a_known_key() {
 }
 
 #[tokio::test]
-async fn the_limit_is_exact_for_requests_at_once_on_all_ingresses() {
+async fn limit_is_exact_for_concurrent_requests_on_all_ingresses() {
     let service = SharedService::get().await;
     let organization = with_limits(&service, json!({"configPerMinute": 20})).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -155,7 +155,7 @@ async fn the_limit_is_exact_for_requests_at_once_on_all_ingresses() {
 }
 
 #[tokio::test]
-async fn after_the_told_time_the_request_succeeds_and_not_much_earlier() {
+async fn request_succeeds_after_retry_after_and_not_much_earlier() {
     let service = SharedService::get().await;
     let organization = with_limits(&service, json!({"configPerMinute": 1})).await;
     let client = organization.client_with("limited");
@@ -180,7 +180,7 @@ async fn after_the_told_time_the_request_succeeds_and_not_much_earlier() {
 }
 
 #[tokio::test]
-async fn the_agents_own_limit_counts_each_visitor() {
+async fn agent_limit_counts_each_visitor() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
     let organization = OrganizationDocument::new()
@@ -212,7 +212,7 @@ async fn the_agents_own_limit_counts_each_visitor() {
 }
 
 #[tokio::test]
-async fn an_address_that_guesses_is_refused_and_its_neighbours_are_not() {
+async fn guessing_address_is_refused_and_its_neighbors_are_not() {
     // The test is the proxy that tells the addresses.
     let service = TestService::start_with(&[
         ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
@@ -267,7 +267,7 @@ async fn an_address_that_guesses_is_refused_and_its_neighbours_are_not() {
 }
 
 #[tokio::test]
-async fn no_rolling_minute_holds_more_than_the_limit() {
+async fn no_rolling_minute_exceeds_the_limit() {
     const LIMIT: usize = 6;
     let service = SharedService::get().await;
     let organization = with_limits(&service, json!({"configPerMinute": LIMIT})).await;
@@ -313,7 +313,7 @@ async fn no_rolling_minute_holds_more_than_the_limit() {
 }
 
 #[tokio::test]
-async fn the_message_routes_count_with_the_conversations() {
+async fn message_routes_count_in_the_conversation_bucket() {
     let service = SharedService::get().await;
     let organization = with_limits(&service, json!({"conversationsPerMinute": 3})).await;
     let client = organization.client_with("limited");

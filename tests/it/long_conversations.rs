@@ -57,7 +57,7 @@ async fn transcript(service: &TestService, organization: &Organization) -> Value
 }
 
 #[tokio::test]
-async fn a_long_conversation_is_told_as_a_window_and_a_summary_and_what_is_missing_is_recorded() {
+async fn long_conversation_is_sent_as_a_window_and_a_summary() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
     let organization = OrganizationDocument::new()
@@ -137,7 +137,7 @@ async fn a_long_conversation_is_told_as_a_window_and_a_summary_and_what_is_missi
 }
 
 #[tokio::test]
-async fn a_summary_that_fails_costs_nothing_but_the_summary() {
+async fn failed_summary_does_not_affect_the_reply() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__WORKERS__PROMPT_TOKENS_MAX", TOKENS_MAX)]).await;
     let organization = OrganizationDocument::new()

@@ -20,6 +20,8 @@ mod cancel;
 #[cfg(test)]
 mod check_order;
 #[cfg(test)]
+mod concurrency;
+#[cfg(test)]
 mod edge;
 #[cfg(test)]
 mod first_start;
@@ -38,28 +40,28 @@ mod limits;
 #[cfg(test)]
 mod long_conversations;
 #[cfg(test)]
-mod misbehaving_models;
+mod model_failures;
 #[cfg(test)]
-mod misbehaviour;
-#[cfg(test)]
-mod odd_input;
+mod openapi_document;
 #[cfg(test)]
 mod operations;
 #[cfg(test)]
 mod origins;
 #[cfg(test)]
-mod parallel;
-#[cfg(test)]
 mod patch;
 #[cfg(test)]
 mod products;
 #[cfg(test)]
-mod public_document;
+mod provider_faults;
 #[cfg(test)]
 #[cfg(feature = "real-services")]
 mod real;
 #[cfg(test)]
-mod reply_shapes;
+mod reply_formats;
+#[cfg(test)]
+mod request_bodies;
+#[cfg(test)]
+mod request_headers;
 #[cfg(test)]
 mod responses;
 #[cfg(test)]

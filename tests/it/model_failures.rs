@@ -24,7 +24,7 @@ async fn final_reply(organization: &Organization, session: &str) -> (String, Str
 }
 
 #[tokio::test]
-async fn a_break_after_text_is_a_visible_cut_and_stored_as_incomplete() {
+async fn break_after_text_is_visible_and_stored_as_incomplete() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for end in [
@@ -52,7 +52,7 @@ async fn a_break_after_text_is_a_visible_cut_and_stored_as_incomplete() {
 }
 
 #[tokio::test]
-async fn no_answer_at_all_is_an_http_error() {
+async fn missing_model_response_is_an_http_error() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for status in [400, 401, 403] {
@@ -89,7 +89,7 @@ async fn no_answer_at_all_is_an_http_error() {
 }
 
 #[tokio::test]
-async fn an_overloaded_model_is_unavailable_with_a_time_to_come_back() {
+async fn overloaded_model_is_unavailable_with_retry_after() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(503)).await;
     let reply = organization
@@ -106,7 +106,7 @@ async fn an_overloaded_model_is_unavailable_with_a_time_to_come_back() {
 }
 
 #[tokio::test]
-async fn a_few_refusals_are_tried_again_and_nobody_notices() {
+async fn few_refusals_are_retried_unnoticed() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for (number, status) in [429, 500, 503].into_iter().enumerate() {
@@ -120,7 +120,7 @@ async fn a_few_refusals_are_tried_again_and_nobody_notices() {
 }
 
 #[tokio::test]
-async fn the_fallback_answers_when_the_first_provider_cannot() {
+async fn fallback_provider_answers_when_the_first_cannot() {
     let service = SharedService::get().await;
     let base_url = ScriptedModel::get().base_url();
     let model = crate::support::unique("fallback-");
@@ -151,7 +151,7 @@ async fn the_fallback_answers_when_the_first_provider_cannot() {
 }
 
 #[tokio::test]
-async fn a_model_that_never_speaks_times_out_within_the_budget() {
+async fn silent_model_times_out_within_the_budget() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::silent()).await;
     let began = Instant::now();
@@ -170,7 +170,7 @@ async fn a_model_that_never_speaks_times_out_within_the_budget() {
 }
 
 #[tokio::test]
-async fn a_model_that_falls_silent_in_the_middle_is_cut_visibly() {
+async fn model_that_stalls_mid_reply_is_cut_visibly() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("and then ").ends(End::Silence)).await;
@@ -193,7 +193,7 @@ async fn a_model_that_falls_silent_in_the_middle_is_cut_visibly() {
 }
 
 #[tokio::test]
-async fn a_provider_that_can_continue_mends_a_break_and_nobody_notices() {
+async fn continuing_provider_repairs_a_break_unnoticed() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .continuing()
@@ -226,7 +226,7 @@ async fn a_provider_that_can_continue_mends_a_break_and_nobody_notices() {
 }
 
 #[tokio::test]
-async fn the_length_limit_and_the_content_filter_are_ends_with_a_reason() {
+async fn length_limit_and_content_filter_are_finish_reasons() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     for reason in ["length", "content_filter"] {
@@ -244,7 +244,7 @@ async fn the_length_limit_and_the_content_filter_are_ends_with_a_reason() {
 }
 
 #[tokio::test]
-async fn a_reply_that_never_ends_is_bounded() {
+async fn endless_reply_is_bounded() {
     let service = SharedService::get().await;
     let flood = "flood of words ".repeat(20_000);
     let organization =
@@ -271,7 +271,7 @@ async fn a_reply_that_never_ends_is_bounded() {
 }
 
 #[tokio::test]
-async fn failed_turns_are_not_told_to_the_model_and_incomplete_ones_are() {
+async fn prompt_includes_incomplete_turns_and_omits_failed_ones() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
     let client = organization.client();
@@ -309,7 +309,7 @@ async fn failed_turns_are_not_told_to_the_model_and_incomplete_ones_are() {
 }
 
 #[tokio::test]
-async fn a_content_filter_before_any_text_is_a_refusal() {
+async fn content_filter_before_any_text_is_a_model_error() {
     let service = SharedService::get().await;
     let script = Script::says("").ends(End::Finish("content_filter"));
     let organization = Organization::with_agent(&service, script).await;
@@ -321,7 +321,7 @@ async fn a_content_filter_before_any_text_is_a_refusal() {
 }
 
 #[tokio::test]
-async fn in_json_what_is_not_complete_is_an_error_that_names_its_message() {
+async fn incomplete_reply_in_json_is_an_error_with_its_message_id() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     let client = organization.client();
@@ -341,4 +341,22 @@ async fn in_json_what_is_not_complete_is_an_error_that_names_its_message() {
             (&json!("incomplete"), &json!("half a rep"))
         );
     }
+}
+
+#[tokio::test]
+async fn huge_text_chunk_is_bounded_like_many_small_ones() {
+    let service = SharedService::get().await;
+    let script = Script::says(&"é".repeat(500_000))
+        .chunk_chars(500_000)
+        .ends(End::Finish("stop"));
+    let organization = Organization::with_agent(&service, script).await;
+    let answer = organization
+        .client()
+        .chat_json(organization.shop(), "s", "hi")
+        .await;
+    assert_eq!(
+        (answer.status, &answer.json()["finishReason"]),
+        (200, &json!("length"))
+    );
+    assert!(answer.json()["content"].as_str().unwrap().len() <= 64 * 1024);
 }

@@ -232,7 +232,7 @@ fn bodies<'a>(operation: &Operation<'a>) -> Vec<Option<&'a Value>> {
 }
 
 #[tokio::test]
-async fn every_example_is_answered_as_the_document_says() {
+async fn every_example_is_answered_as_documented() {
     let service = SharedService::get().await;
     let (organization, ids) = world(&service).await;
     let client = organization.client();
@@ -262,7 +262,7 @@ async fn every_example_is_answered_as_the_document_says() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_is_answered_as_the_document_says() {
+async fn asynchronous_requests_are_answered_as_documented() {
     let service = SharedService::get().await;
     let (organization, ids) = world(&service).await;
     let client = organization.client();
@@ -279,7 +279,7 @@ async fn who_does_not_wait_is_answered_as_the_document_says() {
 }
 
 #[tokio::test]
-async fn every_event_is_what_the_document_says() {
+async fn every_event_is_as_documented() {
     let service = SharedService::get().await;
     let (organization, ids) = world(&service).await;
     let client = organization.client();
@@ -324,7 +324,7 @@ fn check_events(document: &Document, schemas: &Map<String, Value>, events: &Even
 }
 
 #[tokio::test]
-async fn errors_are_what_the_document_says() {
+async fn errors_are_as_documented() {
     let service = SharedService::get().await;
     let (organization, ids) = world(&service).await;
     let (client, nobody) = (organization.client(), service.client());
@@ -359,7 +359,7 @@ async fn errors_are_what_the_document_says() {
 }
 
 #[tokio::test]
-async fn the_page_of_the_document_needs_no_key_and_stands_on_every_ingress() {
+async fn documentation_page_needs_no_key_on_any_ingress() {
     let service = SharedService::get().await;
     for url in service.public_urls() {
         let client = Client::new(&url);

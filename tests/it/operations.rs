@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn each_process_answers_health_readiness_and_metrics_on_its_private_port() {
+async fn private_port_serves_health_readiness_and_metrics() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     organization
@@ -65,7 +65,7 @@ fn assert_metrics_are_well_formed(text: &str) {
 }
 
 #[tokio::test]
-async fn the_private_port_and_the_public_port_share_no_route() {
+async fn private_and_public_ports_share_no_route() {
     let service = SharedService::get().await;
     for path in ["/healthz", "/readyz", "/metrics"] {
         service
@@ -86,7 +86,7 @@ async fn the_private_port_and_the_public_port_share_no_route() {
 }
 
 #[tokio::test]
-async fn no_secret_and_no_message_text_is_in_logs_or_metrics() {
+async fn logs_and_metrics_contain_no_secrets_or_message_text() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("canary-said-by-the-model")).await;
@@ -158,7 +158,7 @@ fn command(
 }
 
 #[tokio::test]
-async fn config_prints_what_is_in_force_and_hides_secrets() {
+async fn config_command_prints_effective_values_without_secrets() {
     let directory = tempfile::tempdir().unwrap();
     let environment = [
         ("SWITCHBOARD__SECRET", "aa".repeat(32)),
@@ -183,7 +183,7 @@ async fn config_prints_what_is_in_force_and_hides_secrets() {
 }
 
 #[tokio::test]
-async fn all_mistakes_of_a_configuration_are_told_together() {
+async fn configuration_errors_are_reported_together() {
     let directory = tempfile::tempdir().unwrap();
     let environment = [
         ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
@@ -199,7 +199,7 @@ async fn all_mistakes_of_a_configuration_are_told_together() {
 }
 
 #[tokio::test]
-async fn a_second_process_on_the_same_data_is_refused() {
+async fn second_process_on_the_same_data_is_refused() {
     let service = SharedService::get().await;
     if service.profile == Profile::Cluster {
         // Separate processes share services, not files: any number may run, which this profile's set-up shows.
@@ -224,7 +224,7 @@ async fn a_second_process_on_the_same_data_is_refused() {
 }
 
 #[tokio::test]
-async fn healthcheck_tells_a_living_process_from_a_dead_one() {
+async fn healthcheck_distinguishes_a_live_process_from_a_dead_one() {
     let service = SharedService::get().await;
     let directory = tempfile::tempdir().unwrap();
     let (_, url) = service.ops_urls().remove(0);
@@ -239,7 +239,7 @@ async fn healthcheck_tells_a_living_process_from_a_dead_one() {
 }
 
 #[tokio::test]
-async fn the_cluster_refuses_to_start_without_an_installation_secret() {
+async fn cluster_does_not_start_without_an_installation_secret() {
     let directory = tempfile::tempdir().unwrap();
     let environment = [("SWITCHBOARD__PROFILE", "cluster")];
     let (status, output) =
@@ -249,7 +249,7 @@ async fn the_cluster_refuses_to_start_without_an_installation_secret() {
 }
 
 #[tokio::test]
-async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() {
+async fn apply_command_sends_yaml_and_json_with_the_admin_token() {
     let service = SharedService::get().await;
     let directory = tempfile::tempdir().unwrap();
     let slug = crate::support::unique("applied-");
@@ -296,7 +296,7 @@ async fn apply_sends_yaml_and_json_to_a_service_with_the_administrators_token() 
 }
 
 #[tokio::test]
-async fn the_logs_follow_a_failed_reply_by_one_trace_id_from_its_request_to_its_provider() {
+async fn logs_of_a_failed_reply_share_one_trace_id() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("half of a rep").ends(End::Cut)).await;

@@ -76,7 +76,7 @@ async fn entries_are_compared_as_parsed_hosts() {
 }
 
 #[tokio::test]
-async fn an_empty_list_allows_any_origin() {
+async fn empty_list_allows_any_origin() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for origin in ["https://any.example", "http://insecure.example:81", "null"] {
@@ -107,7 +107,7 @@ async fn origins_are_not_checked_on_reads() {
 }
 
 #[tokio::test]
-async fn a_preflight_needs_no_key_and_names_what_may_be_sent() {
+async fn preflight_needs_no_key_and_lists_what_is_allowed() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for (method, route) in [
@@ -164,7 +164,7 @@ async fn a_preflight_needs_no_key_and_names_what_may_be_sent() {
 }
 
 #[tokio::test]
-async fn answers_and_errors_can_be_read_by_pages() {
+async fn responses_and_errors_are_readable_by_pages() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (good_status, good) = status(&organization, "shop", Some("https://page.example")).await;
@@ -200,7 +200,7 @@ async fn answers_and_errors_can_be_read_by_pages() {
 }
 
 #[tokio::test]
-async fn a_page_that_may_not_chat_can_read_why() {
+async fn forbidden_page_can_read_the_reason() {
     let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()
@@ -223,7 +223,7 @@ async fn a_page_that_may_not_chat_can_read_why() {
 }
 
 #[tokio::test]
-async fn a_page_of_another_origin_neither_follows_nor_cancels() {
+async fn page_of_another_origin_can_neither_stream_nor_cancel() {
     let service = SharedService::get().await;
     let domains = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()

@@ -60,7 +60,7 @@ async fn metadata_merges_key_by_key() {
 }
 
 #[tokio::test]
-async fn what_is_kept_never_grows_beyond_what_one_request_may_bring() {
+async fn merged_metadata_never_exceeds_the_limit_of_one_request() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     let client = organization.client();
@@ -118,7 +118,7 @@ async fn reserved_keys_inside_metadata_are_dropped() {
 }
 
 #[tokio::test]
-async fn one_bad_field_changes_nothing_at_all() {
+async fn one_invalid_field_changes_nothing() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     let client = organization.client();
@@ -163,7 +163,7 @@ async fn one_bad_field_changes_nothing_at_all() {
 }
 
 #[tokio::test]
-async fn a_body_that_is_no_json_object_is_refused() {
+async fn body_that_is_not_a_json_object_is_refused() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     for (body, code) in [
@@ -183,7 +183,7 @@ async fn a_body_that_is_no_json_object_is_refused() {
 }
 
 #[tokio::test]
-async fn what_is_no_json_number_from_1_to_5_is_no_rating() {
+async fn rating_must_be_a_json_number_from_1_to_5() {
     let service = SharedService::get().await;
     let (organization, path) = conversation(&service).await;
     let client = organization.client();

@@ -107,7 +107,7 @@ async fn expect_live(organization: &Organization, changed: Instant, what: &str, 
 }
 
 #[tokio::test]
-async fn an_upload_is_told_row_by_row_and_seen_at_every_ingress() {
+async fn upload_is_reported_row_by_row_and_visible_everywhere() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let path = products_of(&organization);
@@ -132,7 +132,7 @@ async fn an_upload_is_told_row_by_row_and_seen_at_every_ingress() {
 }
 
 #[tokio::test]
-async fn what_was_uploaded_is_listed_and_searched_at_every_ingress() {
+async fn uploaded_products_are_listed_and_searched_everywhere() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let path = products_of(&organization);
@@ -165,7 +165,7 @@ async fn what_was_uploaded_is_listed_and_searched_at_every_ingress() {
 }
 
 #[tokio::test]
-async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
+async fn upload_replaces_the_previous_one_atomically() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let (admin, path) = (service.admin(), products_of(&organization));
@@ -199,7 +199,7 @@ async fn an_upload_replaces_the_one_before_it_whole_or_not_at_all() {
 }
 
 #[tokio::test]
-async fn products_belong_to_one_organization_and_go_with_their_agent() {
+async fn products_are_deleted_with_their_agent_and_not_shared() {
     let service = SharedService::get().await;
     let (ours, theirs) = (shop(&service).await, shop(&service).await);
     let (admin, path) = (service.admin(), products_of(&ours));
@@ -236,7 +236,7 @@ async fn products_belong_to_one_organization_and_go_with_their_agent() {
 }
 
 #[tokio::test]
-async fn an_upload_and_a_removal_are_live_in_every_chat_within_two_seconds() {
+async fn uploads_and_removals_are_live_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let (admin, path) = (service.admin(), products_of(&organization));
@@ -358,7 +358,7 @@ async fn with_feed(service: &TestService, url: &str, every_minutes: u32) -> Orga
 }
 
 #[tokio::test]
-async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
+async fn changed_feed_is_fetched_and_failed_feed_keeps_products() {
     let service = TestService::start_with(&[
         ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
         ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
@@ -422,7 +422,7 @@ async fn a_feed_is_fetched_again_when_it_changed_and_kept_when_it_fails() {
 }
 
 #[tokio::test]
-async fn a_feed_is_fetched_on_its_schedule_and_what_is_new_is_live_within_two_seconds() {
+async fn scheduled_feed_is_fetched_and_live_within_two_seconds() {
     let service = TestService::start_with(&[
         ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
         ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
@@ -463,7 +463,7 @@ async fn a_feed_is_fetched_on_its_schedule_and_what_is_new_is_live_within_two_se
 }
 
 #[tokio::test]
-async fn a_feed_leads_nowhere_inside() {
+async fn feed_cannot_reach_internal_addresses() {
     let service = TestService::start_with(&[("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200")]).await;
     let server = FeedServer::start();
     let port = server.port;

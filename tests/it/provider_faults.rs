@@ -115,7 +115,7 @@ fn titles(reply: &Reply) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn forty_misbehaviours_have_forty_known_outcomes() {
+async fn forty_provider_faults_have_forty_known_outcomes() {
     let service = SharedService::get().await;
     let product =
         |title: &str, url: &str| json!({"title": title, "price": "$9", "image": "", "url": url});

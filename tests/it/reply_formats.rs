@@ -10,7 +10,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn json_holds_the_whole_reply_and_its_facts() {
+async fn json_contains_the_whole_reply_and_its_metadata() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("three short words")).await;
     let client = organization.client();
@@ -38,7 +38,7 @@ async fn json_holds_the_whole_reply_and_its_facts() {
 }
 
 #[tokio::test]
-async fn stream_false_in_the_body_wins_over_the_accept_header() {
+async fn stream_false_in_the_body_overrides_the_accept_header() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
@@ -58,7 +58,7 @@ async fn stream_false_in_the_body_wins_over_the_accept_header() {
 }
 
 #[tokio::test]
-async fn events_tell_the_reply_from_start_to_done() {
+async fn events_carry_the_reply_from_start_to_done() {
     let service = SharedService::get().await;
     let text = "Grüße aus 東京, with many chunks";
     let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(2)).await;
@@ -105,7 +105,7 @@ async fn events_tell_the_reply_from_start_to_done() {
 }
 
 #[tokio::test]
-async fn a_failure_ends_an_event_stream_cleanly_with_an_error_event() {
+async fn failure_ends_an_event_stream_with_an_error_event() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("half a rep").ends(End::Cut)).await;
@@ -119,7 +119,7 @@ async fn a_failure_ends_an_event_stream_cleanly_with_an_error_event() {
 }
 
 #[tokio::test]
-async fn who_does_not_wait_gets_202_and_finds_the_reply_later() {
+async fn asynchronous_request_gets_202_and_the_reply_later() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("done in the background")).await;
@@ -158,7 +158,7 @@ async fn who_does_not_wait_gets_202_and_finds_the_reply_later() {
 }
 
 #[tokio::test]
-async fn an_event_stream_begins_at_acceptance_and_comments_keep_it_alive() {
+async fn event_stream_starts_at_acceptance_and_sends_keepalives() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::silent()).await;
     let path = format!("/api/public/agents/{}/chat", organization.shop());
@@ -203,7 +203,7 @@ async fn an_event_stream_begins_at_acceptance_and_comments_keep_it_alive() {
 }
 
 #[tokio::test]
-async fn a_team_reply_in_json_and_events_says_why_its_agent_was_chosen() {
+async fn team_reply_in_json_and_events_has_the_routing_reason() {
     let service = SharedService::get().await;
     let member =
         json!({"routing": "random", "members": [{"agent": "shop", "specialization": "all"}]});
@@ -244,7 +244,7 @@ async fn a_team_reply_in_json_and_events_says_why_its_agent_was_chosen() {
 }
 
 #[tokio::test]
-async fn a_message_is_read_by_its_id_with_its_status_and_usage() {
+async fn message_is_read_by_id_with_status_and_usage() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(30, Duration::from_millis(100))).await;

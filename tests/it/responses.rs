@@ -85,7 +85,7 @@ async fn every_error_of_every_route_has_the_same_shape() {
 }
 
 #[tokio::test]
-async fn every_answer_has_a_request_id_of_its_own_that_the_logs_know() {
+async fn every_response_has_a_unique_request_id_found_in_the_logs() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -167,7 +167,7 @@ async fn ids_are_prefixed_and_at_most_64_ascii_characters() {
 }
 
 #[tokio::test]
-async fn every_shape_of_a_reply_passes_proxies_unbuffered_and_uncompressed() {
+async fn every_reply_format_passes_proxies_unbuffered_uncompressed() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("a reply in three shapes")).await;

@@ -60,7 +60,7 @@ async fn history_and_configuration_survive_a_kill_of_every_process() {
 }
 
 #[tokio::test]
-async fn messages_that_wait_behind_a_running_reply_are_answered_after_a_kill() {
+async fn queued_messages_are_answered_after_a_kill() {
     const WAITING: usize = 3;
     let service = TestService::start().await;
     // Long enough for a look at the gauge of waiting jobs, which is taken every five seconds.
@@ -117,7 +117,7 @@ async fn messages_that_wait_behind_a_running_reply_are_answered_after_a_kill() {
 }
 
 #[tokio::test]
-async fn a_worker_killed_in_mid_reply_leaves_no_double_row_and_no_clean_end_with_missing_text() {
+async fn worker_kill_leaves_no_duplicate_row_or_silent_truncation() {
     let service = TestService::start().await;
     let script = Script::counts(60, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;

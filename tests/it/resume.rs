@@ -8,7 +8,7 @@ use serde_json::json;
 use crate::support::{Events, Organization, Reply, Script, SharedService};
 
 #[tokio::test]
-async fn the_rest_of_a_stored_reply_begins_exactly_at_any_byte_on_any_ingress() {
+async fn stored_reply_resumes_at_any_byte_on_any_ingress() {
     let service = SharedService::get().await;
     let text = "Grüße aus 東京 und zurück";
     let organization = Organization::with_agent(&service, Script::says(text)).await;
@@ -40,7 +40,7 @@ async fn the_rest_of_a_stored_reply_begins_exactly_at_any_byte_on_any_ingress() 
 }
 
 #[tokio::test]
-async fn a_second_reader_on_another_ingress_follows_a_running_reply() {
+async fn second_reader_on_another_ingress_follows_a_running_reply() {
     let service = SharedService::get().await;
     let script = Script::counts(40, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -77,7 +77,7 @@ async fn a_second_reader_on_another_ingress_follows_a_running_reply() {
 }
 
 #[tokio::test]
-async fn events_are_resumed_with_the_last_event_id() {
+async fn events_resume_after_the_last_event_id() {
     let service = SharedService::get().await;
     let text = "one two three four five";
     let organization = Organization::with_agent(&service, Script::says(text).chunk_chars(4)).await;
@@ -111,7 +111,7 @@ async fn events_are_resumed_with_the_last_event_id() {
 }
 
 #[tokio::test]
-async fn another_generation_is_never_joined() {
+async fn generations_are_never_concatenated() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("some text")).await;
     let client = organization.client();
@@ -131,7 +131,7 @@ async fn another_generation_is_never_joined() {
 }
 
 #[tokio::test]
-async fn events_begin_at_the_character_at_or_before_the_asked_byte() {
+async fn events_start_at_the_character_at_or_before_the_offset() {
     let service = SharedService::get().await;
     let text = "aé東";
     let organization = Organization::with_agent(&service, Script::says(text)).await;

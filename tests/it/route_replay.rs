@@ -69,7 +69,7 @@ fn replay(
 }
 
 #[tokio::test]
-async fn nothing_would_change_while_the_team_is_as_it_was() {
+async fn unchanged_team_reports_no_changes() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     recorded(&service, &organization).await;
@@ -85,7 +85,7 @@ async fn nothing_would_change_while_the_team_is_as_it_was() {
 }
 
 #[tokio::test]
-async fn the_organization_need_not_be_named_where_only_one_has_the_team() {
+async fn organization_is_optional_for_a_unique_team() {
     let service = SharedService::get().await;
     // The slug is no other run's.
     let slug = format!("desk-{}", std::process::id());
@@ -115,7 +115,7 @@ async fn the_organization_need_not_be_named_where_only_one_has_the_team() {
 }
 
 #[tokio::test]
-async fn a_document_is_tried_and_each_message_that_would_go_elsewhere_is_a_row_without_its_text() {
+async fn replayed_document_lists_rerouted_messages_without_text() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     recorded(&service, &organization).await;
@@ -158,7 +158,7 @@ async fn a_document_is_tried_and_each_message_that_would_go_elsewhere_is_a_row_w
 }
 
 #[tokio::test]
-async fn what_cannot_be_tried_is_said_in_words() {
+async fn impossible_replay_is_explained() {
     let service = SharedService::get().await;
     let organization = desk(&service, "round-robin").await;
     let (ok, output) = replay(&service, &organization, &[]);

@@ -45,7 +45,7 @@ async fn chat_in(organization: &Organization, body: Value) -> Reply {
 }
 
 #[tokio::test]
-async fn round_robin_takes_the_members_in_turn() {
+async fn round_robin_rotates_through_the_members() {
     let service = SharedService::get().await;
     let organization = desk(&service, "round-robin").await;
     let mut agents = vec![];
@@ -62,7 +62,7 @@ async fn round_robin_takes_the_members_in_turn() {
 }
 
 #[tokio::test]
-async fn random_takes_only_members() {
+async fn random_picks_only_members() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;
     let members = [
@@ -80,7 +80,7 @@ async fn random_takes_only_members() {
 }
 
 #[tokio::test]
-async fn the_conversation_is_read_through_any_member_that_answered_and_names_who_did() {
+async fn conversation_is_readable_through_any_answering_member() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let client = organization.client();
@@ -107,7 +107,7 @@ async fn the_conversation_is_read_through_any_member_that_answered_and_names_who
 }
 
 #[tokio::test]
-async fn an_agents_own_conversation_comes_first_and_the_teams_is_named_and_patched() {
+async fn team_conversation_is_reached_by_id_beside_the_agents_own() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let client = organization.client();
@@ -146,7 +146,7 @@ async fn an_agents_own_conversation_comes_first_and_the_teams_is_named_and_patch
 }
 
 #[tokio::test]
-async fn a_message_to_a_team_is_as_long_as_its_strictest_agent_takes() {
+async fn message_length_limit_is_that_of_the_strictest_agent() {
     let service = SharedService::get().await;
     let short = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 1000}});
     let organization = OrganizationDocument::new()
@@ -175,7 +175,7 @@ async fn a_message_to_a_team_is_as_long_as_its_strictest_agent_takes() {
 }
 
 #[tokio::test]
-async fn a_visitor_of_a_team_has_the_limit_of_its_strictest_agent() {
+async fn visitor_rate_limit_is_that_of_the_strictest_agent() {
     let service = SharedService::get().await;
     let strict = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
     let organization = OrganizationDocument::new()
@@ -197,7 +197,7 @@ async fn a_visitor_of_a_team_has_the_limit_of_its_strictest_agent() {
 }
 
 #[tokio::test]
-async fn a_repeated_message_to_a_team_is_one_message_and_one_turn_of_its_rotation() {
+async fn retried_message_is_stored_and_rotated_once() {
     let service = SharedService::get().await;
     let organization = desk(&service, "round-robin").await;
     let path = format!("/api/public/teams/{}/chat", organization.team("front"));
@@ -225,7 +225,7 @@ async fn a_repeated_message_to_a_team_is_one_message_and_one_turn_of_its_rotatio
 }
 
 #[tokio::test]
-async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
+async fn conversation_id_must_belong_to_the_team_and_session() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;
     let first = chat_in(&organization, json!({"message": "hi", "sessionId": "a"})).await;
@@ -253,7 +253,7 @@ async fn a_conversation_id_must_belong_to_the_team_and_the_session() {
 }
 
 #[tokio::test]
-async fn a_team_reply_names_its_message_and_names_outside_ascii_are_percent_encoded() {
+async fn reply_has_its_message_id_and_percent_encoded_names() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let question = "The installation crashes with an error message";
@@ -274,7 +274,7 @@ async fn a_team_reply_names_its_message_and_names_outside_ascii_are_percent_enco
 }
 
 #[tokio::test]
-async fn a_blank_team_id_is_404_and_every_400_but_invalid_json_has_no_code() {
+async fn blank_team_id_is_404_and_only_invalid_json_has_a_400_code() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;
     let client = organization.client();
@@ -326,7 +326,7 @@ async fn origins_are_not_checked_for_teams() {
 }
 
 #[tokio::test]
-async fn a_team_of_another_organization_is_404_like_an_unknown_one() {
+async fn team_of_another_organization_is_404_like_an_unknown_one() {
     let service = SharedService::get().await;
     let (ours, theirs) = (
         desk(&service, "random").await,
@@ -353,7 +353,7 @@ async fn a_team_of_another_organization_is_404_like_an_unknown_one() {
 }
 
 #[tokio::test]
-async fn a_failing_model_has_its_code_on_the_team_route_too() {
+async fn failing_model_has_its_error_code_on_the_team_route() {
     let service = SharedService::get().await;
     let organization = desk(&service, "random").await;
     for (status, answered, code) in [(400, 502, "MODEL_ERROR"), (503, 503, "UNAVAILABLE")] {
@@ -367,7 +367,7 @@ async fn a_failing_model_has_its_code_on_the_team_route_too() {
 }
 
 #[tokio::test]
-async fn a_member_is_found_by_what_visitors_say_of_its_matters_in_their_language() {
+async fn member_is_found_by_everyday_words_in_any_language() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     // No word of it is written of a member, and the model is no help.
@@ -393,7 +393,7 @@ async fn a_member_is_found_by_what_visitors_say_of_its_matters_in_their_language
 const PUZZLING: &str = "the thing from last week does it again, what now?";
 
 #[tokio::test]
-async fn a_model_decides_where_words_do_not_and_the_reason_says_so() {
+async fn model_decides_uncertain_cases_and_the_reason_says_so() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     organization.script(Script::says(r#"{"member": "2-technical"}"#));
@@ -420,7 +420,7 @@ async fn a_model_decides_where_words_do_not_and_the_reason_says_so() {
 }
 
 #[tokio::test]
-async fn a_model_that_answers_anything_but_a_member_is_no_error_and_the_local_stage_decides() {
+async fn local_stage_decides_when_the_model_names_no_member() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     for (session, said) in [
@@ -443,7 +443,7 @@ async fn a_model_that_answers_anything_but_a_member_is_no_error_and_the_local_st
 }
 
 #[tokio::test]
-async fn after_a_change_of_topic_the_new_agent_receives_the_whole_conversation() {
+async fn new_agent_gets_the_whole_conversation_after_a_topic_change() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let ask = async |message: &str| {

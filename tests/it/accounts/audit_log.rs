@@ -7,7 +7,7 @@ use super::{PASS, Person, of};
 use crate::support::{OrganizationDocument, SharedService};
 
 #[tokio::test]
-async fn what_people_and_the_token_change_is_told_latest_first() {
+async fn changes_by_users_and_the_token_are_listed_latest_first() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -7,7 +7,7 @@ use super::{PASS, PASSWORD, Person, SESSION, of};
 use crate::support::{Client, OrganizationDocument, SharedService, send};
 
 #[tokio::test]
-async fn nothing_changes_that_does_not_come_from_our_own_page() {
+async fn cross_site_requests_change_nothing() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

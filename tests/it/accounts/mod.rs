@@ -1,11 +1,11 @@
 //! People who use the dashboard, as browsers see it: signing in and out, links, roles, other sites, and the audit log.
 
 mod audit_log;
-mod links;
-mod other_sites;
+mod cross_site;
 mod roles;
 mod sessions;
 mod sign_in;
+mod sign_in_links;
 
 use reqwest::Method;
 use serde_json::{Value, json};

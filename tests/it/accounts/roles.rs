@@ -7,7 +7,7 @@ use super::{Person, of};
 use crate::support::{OrganizationDocument, SharedService};
 
 #[tokio::test]
-async fn each_role_may_what_it_is_for_and_no_more() {
+async fn each_role_has_exactly_its_permissions() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -88,7 +88,7 @@ async fn each_role_may_what_it_is_for_and_no_more() {
 }
 
 #[tokio::test]
-async fn a_role_that_is_taken_away_is_gone_with_the_next_request() {
+async fn revoked_role_is_gone_with_the_next_request() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "editor").await;
@@ -120,7 +120,7 @@ async fn a_role_that_is_taken_away_is_gone_with_the_next_request() {
 }
 
 #[tokio::test]
-async fn people_of_one_organization_find_nothing_of_another() {
+async fn users_of_one_organization_see_nothing_of_another() {
     let service = SharedService::get().await;
     let document = || OrganizationDocument::new().agent("shop", json!({"instructions": "canary"}));
     let (ours, other) = (
@@ -181,7 +181,7 @@ async fn people_of_one_organization_find_nothing_of_another() {
 }
 
 #[tokio::test]
-async fn the_last_owner_stays() {
+async fn last_owner_cannot_be_removed() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let owner = Person::new(&service, &organization, "owner").await;

@@ -22,7 +22,7 @@ async fn refused_everywhere(service: &TestService, browser: &Browser) {
 }
 
 #[tokio::test]
-async fn a_session_ends_unused_and_ends_in_use() {
+async fn session_has_an_idle_and_an_absolute_expiry() {
     let times = [
         ("SWITCHBOARD__INGRESS__SESSION_IDLE_MS", "4000"),
         ("SWITCHBOARD__INGRESS__SESSION_LIFETIME_MS", "12000"),
@@ -59,7 +59,7 @@ async fn a_session_ends_unused_and_ends_in_use() {
 }
 
 #[tokio::test]
-async fn who_signs_out_is_out_on_every_ingress() {
+async fn sign_out_ends_the_session_on_every_ingress() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "owner").await;
@@ -73,7 +73,7 @@ async fn who_signs_out_is_out_on_every_ingress() {
 }
 
 #[tokio::test]
-async fn another_password_a_disabled_account_and_a_removed_one_end_all_sessions_everywhere() {
+async fn account_changes_end_all_sessions_on_every_ingress() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let admin = service.admin();
@@ -109,7 +109,7 @@ async fn another_password_a_disabled_account_and_a_removed_one_end_all_sessions_
 }
 
 #[tokio::test]
-async fn a_session_is_no_key_and_a_key_is_no_session() {
+async fn sessions_and_api_keys_are_not_interchangeable() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

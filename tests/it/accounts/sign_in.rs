@@ -6,7 +6,7 @@ use super::{Browser, PASS, Person, SESSION, invited};
 use crate::support::{OrganizationDocument, SharedService};
 
 #[tokio::test]
-async fn who_signs_in_at_one_ingress_is_signed_in_at_all() {
+async fn session_is_valid_on_every_ingress() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "editor").await;
@@ -39,7 +39,7 @@ async fn who_signs_in_at_one_ingress_is_signed_in_at_all() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_and_an_unknown_address_get_one_answer() {
+async fn wrong_password_and_unknown_address_get_the_same_answer() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "owner").await;
@@ -61,7 +61,7 @@ async fn a_wrong_password_and_an_unknown_address_get_one_answer() {
 }
 
 #[tokio::test]
-async fn guesses_are_counted_across_all_ingresses_whether_the_account_exists_or_not() {
+async fn guesses_are_counted_across_ingresses_for_any_account() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "owner").await;
@@ -87,7 +87,7 @@ async fn guesses_are_counted_across_all_ingresses_whether_the_account_exists_or_
 }
 
 #[tokio::test]
-async fn signing_in_never_uses_a_token_that_was_there_before() {
+async fn sign_in_never_reuses_an_existing_session_token() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "owner").await;

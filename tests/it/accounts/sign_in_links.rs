@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn of_two_who_use_a_link_at_once_on_two_ingresses_one_comes_in() {
+async fn link_used_on_two_ingresses_at_once_signs_in_one_user() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let urls = service.public_urls();
@@ -36,7 +36,7 @@ async fn of_two_who_use_a_link_at_once_on_two_ingresses_one_comes_in() {
 }
 
 #[tokio::test]
-async fn a_reset_link_sets_another_password_and_replaces_the_one_before() {
+async fn reset_link_sets_a_password_and_replaces_earlier_links() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::new(&service, &organization, "viewer").await;
@@ -82,7 +82,7 @@ async fn a_reset_link_sets_another_password_and_replaces_the_one_before() {
 }
 
 #[tokio::test]
-async fn a_link_that_is_too_old_does_not_work() {
+async fn expired_link_is_refused() {
     let service =
         TestService::start_with(&[("SWITCHBOARD__INGRESS__INVITATION_LIFETIME_MS", "1")]).await;
     let organization = OrganizationDocument::new().apply(&service).await;
@@ -95,7 +95,7 @@ async fn a_link_that_is_too_old_does_not_work() {
 }
 
 #[tokio::test]
-async fn the_command_makes_a_way_in_while_the_service_runs() {
+async fn admin_link_command_works_while_the_service_runs() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let slug = organization.document["organizations"][0]["slug"]
@@ -135,7 +135,7 @@ async fn the_command_makes_a_way_in_while_the_service_runs() {
 
 /// The first start is the embedded profile's own: the cluster's has nothing to show before it is configured.
 #[tokio::test]
-async fn every_start_of_a_fresh_installation_shows_a_link_that_signs_in() {
+async fn fresh_installation_prints_a_working_link_at_every_start() {
     let service = TestService::start_as(Profile::Embedded, &[("SWITCHBOARD__DEMO", "true")]).await;
     let mut used = vec![];
     for start in 0..2 {

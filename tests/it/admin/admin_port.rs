@@ -10,7 +10,7 @@ use crate::support::{
 const ORGANIZATIONS: &str = "/api/admin/organizations";
 
 #[tokio::test]
-async fn the_admin_api_answers_on_its_own_port_and_nothing_else_does() {
+async fn admin_port_serves_only_the_admin_api() {
     let service = TestService::start_with_admin_port().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     organization
@@ -53,7 +53,7 @@ async fn the_admin_api_answers_on_its_own_port_and_nothing_else_does() {
 }
 
 #[tokio::test]
-async fn the_apply_command_finds_the_administrators_port_and_the_first_screen_names_it() {
+async fn apply_command_and_start_screen_use_the_admin_port() {
     let service = TestService::start_with_admin_port().await;
     let (urls, directory) = (service.admin_urls(), tempfile::tempdir().unwrap());
     let slug = crate::support::unique("org-");
@@ -101,7 +101,7 @@ async fn the_apply_command_finds_the_administrators_port_and_the_first_screen_na
 }
 
 #[tokio::test]
-async fn a_request_of_an_administrator_finishes_while_the_process_drains() {
+async fn admin_request_finishes_while_the_process_drains() {
     let service = TestService::start_with_admin_port().await;
     let (url, (name, ops)) = (service.admin_urls().remove(0), service.ops_urls().remove(0));
     let address = url.strip_prefix("http://").unwrap().to_owned();

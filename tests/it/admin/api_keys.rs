@@ -20,7 +20,7 @@ async fn made(organization: &Organization, admin: &Client, key: Value) -> (Strin
 }
 
 #[tokio::test]
-async fn of_two_who_make_a_key_of_one_name_one_does_and_the_name_is_free_once_it_is_gone() {
+async fn key_name_is_unique_until_the_key_is_deleted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (one, two) = (service.admin(), service.admin());
@@ -45,7 +45,7 @@ async fn of_two_who_make_a_key_of_one_name_one_does_and_the_name_is_free_once_it
 }
 
 #[tokio::test]
-async fn a_keys_value_is_shown_once_and_its_scopes_limits_and_end_hold() {
+async fn key_value_is_shown_once_and_its_restrictions_hold() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();
@@ -100,7 +100,7 @@ async fn a_keys_value_is_shown_once_and_its_scopes_limits_and_end_hold() {
 }
 
 #[tokio::test]
-async fn a_deleted_key_is_refused_on_every_ingress_within_two_seconds() {
+async fn deleted_key_is_refused_everywhere_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();
@@ -129,7 +129,7 @@ async fn a_deleted_key_is_refused_on_every_ingress_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_works_beside_its_successor() {
+async fn rotated_key_works_beside_its_successor() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();
@@ -165,7 +165,7 @@ async fn a_rotated_key_works_beside_its_successor() {
 }
 
 #[tokio::test]
-async fn a_keys_last_use_is_told_and_is_no_change_of_the_key() {
+async fn last_use_is_reported_without_changing_the_key_version() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let admin = service.admin();

@@ -23,7 +23,7 @@ fn sessions(items: &[Value]) -> Vec<&str> {
 }
 
 #[tokio::test]
-async fn conversations_are_found_latest_first_by_what_is_known_of_them() {
+async fn conversations_are_filtered_and_listed_latest_first() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -90,7 +90,7 @@ async fn conversations_are_found_latest_first_by_what_is_known_of_them() {
 }
 
 #[tokio::test]
-async fn a_transcript_says_who_answered_and_why() {
+async fn transcript_names_the_answering_agent_and_the_reason() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
@@ -153,7 +153,7 @@ async fn a_transcript_says_who_answered_and_why() {
 }
 
 #[tokio::test]
-async fn a_transcript_says_of_each_reply_how_its_agent_was_chosen() {
+async fn transcript_shows_the_routing_decision_of_each_reply() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))

@@ -45,7 +45,7 @@ async fn delete(admin: &Client, organization: &Organization, id: &str) {
 }
 
 #[tokio::test]
-async fn a_deleted_conversation_is_gone_everywhere_and_its_session_begins_anew() {
+async fn deleted_conversation_is_gone_and_its_session_starts_over() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
     let (client, admin) = (organization.client(), service.admin());
@@ -137,7 +137,7 @@ async fn a_deleted_conversation_is_gone_everywhere_and_its_session_begins_anew()
 }
 
 #[tokio::test]
-async fn the_repeat_of_a_deleted_message_is_refused_and_brings_nothing_back() {
+async fn retry_of_a_deleted_message_is_refused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
     let (client, admin) = (organization.client(), service.admin());
@@ -165,7 +165,7 @@ async fn the_repeat_of_a_deleted_message_is_refused_and_brings_nothing_back() {
 }
 
 #[tokio::test]
-async fn a_running_reply_is_stopped_and_leaves_nothing() {
+async fn deletion_stops_a_running_reply_and_leaves_nothing() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(400, Duration::from_millis(50))).await;
@@ -199,7 +199,7 @@ async fn a_running_reply_is_stopped_and_leaves_nothing() {
 }
 
 #[tokio::test]
-async fn a_teams_conversation_is_deleted_with_the_notes_of_who_answered() {
+async fn team_conversation_is_deleted_with_its_routing_decisions() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("billing", json!({}))
@@ -240,7 +240,7 @@ async fn a_teams_conversation_is_deleted_with_the_notes_of_who_answered() {
 }
 
 #[tokio::test]
-async fn a_deletion_is_in_the_audit_log_and_another_organization_cannot_make_one() {
+async fn deletion_is_audited_and_limited_to_the_organization() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let other = OrganizationDocument::new().apply(&service).await;

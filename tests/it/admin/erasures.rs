@@ -64,7 +64,7 @@ async fn sessions(admin: &Client, organization: &Organization) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_visitor_is_erased_by_either_name_and_the_others_stay() {
+async fn visitor_is_erased_by_either_identifier_and_others_stay() {
     let service = SharedService::get().await;
     let organization = visited(
         &service,
@@ -105,7 +105,7 @@ async fn a_visitor_is_erased_by_either_name_and_the_others_stay() {
 }
 
 #[tokio::test]
-async fn a_receipt_and_its_audit_entry_name_nobody_and_can_be_read_back_on_every_ingress() {
+async fn erasure_receipt_is_anonymous_and_readable_on_every_ingress() {
     let service = SharedService::get().await;
     let organization = visited(&service, &[("s", json!({"visitorId": "canary-id"}))]).await;
     let admin = service.admin();
@@ -139,7 +139,7 @@ async fn a_receipt_and_its_audit_entry_name_nobody_and_can_be_read_back_on_every
 }
 
 #[tokio::test]
-async fn an_erasure_is_gone_on_with_by_who_knows_the_visitor_alone() {
+async fn erasure_is_resumed_only_with_the_visitor_identifier() {
     let service = SharedService::get().await;
     let organization = visited(
         &service,

@@ -47,7 +47,7 @@ async fn file(
 }
 
 #[tokio::test]
-async fn json_lines_hold_every_conversation_of_the_filter_with_all_its_messages() {
+async fn json_lines_hold_every_filtered_conversation_in_full() {
     let service = SharedService::get().await;
     let organization = talked(&service).await;
     let query = format!("format=jsonl&agent={}", organization.shop());
@@ -94,7 +94,7 @@ async fn json_lines_hold_every_conversation_of_the_filter_with_all_its_messages(
 }
 
 #[tokio::test]
-async fn a_table_has_a_row_for_each_message_and_no_cell_that_is_a_formula() {
+async fn csv_has_a_row_for_each_message_and_no_formula_cells() {
     let service = SharedService::get().await;
     let organization = talked(&service).await;
     let text = file(
@@ -120,7 +120,7 @@ async fn a_table_has_a_row_for_each_message_and_no_cell_that_is_a_formula() {
 }
 
 #[tokio::test]
-async fn a_file_is_written_in_parts_and_leaves_an_entry_in_the_audit_log() {
+async fn export_is_streamed_and_audited() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (client, admin) = (organization.client(), service.admin());

@@ -28,7 +28,7 @@ async fn transcript(admin: &Client, organization: &Organization, messages: u64) 
 }
 
 #[tokio::test]
-async fn a_running_reply_is_followed_to_its_end_on_any_ingress() {
+async fn running_reply_is_followed_to_its_end_on_any_ingress() {
     let service = SharedService::get().await;
     let script = Script::counts(40, Duration::from_millis(50));
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -69,7 +69,7 @@ async fn a_running_reply_is_followed_to_its_end_on_any_ingress() {
 }
 
 #[tokio::test]
-async fn a_reply_is_explained_as_a_timeline_in_the_order_of_its_steps() {
+async fn reply_timeline_lists_its_steps_in_order() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -120,7 +120,7 @@ async fn a_reply_is_explained_as_a_timeline_in_the_order_of_its_steps() {
 }
 
 #[tokio::test]
-async fn a_message_without_an_answer_says_why() {
+async fn unanswered_message_shows_the_reason() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::refuses(400)).await;
     let answer = organization

@@ -1,14 +1,14 @@
 //! The admin API of the real product: one thing at a time, on the public port or on its own.
 
+mod admin_port;
 mod api_keys;
 mod conversations;
 mod deletion;
 mod erasures;
 mod export;
-mod live;
-mod own_port;
-mod things;
-mod trials;
+mod live_conversations;
+mod playground;
+mod resources;
 
 use std::time::Duration;
 

@@ -50,7 +50,7 @@ fn told(organization: &Organization) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn a_draft_answers_as_it_would_be_saved_and_the_saved_agent_stays_as_it_is() {
+async fn draft_answers_as_edited_and_the_saved_agent_is_unchanged() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("Ahoy there.")).await;
     let draft = json!({"instructions": "Be a pirate.", "status": "draft", "public": false});
@@ -91,7 +91,7 @@ async fn a_draft_answers_as_it_would_be_saved_and_the_saved_agent_stays_as_it_is
 }
 
 #[tokio::test]
-async fn a_drafts_own_products_are_found_and_each_call_of_a_tool_is_told() {
+async fn draft_products_are_found_and_tool_calls_are_reported() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(
         &service,
@@ -114,7 +114,7 @@ async fn a_drafts_own_products_are_found_and_each_call_of_a_tool_is_told() {
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_saved_can_be_tried_and_is_not_there_afterwards() {
+async fn unsaved_agent_can_be_run_and_is_not_stored() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     organization.script(Script::says("New here."));
@@ -135,7 +135,7 @@ async fn an_agent_that_is_not_saved_can_be_tried_and_is_not_there_afterwards() {
 }
 
 #[tokio::test]
-async fn nothing_of_a_trial_is_listed_or_counted() {
+async fn playground_run_is_neither_listed_nor_counted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -185,7 +185,7 @@ async fn nothing_of_a_trial_is_listed_or_counted() {
 }
 
 #[tokio::test]
-async fn who_leaves_a_trial_stops_its_model_call() {
+async fn leaving_a_playground_run_stops_its_model_call() {
     let service = SharedService::get().await;
     // Longer than the test waits, so that the call does not end by itself.
     let organization =
@@ -219,7 +219,7 @@ async fn who_leaves_a_trial_stops_its_model_call() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_a_draft_is_told_before_anybody_is_asked() {
+async fn invalid_draft_is_rejected_before_any_model_call() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("never")).await;
     for (agent, body, status, param) in [
@@ -272,7 +272,7 @@ async fn a_mistake_in_a_draft_is_told_before_anybody_is_asked() {
 }
 
 #[tokio::test]
-async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_conversation() {
+async fn team_run_scores_each_member_without_a_conversation() {
     let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},
@@ -340,7 +340,7 @@ async fn a_team_says_who_would_answer_with_a_score_for_each_member_and_makes_no_
 }
 
 #[tokio::test]
-async fn a_teams_trial_goes_on_from_what_was_said_before() {
+async fn team_run_continues_the_given_conversation() {
     let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},

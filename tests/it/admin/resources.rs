@@ -17,7 +17,7 @@ async fn made(admin: &Client, path: &str, thing: Value) -> Value {
 }
 
 #[tokio::test]
-async fn an_organization_made_one_thing_at_a_time_answers_its_visitors() {
+async fn organization_created_step_by_step_answers_visitors() {
     let service = SharedService::get().await;
     let (admin, model) = (service.admin(), unique("model-"));
     ScriptedModel::get().register(&model, Script::says("made by hand"));
@@ -61,7 +61,7 @@ async fn an_organization_made_one_thing_at_a_time_answers_its_visitors() {
 }
 
 #[tokio::test]
-async fn a_change_at_one_ingress_is_live_on_every_other_within_two_seconds() {
+async fn change_is_live_on_every_ingress_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let urls = service.public_urls();
@@ -94,7 +94,7 @@ async fn a_change_at_one_ingress_is_live_on_every_other_within_two_seconds() {
 }
 
 #[tokio::test]
-async fn ids_of_another_organization_are_unknown_and_stay_as_they_are() {
+async fn ids_of_another_organization_are_unknown_and_unchanged() {
     let service = SharedService::get().await;
     let theirs = OrganizationDocument::new()
         .agent("shop", json!({"instructions": "canary-prompt"}))
@@ -148,7 +148,7 @@ async fn ids_of_another_organization_are_unknown_and_stay_as_they_are() {
 }
 
 #[tokio::test]
-async fn of_two_editors_of_one_version_one_is_told_so() {
+async fn concurrent_edits_of_one_version_conflict() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = of(&organization, &format!("/agents/{}", organization.shop()));
@@ -198,7 +198,7 @@ async fn simultaneous_patches_of_different_fields_are_all_kept() {
 }
 
 #[tokio::test]
-async fn what_others_need_stays_and_an_empty_organization_goes() {
+async fn referenced_resources_cannot_be_deleted() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

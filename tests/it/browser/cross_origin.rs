@@ -46,7 +46,7 @@ fn code(answer: &Value) -> String {
 }
 
 #[tokio::test]
-async fn a_page_reads_a_reply_chunk_by_chunk_while_it_is_made() {
+async fn page_reads_a_reply_chunk_by_chunk_as_it_is_generated() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   three ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -72,7 +72,7 @@ async fn a_page_reads_a_reply_chunk_by_chunk_while_it_is_made() {
 }
 
 #[tokio::test]
-async fn a_page_is_shown_the_headers_that_the_specification_names() {
+async fn page_can_read_the_specified_headers() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let browser = Browser::at(&Page::serve(PAGE).origin()).await;
@@ -98,7 +98,7 @@ async fn a_page_is_shown_the_headers_that_the_specification_names() {
 }
 
 #[tokio::test]
-async fn a_page_can_read_why_it_was_refused() {
+async fn page_can_read_the_refusal_reason() {
     let service = SharedService::get().await;
     let page = Page::serve(PAGE);
     let listed = json!({"allowedDomains": [page.origin().replace("http://", "")]});
@@ -179,7 +179,7 @@ async fn a_page_can_read_why_it_was_refused() {
 }
 
 #[tokio::test]
-async fn a_page_sees_that_a_reply_broke_off() {
+async fn page_detects_an_interrupted_reply() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("halfrest")
         .chunk_chars(4)
@@ -208,7 +208,7 @@ async fn a_page_sees_that_a_reply_broke_off() {
 }
 
 #[tokio::test]
-async fn a_page_follows_events_and_takes_them_up_where_it_left_them() {
+async fn page_resumes_an_event_stream_where_it_stopped() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -255,7 +255,7 @@ async fn a_page_follows_events_and_takes_them_up_where_it_left_them() {
 }
 
 #[tokio::test]
-async fn a_page_changes_a_conversation_and_cancels_a_reply() {
+async fn page_patches_a_conversation_and_cancels_a_reply() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("begun").ends(End::Silence)).await;
@@ -283,7 +283,7 @@ async fn a_page_changes_a_conversation_and_cancels_a_reply() {
 }
 
 #[tokio::test]
-async fn a_page_that_asks_again_needs_no_second_preflight() {
+async fn preflight_is_cached_for_later_requests() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let proxy = CountingProxy::before(&service.public_urls()[0]);
@@ -301,7 +301,7 @@ async fn a_page_that_asks_again_needs_no_second_preflight() {
 }
 
 #[tokio::test]
-async fn a_sandboxed_frame_has_no_origin_of_its_own_and_can_read_what_it_may() {
+async fn sandboxed_frame_with_opaque_origin_can_read_responses() {
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()

@@ -4,7 +4,7 @@ use super::{config_request, url};
 use crate::support::{Organization, RawConnection, Script, SharedService};
 
 #[tokio::test]
-async fn a_head_beyond_the_limit_is_refused_and_the_connection_closed() {
+async fn head_beyond_the_limit_is_refused_and_closes_the_connection() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let wide = format!("x-wide: {}\r\n", "x".repeat(64 << 10));
@@ -31,7 +31,7 @@ async fn a_head_beyond_the_limit_is_refused_and_the_connection_closed() {
 }
 
 #[tokio::test]
-async fn a_head_of_a_browser_with_many_cookies_is_taken() {
+async fn head_with_many_browser_cookies_is_accepted() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
@@ -48,7 +48,7 @@ async fn a_head_of_a_browser_with_many_cookies_is_taken() {
 }
 
 #[tokio::test]
-async fn a_long_key_is_wrong_and_not_a_fault_of_ours() {
+async fn overlong_key_is_invalid_and_no_server_error() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());

@@ -8,7 +8,7 @@ use crate::support::{
 };
 
 #[tokio::test]
-async fn requests_that_are_sent_together_are_answered_in_order() {
+async fn pipelined_requests_are_answered_in_order() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
@@ -37,7 +37,7 @@ async fn requests_that_are_sent_together_are_answered_in_order() {
 }
 
 #[tokio::test]
-async fn a_connection_goes_on_after_an_error() {
+async fn connection_stays_open_after_an_error() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
@@ -66,7 +66,7 @@ async fn a_connection_goes_on_after_an_error() {
 }
 
 #[tokio::test]
-async fn a_client_that_closes_its_half_has_gone_and_its_reply_is_finished_all_the_same() {
+async fn half_closed_connection_ends_while_its_reply_is_finished() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -97,7 +97,7 @@ async fn a_client_that_closes_its_half_has_gone_and_its_reply_is_finished_all_th
 }
 
 #[tokio::test]
-async fn a_body_is_asked_for_only_when_it_is_wanted() {
+async fn expect_continue_is_answered_only_for_accepted_requests() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();
@@ -138,7 +138,7 @@ async fn a_body_is_asked_for_only_when_it_is_wanted() {
 }
 
 #[tokio::test]
-async fn head_is_answered_like_get_without_its_body() {
+async fn head_is_answered_like_get_without_the_body() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (base, key) = ("/api/public/agents", organization.key_text("all"));
@@ -196,7 +196,7 @@ async fn head_is_answered_like_get_without_its_body() {
 }
 
 #[tokio::test]
-async fn a_get_with_a_body_is_answered_and_the_body_is_not_taken_for_a_request() {
+async fn body_of_a_get_is_not_parsed_as_a_request() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
@@ -219,7 +219,7 @@ async fn a_get_with_a_body_is_answered_and_the_body_is_not_taken_for_a_request()
 }
 
 #[tokio::test]
-async fn the_body_of_a_refused_request_is_not_taken_for_a_request() {
+async fn body_of_a_refused_request_is_not_parsed_as_a_request() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let hidden = config_request(&organization, "");
@@ -246,7 +246,7 @@ async fn the_body_of_a_refused_request_is_not_taken_for_a_request() {
 }
 
 #[tokio::test]
-async fn http_1_0_gets_the_whole_reply_and_then_the_end() {
+async fn http_1_0_client_gets_the_whole_reply() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("a whole reply")).await;
     let mut connection = RawConnection::open(&url(&service)).await;
@@ -275,7 +275,7 @@ async fn http_1_0_gets_the_whole_reply_and_then_the_end() {
 }
 
 #[tokio::test]
-async fn http_1_0_sees_that_a_reply_broke_off() {
+async fn http_1_0_client_detects_an_interrupted_reply() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
@@ -289,7 +289,7 @@ async fn http_1_0_sees_that_a_reply_broke_off() {
 }
 
 #[tokio::test]
-async fn http_1_0_sees_that_the_process_died() {
+async fn http_1_0_client_detects_a_killed_process() {
     let service = TestService::start().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;

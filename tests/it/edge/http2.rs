@@ -67,7 +67,7 @@ async fn still_serves(service: &SharedService, organization: &Organization) {
 }
 
 #[tokio::test]
-async fn a_reply_comes_chunk_by_chunk() {
+async fn reply_arrives_chunk_by_chunk() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   three ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -94,7 +94,7 @@ async fn a_reply_comes_chunk_by_chunk() {
 }
 
 #[tokio::test]
-async fn a_broken_reply_is_a_reset_stream_and_no_end() {
+async fn interrupted_reply_resets_the_stream() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("half").ends(End::Cut)).await;
@@ -112,7 +112,7 @@ async fn a_broken_reply_is_a_reset_stream_and_no_end() {
 }
 
 #[tokio::test]
-async fn errors_are_the_same_problems() {
+async fn errors_are_the_same_as_over_http_1_1() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let http = http2();
@@ -145,7 +145,7 @@ async fn more_requests_than_streams_are_all_answered() {
 }
 
 #[tokio::test]
-async fn the_limits_are_announced_and_a_stream_beyond_them_is_refused_alone() {
+async fn stream_beyond_the_announced_limit_is_refused_alone() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&url(&service), &[]).await;
@@ -191,7 +191,7 @@ async fn the_limits_are_announced_and_a_stream_beyond_them_is_refused_alone() {
 }
 
 #[tokio::test]
-async fn a_client_that_opens_and_resets_streams_without_end_is_sent_away() {
+async fn rapid_reset_client_is_disconnected() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let headers = chat_block(&organization);
@@ -211,7 +211,7 @@ async fn a_client_that_opens_and_resets_streams_without_end_is_sent_away() {
 }
 
 #[tokio::test]
-async fn headers_that_never_end_are_not_waited_for() {
+async fn endless_headers_time_out() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&url(&service), &[]).await;
@@ -239,7 +239,7 @@ async fn headers_that_never_end_are_not_waited_for() {
 }
 
 #[tokio::test]
-async fn too_large_a_list_of_headers_is_refused_and_the_connection_goes_on() {
+async fn oversized_header_list_is_refused_without_a_disconnect() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let http = http2();
@@ -261,7 +261,7 @@ async fn too_large_a_list_of_headers_is_refused_and_the_connection_goes_on() {
 }
 
 #[tokio::test]
-async fn a_client_that_resets_its_stream_leaves_a_reply_that_is_finished() {
+async fn reply_is_finished_after_its_stream_is_reset() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -304,7 +304,7 @@ async fn a_client_that_resets_its_stream_leaves_a_reply_that_is_finished() {
 }
 
 #[tokio::test]
-async fn a_stream_that_is_not_read_holds_up_no_other() {
+async fn unread_stream_does_not_block_the_others() {
     let service = SharedService::get().await;
     let text = "0123456789".repeat(10);
     let organization = Organization::with_agent(&service, Script::says(&text)).await;
@@ -345,7 +345,7 @@ async fn a_stream_that_is_not_read_holds_up_no_other() {
 }
 
 #[tokio::test]
-async fn requests_that_mean_two_things_in_http_1_1_are_reset() {
+async fn requests_ambiguous_in_http_1_1_are_reset() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let body = json!({"message": "hi", "sessionId": "s"}).to_string();

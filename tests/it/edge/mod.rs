@@ -1,13 +1,13 @@
 //! The edge: what connections may do that no well-behaved client does, what they may not, and what comes through a proxy.
 
+mod header_limits;
 mod http1;
 mod http2;
 mod http2_frames;
-mod large_heads;
 mod nginx;
 mod paths_and_methods;
+mod request_smuggling;
 mod slow_clients;
-mod smuggling;
 
 use serde_json::json;
 

@@ -105,7 +105,7 @@ async fn send(organization: &Organization, url: &str, accept: &str) -> reqwest::
 }
 
 #[tokio::test]
-async fn chunks_of_text_come_one_by_one() {
+async fn text_chunks_arrive_one_by_one() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     for (way, url) in [
@@ -135,7 +135,7 @@ async fn chunks_of_text_come_one_by_one() {
 }
 
 #[tokio::test]
-async fn events_come_one_by_one() {
+async fn events_arrive_one_by_one() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     for (way, url) in [
@@ -169,7 +169,7 @@ async fn events_come_one_by_one() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_breaks_off_behind_nginx() {
+async fn interrupted_reply_is_interrupted_behind_nginx() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     let script = Script::says("half").ends(crate::support::End::Cut);
@@ -190,7 +190,7 @@ async fn a_reply_that_breaks_off_breaks_off_behind_nginx() {
 }
 
 #[tokio::test]
-async fn the_largest_heads_fit_its_buffer_and_the_contract() {
+async fn largest_heads_fit_the_proxy_buffer_and_the_contract() {
     let service = SharedService::get().await;
     let nginx = Nginx::before(&service).await;
     let long = "🦀".repeat(200);

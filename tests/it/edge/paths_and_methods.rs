@@ -6,7 +6,7 @@ use super::url;
 use crate::support::{Organization, RawConnection, Script, SharedService};
 
 #[tokio::test]
-async fn methods_that_no_route_takes_are_not_allowed_and_say_which_are() {
+async fn unsupported_methods_are_refused_with_an_allow_header() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -36,7 +36,7 @@ async fn methods_that_no_route_takes_are_not_allowed_and_say_which_are() {
 }
 
 #[tokio::test]
-async fn a_tunnel_is_never_opened() {
+async fn connect_never_opens_a_tunnel() {
     let service = SharedService::get().await;
     for target in ["127.0.0.1:22", "/", "example.org:443"] {
         let mut connection = RawConnection::open(&url(&service)).await;
@@ -54,7 +54,7 @@ async fn a_tunnel_is_never_opened() {
 }
 
 #[tokio::test]
-async fn a_path_has_one_spelling() {
+async fn path_has_one_spelling() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let agent = organization.shop();
@@ -86,7 +86,7 @@ async fn a_path_has_one_spelling() {
 }
 
 #[tokio::test]
-async fn a_session_is_decoded_once_and_compared_byte_for_byte() {
+async fn session_id_is_decoded_once_and_compared_byte_for_byte() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -133,7 +133,7 @@ async fn a_session_is_decoded_once_and_compared_byte_for_byte() {
 }
 
 #[tokio::test]
-async fn a_path_that_can_name_no_session_names_none() {
+async fn path_without_a_valid_session_id_matches_no_session() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let base = format!("/api/public/agents/{}/conversations", organization.shop());
@@ -161,7 +161,7 @@ async fn a_path_that_can_name_no_session_names_none() {
 }
 
 #[tokio::test]
-async fn a_path_that_is_no_text_leads_nowhere() {
+async fn path_that_is_not_utf_8_is_not_found() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();

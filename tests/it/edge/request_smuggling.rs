@@ -7,7 +7,7 @@ use crate::support::{Organization, RawConnection, Script, SharedService};
 const BODY: &str = r#"{"message":"hi","sessionId":"s"}"#;
 
 #[tokio::test]
-async fn a_request_with_two_ends_is_the_last_of_its_connection() {
+async fn request_with_two_lengths_is_the_last_of_its_connection() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (chunked, hidden) = (
@@ -36,7 +36,7 @@ async fn a_request_with_two_ends_is_the_last_of_its_connection() {
 }
 
 #[tokio::test]
-async fn a_length_that_can_be_read_in_two_ways_is_refused_and_the_connection_closed() {
+async fn ambiguous_length_is_refused_and_closes_the_connection() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (length, hidden) = (BODY.len(), config_request(&organization, ""));
@@ -77,7 +77,7 @@ async fn a_length_that_can_be_read_in_two_ways_is_refused_and_the_connection_clo
 }
 
 #[tokio::test]
-async fn chunks_that_are_none_end_the_request_and_the_connection() {
+async fn malformed_chunks_end_the_request_and_the_connection() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (hidden, size) = (config_request(&organization, ""), BODY.len());
@@ -104,7 +104,7 @@ async fn chunks_that_are_none_end_the_request_and_the_connection() {
 }
 
 #[tokio::test]
-async fn what_is_no_http_at_all_is_refused_and_the_connection_closed() {
+async fn non_http_bytes_are_refused_and_close_the_connection() {
     let service = SharedService::get().await;
     for request in [
         "GET /\r\n\r\n",

@@ -54,7 +54,7 @@ async fn answers(service: &TestService, organization: &Organization, session: &s
 }
 
 #[tokio::test]
-async fn a_flood_of_unfinished_heads_is_closed_and_others_are_served() {
+async fn unfinished_heads_are_closed_while_others_are_served() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let url = service.public_urls().remove(0);
@@ -82,7 +82,7 @@ async fn a_flood_of_unfinished_heads_is_closed_and_others_are_served() {
 }
 
 #[tokio::test]
-async fn a_head_that_comes_byte_by_byte_does_not_win_time() {
+async fn head_sent_byte_by_byte_gains_no_time() {
     let service = impatient_service().await;
     let mut connection = RawConnection::open(&service.public_urls()[0]).await;
     let drip = async {
@@ -97,7 +97,7 @@ async fn a_head_that_comes_byte_by_byte_does_not_win_time() {
 }
 
 #[tokio::test]
-async fn a_body_that_does_not_come_is_told_so_and_the_connection_closed() {
+async fn missing_body_times_out_and_closes_the_connection() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for (framing, part) in [
@@ -121,7 +121,7 @@ async fn a_body_that_does_not_come_is_told_so_and_the_connection_closed() {
 }
 
 #[tokio::test]
-async fn a_connection_that_asks_for_nothing_more_is_closed() {
+async fn idle_connection_is_closed() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = RawConnection::open(&service.public_urls()[0]).await;
@@ -134,7 +134,7 @@ async fn a_connection_that_asks_for_nothing_more_is_closed() {
 }
 
 #[tokio::test]
-async fn an_http2_connection_that_only_answers_pings_is_told_to_leave() {
+async fn http_2_connection_that_only_answers_pings_is_closed() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(&service.public_urls()[0], &[]).await;
@@ -160,7 +160,7 @@ async fn an_http2_connection_that_only_answers_pings_is_told_to_leave() {
 }
 
 #[tokio::test]
-async fn streams_that_are_never_read_do_not_keep_their_connection_for_ever() {
+async fn unread_streams_do_not_keep_their_connection_open() {
     let service = impatient_service().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let mut connection = Http2::open(
@@ -206,7 +206,7 @@ async fn answer_pings_until_closed(connection: &mut Http2) {
 }
 
 #[tokio::test]
-async fn a_client_that_pauses_gets_the_rest_of_its_reply() {
+async fn pausing_client_gets_the_rest_of_its_reply() {
     let service = SharedService::get().await;
     let text = "0123456789abcde ".repeat(3_000);
     let organization =
@@ -233,7 +233,7 @@ async fn a_client_that_pauses_gets_the_rest_of_its_reply() {
 }
 
 #[tokio::test]
-async fn clients_that_read_nothing_cost_little_and_are_given_up() {
+async fn clients_that_never_read_cost_little_and_are_dropped() {
     let service = impatient_service().await;
     let organization =
         Organization::with_agent(&service, Script::says(&"words ".repeat(5_000))).await;

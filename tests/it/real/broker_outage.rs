@@ -17,8 +17,7 @@ const REFUSED_WITHIN: Duration = Duration::from_millis(3500);
 const REPLIES_OF_EACH_KIND: usize = 10;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn without_a_broker_running_replies_finish_new_chats_are_refused_and_service_resumes_by_itself()
- {
+async fn replies_finish_without_a_broker_and_service_resumes() {
     let kafka = OwnKafka::start();
     let service = TestService::start_with(&[("SWITCHBOARD__BUS__BROKERS", &kafka.brokers())]).await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;

@@ -90,7 +90,7 @@ fn image_variables_are_those_of_the_dockerfile() {
 }
 
 #[tokio::test]
-async fn the_processes_of_the_compose_file_serve_chats_with_the_demo_model() {
+async fn compose_file_processes_serve_demo_model_chats() {
     image_variables_are_those_of_the_dockerfile();
     let (directory, namespace) = (tempfile::tempdir().unwrap(), unique("compose"));
     let (mut running, mut public, mut checked): (Vec<Process>, String, u32) =

@@ -18,7 +18,7 @@ struct Chat {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_thousand_chats_in_two_hundred_sessions_are_answered_in_order_once_each() {
+async fn thousand_chats_are_answered_once_each_in_session_order() {
     let service = TestService::start().await;
     let script = Script::counts_by_call(6, std::time::Duration::from_millis(10));
     let organization = Organization::with_agent(&service, script.clone()).await;

@@ -24,8 +24,7 @@ async fn fallbacks(service: &TestService) -> f64 {
 }
 
 #[tokio::test]
-async fn without_redis_each_ingress_grants_the_full_limit_fast_and_counts_with_the_others_once_it_is_back()
- {
+async fn ingresses_limit_alone_without_redis_and_together_after_it() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization = OrganizationDocument::new()

@@ -30,7 +30,7 @@ async fn still_answers(service: &TestService) {
 }
 
 #[tokio::test]
-async fn malformed_records_of_each_job_topic_go_to_the_dead_letters_byte_for_byte() {
+async fn malformed_job_records_are_dead_lettered_byte_for_byte() {
     let service = SharedService::get().await;
     let kafka = Witness::at_shared();
     for name in ["chat.route", "chat.jobs", "chat.jobs.retry"] {
@@ -56,7 +56,7 @@ async fn malformed_records_of_each_job_topic_go_to_the_dead_letters_byte_for_byt
 }
 
 #[tokio::test]
-async fn malformed_records_of_the_control_and_message_topics_hurt_nobody() {
+async fn malformed_control_and_message_records_are_harmless() {
     let service = SharedService::get().await;
     let kafka = Witness::at_shared();
     for name in ["chat.control", "chat.messages"] {
@@ -69,7 +69,7 @@ async fn malformed_records_of_the_control_and_message_topics_hurt_nobody() {
 }
 
 #[tokio::test]
-async fn malformed_frames_on_the_channels_of_redis_hurt_nobody() {
+async fn malformed_frames_on_redis_channels_are_harmless() {
     let service = SharedService::get().await;
     let url = service_address("SWITCHBOARD_TEST_REDIS");
     let mut redis = redis::Client::open(url).unwrap().get_connection().unwrap();

@@ -44,7 +44,7 @@ pub(super) async fn valid_events(
 }
 
 #[tokio::test]
-async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
+async fn messages_are_published_in_order_as_streamed() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("answer ☕ «ok»").chunk_chars(1)).await;
@@ -59,7 +59,7 @@ async fn each_message_is_on_the_topic_as_it_was_streamed_and_in_order() {
 }
 
 #[tokio::test]
-async fn a_rating_is_on_the_topic_behind_the_messages() {
+async fn rating_is_published_after_its_messages() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();

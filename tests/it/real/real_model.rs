@@ -7,7 +7,7 @@ use super::message_events::{content, position, talk, valid_events};
 use crate::support::{OrganizationDocument, ScriptedModel, SharedService, service_address};
 
 #[tokio::test]
-async fn a_real_model_streams_a_reply_that_is_stored_as_it_was_streamed() {
+async fn real_model_reply_is_stored_as_streamed() {
     let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     assert_ne!(base_url, ScriptedModel::get().base_url());
     let service = SharedService::get().await;
@@ -34,7 +34,7 @@ async fn a_real_model_streams_a_reply_that_is_stored_as_it_was_streamed() {
 }
 
 #[tokio::test]
-async fn five_turns_with_a_real_model_are_on_the_topic_as_they_were_streamed() {
+async fn five_real_model_turns_are_published_as_streamed() {
     let service = SharedService::get().await;
     let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     let organization = OrganizationDocument::new()

@@ -16,12 +16,12 @@ const REST: Duration = Duration::from_secs(8);
 const WORD_INTERVAL: Duration = Duration::from_millis(250);
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_replies_arrive_whole_although_redis_dies_for_five_seconds_and_comes_back_empty() {
+async fn replies_survive_five_seconds_without_redis_and_its_data() {
     assert_replies_survive_without_redis_for(Duration::from_secs(5)).await;
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn fifty_replies_arrive_whole_although_redis_dies_for_a_minute_and_comes_back_empty() {
+async fn replies_survive_a_minute_without_redis_and_its_data() {
     assert_replies_survive_without_redis_for(Duration::from_secs(60)).await;
 }
 
@@ -80,7 +80,7 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
 }
 
 #[tokio::test]
-async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back_empty_between() {
+async fn retry_after_redis_data_loss_calls_no_model() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization =
@@ -121,7 +121,7 @@ async fn a_repeat_of_an_answered_message_calls_no_model_although_redis_came_back
 }
 
 #[tokio::test]
-async fn a_key_that_nobody_remembers_is_no_key_of_an_old_message_when_it_says_something_else() {
+async fn reused_key_with_other_text_is_new_after_redis_data_loss() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization =
@@ -157,7 +157,7 @@ async fn a_key_that_nobody_remembers_is_no_key_of_an_old_message_when_it_says_so
 }
 
 #[tokio::test]
-async fn a_redis_that_refuses_writes_takes_the_streaming_and_no_reply() {
+async fn read_only_redis_stops_streaming_and_loses_no_reply() {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization = Organization::with_agent(&service, Script::says("whole")).await;

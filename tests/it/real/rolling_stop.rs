@@ -11,7 +11,7 @@ const LONG_REPLIES: usize = 6;
 const NEW_CHATS: usize = 20;
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_worker_that_drains_finishes_its_replies_and_new_chats_go_to_the_other_one() {
+async fn draining_worker_finishes_its_replies_and_takes_no_new_ones() {
     let service = TestService::start().await;
     let organization = Organization::with_agent(&service, Script::says("new")).await;
     // Longer than an ingress waits for a reply that nobody has been heard of.

@@ -14,8 +14,7 @@ const CHATS_PER_ROUND: usize = 15;
 
 /// A decision and the count belong to the message: whoever routes it again, it takes one turn.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn turns_differ_by_at_most_one_with_two_routing_workers_of_which_one_is_killed_again_and_again()
- {
+async fn round_robin_stays_even_while_a_routing_worker_is_killed() {
     let mut service = TestService::start().await;
     service.add("routing-2", "routing").await;
     let members: Vec<_> = MEMBERS

@@ -25,7 +25,7 @@ struct Survivor {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on_after_each_of_ten_kills() {
+async fn transfer_continues_after_each_of_ten_worker_kills() {
     let service = TestService::start().await;
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL).continues_prefix();
     let organization = OrganizationDocument::new()
@@ -57,7 +57,7 @@ async fn with_a_model_that_continues_a_prefix_the_same_transfer_goes_on_after_ea
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn with_a_model_that_cannot_continue_each_of_ten_kills_is_a_visible_cut_of_what_is_stored() {
+async fn kills_cut_visibly_when_the_model_cannot_continue() {
     let service = TestService::start().await;
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL);
     let organization = Organization::with_agent(&service, script.clone()).await;
@@ -206,7 +206,7 @@ fn report_waits(what: &str, mut waits: Vec<Duration>) {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn every_accepted_message_is_answered_once_although_workers_die_again_and_again() {
+async fn every_message_is_answered_once_while_workers_die() {
     const MESSAGES: usize = 60;
     const SESSIONS: usize = 20;
     let service = TestService::start().await;

@@ -28,7 +28,7 @@ async fn view(organization: &Organization) -> Value {
 }
 
 #[tokio::test]
-async fn the_public_view_of_an_agent_has_these_eight_fields_and_no_others() {
+async fn public_agent_view_has_exactly_eight_fields() {
     let service = SharedService::get().await;
     let organization = configured(&service).await;
     let agent = view(&organization).await;
@@ -54,7 +54,7 @@ async fn the_public_view_of_an_agent_has_these_eight_fields_and_no_others() {
 }
 
 #[tokio::test]
-async fn id_name_description_welcome_message_and_placeholder_text_are_strings() {
+async fn texts_of_the_agent_are_strings() {
     let service = SharedService::get().await;
     let organization = configured(&service).await;
     let agent = view(&organization).await;
@@ -75,7 +75,7 @@ async fn features_are_five_boolean_flags() {
 }
 
 #[tokio::test]
-async fn limits_are_the_numbers_max_message_length_and_rate_limit_per_minute() {
+async fn limits_are_max_message_length_and_rate_limit_per_minute() {
     let service = SharedService::get().await;
     let organization = configured(&service).await;
     assert_eq!(

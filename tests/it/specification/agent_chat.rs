@@ -22,7 +22,7 @@ async fn chat(organization: &Organization, body: Value) -> Answer {
 }
 
 #[tokio::test]
-async fn it_sends_a_user_message_to_an_agent() {
+async fn user_message_is_sent_to_an_agent() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     organization
@@ -43,7 +43,7 @@ async fn message_and_session_id_are_enough() {
 }
 
 #[tokio::test]
-async fn the_visitor_id_is_kept_across_sessions() {
+async fn visitor_id_is_kept_across_sessions() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for session in ["monday", "tuesday"] {
@@ -62,7 +62,7 @@ async fn the_visitor_id_is_kept_across_sessions() {
 }
 
 #[tokio::test]
-async fn the_visitor_email_and_name_are_kept_with_the_conversation() {
+async fn visitor_email_and_name_are_stored_with_the_conversation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let body = json!({"message": "hi", "sessionId": "s", "visitorEmail": "ada@example.org", "visitorName": "Ada Lovelace"});
@@ -78,7 +78,7 @@ async fn the_visitor_email_and_name_are_kept_with_the_conversation() {
 }
 
 #[tokio::test]
-async fn metadata_is_arbitrary_key_value_data_attached_to_the_message() {
+async fn metadata_is_arbitrary_key_value_data() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let attached = json!({"page": "/cart", "items": [1, 2], "deep": {"a": null}});
@@ -98,7 +98,7 @@ async fn metadata_is_arbitrary_key_value_data_attached_to_the_message() {
 }
 
 #[tokio::test]
-async fn the_body_is_streamed_text_plain_in_chunked_transfer_encoding() {
+async fn body_is_streamed_text_plain_in_chunked_encoding() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("Hello from the shop.")).await;
@@ -136,7 +136,7 @@ async fn each_chunk_is_a_portion_of_the_reply_as_generated() {
 }
 
 #[tokio::test]
-async fn x_conversation_id_is_the_conversation_id_for_the_session() {
+async fn x_conversation_id_is_the_conversation_of_the_session() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let reply = organization
@@ -151,7 +151,7 @@ async fn x_conversation_id_is_the_conversation_id_for_the_session() {
 }
 
 #[tokio::test]
-async fn x_message_id_is_the_id_of_the_assistants_reply_message() {
+async fn x_message_id_is_the_id_of_the_assistant_message() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let reply = organization
@@ -170,7 +170,7 @@ async fn x_message_id_is_the_id_of_the_assistants_reply_message() {
 }
 
 #[tokio::test]
-async fn the_response_is_streamed_by_default() {
+async fn response_is_streamed_by_default() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::counts(5, Duration::from_millis(100))).await;
@@ -187,7 +187,7 @@ async fn the_response_is_streamed_by_default() {
 }
 
 #[tokio::test]
-async fn its_errors_are_the_eleven_listed_ones() {
+async fn errors_are_the_eleven_listed_ones() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let listed = [
@@ -212,7 +212,7 @@ async fn its_errors_are_the_eleven_listed_ones() {
 }
 
 #[tokio::test]
-async fn x_ui_spec_holds_a_product_grid_when_the_agents_ecommerce_tools_produce_one() {
+async fn x_ui_spec_contains_the_product_grid_of_ecommerce_tools() {
     let service = SharedService::get().await;
     let product = json!({"title": "Lamp", "price": "$9", "image": "https://shop.example/a.jpg", "url": "https://shop.example/a"});
     let enabled = json!({"ecommerce": {"enabled": true, "products": [product]}});
@@ -245,7 +245,7 @@ async fn x_ui_spec_holds_a_product_grid_when_the_agents_ecommerce_tools_produce_
 }
 
 #[tokio::test]
-async fn rule_1_when_message_or_session_id_is_missing_then_400_invalid_request_data() {
+async fn missing_message_or_session_id_is_400_invalid_request_data() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     for (body, missing) in [
@@ -269,8 +269,7 @@ async fn rule_1_when_message_or_session_id_is_missing_then_400_invalid_request_d
 }
 
 #[tokio::test]
-async fn rule_2_when_the_request_origin_is_not_in_the_allowed_domains_then_403_domain_not_allowed()
-{
+async fn origin_outside_allowed_domains_is_403_domain_not_allowed() {
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()
@@ -292,7 +291,7 @@ async fn rule_2_when_the_request_origin_is_not_in_the_allowed_domains_then_403_d
 }
 
 #[tokio::test]
-async fn rule_3_messages_with_the_same_session_id_continue_the_same_conversation() {
+async fn same_session_id_continues_the_conversation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();

@@ -3,7 +3,7 @@
 use crate::support::{Endpoint, Endpoints, SharedService};
 
 #[tokio::test]
-async fn it_returns_the_agents_public_configuration_as_a_json_object() {
+async fn response_is_the_public_agent_configuration_object() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let answer = endpoints.succeed(Endpoint::AgentConfiguration).await;
@@ -15,7 +15,7 @@ async fn it_returns_the_agents_public_configuration_as_a_json_object() {
 }
 
 #[tokio::test]
-async fn its_errors_are_the_five_listed_ones() {
+async fn errors_are_the_five_listed_ones() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let listed = [

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
 #[tokio::test]
-async fn the_name_is_a_label_given_at_creation() {
+async fn name_is_a_label_given_at_creation() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .key("a label, of any kind", &[])
@@ -21,7 +21,7 @@ async fn the_name_is_a_label_given_at_creation() {
 }
 
 #[tokio::test]
-async fn the_scopes_are_a_subset_of_chat_config_and_conversations() {
+async fn scopes_are_a_subset_of_chat_config_and_conversations() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let apply = async |scopes: Value| {
@@ -47,7 +47,7 @@ async fn the_scopes_are_a_subset_of_chat_config_and_conversations() {
 }
 
 #[tokio::test]
-async fn the_key_is_bound_to_the_owning_organization() {
+async fn key_is_bound_to_the_owning_organization() {
     let service = SharedService::get().await;
     let (ours, theirs) = tokio::join!(
         Organization::with_agent(&service, Script::says("ours")),
@@ -68,7 +68,7 @@ async fn the_key_is_bound_to_the_owning_organization() {
 }
 
 #[tokio::test]
-async fn the_value_is_svc_live_and_32_random_characters() {
+async fn value_is_svc_live_and_32_random_characters() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .key("second", &[])
@@ -87,7 +87,7 @@ async fn the_value_is_svc_live_and_32_random_characters() {
 }
 
 #[tokio::test]
-async fn the_value_is_displayed_once_at_creation() {
+async fn value_is_displayed_once_at_creation() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

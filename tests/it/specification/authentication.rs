@@ -22,7 +22,7 @@ async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
 }
 
 #[tokio::test]
-async fn rule_1_every_public_endpoint_requires_an_api_key() {
+async fn every_public_endpoint_requires_an_api_key() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
@@ -39,7 +39,7 @@ async fn rule_1_every_public_endpoint_requires_an_api_key() {
 }
 
 #[tokio::test]
-async fn rule_2_the_value_cannot_be_retrieved_afterwards() {
+async fn key_value_cannot_be_retrieved_afterwards() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let value = organization.key_text("all");
@@ -57,7 +57,7 @@ async fn rule_2_the_value_cannot_be_retrieved_afterwards() {
 }
 
 #[tokio::test]
-async fn rule_3_production_keys_begin_with_svc_live_and_svc_test_keys_are_not_yet_available() {
+async fn keys_start_with_svc_live_and_svc_test_is_unavailable() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -74,7 +74,7 @@ async fn rule_3_production_keys_begin_with_svc_live_and_svc_test_keys_are_not_ye
 }
 
 #[tokio::test]
-async fn rule_4_the_key_is_sent_in_one_of_two_equivalent_ways() {
+async fn key_is_sent_in_one_of_two_equivalent_headers() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -91,7 +91,7 @@ async fn rule_4_the_key_is_sent_in_one_of_two_equivalent_ways() {
 }
 
 #[tokio::test]
-async fn rule_5_the_scope_chat_sends_and_receives_messages_via_the_chat_api() {
+async fn scope_chat_sends_and_receives_messages() {
     assert_opens(
         "chat",
         &[
@@ -104,7 +104,7 @@ async fn rule_5_the_scope_chat_sends_and_receives_messages_via_the_chat_api() {
 }
 
 #[tokio::test]
-async fn rule_5_the_scope_config_reads_agent_configuration_and_widget_settings() {
+async fn scope_config_reads_agent_and_widget_configuration() {
     assert_opens(
         "config",
         &[Endpoint::AgentConfiguration, Endpoint::WidgetConfiguration],
@@ -113,7 +113,7 @@ async fn rule_5_the_scope_config_reads_agent_configuration_and_widget_settings()
 }
 
 #[tokio::test]
-async fn rule_5_the_scope_conversations_reads_and_updates_conversation_history() {
+async fn scope_conversations_reads_and_updates_history() {
     assert_opens(
         "conversations",
         &[Endpoint::ConversationRead, Endpoint::ConversationUpdate],
@@ -152,7 +152,7 @@ async fn assert_opens(scope: &str, opened: &[Endpoint]) {
 }
 
 #[tokio::test]
-async fn rule_6_a_key_with_no_explicit_scopes_can_use_all_public_endpoints() {
+async fn key_without_scopes_can_use_all_public_endpoints() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
@@ -165,7 +165,7 @@ async fn rule_6_a_key_with_no_explicit_scopes_can_use_all_public_endpoints() {
 }
 
 #[tokio::test]
-async fn rule_6_a_key_lacking_the_needed_scope_gets_403_insufficient_scope() {
+async fn key_lacking_the_scope_gets_403_insufficient_scope() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {
@@ -175,7 +175,7 @@ async fn rule_6_a_key_lacking_the_needed_scope_gets_403_insufficient_scope() {
 }
 
 #[tokio::test]
-async fn rule_7_a_key_can_only_access_agents_of_its_own_organization() {
+async fn key_only_accesses_agents_of_its_organization() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::OF_AGENTS {
@@ -200,7 +200,7 @@ async fn rule_7_a_key_can_only_access_agents_of_its_own_organization() {
 }
 
 #[tokio::test]
-async fn rule_8_a_missing_key_gives_401_missing_api_key() {
+async fn missing_key_gets_401_missing_api_key() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -216,7 +216,7 @@ async fn rule_8_a_missing_key_gives_401_missing_api_key() {
 }
 
 #[tokio::test]
-async fn rule_8_an_invalid_key_gives_401_invalid_api_key() {
+async fn invalid_key_gets_401_invalid_api_key() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -245,7 +245,7 @@ async fn rule_8_an_invalid_key_gives_401_invalid_api_key() {
 }
 
 #[tokio::test]
-async fn rule_8_a_deleted_key_gives_401_invalid_api_key_within_two_seconds_on_every_ingress() {
+async fn deleted_key_gets_401_invalid_api_key_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -271,7 +271,7 @@ async fn rule_8_a_deleted_key_gives_401_invalid_api_key_within_two_seconds_on_ev
 }
 
 #[tokio::test]
-async fn rule_8_an_expired_key_gives_401_expired_api_key() {
+async fn expired_key_gets_401_expired_api_key() {
     let service = SharedService::get().await;
     let soon = (chrono::Utc::now() + Duration::from_secs(4)).to_rfc3339();
     let organization = OrganizationDocument::new()
@@ -297,7 +297,7 @@ async fn rule_8_an_expired_key_gives_401_expired_api_key() {
 }
 
 #[tokio::test]
-async fn rule_9_agents_may_restrict_the_origins_independent_of_the_key() {
+async fn agents_restrict_origins_independently_of_the_key() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent(
@@ -322,7 +322,7 @@ async fn rule_9_agents_may_restrict_the_origins_independent_of_the_key() {
 }
 
 #[tokio::test]
-async fn rule_10_a_key_is_rotated_by_creating_a_new_one_and_deleting_the_old_one() {
+async fn key_is_rotated_by_creating_and_deleting() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -354,7 +354,7 @@ async fn rule_10_a_key_is_rotated_by_creating_a_new_one_and_deleting_the_old_one
 }
 
 #[tokio::test]
-async fn rule_11_a_widget_key_with_only_the_chat_scope_is_enough_for_a_widget() {
+async fn chat_scope_is_enough_for_a_widget_key() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -373,7 +373,7 @@ async fn rule_11_a_widget_key_with_only_the_chat_scope_is_enough_for_a_widget() 
 }
 
 #[tokio::test]
-async fn a_revoked_key_is_refused_within_two_seconds_on_every_ingress() {
+async fn revoked_key_is_refused_everywhere_within_two_seconds() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -5,7 +5,7 @@ use serde_json::Value;
 use crate::support::{Organization, Script, ScriptedModel, SharedService};
 
 #[tokio::test]
-async fn a_conversation_has_these_nine_fields_with_their_types() {
+async fn conversation_has_exactly_nine_typed_fields() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -56,7 +56,7 @@ async fn message_count_is_the_count_of_messages_returned() {
 }
 
 #[tokio::test]
-async fn messages_sent_with_the_same_session_id_to_the_same_agent_belong_to_one_conversation() {
+async fn same_session_and_agent_share_one_conversation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
@@ -81,7 +81,7 @@ async fn messages_sent_with_the_same_session_id_to_the_same_agent_belong_to_one_
 }
 
 #[tokio::test]
-async fn the_agent_keeps_the_full_history_as_context() {
+async fn agent_keeps_the_full_history_as_context() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     let (client, model) = (organization.client(), ScriptedModel::get());

@@ -15,7 +15,7 @@ async fn metadata_after(body: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_keys_visitor_id_visitor_email_visitor_name_source_and_ip_address_are_strings() {
+async fn the_five_standard_keys_are_strings() {
     let metadata = metadata_after(json!({
         "message": "hi", "sessionId": "s", "visitorId": "v-1", "visitorEmail": "ada@example.org", "visitorName": "Ada"
     }))
@@ -30,7 +30,7 @@ async fn the_keys_visitor_id_visitor_email_visitor_name_source_and_ip_address_ar
 }
 
 #[tokio::test]
-async fn further_keys_that_clients_attached_are_arbitrary_json() {
+async fn further_keys_of_clients_are_arbitrary_json() {
     let attached =
         json!({"page": "/cart", "items": [1, 2.5, null], "deep": {"a": {"b": true}}, "日本": "☕"});
     let metadata =

@@ -26,7 +26,7 @@ async fn page(query: &str) -> Value {
 }
 
 #[tokio::test]
-async fn it_returns_the_message_history_of_one_session() {
+async fn response_is_the_message_history_of_one_session() {
     let conversation = page("").await;
     let contents: Vec<_> = conversation["messages"]
         .as_array()
@@ -73,7 +73,7 @@ async fn offset_is_the_number_of_messages_to_skip() {
 }
 
 #[tokio::test]
-async fn the_default_of_limit_is_50_and_its_maximum_100_and_the_default_of_offset_is_0() {
+async fn limit_defaults_to_50_of_at_most_100_and_offset_to_0() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("answer")).await;
     let client = organization.client();
@@ -105,7 +105,7 @@ async fn the_default_of_limit_is_50_and_its_maximum_100_and_the_default_of_offse
 }
 
 #[tokio::test]
-async fn its_errors_are_the_six_listed_ones() {
+async fn errors_are_the_six_listed_ones() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let listed = [

@@ -61,7 +61,7 @@ async fn only_supplied_fields_are_updated() {
 }
 
 #[tokio::test]
-async fn the_visitor_email_must_be_a_valid_e_mail_format() {
+async fn visitor_email_must_have_a_valid_format() {
     let updated = Updated::prepare().await;
     for bad in [
         "none",
@@ -87,7 +87,7 @@ async fn the_visitor_email_must_be_a_valid_e_mail_format() {
 }
 
 #[tokio::test]
-async fn the_visitor_name_and_the_feedback_are_text() {
+async fn visitor_name_and_feedback_are_text() {
     let updated = Updated::prepare().await;
     assert_eq!(
         updated
@@ -110,7 +110,7 @@ async fn the_visitor_name_and_the_feedback_are_text() {
 }
 
 #[tokio::test]
-async fn the_rating_is_a_number_between_1_and_5() {
+async fn rating_is_a_number_between_1_and_5() {
     let updated = Updated::prepare().await;
     for good in [json!(1), json!(3.5), json!(5)] {
         assert_eq!(
@@ -129,7 +129,7 @@ async fn the_rating_is_a_number_between_1_and_5() {
 }
 
 #[tokio::test]
-async fn metadata_is_arbitrary_key_value_and_its_values_are_json() {
+async fn metadata_is_arbitrary_key_value_json() {
     let updated = Updated::prepare().await;
     let attached = json!({"plan": "pro", "depth": {"a": [1, null, true]}, "count": 7});
     assert_eq!(
@@ -143,7 +143,7 @@ async fn metadata_is_arbitrary_key_value_and_its_values_are_json() {
 }
 
 #[tokio::test]
-async fn the_response_has_success_and_the_updated_fields_with_the_values_supplied() {
+async fn response_has_success_and_the_updated_values() {
     let updated = Updated::prepare().await;
     let changes = json!({
         "visitorEmail": "ada@example.org", "visitorName": "Ada", "rating": 4.5, "feedback": "good",
@@ -155,7 +155,7 @@ async fn the_response_has_success_and_the_updated_fields_with_the_values_supplie
 }
 
 #[tokio::test]
-async fn its_errors_are_the_five_listed_ones() {
+async fn errors_are_the_five_listed_ones() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     let listed = [

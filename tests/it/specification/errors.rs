@@ -28,22 +28,22 @@ async fn assert_code(status: u16, code: &str, endpoints: &[Endpoint]) -> Vec<Ans
 }
 
 #[tokio::test]
-async fn invalid_agent_id_is_400_agent_id_missing_or_empty() {
+async fn missing_agent_id_is_400_invalid_agent_id() {
     assert_code(400, "INVALID_AGENT_ID", &Endpoint::OF_AGENTS).await;
 }
 
 #[tokio::test]
-async fn invalid_session_id_is_400_session_id_missing() {
+async fn missing_session_id_is_400_invalid_session_id() {
     assert_code(400, "INVALID_SESSION_ID", &CONVERSATIONS).await;
 }
 
 #[tokio::test]
-async fn invalid_request_data_is_400_message_or_session_id_missing() {
+async fn missing_message_or_session_id_is_400_invalid_request_data() {
     assert_code(400, "INVALID_REQUEST_DATA", &[Endpoint::AgentChat]).await;
 }
 
 #[tokio::test]
-async fn invalid_json_is_400_request_body_is_not_valid_json() {
+async fn malformed_body_is_400_invalid_json() {
     let endpoints = [
         Endpoint::AgentChat,
         Endpoint::TeamChat,
@@ -53,64 +53,64 @@ async fn invalid_json_is_400_request_body_is_not_valid_json() {
 }
 
 #[tokio::test]
-async fn invalid_rating_is_400_rating_not_a_number_from_1_to_5() {
+async fn rating_out_of_range_is_400_invalid_rating() {
     assert_code(400, "INVALID_RATING", &[Endpoint::ConversationUpdate]).await;
 }
 
 #[tokio::test]
-async fn missing_api_key_is_401_no_key_supplied() {
+async fn missing_key_is_401_missing_api_key() {
     assert_code(401, "MISSING_API_KEY", &Endpoint::ALL).await;
 }
 
 #[tokio::test]
-async fn invalid_api_key_is_401_key_invalid_or_deleted() {
+async fn unknown_or_deleted_key_is_401_invalid_api_key() {
     assert_code(401, "INVALID_API_KEY", &Endpoint::ALL).await;
 }
 
 #[tokio::test]
-async fn expired_api_key_is_401_key_expired() {
+async fn expired_key_is_401_expired_api_key() {
     assert_code(401, "EXPIRED_API_KEY", &Endpoint::ALL).await;
 }
 
 #[tokio::test]
-async fn org_mismatch_is_403_the_keys_organization_differs_from_the_agents() {
+async fn key_of_another_organization_is_403_org_mismatch() {
     for answer in assert_code(403, "ORG_MISMATCH", &Endpoint::OF_AGENTS).await {
         assert!(!answer.text.contains("canary"), "{}", answer.text);
     }
 }
 
 #[tokio::test]
-async fn insufficient_scope_is_403_key_lacks_the_required_scope() {
+async fn missing_scope_is_403_insufficient_scope() {
     assert_code(403, "INSUFFICIENT_SCOPE", &Endpoint::ALL).await;
 }
 
 #[tokio::test]
-async fn agent_not_public_is_403_agent_is_not_public() {
+async fn non_public_agent_is_403_agent_not_public() {
     assert_code(403, "AGENT_NOT_PUBLIC", &Endpoint::OF_AGENTS).await;
 }
 
 #[tokio::test]
-async fn agent_inactive_is_403_agent_status_is_not_active() {
+async fn inactive_agent_is_403_agent_inactive() {
     assert_code(403, "AGENT_INACTIVE", &CONFIGURATIONS_AND_CHAT).await;
 }
 
 #[tokio::test]
-async fn domain_not_allowed_is_403_request_origin_not_among_the_agents_allowed_domains() {
+async fn other_origin_is_403_domain_not_allowed() {
     assert_code(403, "DOMAIN_NOT_ALLOWED", &[Endpoint::AgentChat]).await;
 }
 
 #[tokio::test]
-async fn agent_not_found_is_404_agent_does_not_exist() {
+async fn unknown_agent_is_404_agent_not_found() {
     assert_code(404, "AGENT_NOT_FOUND", &Endpoint::OF_AGENTS).await;
 }
 
 #[tokio::test]
-async fn conversation_not_found_is_404_no_conversation_for_the_session() {
+async fn unknown_session_is_404_conversation_not_found() {
     assert_code(404, "CONVERSATION_NOT_FOUND", &CONVERSATIONS).await;
 }
 
 #[tokio::test]
-async fn rate_limited_is_429_and_carries_a_retry_after_header() {
+async fn exceeded_limit_is_429_rate_limited_with_retry_after() {
     for endpoint in Endpoint::ALL {
         for answer in assert_code(429, "RATE_LIMITED", &[endpoint]).await {
             let seconds = answer

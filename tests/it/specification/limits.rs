@@ -28,7 +28,7 @@ async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
 }
 
 #[tokio::test]
-async fn chat_endpoints_take_60_requests_per_minute_per_key() {
+async fn chat_endpoints_allow_60_requests_per_minute_per_key() {
     let service = SharedService::get().await;
     let (_, client) = usual(&service).await;
     // Requests that find no agent count, and cost no model call.
@@ -47,7 +47,7 @@ async fn chat_endpoints_take_60_requests_per_minute_per_key() {
 }
 
 #[tokio::test]
-async fn config_endpoints_take_120_requests_per_minute_per_key() {
+async fn config_endpoints_allow_120_requests_per_minute_per_key() {
     let service = SharedService::get().await;
     let (organization, client) = usual(&service).await;
     let path = format!("/api/public/agents/{}", organization.shop());
@@ -70,7 +70,7 @@ async fn config_endpoints_take_120_requests_per_minute_per_key() {
 }
 
 #[tokio::test]
-async fn the_agents_limits_are_reported_in_the_agent_limits_and_the_widget_settings() {
+async fn agent_limits_are_reported_in_both_configurations() {
     let service = SharedService::get().await;
     let settings = json!({"limits": {"maxMessageLength": 77, "rateLimitPerMinute": 5}});
     let organization = OrganizationDocument::new()
@@ -93,7 +93,7 @@ async fn the_agents_limits_are_reported_in_the_agent_limits_and_the_widget_setti
 }
 
 #[tokio::test]
-async fn when_a_limit_is_exceeded_the_service_returns_429_rate_limited_with_a_retry_after_header() {
+async fn exceeded_limit_returns_429_rate_limited_with_retry_after() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -21,7 +21,7 @@ async fn two_turns(service: &SharedService) -> Vec<Value> {
 }
 
 #[tokio::test]
-async fn a_message_has_a_unique_id() {
+async fn message_has_a_unique_id() {
     let service = SharedService::get().await;
     let messages = two_turns(&service).await;
     let mut ids: Vec<_> = messages
@@ -34,7 +34,7 @@ async fn a_message_has_a_unique_id() {
 }
 
 #[tokio::test]
-async fn the_role_is_user_or_assistant() {
+async fn role_is_user_or_assistant() {
     let service = SharedService::get().await;
     let roles: Vec<_> = two_turns(&service)
         .await
@@ -45,7 +45,7 @@ async fn the_role_is_user_or_assistant() {
 }
 
 #[tokio::test]
-async fn the_content_is_the_text_of_the_message() {
+async fn content_is_the_text_of_the_message() {
     let service = SharedService::get().await;
     let contents: Vec<_> = two_turns(&service)
         .await
@@ -59,7 +59,7 @@ async fn the_content_is_the_text_of_the_message() {
 }
 
 #[tokio::test]
-async fn the_timestamp_is_iso_8601() {
+async fn timestamp_is_iso_8601() {
     let service = SharedService::get().await;
     let times: Vec<_> = two_turns(&service)
         .await
@@ -83,7 +83,7 @@ async fn tokens_is_a_number_on_assistant_messages_only() {
 }
 
 #[tokio::test]
-async fn response_time_is_a_number_of_milliseconds_on_assistant_messages_only() {
+async fn response_time_is_in_milliseconds_on_assistant_messages_only() {
     let service = SharedService::get().await;
     for message in two_turns(&service).await {
         assert_eq!(

@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::support::{Client, Organization, Script, SharedService, send};
 
 #[tokio::test]
-async fn agents_teams_and_keys_are_not_created_or_managed_through_this_api() {
+async fn public_api_does_not_manage_agents_teams_or_keys() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let agent = format!("/api/public/agents/{}", organization.shop());
@@ -41,7 +41,7 @@ async fn agents_teams_and_keys_are_not_created_or_managed_through_this_api() {
 }
 
 #[tokio::test]
-async fn the_service_hosts_agents_owned_by_organizations() {
+async fn service_hosts_agents_owned_by_organizations() {
     let service = SharedService::get().await;
     let (one, two) = tokio::join!(
         Organization::with_agent(&service, Script::says("from the first")),

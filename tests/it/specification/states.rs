@@ -5,8 +5,7 @@ use serde_json::json;
 use crate::support::{Endpoint, Endpoints, OrganizationDocument, Script, SharedService};
 
 #[tokio::test]
-async fn a_chat_or_configuration_request_against_an_agent_that_is_not_active_fails_with_agent_inactive()
- {
+async fn inactive_agent_is_refused_with_agent_inactive() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in [
@@ -20,7 +19,7 @@ async fn a_chat_or_configuration_request_against_an_agent_that_is_not_active_fai
 }
 
 #[tokio::test]
-async fn a_non_public_agent_fails_with_agent_not_public() {
+async fn non_public_agent_is_refused_with_agent_not_public() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::OF_AGENTS {
@@ -32,7 +31,7 @@ async fn a_non_public_agent_fails_with_agent_not_public() {
 }
 
 #[tokio::test]
-async fn a_team_that_is_not_public_or_not_active_yields_404() {
+async fn non_public_or_inactive_team_is_404() {
     let service = SharedService::get().await;
     let member = json!([{"agent": "shop", "specialization": "all"}]);
     let organization = OrganizationDocument::new()
@@ -52,7 +51,7 @@ async fn a_team_that_is_not_public_or_not_active_yields_404() {
 }
 
 #[tokio::test]
-async fn conversations_are_created_by_the_first_chat_message_of_a_session() {
+async fn first_chat_message_of_a_session_creates_the_conversation() {
     let service = SharedService::get().await;
     let organization = crate::support::Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}/conversations/s", organization.shop());

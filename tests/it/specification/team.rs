@@ -27,8 +27,7 @@ async fn apply(organization: &Organization, service: &SharedService, team: Value
 }
 
 #[tokio::test]
-async fn a_team_has_a_name_a_description_a_strategy_members_a_default_agent_a_public_flag_and_a_status()
- {
+async fn team_has_all_specified_fields() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -43,7 +42,7 @@ async fn a_team_has_a_name_a_description_a_strategy_members_a_default_agent_a_pu
 }
 
 #[tokio::test]
-async fn the_routing_strategy_is_one_of_intent_round_robin_and_random() {
+async fn routing_strategy_is_intent_round_robin_or_random() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

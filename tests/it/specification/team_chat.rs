@@ -60,7 +60,7 @@ async fn ask(organization: &Organization, session: &str, message: &str) -> Reply
 }
 
 #[tokio::test]
-async fn the_teams_routing_picks_the_handling_agent() {
+async fn team_routing_picks_the_handling_agent() {
     let service = SharedService::get().await;
     for routing in ["intent", "round-robin", "random"] {
         let organization = desk(&service, routing).await;
@@ -76,7 +76,7 @@ async fn the_teams_routing_picks_the_handling_agent() {
 }
 
 #[tokio::test]
-async fn a_conversation_id_names_an_existing_conversation_for_continuity() {
+async fn conversation_id_continues_an_existing_conversation() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let conversation = ask(&organization, "s", "I want a refund")
@@ -93,7 +93,7 @@ async fn a_conversation_id_names_an_existing_conversation_for_continuity() {
 }
 
 #[tokio::test]
-async fn the_response_is_streamed_text_in_the_same_format_as_endpoint_1() {
+async fn response_is_streamed_text_as_in_agent_chat() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let of_team = ask(&organization, "s", "refund").await;
@@ -111,7 +111,7 @@ async fn the_response_is_streamed_text_in_the_same_format_as_endpoint_1() {
 }
 
 #[tokio::test]
-async fn x_agent_id_and_x_agent_name_are_of_the_agent_that_handled_the_message() {
+async fn x_agent_id_and_x_agent_name_are_of_the_handling_agent() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let reply = ask(&organization, "s", "I want a refund for my last invoice").await;
@@ -123,7 +123,7 @@ async fn x_agent_id_and_x_agent_name_are_of_the_agent_that_handled_the_message()
 }
 
 #[tokio::test]
-async fn x_routing_reason_says_why_the_agent_was_chosen() {
+async fn x_routing_reason_explains_the_choice_of_agent() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let matched = ask(&organization, "a", "I want a refund for my invoice")
@@ -152,7 +152,7 @@ async fn x_conversation_id_is_the_conversation_id() {
 }
 
 #[tokio::test]
-async fn rule_1_and_2_the_intent_is_matched_to_the_member_that_fits_best() {
+async fn intent_is_matched_to_the_best_member() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     for (session, message, member) in [
@@ -173,7 +173,7 @@ async fn rule_1_and_2_the_intent_is_matched_to_the_member_that_fits_best() {
 }
 
 #[tokio::test]
-async fn rule_3_later_messages_go_to_the_same_member_unless_a_clear_topic_change_is_detected() {
+async fn later_messages_stay_with_the_member_until_the_topic_changes() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let other = async |message: &str| {
@@ -209,7 +209,7 @@ async fn rule_3_later_messages_go_to_the_same_member_unless_a_clear_topic_change
 }
 
 #[tokio::test]
-async fn rule_4_when_no_member_matches_the_default_agent_handles_the_message() {
+async fn default_agent_handles_messages_without_a_matching_member() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     let reply = ask(&organization, "s", "xylophone zebra quartz").await;
@@ -220,7 +220,7 @@ async fn rule_4_when_no_member_matches_the_default_agent_handles_the_message() {
 }
 
 #[tokio::test]
-async fn a_missing_message_or_session_id_is_400_without_a_code() {
+async fn missing_message_or_session_id_is_400_without_a_code() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
     for body in [
@@ -236,7 +236,7 @@ async fn a_missing_message_or_session_id_is_400_without_a_code() {
 }
 
 #[tokio::test]
-async fn a_missing_or_invalid_key_is_401_with_its_code() {
+async fn missing_or_invalid_key_is_401_with_its_code() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for code in ["MISSING_API_KEY", "INVALID_API_KEY"] {
@@ -248,7 +248,7 @@ async fn a_missing_or_invalid_key_is_401_with_its_code() {
 }
 
 #[tokio::test]
-async fn a_team_that_does_not_exist_is_not_public_or_is_not_active_is_404_without_a_code() {
+async fn unknown_non_public_or_inactive_team_is_404_without_a_code() {
     let service = SharedService::get().await;
     let member = json!([{"agent": "shop", "specialization": "all"}]);
     let organization = OrganizationDocument::new()
@@ -274,7 +274,7 @@ async fn a_team_that_does_not_exist_is_not_public_or_is_not_active_is_404_withou
 }
 
 #[tokio::test]
-async fn an_internal_routing_or_processing_error_is_500_without_a_code() {
+async fn internal_error_is_500_without_a_code() {
     let service = SharedService::get().await;
     let nobody = json!({"routing": "round-robin", "members": []});
     let organization = OrganizationDocument::new()

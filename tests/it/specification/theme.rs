@@ -56,7 +56,7 @@ async fn all_values_of_the_theme_are_strings() {
 }
 
 #[tokio::test]
-async fn the_agent_configuration_response_carries_all_ten_fields() {
+async fn agent_configuration_has_all_ten_theme_fields() {
     assert_eq!(
         shown("", json!({"theme": theme()})).await,
         Value::Object(theme())
@@ -64,7 +64,7 @@ async fn the_agent_configuration_response_carries_all_ten_fields() {
 }
 
 #[tokio::test]
-async fn the_widget_configuration_response_carries_primary_background_and_text_color() {
+async fn widget_configuration_has_three_theme_colors() {
     let expected =
         json!({"primaryColor": "#000000", "backgroundColor": "#000001", "textColor": "#000002"});
     assert_eq!(shown("/widget", json!({"theme": theme()})).await, expected);

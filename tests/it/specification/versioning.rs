@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::{Endpoint, Endpoints, SharedService, send};
 
 #[tokio::test]
-async fn paths_begin_with_api_public_and_carry_no_version_segment() {
+async fn paths_start_with_api_public_without_a_version_segment() {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
     for endpoint in Endpoint::ALL {

@@ -5,7 +5,7 @@ use serde_json::json;
 use crate::support::{OrganizationDocument, SharedService};
 
 #[tokio::test]
-async fn the_response_is_an_object_with_these_seven_fields_and_no_others() {
+async fn response_has_exactly_seven_fields() {
     let service = SharedService::get().await;
     let settings = json!({
         "name": "Shop", "description": "Sells.", "instructions": "a secret prompt", "welcomeMessage": "Welcome!",

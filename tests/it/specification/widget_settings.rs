@@ -22,7 +22,7 @@ async fn shown(settings: Value) -> Value {
 }
 
 #[tokio::test]
-async fn the_widget_settings_are_these_fifteen_fields_with_their_types() {
+async fn settings_are_exactly_fifteen_typed_fields() {
     let settings = json!({
         "features": {"enableMarkdown": false, "enableFileUpload": true, "enableEmailCapture": true,
             "enableRating": false, "enableLeadCapture": true},
@@ -41,7 +41,7 @@ async fn the_widget_settings_are_these_fifteen_fields_with_their_types() {
 }
 
 #[tokio::test]
-async fn the_position_is_one_of_the_four_corners() {
+async fn position_is_one_of_the_four_corners() {
     for position in ["bottom-right", "bottom-left", "top-right", "top-left"] {
         assert_eq!(
             shown(json!({"widget": {"position": position}})).await["position"],
@@ -52,7 +52,7 @@ async fn the_position_is_one_of_the_four_corners() {
 }
 
 #[tokio::test]
-async fn the_size_is_small_medium_or_large() {
+async fn size_is_small_medium_or_large() {
     for size in ["small", "medium", "large"] {
         assert_eq!(shown(json!({"widget": {"size": size}})).await["size"], size);
     }

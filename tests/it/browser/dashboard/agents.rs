@@ -32,7 +32,7 @@ async fn patch(service: &SharedService, organization: &Organization, changes: Va
 }
 
 #[tokio::test]
-async fn an_agent_is_made_instructed_activated_and_answers_in_the_playground() {
+async fn new_agent_is_activated_and_answers_in_the_playground() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     organization.script(Script::says("Tea it is."));
@@ -65,7 +65,7 @@ async fn an_agent_is_made_instructed_activated_and_answers_in_the_playground() {
 }
 
 #[tokio::test]
-async fn a_reply_in_the_playground_grows_as_it_is_made() {
+async fn playground_reply_streams_into_the_page() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -88,7 +88,7 @@ async fn a_reply_in_the_playground_grows_as_it_is_made() {
 }
 
 #[tokio::test]
-async fn only_what_was_changed_is_saved_and_another_editors_change_leads_to_a_choice() {
+async fn only_changed_fields_are_saved_and_conflicts_offer_a_choice() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(
@@ -120,7 +120,7 @@ async fn only_what_was_changed_is_saved_and_another_editors_change_leads_to_a_ch
 }
 
 #[tokio::test]
-async fn a_domain_that_can_be_none_is_refused_in_words_and_a_good_one_is_enforced() {
+async fn invalid_domain_is_explained_and_a_valid_one_is_enforced() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=access", organization.shop());
@@ -160,7 +160,7 @@ async fn a_domain_that_can_be_none_is_refused_in_words_and_a_good_one_is_enforce
 }
 
 #[tokio::test]
-async fn a_colour_that_is_none_cannot_be_saved_and_is_named() {
+async fn invalid_color_is_named_and_cannot_be_saved() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
@@ -173,7 +173,7 @@ async fn a_colour_that_is_none_cannot_be_saved_and_is_named() {
 }
 
 #[tokio::test]
-async fn a_viewer_can_look_at_everything_and_is_offered_no_change() {
+async fn viewer_sees_everything_and_is_offered_no_edits() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::at(&service, &organization, "viewer", "/agents").await;

@@ -27,7 +27,7 @@ async fn talk(organization: &Organization, agent: &str, sessions: &[&str]) {
 }
 
 #[tokio::test]
-async fn charts_tables_and_the_file_show_what_was_counted() {
+async fn charts_tables_and_csv_show_the_recorded_totals() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("First answer")).await;
     talk(&organization, "shop", &["one", "one", "two"]).await;
@@ -69,7 +69,7 @@ async fn charts_tables_and_the_file_show_what_was_counted() {
 }
 
 #[tokio::test]
-async fn days_and_agents_are_chosen_and_stand_in_the_address() {
+async fn filters_by_day_and_agent_are_kept_in_the_url() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -116,7 +116,7 @@ async fn days_and_agents_are_chosen_and_stand_in_the_address() {
 }
 
 #[tokio::test]
-async fn without_messages_the_page_leads_on() {
+async fn empty_page_offers_a_next_step() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -114,7 +114,7 @@ async fn conversation_of(service: &SharedService, organization: &Organization) -
 }
 
 #[tokio::test]
-async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme() {
+async fn pages_are_accessible_and_fit_every_size_and_color_scheme() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let (agent, team) = (organization.shop(), organization.team("front"));
@@ -169,8 +169,7 @@ async fn no_page_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_an
 }
 
 #[tokio::test]
-async fn no_page_of_a_stranger_has_an_accessibility_finding_or_scrolls_sideways_in_any_size_and_scheme()
- {
+async fn signed_out_pages_are_accessible_and_fit_every_size() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person =
@@ -221,7 +220,7 @@ pub(super) async fn look_at(person: &Person, name: &str, view: &str) -> Vec<Stri
 }
 
 #[tokio::test]
-async fn dialogs_have_no_accessibility_finding_and_keep_the_keyboard() {
+async fn dialogs_are_accessible_and_trap_the_focus() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let conversation = conversation_of(&service, &organization).await;

@@ -36,7 +36,7 @@ async fn opened(service: &SharedService, organization: &Organization) -> Person 
 }
 
 #[tokio::test]
-async fn a_running_reply_grows_word_by_word() {
+async fn running_reply_grows_word_by_word() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({})).await;
@@ -79,7 +79,7 @@ async fn a_running_reply_grows_word_by_word() {
 }
 
 #[tokio::test]
-async fn a_reply_is_explained_with_its_timeline() {
+async fn reply_shows_its_timeline() {
     let service = SharedService::get().await;
     let script = Script::says("We have green tea.").paced(Duration::from_millis(100));
     let organization = Organization::with_agent(&service, script).await;
@@ -100,7 +100,7 @@ async fn a_reply_is_explained_with_its_timeline() {
 }
 
 #[tokio::test]
-async fn a_conversation_is_deleted_once_that_is_confirmed() {
+async fn conversation_is_deleted_after_confirmation() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({})).await;
@@ -122,7 +122,7 @@ async fn a_conversation_is_deleted_once_that_is_confirmed() {
 }
 
 #[tokio::test]
-async fn a_visitor_is_erased_with_a_receipt() {
+async fn visitor_is_erased_with_a_receipt() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     for (session, email) in [
@@ -153,7 +153,7 @@ async fn a_visitor_is_erased_with_a_receipt() {
 }
 
 #[tokio::test]
-async fn an_erasure_from_a_transcript_shows_its_receipt_and_nothing_of_the_transcript() {
+async fn erasure_from_a_transcript_shows_only_its_receipt() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(
@@ -183,7 +183,7 @@ async fn an_erasure_from_a_transcript_shows_its_receipt_and_nothing_of_the_trans
 }
 
 #[tokio::test]
-async fn the_listed_conversations_are_offered_as_files() {
+async fn listed_conversations_can_be_exported() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -214,7 +214,7 @@ async fn the_listed_conversations_are_offered_as_files() {
 }
 
 #[tokio::test]
-async fn a_viewer_is_offered_neither_files_nor_deletions() {
+async fn viewer_is_offered_neither_exports_nor_deletions() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({"visitorName": "Ann"})).await;
@@ -237,7 +237,7 @@ async fn a_viewer_is_offered_neither_files_nor_deletions() {
 }
 
 #[tokio::test]
-async fn a_conversation_that_was_deleted_elsewhere_goes_from_the_page() {
+async fn conversation_deleted_elsewhere_leaves_the_page() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("We have green tea.")).await;
     said_by(&organization, "s", &json!({})).await;

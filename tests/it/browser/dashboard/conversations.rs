@@ -9,7 +9,7 @@ use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 const HOSTILE: &str = "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>";
 
 #[tokio::test]
-async fn a_transcript_grows_while_it_is_open() {
+async fn open_transcript_grows() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("First answer")).await;
     organization
@@ -33,7 +33,7 @@ async fn a_transcript_grows_while_it_is_open() {
 }
 
 #[tokio::test]
-async fn the_list_is_filtered_by_agent_visitor_and_rating() {
+async fn list_is_filtered_by_agent_visitor_and_rating() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -84,7 +84,7 @@ async fn the_list_is_filtered_by_agent_visitor_and_rating() {
 }
 
 #[tokio::test]
-async fn what_visitors_and_models_write_is_never_executed() {
+async fn visitor_and_model_text_is_never_executed() {
     let service = SharedService::get().await;
     let settings = json!({"name": HOSTILE, "description": HOSTILE, "welcomeMessage": HOSTILE, "placeholderText": HOSTILE});
     let organization = OrganizationDocument::new()
@@ -120,7 +120,7 @@ async fn what_visitors_and_models_write_is_never_executed() {
 }
 
 #[tokio::test]
-async fn the_dates_of_the_filter_have_labels_that_are_seen() {
+async fn filter_dates_have_visible_labels() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

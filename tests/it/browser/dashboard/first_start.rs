@@ -67,7 +67,7 @@ fn site() -> (Page, Arc<OnceLock<String>>) {
 }
 
 #[tokio::test]
-async fn from_the_first_link_to_an_answer_on_another_page_takes_less_than_two_minutes_of_script() {
+async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
     let (service, link) = installed().await;
     let (site, snippet) = site();
     let began = Instant::now();

@@ -4,7 +4,7 @@ use super::Person;
 use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};
 
 #[tokio::test]
-async fn a_key_that_was_used_says_when_and_another_says_not_yet() {
+async fn key_shows_its_last_use_or_that_it_is_unused() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;

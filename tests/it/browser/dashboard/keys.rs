@@ -27,7 +27,7 @@ async fn chats(organization: &Organization, service: &SharedService, key: &str) 
 }
 
 #[tokio::test]
-async fn a_key_is_shown_once_works_and_is_refused_after_its_deletion() {
+async fn key_is_shown_once_works_and_is_refused_after_deletion() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
@@ -57,7 +57,7 @@ async fn a_key_is_shown_once_works_and_is_refused_after_its_deletion() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_and_its_successor_both_work_until_the_overlap_ends() {
+async fn rotated_key_works_until_the_overlap_ends() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
@@ -69,7 +69,7 @@ async fn a_rotated_key_and_its_successor_both_work_until_the_overlap_ends() {
 }
 
 #[tokio::test]
-async fn a_key_has_the_scopes_that_were_chosen() {
+async fn key_has_the_selected_scopes() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -87,7 +87,7 @@ async fn a_key_has_the_scopes_that_were_chosen() {
 }
 
 #[tokio::test]
-async fn what_is_shown_once_stays_until_the_person_says_that_they_have_it() {
+async fn key_value_stays_until_the_user_confirms_saving_it() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -106,7 +106,7 @@ async fn what_is_shown_once_stays_until_the_person_says_that_they_have_it() {
 }
 
 #[tokio::test]
-async fn copying_without_a_clipboard_works_the_old_way_and_says_so_when_it_cannot() {
+async fn copying_without_a_clipboard_falls_back_or_says_it_failed() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -16,7 +16,7 @@ const MAKES_A_LINK: &str = "return (await part('secret')).textContent.trim().spl
 const STATUS: &str = "return (await fetch(input)).status;";
 
 #[tokio::test]
-async fn somebody_is_invited_chooses_a_password_and_has_the_role_that_was_chosen() {
+async fn invited_user_sets_a_password_and_has_the_selected_role() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
@@ -59,7 +59,7 @@ async fn somebody_is_invited_chooses_a_password_and_has_the_role_that_was_chosen
 }
 
 #[tokio::test]
-async fn who_is_shut_out_is_out_within_two_seconds_and_can_be_let_in_again() {
+async fn disabled_user_is_out_within_two_seconds_and_can_return() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
@@ -96,7 +96,7 @@ async fn who_is_shut_out_is_out_within_two_seconds_and_can_be_let_in_again() {
 }
 
 #[tokio::test]
-async fn a_link_for_a_new_password_is_made_for_who_lost_theirs() {
+async fn password_reset_link_is_created_for_a_member() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let vera = Person::at(&service, &organization, "viewer", "/agents").await;
@@ -112,7 +112,7 @@ async fn a_link_for_a_new_password_is_made_for_who_lost_theirs() {
 }
 
 #[tokio::test]
-async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_became_of_it() {
+async fn audit_log_and_agent_history_show_who_changed_what() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let editor = Person::at(
@@ -141,7 +141,7 @@ async fn the_audit_log_tells_who_did_what_and_the_history_of_an_agent_what_becam
 }
 
 #[tokio::test]
-async fn the_audit_log_can_show_exports_alone_and_the_history_of_a_team_names_its_agents() {
+async fn audit_log_filters_exports_and_team_history_names_agents() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -2,23 +2,23 @@
 
 mod agents;
 mod analytics;
+mod appearance;
 mod conversation_actions;
 mod conversations;
-mod drafts;
 mod first_start;
-mod key_uses;
+mod key_usage;
 mod keys;
-mod looks;
 mod members;
 mod person;
 mod playground;
+mod playground_appearance;
 mod products;
 mod roles;
 mod serving;
 mod sessions;
-mod team_trials;
+mod team_playground;
 mod teams;
-mod tried_looks;
+mod unsaved_changes;
 mod widget_settings;
 
 use person::{PASSWORD, Person, invited};

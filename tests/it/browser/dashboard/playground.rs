@@ -20,7 +20,7 @@ async fn at_the_shop(service: &SharedService, organization: &Organization) -> Pe
 }
 
 #[tokio::test]
-async fn what_stands_in_the_form_answers_beside_what_is_saved() {
+async fn unsaved_form_answers_beside_the_saved_agent() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -94,7 +94,7 @@ async fn tools_tokens_and_times_are_shown_with_the_products() {
 }
 
 #[tokio::test]
-async fn an_answer_can_be_stopped_and_the_chat_begun_anew() {
+async fn reply_can_be_stopped_and_the_chat_restarted() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   ").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -113,7 +113,7 @@ async fn an_answer_can_be_stopped_and_the_chat_begun_anew() {
 }
 
 #[tokio::test]
-async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer_is_told_why_not() {
+async fn form_errors_and_missing_permission_show_in_place_of_a_reply() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("never")).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
@@ -136,7 +136,7 @@ async fn a_mistake_in_the_form_is_told_where_the_answer_would_stand_and_a_viewer
 }
 
 #[tokio::test]
-async fn it_answers_where_the_page_came_by_plain_http() {
+async fn playground_works_over_plain_http() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("Tea it is.")).await;
     let person = at_the_shop(&service, &organization).await;

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{
     Person,
-    looks::{look_at, shop},
+    appearance::{look_at, shop},
 };
 use crate::support::{
     OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually,
@@ -38,7 +38,7 @@ async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<Strin
 }
 
 #[tokio::test]
-async fn a_playground_with_two_answers_has_no_accessibility_finding_in_any_size_and_scheme() {
+async fn playground_with_two_replies_is_accessible_in_every_size() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let answers = |text: &str| {
@@ -83,7 +83,7 @@ async fn a_playground_with_two_answers_has_no_accessibility_finding_in_any_size_
 }
 
 #[tokio::test]
-async fn a_teams_verdict_has_no_accessibility_finding_in_any_size_and_scheme() {
+async fn team_scores_are_accessible_in_every_size() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     organization.script(Script::says("{}"));
@@ -114,7 +114,7 @@ async fn a_teams_verdict_has_no_accessibility_finding_in_any_size_and_scheme() {
 }
 
 #[tokio::test]
-async fn a_feed_that_failed_has_no_accessibility_finding_in_any_size_and_scheme() {
+async fn failed_feed_is_accessible_in_every_size() {
     let service = SharedService::get().await;
     let feed = json!({"enabled": true, "feed": {"url": "https://10.20.30.40/products.csv"}});
     let organization = OrganizationDocument::new()

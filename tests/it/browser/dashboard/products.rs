@@ -71,7 +71,7 @@ async fn is_shown(organization: &Organization, expected: &[&str]) {
 }
 
 #[tokio::test]
-async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_holds() {
+async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
@@ -100,7 +100,7 @@ async fn a_file_is_uploaded_replaced_and_deleted_and_visitors_are_shown_what_it_
 }
 
 #[tokio::test]
-async fn a_catalogue_is_searched_and_shown_piece_by_piece() {
+async fn catalog_is_searched_and_paged() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
@@ -124,7 +124,7 @@ async fn a_catalogue_is_searched_and_shown_piece_by_piece() {
 }
 
 #[tokio::test]
-async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
+async fn invalid_file_is_explained_and_changes_nothing() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
@@ -154,7 +154,7 @@ async fn a_file_that_is_no_catalogue_is_refused_in_words_and_changes_nothing() {
 }
 
 #[tokio::test]
-async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
+async fn feed_is_added_refreshed_and_explains_its_failures() {
     let service = TestService::start_with(&[
         ("SWITCHBOARD__PRODUCTS__FEED_SCAN_MS", "200"),
         ("SWITCHBOARD__PRODUCTS__FEED_PRIVATE_NETWORKS", "127.0.0.1"),
@@ -204,7 +204,7 @@ async fn a_feed_is_added_fetched_again_and_says_what_to_do_when_it_fails() {
 }
 
 #[tokio::test]
-async fn a_viewer_looks_through_the_products_and_is_offered_no_change() {
+async fn viewer_sees_products_and_is_offered_no_edits() {
     let service = SharedService::get().await;
     let organization = shop(&service).await;
     let owner = Person::owner_at(&service, &organization, &page_of(&organization)).await;

@@ -33,7 +33,7 @@ async fn offered(person: &Person, path: &str, ready: &str, names: &[&str]) -> Va
 }
 
 #[tokio::test]
-async fn each_role_is_shown_what_it_may_do_and_refused_the_rest() {
+async fn each_role_sees_only_its_permitted_actions() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let agent = organization.shop();
@@ -79,7 +79,7 @@ async fn each_role_is_shown_what_it_may_do_and_refused_the_rest() {
 }
 
 #[tokio::test]
-async fn a_page_for_other_roles_says_so_and_leads_on() {
+async fn page_for_other_roles_explains_itself_and_links_on() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::at(&service, &organization, "operator", "/agents").await;
@@ -90,7 +90,7 @@ async fn a_page_for_other_roles_says_so_and_leads_on() {
 }
 
 #[tokio::test]
-async fn an_address_of_a_part_for_other_roles_leads_to_the_first_part() {
+async fn url_of_a_forbidden_tab_leads_to_the_first_tab() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=history", organization.shop());

@@ -17,7 +17,7 @@ fn script_of(page: &str) -> String {
 }
 
 #[tokio::test]
-async fn every_address_of_the_dashboard_is_its_page_and_only_names_of_files_are_files() {
+async fn every_dashboard_url_serves_the_page_except_file_names() {
     let service = SharedService::get().await;
     for url in service.admin_urls() {
         let client = Client::new(&url);
@@ -50,7 +50,7 @@ async fn every_address_of_the_dashboard_is_its_page_and_only_names_of_files_are_
 }
 
 #[tokio::test]
-async fn files_of_the_dashboard_are_kept_for_ever_and_sent_compressed_to_those_who_take_it() {
+async fn assets_are_immutable_and_compressed_on_request() {
     let service = SharedService::get().await;
     let client = Client::new(&service.admin_urls()[0]);
     let path = script_of(&client.get("/dashboard").await.text);
@@ -82,7 +82,7 @@ async fn files_of_the_dashboard_are_kept_for_ever_and_sent_compressed_to_those_w
 }
 
 #[tokio::test]
-async fn the_policy_allows_nothing_inline_and_its_nonce_is_never_the_same() {
+async fn csp_forbids_inline_code_and_never_repeats_a_nonce() {
     let service = SharedService::get().await;
     let client = Client::new(&service.admin_urls()[0]);
     let (first, second) = (
@@ -115,8 +115,7 @@ async fn the_policy_allows_nothing_inline_and_its_nonce_is_never_the_same() {
 }
 
 #[tokio::test]
-async fn a_dashboard_on_the_administrators_port_reaches_the_public_api_and_is_not_on_the_public_port()
- {
+async fn dashboard_on_the_admin_port_reaches_the_public_api() {
     let service = TestService::start_with_admin_port().await;
     for url in service.public_urls() {
         Client::new(&url)
@@ -143,7 +142,7 @@ async fn a_dashboard_on_the_administrators_port_reaches_the_public_api_and_is_no
 }
 
 #[tokio::test]
-async fn the_page_of_the_preview_has_no_origin_and_may_ask_nobody() {
+async fn preview_page_has_an_opaque_origin_and_no_network_access() {
     let service = SharedService::get().await;
     let page = Client::new(&service.admin_urls()[0])
         .get("/dashboard/preview")
@@ -165,7 +164,7 @@ async fn the_page_of_the_preview_has_no_origin_and_may_ask_nobody() {
 }
 
 #[tokio::test]
-async fn the_page_works_under_its_policy_without_one_violation() {
+async fn page_works_without_csp_violations() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;

@@ -11,7 +11,7 @@ const SIGNS_OUT: &str =
     "await openAccountMenu(); await press('Sign out'); await field('Password');";
 
 #[tokio::test]
-async fn a_stranger_is_sent_to_the_sign_in_page_and_then_to_where_they_wanted() {
+async fn signed_out_user_returns_to_the_requested_page() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
@@ -37,7 +37,7 @@ async fn a_stranger_is_sent_to_the_sign_in_page_and_then_to_where_they_wanted() 
 }
 
 #[tokio::test]
-async fn a_link_asks_for_a_password_and_its_secret_leaves_the_address_bar() {
+async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person =
@@ -65,7 +65,7 @@ async fn a_link_asks_for_a_password_and_its_secret_leaves_the_address_bar() {
 }
 
 #[tokio::test]
-async fn a_password_is_changed_in_the_account_menu_and_ends_the_other_sessions() {
+async fn password_change_ends_the_other_sessions() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::at(&service, &organization, "viewer", "/agents").await;
@@ -113,7 +113,7 @@ async fn a_password_is_changed_in_the_account_menu_and_ends_the_other_sessions()
 }
 
 #[tokio::test]
-async fn the_colours_follow_the_choice_in_the_account_menu_and_stay_chosen() {
+async fn color_scheme_follows_the_account_menu_and_persists() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new().apply(&service).await;
     let person = Person::at(&service, &organization, "viewer", "/agents").await;

@@ -6,7 +6,7 @@ use super::Person;
 use crate::support::{OrganizationDocument, Script, SharedService};
 
 #[tokio::test]
-async fn the_scores_of_the_form_as_it_stands_are_bars_with_a_reason() {
+async fn scores_of_the_unsaved_form_are_bars_with_a_reason() {
     let service = SharedService::get().await;
     let members = json!([
         {"agent": "orders", "specialization": "orders, delivery, refunds"},

@@ -6,7 +6,7 @@ use super::Person;
 use crate::support::{OrganizationDocument, PATIENCE, Script, SharedService, eventually};
 
 #[tokio::test]
-async fn a_team_is_made_and_a_message_finds_its_member() {
+async fn new_team_routes_a_message_to_its_member() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("orders", json!({"name": "Orders"}))

@@ -28,7 +28,7 @@ async fn is_described(service: &SharedService, organization: &Organization, expe
 }
 
 #[tokio::test]
-async fn what_is_typed_while_a_save_is_on_its_way_stays_as_an_unsaved_change() {
+async fn edits_made_during_a_save_stay_unsaved() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = at_the_shop(&service, &organization).await;
@@ -57,7 +57,7 @@ async fn what_is_typed_while_a_save_is_on_its_way_stays_as_an_unsaved_change() {
 }
 
 #[tokio::test]
-async fn a_session_that_ends_takes_no_unsaved_changes_along() {
+async fn unsaved_changes_survive_an_expired_session() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = at_the_shop(&service, &organization).await;
@@ -78,7 +78,7 @@ async fn a_session_that_ends_takes_no_unsaved_changes_along() {
 }
 
 #[tokio::test]
-async fn who_signs_in_instead_of_somebody_else_finds_none_of_their_changes() {
+async fn another_user_sees_no_unsaved_changes_of_the_previous_one() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = at_the_shop(&service, &organization).await;

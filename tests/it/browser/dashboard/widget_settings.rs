@@ -103,7 +103,7 @@ fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn each_setting_is_changed_in_the_form_and_has_its_effect_on_another_page() {
+async fn each_setting_of_the_form_takes_effect_on_another_page() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
     let person = Person::owner_at(
@@ -137,7 +137,7 @@ async fn each_setting_is_changed_in_the_form_and_has_its_effect_on_another_page(
 }
 
 #[tokio::test]
-async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
+async fn each_setting_takes_effect_in_the_preview_before_saving() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says(ANSWER)).await;
     let path = format!("/agents/{}?tab=appearance", organization.shop());
@@ -178,7 +178,7 @@ async fn each_setting_has_its_effect_in_the_preview_before_it_is_saved() {
 }
 
 #[tokio::test]
-async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
+async fn preview_shows_the_closed_widget_and_the_offline_message() {
     let service = SharedService::get().await;
     let texts = json!({"widget": {"triggerText": "Ask us!", "offlineMessage": "We sleep."}});
     let organization = OrganizationDocument::new()
@@ -216,7 +216,7 @@ async fn the_preview_shows_the_closed_widget_and_the_offline_message_too() {
 }
 
 #[tokio::test]
-async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
+async fn deactivated_agent_shows_its_offline_message_to_visitors() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(
@@ -240,7 +240,7 @@ async fn an_agent_is_switched_off_and_its_visitors_read_its_offline_message() {
 }
 
 #[tokio::test]
-async fn the_window_opens_by_itself_as_the_form_says() {
+async fn window_opens_automatically_as_configured() {
     const WATCH: &str = "<script>(window.SwitchboardWidget ||= []).push(widgets => {
         widgets.on('ready', () => { window.readyAt = performance.now(); });
         widgets.on('open', () => { window.openedAt = performance.now(); });
@@ -288,7 +288,7 @@ async fn the_window_opens_by_itself_as_the_form_says() {
 }
 
 #[tokio::test]
-async fn the_form_says_that_the_upload_of_files_has_no_effect_so_far() {
+async fn form_says_that_file_upload_has_no_effect_yet() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/agents/{}?tab=behaviour", organization.shop());

@@ -36,7 +36,7 @@ async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor
 }
 
 #[tokio::test]
-async fn axe_finds_nothing_on_a_desktop_and_on_a_phone_in_any_theme() {
+async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
     let service = SharedService::get().await;
     let dark = json!({"backgroundColor": "#15161a", "textColor": "#eeeeee", "botMessageColor": "#24262c", "inputBackgroundColor": "#1c1d22"});
     // Nobody could read these colours on each other: the widget chooses its own for the texts.
@@ -75,7 +75,7 @@ async fn axe_finds_nothing_on_a_desktop_and_on_a_phone_in_any_theme() {
 }
 
 #[tokio::test]
-async fn the_window_is_used_and_left_with_the_keyboard_alone() {
+async fn window_works_with_the_keyboard_alone() {
     let service = SharedService::get().await;
     let visitor = visitor_of_everything(&service, json!({})).await;
     visitor.sees("the window's part", "$('.panel')").await;
@@ -118,7 +118,7 @@ async fn the_window_is_used_and_left_with_the_keyboard_alone() {
 }
 
 #[tokio::test]
-async fn only_the_finished_reply_is_spoken() {
+async fn only_the_finished_reply_is_announced() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   **two**").chunk_chars(6).gated();
     let organization = OrganizationDocument::new()
@@ -150,7 +150,7 @@ async fn only_the_finished_reply_is_spoken() {
 }
 
 #[tokio::test]
-async fn a_failure_is_spoken_at_once_and_not_by_the_region_of_the_replies() {
+async fn failure_is_announced_at_once_outside_the_reply_region() {
     let service = SharedService::get().await;
     let limits = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 1}});
     let organization = OrganizationDocument::new()
@@ -184,7 +184,7 @@ async fn a_failure_is_spoken_at_once_and_not_by_the_region_of_the_replies() {
 }
 
 #[tokio::test]
-async fn on_a_phone_the_window_covers_the_page_and_keeps_the_focus() {
+async fn phone_window_covers_the_page_and_keeps_the_focus() {
     let service = SharedService::get().await;
     let visitor = visitor_of_everything(&service, json!({})).await;
     visitor.takes_a_phone().await;
@@ -220,7 +220,7 @@ async fn on_a_phone_the_window_covers_the_page_and_keeps_the_focus() {
 }
 
 #[tokio::test]
-async fn who_wants_less_motion_gets_none() {
+async fn reduced_motion_preference_disables_animation() {
     let service = SharedService::get().await;
     let visitor = visitor_of_everything(&service, json!({})).await;
     let moves = "getComputedStyle($('.launcher')).transitionDuration";

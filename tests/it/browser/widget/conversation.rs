@@ -18,7 +18,7 @@ async fn noted(service: &SharedService, organization: &Organization, field: &str
 }
 
 #[tokio::test]
-async fn a_reply_streams_into_a_widget_on_another_origin() {
+async fn reply_streams_into_a_widget_on_another_origin() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("one   two   **three**").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -50,7 +50,7 @@ async fn a_reply_streams_into_a_widget_on_another_origin() {
 }
 
 #[tokio::test]
-async fn a_page_that_is_refreshed_in_mid_reply_goes_on_with_it() {
+async fn page_refreshed_mid_reply_continues_it() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("begun ended").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -76,7 +76,7 @@ async fn a_page_that_is_refreshed_in_mid_reply_goes_on_with_it() {
 }
 
 #[tokio::test]
-async fn a_visitor_stops_a_reply_and_keeps_what_was_said() {
+async fn stopped_reply_keeps_its_text() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("so far").ends(End::Silence)).await;
@@ -98,7 +98,7 @@ async fn a_visitor_stops_a_reply_and_keeps_what_was_said() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_says_so_and_can_be_asked_for_again() {
+async fn interrupted_reply_says_so_and_can_be_retried() {
     let service = SharedService::get().await;
     let organization =
         Organization::with_agent(&service, Script::says("half a").ends(End::Cut)).await;
@@ -118,7 +118,7 @@ async fn a_reply_that_breaks_off_says_so_and_can_be_asked_for_again() {
 }
 
 #[tokio::test]
-async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
+async fn unsent_message_does_not_drop_the_ones_behind_it() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
@@ -155,7 +155,7 @@ async fn a_message_that_is_not_sent_takes_none_with_it_that_wait_behind_it() {
 }
 
 #[tokio::test]
-async fn ratings_words_and_addresses_reach_the_organization() {
+async fn ratings_feedback_and_email_reach_the_organization() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableRating": true, "enableEmailCapture": true, "enableMarkdown": true}});
     let organization = OrganizationDocument::new()
@@ -216,7 +216,7 @@ async fn ratings_words_and_addresses_reach_the_organization() {
 }
 
 #[tokio::test]
-async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_message() {
+async fn refused_email_is_asked_for_again_and_blocks_no_message() {
     let service = SharedService::get().await;
     let features = json!({"features": {"enableEmailCapture": true, "enableMarkdown": true}});
     let organization = OrganizationDocument::new()
@@ -268,7 +268,7 @@ async fn an_address_that_the_service_refuses_is_asked_for_again_and_stops_no_mes
 }
 
 #[tokio::test]
-async fn an_agent_that_is_not_active_shows_its_offline_message_and_takes_no_messages() {
+async fn inactive_agent_shows_its_offline_message_only() {
     let service = SharedService::get().await;
     let settings = json!({"status": "inactive", "widget": {"offlineMessage": "Back on Monday.", "position": "top-left"}});
     let organization = OrganizationDocument::new()
@@ -294,7 +294,7 @@ async fn an_agent_that_is_not_active_shows_its_offline_message_and_takes_no_mess
 }
 
 #[tokio::test]
-async fn an_agent_that_is_switched_off_in_between_tells_its_visitor() {
+async fn agent_deactivated_mid_conversation_informs_the_visitor() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
@@ -330,7 +330,7 @@ async fn an_agent_that_is_switched_off_in_between_tells_its_visitor() {
 }
 
 #[tokio::test]
-async fn a_service_that_is_away_is_told_and_found_again() {
+async fn service_outage_is_shown_and_recovered_from() {
     let service = SharedService::get().await;
     let settings = json!({"widget": {"offlineMessage": "Nobody is here."}});
     let organization = OrganizationDocument::new()
@@ -367,7 +367,7 @@ async fn a_service_that_is_away_is_told_and_found_again() {
 }
 
 #[tokio::test]
-async fn storage_that_is_blocked_is_survived() {
+async fn widget_works_with_blocked_storage() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
     // The browser's own setting: no site may keep anything.

@@ -6,7 +6,7 @@ use super::page::Visitor;
 use crate::support::{Browser, PATIENCE, Profile, SharedService, TestService, VIEWS, eventually};
 
 #[tokio::test]
-async fn a_first_start_has_a_page_whose_widget_answers() {
+async fn first_start_has_a_demo_page_whose_widget_answers() {
     let service = TestService::start_as(Profile::Embedded, &[("SWITCHBOARD__DEMO", "true")]).await;
     let url = service.public_urls()[0].clone();
     let shown = async || {
@@ -47,7 +47,7 @@ async fn a_first_start_has_a_page_whose_widget_answers() {
 }
 
 #[tokio::test]
-async fn an_installation_without_a_demo_has_no_such_page() {
+async fn installation_without_a_demo_has_no_demo_page() {
     let service = SharedService::get().await;
     for url in service.public_urls() {
         let answer = crate::support::Client::new(&url).get("/demo").await;

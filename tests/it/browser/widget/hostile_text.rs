@@ -47,7 +47,7 @@ fn corpus(canary: &Canary) -> Vec<String> {
 }
 
 #[tokio::test]
-async fn three_hundred_hostile_texts_run_nothing_and_ask_nobody() {
+async fn hostile_texts_run_nothing_and_send_no_requests() {
     let service = SharedService::get().await;
     let canary = Canary::start();
     let cases = corpus(&canary);
@@ -93,7 +93,7 @@ async fn three_hundred_hostile_texts_run_nothing_and_ask_nobody() {
 }
 
 #[tokio::test]
-async fn hostile_replies_of_a_real_agent_stay_text_in_the_widget() {
+async fn hostile_replies_stay_text_in_the_widget() {
     let service = SharedService::get().await;
     let canary = Canary::start();
     let organization = OrganizationDocument::new()

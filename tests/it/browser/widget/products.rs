@@ -21,7 +21,7 @@ async fn shop(service: &SharedService, products: Value) -> Organization {
 }
 
 #[tokio::test]
-async fn products_that_the_agent_found_are_cards_and_stay_after_a_refresh() {
+async fn found_products_are_cards_that_survive_a_refresh() {
     let service = SharedService::get().await;
     let canary = Canary::start();
     let picture = format!("{}/lamp.png", canary.url);
@@ -46,7 +46,7 @@ async fn products_that_the_agent_found_are_cards_and_stay_after_a_refresh() {
 }
 
 #[tokio::test]
-async fn hostile_fields_of_a_catalogue_do_nothing() {
+async fn hostile_catalog_fields_do_nothing() {
     let service = SharedService::get().await;
     let canary = Canary::start();
     let evil = format!(

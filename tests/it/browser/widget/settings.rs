@@ -10,7 +10,7 @@ use super::{
 use crate::support::{Browser, OrganizationDocument, PATIENCE, Script, SharedService, eventually};
 
 #[tokio::test]
-async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
+async fn each_setting_and_theme_field_takes_effect() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("one", configuration(0))
@@ -45,7 +45,7 @@ async fn each_setting_and_each_field_of_the_theme_has_its_effect() {
 }
 
 #[tokio::test]
-async fn the_longest_message_is_counted_in_characters_as_the_service_counts_them() {
+async fn message_length_is_counted_as_the_service_counts_it() {
     let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 10, "rateLimitPerMinute": 100}});
     let organization = OrganizationDocument::new()
@@ -84,7 +84,7 @@ async fn the_longest_message_is_counted_in_characters_as_the_service_counts_them
 }
 
 #[tokio::test]
-async fn a_visitor_who_writes_faster_than_the_agent_allows_is_asked_to_wait() {
+async fn rate_limited_visitor_is_asked_to_wait() {
     let service = SharedService::get().await;
     let limit = json!({"limits": {"maxMessageLength": 100, "rateLimitPerMinute": 2}});
     let organization = OrganizationDocument::new()
@@ -115,7 +115,7 @@ async fn a_visitor_who_writes_faster_than_the_agent_allows_is_asked_to_wait() {
 }
 
 #[tokio::test]
-async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay() {
+async fn button_shows_its_text_and_the_window_opens_after_its_delay() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent(
@@ -165,8 +165,7 @@ async fn the_button_says_its_text_and_the_window_opens_by_itself_after_its_delay
 }
 
 #[tokio::test]
-async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_the_focus_when_it_is_opened()
- {
+async fn full_page_window_opens_only_on_request_and_takes_focus() {
     let service = SharedService::get().await;
     let eager = json!({"widget": {"autoOpen": true, "autoOpenDelay": 300}});
     let organization = OrganizationDocument::new()
@@ -203,7 +202,7 @@ async fn a_window_that_would_cover_the_page_does_not_open_by_itself_and_takes_th
 }
 
 #[tokio::test]
-async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left() {
+async fn widget_uses_the_page_language_and_arabic_is_right_to_left() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent(
@@ -240,7 +239,7 @@ async fn a_page_in_another_language_gets_it_and_arabic_runs_from_right_to_left()
 }
 
 #[tokio::test]
-async fn texts_that_a_fresh_agent_comes_with_are_in_the_language_of_the_page() {
+async fn default_texts_are_in_the_language_of_the_page() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))

@@ -15,7 +15,7 @@ const REPORTS: &str = "
     return reports.map(report => report.body.effectiveDirective + ' ' + report.body.blockedURL);";
 
 #[tokio::test]
-async fn a_strict_policy_and_trusted_types_are_kept() {
+async fn widget_works_under_strict_csp_and_trusted_types() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(
         &service,
@@ -52,7 +52,7 @@ async fn a_strict_policy_and_trusted_types_are_kept() {
 }
 
 #[tokio::test]
-async fn a_page_keeps_its_layout_and_its_style() {
+async fn page_keeps_its_layout_and_style() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
     let hostile = "<style>body, body * { position: relative !important; color: red; font-size: 40px; } \
@@ -76,7 +76,7 @@ async fn a_page_keeps_its_layout_and_its_style() {
 }
 
 #[tokio::test]
-async fn a_chat_key_in_the_tag_stands_for_the_page() {
+async fn chat_key_in_the_script_tag_identifies_the_page() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -100,7 +100,7 @@ async fn a_chat_key_in_the_tag_stands_for_the_page() {
 }
 
 #[tokio::test]
-async fn a_page_that_may_not_use_the_agent_shows_no_widget_and_its_owner_is_told_why() {
+async fn forbidden_page_shows_no_widget_and_logs_the_reason() {
     let service = SharedService::get().await;
     let listed = json!({"allowedDomains": ["https://shop.example"]});
     let organization = OrganizationDocument::new()
@@ -130,7 +130,7 @@ async fn a_page_that_may_not_use_the_agent_shows_no_widget_and_its_owner_is_told
 }
 
 #[tokio::test]
-async fn the_script_may_be_cached_and_pinned_and_its_parts_for_ever() {
+async fn script_is_cacheable_and_pinnable_and_its_parts_immutable() {
     let service = SharedService::get().await;
     for url in service.public_urls() {
         let client = Client::new(&url);
@@ -166,7 +166,7 @@ async fn the_script_may_be_cached_and_pinned_and_its_parts_for_ever() {
 }
 
 #[tokio::test]
-async fn a_pinned_script_is_taken_by_its_published_hash() {
+async fn script_is_accepted_by_its_published_integrity_hash() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("pinned")).await;
     let url = &service.public_urls()[0];

@@ -148,7 +148,7 @@ fn allow_every_page(mut response: Response) -> Response {
 }
 
 #[tokio::test]
-async fn products_are_cards_with_their_pictures_prices_and_links() {
+async fn products_are_cards_with_pictures_prices_and_links() {
     let service = SharedService::get().await;
     let spec = json!({"type": "product-grid", "data": [
         {"title": "Green tea", "price": "$9", "image": "", "url": "https://shop.example/tea"},
@@ -169,7 +169,7 @@ async fn products_are_cards_with_their_pictures_prices_and_links() {
 }
 
 #[tokio::test]
-async fn a_connection_that_breaks_is_taken_up_where_it_broke_and_no_byte_comes_twice() {
+async fn broken_connection_resumes_without_repeating_bytes() {
     let service = SharedService::get().await;
     // The first connection ends in the middle of a character's reply, the second begins a character too early.
     let start = event(
@@ -193,7 +193,7 @@ async fn a_connection_that_breaks_is_taken_up_where_it_broke_and_no_byte_comes_t
 }
 
 #[tokio::test]
-async fn a_reply_that_is_made_anew_replaces_what_was_shown() {
+async fn regenerated_reply_replaces_the_shown_text() {
     let service = SharedService::get().await;
     let start = event(
         "start",
@@ -219,7 +219,7 @@ async fn a_reply_that_is_made_anew_replaces_what_was_shown() {
 }
 
 #[tokio::test]
-async fn paragraphs_that_are_made_anew_in_the_same_words_are_shown_and_spoken_again() {
+async fn regenerated_equal_paragraphs_are_announced_again() {
     let service = SharedService::get().await;
     let start = event(
         "start",

@@ -8,7 +8,7 @@ use crate::support::{Browser, Organization, OrganizationDocument, Script, Shared
 const ROWS: &str = "all('.row .bubble').slice(1).map(bubble => bubble.innerText.trim())";
 
 #[tokio::test]
-async fn two_tabs_show_the_same_conversation_while_it_goes_on() {
+async fn two_tabs_show_the_same_running_conversation() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("first last").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -70,7 +70,7 @@ async fn opens_in_a_frame_too(visitor: &Visitor) {
 }
 
 #[tokio::test]
-async fn tabs_that_speak_at_the_same_moment_show_both_turns_in_the_same_order() {
+async fn simultaneous_turns_of_two_tabs_have_the_same_order_in_both() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hello")).await;
     let visitor = Visitor::of_shop(&service, &organization).await;
@@ -98,7 +98,7 @@ async fn tabs_that_speak_at_the_same_moment_show_both_turns_in_the_same_order() 
 }
 
 #[tokio::test]
-async fn a_tab_that_follows_a_reply_leaves_it_when_another_one_begins_a_new_conversation() {
+async fn tab_leaves_a_reply_when_another_starts_a_conversation() {
     let service = SharedService::get().await;
     let (script, gate) = Script::says("first last").chunk_chars(6).gated();
     let organization = Organization::with_agent(&service, script).await;
@@ -131,7 +131,7 @@ async fn a_tab_that_follows_a_reply_leaves_it_when_another_one_begins_a_new_conv
 }
 
 #[tokio::test]
-async fn widgets_of_one_page_stand_beside_each_other_and_a_page_drives_them() {
+async fn several_widgets_of_a_page_are_driven_by_its_scripts() {
     let service = SharedService::get().await;
     let organization = OrganizationDocument::new()
         .agent("shop", json!({"name": "Shop"}))

@@ -1,0 +1,178 @@
+//! Unusual and malformed values of the request headers that carry keys, origins and idempotency keys.
+
+use reqwest::{Method, header::HeaderValue};
+use serde_json::json;
+
+use crate::support::{Answer, Organization, OrganizationDocument, Reply, Script, SharedService};
+
+#[tokio::test]
+async fn key_is_read_from_every_legal_header_spelling_only() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let key = organization.key_text("all");
+    let value = |text: String| HeaderValue::from_bytes(text.as_bytes()).unwrap();
+    let table = [
+        (vec![("authorization", format!("Bearer  {key}"))], None),
+        (vec![("authorization", format!("Bearer\t{key}"))], None),
+        (vec![("authorization", format!("Bearer {key} "))], None),
+        (
+            vec![
+                ("authorization", format!("Bearer {key}")),
+                ("authorization", format!("Bearer {key}")),
+            ],
+            None,
+        ),
+        (
+            vec![
+                ("authorization", "Basic dTpw".into()),
+                ("x-api-key", key.into()),
+            ],
+            None,
+        ),
+        (
+            vec![("authorization", String::new())],
+            Some("MISSING_API_KEY"),
+        ),
+        (
+            vec![("authorization", "Bearer".into())],
+            Some("MISSING_API_KEY"),
+        ),
+        (
+            vec![("authorization", key.to_owned())],
+            Some("MISSING_API_KEY"),
+        ),
+        (
+            vec![("authorization", format!("Basic {key}"))],
+            Some("MISSING_API_KEY"),
+        ),
+        (vec![("x-api-key", " ".into())], Some("MISSING_API_KEY")),
+        (
+            vec![("authorization", format!("Bearer {key} {key}"))],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("authorization", format!("Bearer \"{key}\""))],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("authorization", format!("Bearer {key}é"))],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("authorization", "Bearer c3ZjX2xpdmVf".into())],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("x-api-key", format!("Bearer {key}"))],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("x-api-key", key.into()), ("x-api-key", "other".into())],
+            Some("INVALID_API_KEY"),
+        ),
+        (
+            vec![("x-api-key", format!("{key},{key}"))],
+            Some("INVALID_API_KEY"),
+        ),
+    ];
+    for (headers, code) in table {
+        let mut request = service.client().request(Method::GET, &path);
+        for (name, text) in &headers {
+            request = request.header(*name, value(text.clone()));
+        }
+        let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+        match code {
+            None => assert_eq!(answer.status, 200, "{headers:?}: {}", answer.text),
+            Some(code) => drop(answer.assert_problem(401, Some(code))),
+        }
+    }
+}
+
+#[tokio::test]
+async fn origin_lookalikes_are_refused() {
+    let service = SharedService::get().await;
+    let listed = json!({"allowedDomains": ["https://good.example", "xn--mnchen-3ya.example"]});
+    let organization = OrganizationDocument::new()
+        .agent("shop", listed)
+        .apply(&service)
+        .await;
+    let path = format!("/api/public/agents/{}/chat", organization.shop());
+    let table = [
+        (vec!["https://good.example"], true),
+        (vec!["HTTPS://Good.Example"], true),
+        (vec!["https://xn--mnchen-3ya.example"], true),
+        (vec!["https://good.example."], false),
+        (vec!["https://good.example.evil.example"], false),
+        (vec!["https://evilgood.example"], false),
+        (vec!["https://good.example@evil.example"], false),
+        (vec!["https://evil.example#good.example"], false),
+        (vec!["https://evil.example/good.example"], false),
+        (vec!["https://good.example/"], false),
+        (vec!["https://münchen.example"], false),
+        (vec!["https://gооd.example"], false),
+        (vec!["file://"], false),
+        (vec!["chrome-extension://good.example"], false),
+        (vec!["null"], false),
+        (vec![""], false),
+        (vec!["https://good.example, https://evil.example"], false),
+        (vec!["https://good.example", "https://evil.example"], false),
+        (vec!["https://good.example:0443"], true),
+        (vec!["https://good.example:444"], false),
+    ];
+    for (origins, allowed) in table {
+        let body = json!({"message": "hi", "sessionId": "s"});
+        let mut request = organization
+            .client()
+            .request(Method::POST, &path)
+            .json(&body);
+        for origin in &origins {
+            request = request.header(
+                "origin",
+                HeaderValue::from_bytes(origin.as_bytes()).unwrap(),
+            );
+        }
+        let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
+        if allowed {
+            assert_eq!(answer.status, 200, "{origins:?}: {}", answer.text);
+        } else {
+            answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        }
+    }
+}
+
+#[tokio::test]
+async fn idempotency_key_is_short_printable_text_of_any_script() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let client = organization.client();
+    let path = format!("/api/public/agents/{}", organization.shop());
+    let long = "k".repeat(10_000);
+    let table: [(&[&[u8]], u16); 8] = [
+        (&[long.as_bytes()], 400),
+        (&[b"\xff"], 400),
+        (&["a\u{80}b".as_bytes()], 400),
+        (&[b" "], 400),
+        (&[b"a\tb"], 400),
+        (&[b"one", b"two"], 400),
+        (&["Schlüssel 🔑".as_bytes()], 200),
+        (&[b"../{}|\"'"], 200),
+    ];
+    for (number, (keys, status)) in table.into_iter().enumerate() {
+        let mut request = client.request(Method::POST, &format!("{path}/chat"));
+        for key in keys {
+            request = request.header("idempotency-key", HeaderValue::from_bytes(key).unwrap());
+        }
+        let request = request.json(&json!({"message": "hi", "sessionId": format!("s{number}")}));
+        let answer = Reply::read(request.send().await.unwrap())
+            .await
+            .into_answer();
+        assert_eq!(answer.status, status, "{}", answer.text);
+        if status == 400 {
+            assert_eq!(
+                answer.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+                "Idempotency-Key"
+            );
+        }
+    }
+}

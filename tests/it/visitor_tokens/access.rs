@@ -1,0 +1,333 @@
+//! Requests that a visitor token allows, and everything it does not.
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
+use crate::support::{
+    Client, Events, Organization, OrganizationDocument, Script, SharedService, send,
+};
+
+#[tokio::test]
+async fn each_route_is_open_or_out_of_scope() {
+    let service = SharedService::get().await;
+    let members = json!([{"agent": "shop", "specialization": "all"}]);
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("other", json!({}))
+        .team("front", json!({"routing": "random", "members": members}))
+        .key("chat", &["chat"])
+        .apply(&service)
+        .await;
+    let page = Visitor::comes_to(&service.client(), &organization).await;
+    let keyed = Visitor::comes_to(&organization.client_with("chat"), &organization).await;
+    let (other, team) = (organization.agent("other"), organization.team("front"));
+    for visitor in [page, keyed] {
+        let message = visitor
+            .chat("s", "hi")
+            .await
+            .required_header("x-message-id");
+        let open = [
+            (Method::POST, visitor.path("/chat")),
+            (Method::GET, visitor.path("/conversations/s")),
+            (Method::PATCH, visitor.path("/conversations/s")),
+            (Method::GET, format!("/api/public/messages/{message}")),
+            (
+                Method::GET,
+                format!("/api/public/messages/{message}/stream"),
+            ),
+            (
+                Method::POST,
+                format!("/api/public/messages/{message}/cancel"),
+            ),
+        ];
+        let shut = [
+            (Method::GET, visitor.path("")),
+            (Method::GET, visitor.path("/widget")),
+            (Method::POST, format!("/api/public/teams/{team}/chat")),
+            (Method::POST, "/api/public/teams/unknown/chat".to_owned()),
+            (Method::POST, TOKEN_ROUTE.to_owned()),
+            (Method::POST, format!("/api/public/agents/{other}/chat")),
+            (
+                Method::GET,
+                format!("/api/public/agents/{other}/conversations/s"),
+            ),
+            (
+                Method::PATCH,
+                format!("/api/public/agents/{other}/conversations/s"),
+            ),
+            (Method::POST, "/api/public/agents/unknown/chat".to_owned()),
+        ];
+        let body = json!({"message": "hi", "sessionId": "s", "agentId": visitor.agent});
+        for (method, path) in open {
+            let answer = send(visitor.as_page(method.clone(), &path).json(&body)).await;
+            assert_eq!(answer.status, 200, "{method} {path}: {}", answer.text);
+        }
+        for (method, path) in shut {
+            let answer = send(visitor.as_page(method, &path).json(&body)).await;
+            answer.assert_problem(403, Some("INSUFFICIENT_SCOPE"));
+        }
+        let apply = send(
+            visitor
+                .as_page(Method::POST, "/api/admin/apply")
+                .json(&json!({"organizations": []})),
+        )
+        .await;
+        assert_eq!(apply.status, 401, "{}", apply.text);
+    }
+}
+
+#[tokio::test]
+async fn sessions_of_others_are_not_found() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("canary-private")).await;
+    let (ada, bob) = (
+        Visitor::comes_to(&service.client(), &organization).await,
+        Visitor::comes_to(&service.client(), &organization).await,
+    );
+    let of_ada = ada.chat("ada", "hi").await.required_header("x-message-id");
+    let by_key = organization
+        .client()
+        .chat(organization.shop(), "by-key", "hi")
+        .await
+        .required_header("x-message-id");
+    let events = ada
+        .as_page(Method::POST, &ada.path("/chat"))
+        .header("accept", "text/event-stream");
+    let events = events
+        .json(&json!({"message": "again", "sessionId": "ada"}))
+        .send()
+        .await
+        .unwrap();
+    let as_events = Events::read(events).await.only("start")["messageId"]
+        .as_str()
+        .unwrap()
+        .to_owned();
+    for message in [&of_ada, &by_key, &as_events] {
+        for (method, rest) in [
+            (Method::GET, ""),
+            (Method::GET, "/stream"),
+            (Method::POST, "/cancel"),
+        ] {
+            let path = format!("/api/public/messages/{message}{rest}");
+            let answer = send(bob.as_page(method, &path)).await;
+            answer.assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+            assert!(!answer.text.contains("canary"));
+        }
+    }
+    let conversation = organization
+        .client()
+        .history(organization.shop(), "ada")
+        .await["id"]
+        .clone();
+    let named = format!(
+        "/conversations/ada?conversationId={}",
+        conversation.as_str().unwrap()
+    );
+    for rest in [
+        "/conversations/ada",
+        "/conversations/by-key",
+        "/conversations/nobody",
+        &named,
+    ] {
+        let path = bob.path(rest);
+        bob.get(&path)
+            .await
+            .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+        let change = send(
+            bob.as_page(Method::PATCH, &path)
+                .json(&json!({"rating": 1})),
+        )
+        .await;
+        change.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    }
+    assert_eq!(bob.chat("ada", "mine").await.complete(), "canary-private");
+    let history = bob.get(&bob.path("/conversations/ada")).await.json();
+    assert_eq!(
+        history["totalMessages"], 2,
+        "the same session id is another conversation: {history}"
+    );
+    assert_eq!(
+        ada.get(&ada.path("/conversations/ada")).await.json()["totalMessages"],
+        4
+    );
+}
+
+#[tokio::test]
+async fn token_is_bound_to_its_page_and_needs_no_origin_elsewhere() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent(
+            "shop",
+            json!({"allowedDomains": ["shop.example", "other.example"]}),
+        )
+        .apply(&service)
+        .await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    let body = json!({"message": "hi", "sessionId": "s"});
+    for path in ["/chat", "/conversations/s"] {
+        let method = if path == "/chat" {
+            Method::POST
+        } else {
+            Method::GET
+        };
+        for origin in ["https://other.example", "http://shop.example", "null"] {
+            let request = visitor
+                .client
+                .request(method.clone(), &visitor.path(path))
+                .header("origin", origin);
+            send(request.json(&body))
+                .await
+                .assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        }
+        let answer = send(
+            visitor
+                .client
+                .request(method, &visitor.path(path))
+                .json(&body),
+        )
+        .await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+    }
+    for origin in ["https://evil.example", "null"] {
+        let refused = ask(
+            &service.client(),
+            organization.shop(),
+            Some(origin),
+            json!({}),
+        )
+        .await;
+        refused.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
+        assert!(
+            refused.header("access-control-allow-origin").is_some(),
+            "the page can tell its visitor why"
+        );
+    }
+}
+
+#[tokio::test]
+async fn token_needs_an_allowed_page_or_a_chat_key() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .agent("hidden", json!({"public": false}))
+        .agent(
+            "draft",
+            json!({"status": "draft", "widget": {"offlineMessage": "not yet"}}),
+        )
+        .key("config", &["config"])
+        .apply(&service)
+        .await;
+    let other = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(&service)
+        .await;
+    let (shop, nobody) = (organization.shop(), service.client());
+    ask(&nobody, shop, None, json!({}))
+        .await
+        .assert_problem(401, Some("MISSING_API_KEY"));
+    ask(&nobody.with_key("svt_1"), shop, Some(PAGE), json!({}))
+        .await
+        .assert_problem(401, Some("INVALID_API_KEY"));
+    let narrow = organization.client_with("config");
+    ask(&narrow, shop, Some(PAGE), json!({}))
+        .await
+        .assert_problem(403, Some("INSUFFICIENT_SCOPE"));
+    ask(&other.client(), shop, None, json!({}))
+        .await
+        .assert_problem(403, Some("ORG_MISMATCH"));
+    ask(&nobody, organization.agent("hidden"), Some(PAGE), json!({}))
+        .await
+        .assert_problem(403, Some("AGENT_NOT_PUBLIC"));
+    ask(&nobody, "agt_unknown", Some(PAGE), json!({}))
+        .await
+        .assert_problem(404, Some("AGENT_NOT_FOUND"));
+    ask(&nobody, " ", Some(PAGE), json!({}))
+        .await
+        .assert_problem(400, Some("INVALID_AGENT_ID"));
+    let claimed = ask(
+        &nobody,
+        shop,
+        Some(PAGE),
+        json!({"visitorId": "vis_somebody"}),
+    )
+    .await;
+    assert_eq!(
+        claimed.assert_problem(400, Some("INVALID_REQUEST_DATA"))["param"],
+        "visitorId"
+    );
+    let draft = ask(&nobody, organization.agent("draft"), Some(PAGE), json!({})).await;
+    assert_eq!(
+        draft.json()["offline"]["offlineMessage"],
+        "not yet",
+        "{}",
+        draft.text
+    );
+    assert!(
+        ask(&organization.client(), shop, None, json!({}))
+            .await
+            .status
+            == 200,
+        "a key needs no page"
+    );
+}
+
+#[tokio::test]
+async fn forged_token_is_refused() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    let token = visitor.issued["token"].as_str().unwrap();
+    assert!(
+        token.starts_with("svt_") && token.len() <= 512,
+        "{} characters",
+        token.len()
+    );
+    let with = |position: usize| {
+        let mut text = token.as_bytes().to_vec();
+        text[position] = if text[position] == b'0' { b'1' } else { b'0' };
+        String::from_utf8(text).unwrap()
+    };
+    let forged = [
+        with(10),
+        with(100),
+        with(token.len() - 1),
+        token[..token.len() - 1].to_owned(),
+        format!("{token}0"),
+    ];
+    let secret = visitor.issued["visitorSecret"].as_str().unwrap().to_owned();
+    for wrong in forged.into_iter().chain([token.to_uppercase(), secret]) {
+        let answer = service
+            .client()
+            .with_key(&wrong)
+            .get(&visitor.path("/conversations/s"))
+            .await;
+        answer.assert_problem(401, Some("INVALID_API_KEY"));
+    }
+}
+
+#[tokio::test]
+async fn logs_and_metrics_contain_no_tokens() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    visitor.chat("canary-of-a-session", "hi").await.complete();
+    let mut damaged = visitor.issued["token"].as_str().unwrap().to_owned();
+    damaged.pop();
+    service
+        .client()
+        .with_key(&damaged)
+        .get(&visitor.path("/conversations/s"))
+        .await;
+    let mut text = service.logs();
+    for (_, url) in service.ops_urls() {
+        text.push_str(&Client::new(&url).get("/metrics").await.text);
+    }
+    for secret in [
+        &damaged[60..],
+        visitor.issued["visitorSecret"].as_str().unwrap(),
+        "canary-of-a-session",
+    ] {
+        assert!(!text.contains(secret));
+    }
+}

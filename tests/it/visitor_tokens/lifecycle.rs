@@ -1,0 +1,309 @@
+//! A visitor from the first visit to the end of its token: chats, renewal, limits and revocation.
+
+use std::time::{Duration, Instant};
+
+use reqwest::Method;
+use serde_json::json;
+
+use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
+use crate::support::{
+    Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, SharedService,
+    TestService, eventually, send,
+};
+
+#[tokio::test]
+async fn visitor_chats_reads_and_rates_for_the_organization() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("welcome")).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    let widget = organization
+        .client()
+        .get(&visitor.path("/widget"))
+        .await
+        .json();
+    assert_eq!(
+        visitor.issued["configuration"], widget,
+        "what the widget starts with comes in the same answer"
+    );
+
+    let reply = visitor.chat("visit", "hi").await;
+    let message = reply.required_header("x-message-id");
+    assert_eq!(reply.complete(), "welcome");
+    let history = visitor
+        .get(&visitor.path("/conversations/visit"))
+        .await
+        .json();
+    assert_eq!(
+        (&history["totalMessages"], &history["sessionId"]),
+        (&json!(2), &json!("visit"))
+    );
+    assert_eq!(
+        visitor
+            .get(&format!("/api/public/messages/{message}"))
+            .await
+            .json()["status"],
+        "completed"
+    );
+    assert_eq!(
+        visitor
+            .get(&format!("/api/public/messages/{message}/stream?after=3"))
+            .await
+            .text,
+        "come"
+    );
+    let rating = visitor
+        .as_page(Method::PATCH, &visitor.path("/conversations/visit"))
+        .json(&json!({"rating": 4}));
+    assert_eq!(send(rating).await.json()["success"], true);
+
+    let seen = organization
+        .client()
+        .history(organization.shop(), "visit")
+        .await;
+    assert_eq!(seen["id"], history["id"]);
+    let metadata = &seen["metadata"];
+    assert_eq!(
+        (&metadata["source"], &metadata["rating"]),
+        (&json!("widget"), &json!(4))
+    );
+    assert_eq!(metadata["visitorId"], visitor.issued["visitorId"]);
+}
+
+#[tokio::test]
+async fn visitor_cancels_its_own_reply() {
+    let service = SharedService::get().await;
+    let organization =
+        Organization::with_agent(&service, Script::counts(100, Duration::from_millis(100))).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    let body = json!({"message": "count", "sessionId": "s"});
+    let request = visitor
+        .as_page(Method::POST, &visitor.path("/chat"))
+        .json(&body);
+    let mut response = request.send().await.unwrap();
+    let mut reply = Reply::begin(&response);
+    reply.read_at_least(&mut response, 4).await;
+    let cancel = format!(
+        "/api/public/messages/{}/cancel",
+        reply.required_header("x-message-id")
+    );
+    let other = Visitor::comes_to(&service.client(), &organization).await;
+    send(other.as_page(Method::POST, &cancel))
+        .await
+        .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
+    assert_eq!(
+        send(visitor.as_page(Method::POST, &cancel)).await.json()["status"],
+        "cancelled"
+    );
+}
+
+#[tokio::test]
+async fn refreshed_page_finds_its_session_after_a_restart() {
+    let service = TestService::start().await;
+    let organization = Organization::with_agent(&service, Script::says("remembered")).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    visitor.chat("s", "before").await.complete();
+    for (name, _) in service.ops_urls() {
+        service.restart(&name).await;
+    }
+    for url in service.public_urls() {
+        let here = visitor.at(&url);
+        assert_eq!(
+            here.get(&here.path("/conversations/s")).await.json()["messages"][0]["content"],
+            "before",
+            "{url}"
+        );
+        let fields = json!({"visitorSecret": visitor.issued["visitorSecret"]});
+        let back = Visitor::asks(&Client::new(&url), organization.shop(), fields).await;
+        assert_eq!(back.issued["visitorId"], visitor.issued["visitorId"]);
+        assert_eq!(
+            back.get(&back.path("/conversations/s")).await.json()["messages"][1]["content"],
+            "remembered"
+        );
+    }
+}
+
+#[tokio::test]
+async fn token_expires_renews_and_page_limits_hold_everywhere() {
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__INGRESS__VISITOR_TOKEN_LIFETIME_MS", "2000"),
+        ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
+        (
+            "SWITCHBOARD__INGRESS__VISITOR_TOKENS_PER_ADDRESS_PER_MINUTE",
+            "4",
+        ),
+        (
+            "SWITCHBOARD__INGRESS__VISITOR_CHATS_PER_ADDRESS_PER_MINUTE",
+            "3",
+        ),
+        (
+            "SWITCHBOARD__INGRESS__VISITOR_CHATS_PER_SITE_PER_MINUTE",
+            "4",
+        ),
+    ])
+    .await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let visitor = Visitor::comes_to(&service.client(), &organization).await;
+    visitor.chat("s", "hi").await.complete();
+    let expired = eventually("the token expires", PATIENCE, async || {
+        let answer = visitor.get(&visitor.path("/conversations/s")).await;
+        (answer.status != 200).then_some(answer)
+    })
+    .await;
+    expired.assert_problem(401, Some("EXPIRED_API_KEY"));
+    let fields = json!({"visitorSecret": visitor.issued["visitorSecret"]});
+    let renewed = Visitor::asks(&service.client(), organization.shop(), fields).await;
+    assert_eq!(
+        renewed.get(&renewed.path("/conversations/s")).await.status,
+        200
+    );
+
+    for _ in 0..2 {
+        Visitor::comes_to(&service.client(), &organization).await;
+    }
+    let refused = ask(
+        &service.client(),
+        organization.shop(),
+        Some(PAGE),
+        json!({}),
+    )
+    .await;
+    assert_eq!(
+        refused.assert_problem(429, Some("RATE_LIMITED"))["details"]["bucket"],
+        "visitor_tokens"
+    );
+    assert!(
+        refused.header("retry-after").is_some() && refused.header("ratelimit-policy").is_some()
+    );
+
+    let from = async |address: &str| {
+        let body = json!({"agentId": organization.shop()});
+        let request = service
+            .client()
+            .request(Method::POST, TOKEN_ROUTE)
+            .header("x-forwarded-for", address);
+        let issued = send(request.header("origin", PAGE).json(&body))
+            .await
+            .json();
+        let client = service.client().with_key(issued["token"].as_str().unwrap());
+        let path = format!("/api/public/agents/{}/chat", organization.shop());
+        let request = client
+            .request(Method::POST, &path)
+            .header("x-forwarded-for", address)
+            .header("origin", PAGE);
+        let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
+        if answer.status == 200 {
+            None
+        } else {
+            Some(
+                answer.json()["details"]["bucket"]
+                    .as_str()
+                    .unwrap()
+                    .to_owned(),
+            )
+        }
+    };
+    // One message was the first visitor's, from another address.
+    let (first, second) = ("203.0.113.1", "203.0.113.2");
+    let outcomes = [
+        from(first).await,
+        from(first).await,
+        from(first).await,
+        from(first).await,
+        from(second).await,
+    ];
+    let refusals = outcomes.each_ref().map(Option::as_deref);
+    assert_eq!(
+        refusals,
+        [None, None, None, Some("address_chats"), Some("site_chats")]
+    );
+}
+
+#[tokio::test]
+async fn token_is_revoked_with_its_key_within_two_seconds() {
+    let service = SharedService::get().await;
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .key("page", &["chat"])
+        .apply(&service)
+        .await;
+    let visitor = Visitor::comes_to(&organization.client_with("page"), &organization).await;
+    let path = visitor.path("/conversations/s");
+    let here: Vec<_> = service
+        .public_urls()
+        .iter()
+        .map(|url| visitor.at(url))
+        .collect();
+    for visitor in &here {
+        visitor
+            .get(&path)
+            .await
+            .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    }
+    let keys = organization.answer["organizations"][0]["keys"]
+        .as_array()
+        .unwrap();
+    let page = keys.iter().find(|key| key["name"] == "page").unwrap();
+    let key = format!(
+        "/api/admin/organizations/{}/keys/{}",
+        organization.id,
+        page["id"].as_str().unwrap()
+    );
+    assert_eq!(
+        send(service.admin().request(Method::DELETE, &key))
+            .await
+            .status,
+        204
+    );
+    let deleted = Instant::now();
+    for visitor in &here {
+        let left = Duration::from_secs(2).saturating_sub(deleted.elapsed());
+        let refused = eventually("the token is refused", left, async || {
+            let answer = visitor.get(&path).await;
+            (answer.status != 404).then_some(answer)
+        });
+        refused.await.assert_problem(401, Some("INVALID_API_KEY"));
+    }
+    let again = ask(
+        &organization.client_with("page"),
+        organization.shop(),
+        Some(PAGE),
+        json!({}),
+    )
+    .await;
+    again.assert_problem(401, Some("INVALID_API_KEY"));
+    let fields = json!({"visitorSecret": visitor.issued["visitorSecret"]});
+    let back = Visitor::asks(&service.client(), organization.shop(), fields).await;
+    assert_eq!(
+        back.issued["visitorId"], visitor.issued["visitorId"],
+        "the visitor outlives the key"
+    );
+}
+
+#[tokio::test]
+async fn agent_limit_holds_for_each_visitor_of_its_pages() {
+    let service = SharedService::get().await;
+    let limits = json!({"maxMessageLength": 4000, "rateLimitPerMinute": 2});
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({"limits": limits}))
+        .apply(&service)
+        .await;
+    let (ada, bob) = (
+        Visitor::comes_to(&service.client(), &organization).await,
+        Visitor::comes_to(&service.client(), &organization).await,
+    );
+    for session in ["one", "two"] {
+        let reply = ada.chat(session, "hi").await;
+        assert!(
+            reply
+                .required_header("ratelimit-policy")
+                .contains("\"chat\";q=60;w=60")
+        );
+        reply.complete();
+    }
+    let refused = ada.chat("three", "hi").await.into_answer();
+    assert_eq!(
+        refused.assert_problem(429, Some("RATE_LIMITED"))["details"]["bucket"],
+        "visitor"
+    );
+    bob.chat("one", "hi").await.complete();
+}
