@@ -1,4 +1,4 @@
-//! A message to an agent and its streamed reply.
+//! Agent chat: a message and its streamed reply.
 
 use std::time::Duration;
 
@@ -160,7 +160,7 @@ async fn no_chunk_waits_for_a_delayed_acknowledgement() {
         .map(|pair| pair[1].0 - pair[0].0)
         .collect();
     gaps.sort();
-    // Nagle's algorithm against delayed acknowledgements makes every gap 40 ms; a busy machine only makes some so.
+    // Nagle's algorithm with delayed acknowledgements makes every gap 40 ms; a busy machine only some.
     let median = gaps[gaps.len() / 2];
     assert!(median < Duration::from_millis(35), "median gap {median:?}");
 }

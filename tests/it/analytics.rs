@@ -1,4 +1,4 @@
-//! Figures equal a recount of what can be read: every conversation, message by message, over the same admin API.
+//! Analytics totals equal a recount of every conversation over the admin API.
 
 use std::{
     collections::{BTreeMap, BTreeSet},
@@ -16,7 +16,7 @@ use crate::{
     },
 };
 
-/// Figures as they are recounted, by agent, team or all together.
+/// Recounted totals of an agent, a team or the organization.
 #[derive(Debug, Default, PartialEq, Eq)]
 struct Counted {
     conversations: u64,
@@ -28,7 +28,7 @@ struct Counted {
     ratings: Vec<u64>,
 }
 
-/// The recount of an organization.
+/// Recounted totals of an organization.
 #[derive(Default)]
 struct Recount {
     all: Counted,
@@ -37,7 +37,7 @@ struct Recount {
 }
 
 impl Recount {
-    /// Reads all conversations with all of their messages.
+    /// Reads all conversations with their messages.
     async fn of(admin: &Client, organization: &Organization) -> Self {
         let (mut recount, mut query) = (Self::default(), "?limit=200".to_owned());
         loop {
@@ -114,7 +114,7 @@ impl Counted {
         }
     }
 
-    /// Fails where the figures say something else.
+    /// Asserts that the reported totals equal the recount.
     #[track_caller]
     fn assert_told(mut self, figures: &Value) {
         assert_eq!(figures["conversations"], self.conversations, "{figures:#}");
@@ -136,7 +136,7 @@ impl Counted {
         );
         self.response_times_ms.sort_unstable();
         assert_times(&figures["responseTime"], &self.response_times_ms);
-        // When a text began is not in a transcript; it began, and before its end.
+        // A transcript has no start time of the text; it lies before its end.
         let (first, whole) = (&figures["firstTextTime"], &figures["responseTime"]);
         assert!(
             first["count"].as_u64() <= whole["count"].as_u64(),
@@ -180,7 +180,8 @@ fn assert_times(told: &Value, sorted: &[u64]) {
     }
 }
 
-/// Figures of yesterday to tomorrow, so that no midnight is between them and the recount.
+/// Returns the totals from yesterday to tomorrow, so that no midnight falls between them and the
+/// recount.
 async fn figures(admin: &Client, organization: &Organization, query: &str) -> Value {
     let (from, to) = (Utc::now() - Days::new(1), Utc::now() + Days::new(1));
     let range = format!(
@@ -230,7 +231,7 @@ async fn rate(client: &Client, agent: &str, session: &str, rating: Value) {
     );
 }
 
-/// Two agents and a team, with something of everything that can become of a message.
+/// Creates two agents and a team with messages of every outcome.
 async fn busy_shop(service: &TestService) -> Organization {
     let members = json!([{"agent": "tea", "specialization": "tea"}, {"agent": "coffee", "specialization": "coffee"}]);
     let organization = OrganizationDocument::new()

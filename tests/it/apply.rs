@@ -1,4 +1,4 @@
-//! Applying a document: the way in which organizations, agents, teams and keys come to be.
+//! Applying a document that creates organizations, agents, teams and keys.
 
 use std::time::Duration;
 
@@ -59,7 +59,7 @@ async fn second_apply_changes_nothing_and_shows_no_key() {
         .complete();
 }
 
-/// Documents that are applied twice at once; a lock that is missing shows in one of a few.
+/// Number of documents applied twice at the same time; a missing lock shows in one of a few.
 const RACES: usize = 8;
 
 #[tokio::test]
@@ -169,7 +169,7 @@ async fn changed_prompt_and_status_are_live_within_two_seconds() {
             .status,
         200
     );
-    // Half a second more than promised, for a machine that is busy with other tests.
+    // Half a second more than promised, as slack for a busy machine.
     let promised = Duration::from_millis(2_500);
     for url in service.public_urls() {
         let client = organization.client_at(&url);
@@ -271,7 +271,7 @@ async fn change_is_live_on_every_ingress_within_two_seconds() {
     let changed = std::time::Instant::now();
     for url in service.public_urls() {
         let client = organization.client_at(&url);
-        // Half a second more than promised, for a machine that is busy with other tests.
+        // Half a second more than promised, as slack for a busy machine.
         let patience = std::time::Duration::from_millis(2_500).saturating_sub(changed.elapsed());
         crate::support::eventually("the change is live", patience, async || {
             (client.get(&path).await.json()["welcomeMessage"] == "Changed!").then_some(())

@@ -1,4 +1,4 @@
-//! What the service says to requests that are not as they should be.
+//! Invalid requests and their error codes.
 
 use reqwest::Method;
 use serde_json::json;

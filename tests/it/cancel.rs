@@ -1,4 +1,4 @@
-//! Stopping a reply.
+//! Canceling a reply.
 
 use std::time::{Duration, Instant};
 
@@ -25,7 +25,7 @@ async fn cancel_stops_the_model_within_a_second_and_keeps_the_text() {
     reply.read_at_least(&mut response, 12).await;
     let message = reply.required_header("x-message-id");
     let asked = Instant::now();
-    // Any ingress can do it, not only the one that streams.
+    // Any ingress can cancel, not only the streaming one.
     let answer = organization.client_at(service.public_urls().last().unwrap());
     let answer = answer
         .post(
@@ -42,7 +42,7 @@ async fn cancel_stops_the_model_within_a_second_and_keeps_the_text() {
         (!open).then_some(())
     })
     .await;
-    // Half a second more than promised, for a machine that is busy with other tests.
+    // Half a second more than promised, as slack for a busy machine.
     assert!(
         asked.elapsed() < Duration::from_millis(1_500),
         "{:?}",

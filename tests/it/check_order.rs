@@ -1,4 +1,5 @@
-//! The order of checks: each request here is wrong in two neighbouring ways, and the answer names the earlier one.
+//! The order of request checks: each request has two neighboring errors, and the response names the
+//! earlier one.
 
 use reqwest::Method;
 use serde_json::json;

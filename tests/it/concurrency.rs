@@ -1,4 +1,4 @@
-//! Many chats at once: in order where it matters, side by side where it does not.
+//! Concurrent chats: ordered within a session, parallel across sessions.
 
 use std::{
     collections::HashMap,
@@ -77,7 +77,7 @@ async fn assert_conversation_is_whole(organization: &Organization, session: &str
     assert_eq!(questions.len(), CHATS_PER_SESSION, "no message twice");
 }
 
-/// Turns of one session are answered one after another: the n-th prompt of a session holds n questions.
+/// Asserts that the turns of a session are answered in order: its n-th prompt has n user messages.
 fn assert_each_prompt_extends_the_one_before<'a>(
     prompts: impl Iterator<Item = &'a [(String, String)]>,
 ) {
@@ -131,7 +131,7 @@ async fn slow_conversation_does_not_block_the_others() {
 async fn long_queued_message_is_answered_on_its_own_request() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("at last")).await;
-    // Longer than a reply may stay unheard of.
+    // Longer than the time limit for the start of a reply.
     organization.script_for("slow", Script::counts(100, Duration::from_millis(230)));
     let (client, agent) = (organization.client(), organization.shop());
     let slow = client

@@ -1,10 +1,10 @@
-//! The first start of a fresh clone: the lines on the terminal work when they are pasted.
+//! The first start of a fresh clone: the printed commands work when pasted.
 
 use serde_json::Value;
 
 use crate::support::{Profile, Reply, TestService};
 
-/// The `curl` lines of the first screen: address, key and body of each.
+/// Returns URL, key and body of each `curl` command in the start-up output.
 fn curl_lines(log: &str) -> Vec<(String, String, Value)> {
     let between = |text: &str, before: &str, behind: char| {
         let rest = text.split_once(before).unwrap().1;

@@ -1,4 +1,4 @@
-//! The tools of the tests themselves: a helper that cannot see a fault would make every test that uses it worthless.
+//! Tests of the test tools: a helper that misses a fault would make its tests worthless.
 
 use std::{
     io::{Read, Write},
@@ -47,7 +47,7 @@ async fn interrupted_and_complete_transfers_are_told_apart() {
         let address = listener.local_addr().unwrap();
         thread::spawn(move || {
             let (mut connection, _) = listener.accept().unwrap();
-            // Closing with unread input would reset the connection, which is another fault than the one meant.
+            // Closing with unread input would reset the connection, which is a different fault.
             assert!(connection.read(&mut [0; 4096]).unwrap() > 0);
             let head = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\n\r\n5\r\nhello\r\n";
             connection

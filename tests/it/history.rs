@@ -1,4 +1,4 @@
-//! Reading a conversation.
+//! Reading the history of a conversation.
 
 use std::time::Duration;
 
@@ -33,7 +33,7 @@ fn contents(conversation: &Value) -> Vec<&str> {
 async fn limit_and_offset_select_a_page_with_lenient_defaults() {
     let service = SharedService::get().await;
     let (organization, client) = three_turns(&service).await;
-    // Query, limit and offset in force, messages returned, whether there are more.
+    // Query, effective limit and offset, returned messages, and more to come.
     let table = [
         ("", 50, 0, 6, false),
         ("?limit=2", 2, 0, 2, true),

@@ -1,4 +1,4 @@
-//! The same request twice is one message.
+//! Idempotency keys: a retried request is one message.
 
 use std::time::Duration;
 

@@ -1,5 +1,5 @@
-//! Organizations do not see each other: every route is asked for another one's things, and no answer holds a word of
-//! theirs.
+//! Isolation of organizations: every route is called with ids of another organization, and no
+//! response contains its data.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::{Value, json};
@@ -10,10 +10,9 @@ use crate::support::{
 
 const CANARY: &str = "canary";
 
-/// Status and code.
 type Expected = (u16, Option<&'static str>);
 
-/// An organization in which everything that can hold text holds the canary.
+/// Creates an organization whose texts all contain the canary.
 async fn told(service: &SharedService) -> (Organization, Value) {
     let organization = OrganizationDocument::new()
         .agent(
@@ -63,7 +62,7 @@ async fn told(service: &SharedService) -> (Organization, Value) {
     (organization, known)
 }
 
-/// Every request that names something of theirs, with the answer that it deserves.
+/// Returns every request with an id of the other organization, and its expected response.
 fn requests(
     ours: &Organization,
     theirs: &Organization,

@@ -1,4 +1,4 @@
-//! Keys, where the contract says more than the specification.
+//! API key rules of the contract beyond the specification.
 
 use reqwest::Method;
 use serde_json::json;
@@ -61,7 +61,7 @@ async fn checksum_is_necessary_and_not_sufficient() {
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let key = organization.key_text("all");
-    // Two characters exchanged, as typing does; the standard check of a text of zeros, which nobody was given.
+    // Two swapped characters, and a key of zeros with a valid checksum that was never issued.
     let exchanged: String = key
         .chars()
         .take(39)
@@ -183,7 +183,7 @@ async fn admin_api_needs_the_admin_token_and_accepts_no_api_key() {
 
 #[tokio::test]
 async fn data_directory_contains_no_plaintext_key() {
-    // A service of its own: the files of the shared one change while they are read.
+    // A separate service, because files of the shared one change while they are read.
     let service = TestService::start_as(crate::support::Profile::Embedded, &[]).await;
     let organization =
         Organization::with_agent(&service, Script::says("a reply to be found")).await;

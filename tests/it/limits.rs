@@ -1,4 +1,4 @@
-//! How many requests a key and a visitor may send.
+//! Rate limits of keys, visitors and addresses.
 
 use std::time::{Duration, Instant};
 
@@ -213,7 +213,7 @@ async fn agent_limit_counts_each_visitor() {
 
 #[tokio::test]
 async fn guessing_address_is_refused_and_its_neighbors_are_not() {
-    // The test is the proxy that tells the addresses.
+    // The test acts as the proxy that sets the addresses.
     let service = TestService::start_with(&[
         ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
         (
@@ -234,7 +234,7 @@ async fn guessing_address_is_refused_and_its_neighbors_are_not() {
             .header("x-forwarded-for", address);
         Answer::read(request.send().await.unwrap()).await.unwrap()
     };
-    // One ingress: another one learns of a refusal with the first miss that it sees itself.
+    // One ingress: another learns of the refusal at its first own failure.
     let url = &service.public_urls()[0];
     let (good, bad) = (
         organization.client_at(url),
@@ -273,7 +273,7 @@ async fn no_rolling_minute_exceeds_the_limit() {
     let organization = with_limits(&service, json!({"configPerMinute": LIMIT})).await;
     let path = format!("/api/public/agents/{}", organization.shop());
     let urls = service.public_urls();
-    // So many at once over all ingresses; how many of them were admitted.
+    // Sends concurrent requests to all ingresses and counts the admitted ones.
     let burst = async |count: usize| {
         let requests = (0..count).map(|number| {
             let client =

@@ -1,5 +1,5 @@
-//! Conversations that outgrow a prompt: everything is kept, the model is told the newest part and a summary of the rest,
-//! and an administrator can see what was left out.
+//! Conversations longer than a prompt: the model gets the newest messages and a summary, and
+//! administrators see what was left out.
 
 use serde_json::{Value, json};
 
@@ -27,7 +27,7 @@ fn summaries(organization: &Organization) -> usize {
         .count()
 }
 
-/// More than the window takes; the first message asks for another script than the others.
+/// Number of turns, more than the window holds; the first message has a script of its own.
 async fn talk(organization: &Organization) {
     organization.script(Script::says(
         "Certainly, here is a sentence about lamps and how they are made.",
@@ -64,7 +64,7 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
         .agent("shop", json!({}))
         .apply(&service)
         .await;
-    // Only a summary has a question that holds an earlier message.
+    // Only the question of a summary contains an earlier message.
     organization.script_for("first", Script::says("Ada likes blue lamps."));
     let (client, agent) = (organization.client(), organization.shop());
     talk(&organization).await;

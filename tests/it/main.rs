@@ -1,5 +1,5 @@
-//! The suite: the real program as processes, over HTTP only, the same on embedded and on real services, because what
-//! holds in one place and not in the other is no promise.
+//! Integration tests: the real program as processes, over HTTP only, with the same tests on
+//! embedded and on real services.
 
 #[cfg(test)]
 mod accounts;

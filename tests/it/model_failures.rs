@@ -1,5 +1,5 @@
-//! Models that fail, lie and fall silent: the visitor gets a clear error or a visible cut, never a clean end with
-//! missing text.
+//! Model failures: broken streams, errors and silence give the visitor a clear error or a visible
+//! cut, never a clean end with missing text.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{
     eventually,
 };
 
-/// Status and text of the only reply of a session, once it is final.
+/// Returns status and text of the only reply of a session once it is final.
 async fn final_reply(organization: &Organization, session: &str) -> (String, String) {
     let history = organization
         .client()
@@ -78,7 +78,7 @@ async fn missing_model_response_is_an_http_error() {
             .chat(organization.shop(), name, "hi")
             .await
             .into_answer();
-        // Whether nonsense is a refusal or an outage is for the worker to say; that it is an error is not.
+        // The worker decides between a refusal and an outage; either is an error.
         let code = if reply.status == 502 {
             "MODEL_ERROR"
         } else {
@@ -161,7 +161,7 @@ async fn silent_model_times_out_within_the_budget() {
         .await
         .into_answer();
     reply.assert_problem(504, Some("MODEL_TIMEOUT"));
-    // 20 s for all tries together (the design's time budgets), and some for a busy machine.
+    // 20 s for all attempts together, and slack for a busy machine.
     assert!(
         began.elapsed() < Duration::from_secs(26),
         "{:?}",

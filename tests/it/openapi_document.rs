@@ -1,5 +1,5 @@
-//! The OpenAPI document against the service that serves it: its examples are sent, and every answer is compared with what
-//! the document says of it.
+//! The OpenAPI document compared with the service: its examples are sent, and every response is
+//! checked against it.
 
 use std::collections::BTreeSet;
 
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 const SESSION: &str = "documented";
-/// What every answer may carry without being described: plain HTTP, CORS and what browsers must not do.
+/// Headers that need no description in the document: plain HTTP, CORS and browser security.
 const COMMON_HEADERS: [&str; 16] = [
     "content-type",
     "content-length",
@@ -31,7 +31,7 @@ const COMMON_HEADERS: [&str; 16] = [
     "cross-origin-resource-policy",
 ];
 
-/// The document, as a client reads it.
+/// The OpenAPI document of the service.
 struct Document(Value);
 
 struct Operation<'a> {
@@ -83,7 +83,7 @@ impl Document {
         assert!(errors.is_empty(), "{what}: {errors:?}\n{instance}");
     }
 
-    /// Compares an answer with what the document says of it: status, media type, headers and body.
+    /// Compares status, media type, headers and body of a response with the document.
     #[track_caller]
     fn check_answer(
         &self,
@@ -131,7 +131,7 @@ impl Document {
     }
 }
 
-/// What the document's placeholders stand for here.
+/// Values for the placeholders of the document.
 struct Ids {
     agent: String,
     team: String,
@@ -147,7 +147,7 @@ impl Ids {
             .replace("{sessionId}", SESSION)
     }
 
-    /// A request to an operation with the examples of its parameters, but for those in the path.
+    /// Creates a request to an operation with the examples of its parameters outside the path.
     fn request(
         &self,
         client: &Client,
@@ -164,7 +164,7 @@ impl Ids {
             let text = example
                 .as_str()
                 .map_or_else(|| example.to_string(), str::to_owned);
-            // The names of two requests that say something else are not the same.
+            // Different requests need different idempotency keys.
             let is_fit =
                 !example.is_null() && !["Idempotency-Key", "Last-Event-ID"].contains(&name);
             match parameter["in"].as_str().unwrap() {
@@ -179,7 +179,7 @@ impl Ids {
         }
     }
 
-    /// The body as it can be sent here: the example's agent is nobody's.
+    /// Returns the example body with the agent id of this test.
     fn fill_body(&self, body: &Value) -> Value {
         let mut body = body.clone();
         if let Some(agent) = body.get_mut("agentId") {

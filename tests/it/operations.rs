@@ -1,4 +1,4 @@
-//! What operators use: health, metrics, commands and the order in which things are refused to start.
+//! Operation of the service: health, metrics, logs, commands and start-up checks.
 
 use std::{path::Path, time::Duration};
 
@@ -39,7 +39,8 @@ async fn private_port_serves_health_readiness_and_metrics() {
     }
 }
 
-/// Every sample has a type, and no label holds an id: those would make a series for each conversation.
+/// Asserts that every sample has a type and no label contains an id, which would create a series
+/// per conversation.
 fn assert_metrics_are_well_formed(text: &str) {
     let typed: Vec<_> = text
         .lines()
@@ -202,7 +203,7 @@ async fn configuration_errors_are_reported_together() {
 async fn second_process_on_the_same_data_is_refused() {
     let service = SharedService::get().await;
     if service.profile == Profile::Cluster {
-        // Separate processes share services, not files: any number may run, which this profile's set-up shows.
+        // Separate processes share services and no files, so any number may run.
         assert!(service.ops_urls().len() > 1);
         return;
     }
@@ -304,7 +305,7 @@ async fn logs_of_a_failed_reply_share_one_trace_id() {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     let request = organization.client().request(Method::POST, &path);
     let request = request.header("traceparent", format!("00-{trace}-00f067aa0ba902b7-01"));
-    // The text is cut on purpose; what is asked for is in the logs.
+    // The text is cut on purpose; the expected lines are in the logs.
     let _cut = request
         .json(&json!({"message": "hi", "sessionId": "s"}))
         .send()

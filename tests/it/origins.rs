@@ -1,4 +1,4 @@
-//! Which pages may use an agent, and what browsers are told.
+//! Allowed origins of an agent, and CORS.
 
 use reqwest::Method;
 use serde_json::json;

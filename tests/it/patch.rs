@@ -1,4 +1,4 @@
-//! Changing a conversation's metadata.
+//! PATCH of a conversation: metadata, rating and visitor fields.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! Products of an agent: uploads and feeds, seen the same at every ingress, and by nobody else.
+//! Products of an agent: uploads and feeds, the same on every ingress.
 
 use std::{
     io::{BufRead, BufReader, Write},
@@ -19,15 +19,15 @@ use crate::support::{
     TestService, eventually, report,
 };
 
-/// A chat that begins this long after a change of the products shows it.
+/// Time after which a new chat shows a change of the products.
 const LIVE: Duration = Duration::from_secs(2);
-/// Conversations that are asked then; they lie on all workers.
+/// Number of conversations checked then, spread over all workers.
 const CONVERSATIONS: usize = 8;
 
 const CSV: &str = "title;price;image_link;colour\n\"Tea; green\";5,00 €;https://cdn.example/tea.jpg;green\n\
     Cup;7,50 €;;white\n;9;;\n";
 
-/// The path of the products of this organization's shop.
+/// Returns the products path of this organization's shop.
 fn products_of(organization: &Organization) -> String {
     format!(
         "/api/admin/organizations/{}/agents/{}/products",
@@ -52,7 +52,7 @@ async fn shop(service: &TestService) -> Organization {
         .await
 }
 
-/// What a visitor of a new conversation is shown who asks for a lamp.
+/// Returns the titles shown in a new conversation to a visitor who asks for a lamp.
 async fn lamps(organization: &Organization, session: &str) -> Vec<String> {
     let marker = format!("lamps-{session}");
     organization.script_for(
@@ -80,7 +80,7 @@ async fn lamps(organization: &Organization, session: &str) -> Vec<String> {
     titles
 }
 
-/// Asks for lamps again and again, and from [`LIVE`] after the change on accepts nothing but these.
+/// Asks for lamps repeatedly and accepts only these titles from [`LIVE`] after the change.
 async fn expect_live(organization: &Organization, changed: Instant, what: &str, expected: &[&str]) {
     let (mut first_right, mut late) = (None, 0);
     for number in 0.. {
@@ -289,7 +289,7 @@ async fn uploads_and_removals_are_live_within_two_seconds() {
     .await;
 }
 
-/// A server of one feed, which says what a test wants.
+/// A server of one feed with configurable responses.
 struct FeedServer {
     port: u16,
     asked: Arc<AtomicUsize>,
@@ -415,7 +415,7 @@ async fn changed_feed_is_fetched_and_failed_feed_keeps_products() {
     assert_eq!(failed["kept"], first["kept"]);
     server.says(200, "title,price\nTea,5 EUR\nCup,7 EUR\n");
     refresh().await;
-    // The products are there a moment before the note of their fetch.
+    // The products are visible shortly before the record of their fetch.
     let is_noted = |shown: &Value| shown["kept"]["count"] == 2 && shown["feed"]["error"].is_null();
     let third = status("the new products are there", &is_noted).await;
     assert_ne!(third["kept"]["version"], first["kept"]["version"]);
@@ -438,7 +438,7 @@ async fn scheduled_feed_is_fetched_and_live_within_two_seconds() {
     .await;
     let (admin, path) = (service.admin(), products_of(&organization));
     let stored = async |count: u32| {
-        // A minute between two fetches, and what a busy machine needs.
+        // A minute between two fetches, and slack for a busy machine.
         eventually("the feed is fetched", PATIENCE * 4, async || {
             (admin.get(&path).await.json()["kept"]["count"] == count).then(Instant::now)
         })

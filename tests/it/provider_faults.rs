@@ -1,5 +1,5 @@
-//! Forty ways in which providers and their tool calls misbehave, each with what the visitor gets and what is stored: one
-//! table, run side by side, printed row by row (`make misbehaviours`). Nothing here is ever a clean end with missing text.
+//! Forty faults of providers and their tool calls, each with the visitor's view and the stored
+//! message (`make provider-faults` prints the table). None is a clean end with missing text.
 
 mod table;
 
@@ -13,23 +13,23 @@ use crate::support::{
     Organization, OrganizationDocument, Reply, ScriptedModel, SharedService, report,
 };
 
-/// What a visitor gets.
+/// Outcome for the visitor.
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum Outcome {
-    /// This text, whole, with a clean end.
+    /// This complete text with a clean end.
     Says(String),
-    /// The same, with products beside it.
+    /// This complete text with products.
     Shows(String, Vec<String>),
-    /// A clean end after exactly so many bytes.
+    /// A clean end after exactly this many bytes.
     Bounded(usize),
-    /// A transfer that breaks off visibly; what is stored is this text, as incomplete.
+    /// A visible cut; this text is stored as incomplete.
     Cut(String),
-    /// An error in place of a reply.
+    /// An error with this status and code.
     Refused(u16, String),
 }
 
 impl Outcome {
-    /// What the history holds of it.
+    /// Returns a description of the stored message.
     fn stored(&self) -> String {
         match self {
             Self::Says(text) | Self::Shows(text, _) => format!("completed, {} bytes", text.len()),
@@ -54,7 +54,7 @@ impl fmt::Display for Outcome {
     }
 }
 
-/// Texts that are longer than this are compared by their length.
+/// Longer texts are compared by their length.
 const SHORT_BYTES_MAX: usize = 1_000;
 
 async fn outcome(organization: &Organization, row: &Row) -> Outcome {
@@ -139,7 +139,7 @@ async fn forty_provider_faults_have_forty_known_outcomes() {
     let mut wrong = Vec::new();
     let on = format!("{:?}", service.profile).to_lowercase();
     report(&format!(
-        "misbehaviour  # {:42} calls  {:22} client ({on})",
+        "provider fault  # {:42} calls  {:22} client ({on})",
         "provider", "stored"
     ));
     for (number, (row, outcome)) in rows.iter().zip(&outcomes).enumerate() {
@@ -149,7 +149,7 @@ async fn forty_provider_faults_have_forty_known_outcomes() {
             .filter(|request| request.question().contains(&marker))
             .count();
         report(&format!(
-            "misbehaviour {:2} {:42} {calls:5}  {:22} {outcome}",
+            "provider fault {:2} {:42} {calls:5}  {:22} {outcome}",
             number + 1,
             row.name,
             outcome.stored()

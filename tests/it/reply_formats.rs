@@ -1,4 +1,4 @@
-//! The same reply in its three shapes, and the answer for those who do not wait.
+//! The three response formats of a reply, and asynchronous requests.
 
 use std::time::{Duration, Instant};
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use crate::support::{Answer, Client, Organization, Script, SharedService};
 
-/// An organization, a caller and the path of its agent.
+/// Creates an organization and returns it with a client and the path of its agent.
 async fn shop(service: &SharedService) -> (Organization, Client, String) {
     let organization = Organization::with_agent(service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());

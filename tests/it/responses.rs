@@ -1,4 +1,4 @@
-//! What every answer has, whatever route it comes from.
+//! Properties of every response on every route.
 
 use std::collections::BTreeSet;
 

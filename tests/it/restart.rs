@@ -1,4 +1,5 @@
-//! Processes that die: what was accepted is answered once, what was said is kept, and nothing is cut silently.
+//! Process crashes and restarts: accepted messages are answered once, and no text is lost or cut
+//! silently.
 
 use std::time::Duration;
 
@@ -9,7 +10,7 @@ use crate::support::{
     eventually,
 };
 
-/// Kills whatever runs models: the whole product when it is one process.
+/// Kills and restarts the inference workers: the whole product if it is a single process.
 async fn kill_and_restart_workers(service: &TestService) {
     for name in service.inference_processes() {
         service.with_process(&name, |process| process.kill());
@@ -63,7 +64,7 @@ async fn history_and_configuration_survive_a_kill_of_every_process() {
 async fn queued_messages_are_answered_after_a_kill() {
     const WAITING: usize = 3;
     let service = TestService::start().await;
-    // Long enough for a look at the gauge of waiting jobs, which is taken every five seconds.
+    // Long enough for the gauge of waiting jobs, which is updated every five seconds.
     let script = Script::counts(80, Duration::from_millis(100));
     let organization = OrganizationDocument::new()
         .continuing()
@@ -76,7 +77,7 @@ async fn queued_messages_are_answered_after_a_kill() {
         .open_chat(agent, &json!({"message": "first", "sessionId": "s"}))
         .await;
     Reply::begin(&running).read_at_least(&mut running, 6).await;
-    // Their own requests die with an embedded process: the answer is what must not be lost.
+    // Their requests die with an embedded process, but their replies must not be lost.
     let path = format!("/api/public/agents/{agent}/chat");
     let mut waiting = tokio::task::JoinSet::new();
     for number in 0..WAITING {

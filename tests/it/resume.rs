@@ -1,4 +1,4 @@
-//! Reading a reply again, from anywhere, while it runs and afterwards.
+//! Resuming the stream of a reply from any position, during and after it.
 
 use std::time::Duration;
 

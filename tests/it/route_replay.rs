@@ -1,4 +1,4 @@
-//! `switchboard route --replay`: a change of a team is tried on the messages that it had.
+//! `switchboard route --replay`: a changed team replayed on its past messages.
 
 use serde_json::{Value, json};
 
@@ -25,7 +25,7 @@ async fn desk(service: &SharedService, routing: &str) -> Organization {
         .await
 }
 
-/// A conversation whose first message asks for a refund, stored with its answers.
+/// Stores a conversation whose first message asks for a refund.
 async fn recorded(service: &SharedService, organization: &Organization) {
     let client = organization.client();
     for message in [ASKED, "42"] {
@@ -87,7 +87,7 @@ async fn unchanged_team_reports_no_changes() {
 #[tokio::test]
 async fn organization_is_optional_for_a_unique_team() {
     let service = SharedService::get().await;
-    // The slug is no other run's.
+    // The slug is unique to this run.
     let slug = format!("desk-{}", std::process::id());
     let document = OrganizationDocument::new().agent("billing", json!({}));
     let document = document

@@ -1,4 +1,4 @@
-//! A message to a team finds the member that answers it.
+//! Team chat: routing a message to the member that answers it.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -370,7 +370,7 @@ async fn failing_model_has_its_error_code_on_the_team_route() {
 async fn member_is_found_by_everyday_words_in_any_language() {
     let service = SharedService::get().await;
     let organization = desk(&service, "intent").await;
-    // No word of it is written of a member, and the model is no help.
+    // No member matches its words, and the model does not help.
     organization.script(Script::says("I do not know"));
     for (session, message) in [
         ("en", "you took it twice"),
@@ -389,7 +389,7 @@ async fn member_is_found_by_everyday_words_in_any_language() {
     }
 }
 
-/// A message in which no word is a member's.
+/// A message that matches no word of any member.
 const PUZZLING: &str = "the thing from last week does it again, what now?";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! The audit log of the real product: what a person did is told under their name, in order, without a secret.
+//! The audit log: changes by user, in order, without secrets.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! What another site's page can make a signed-in browser do: nothing.
+//! Cross-site requests of another page in a signed-in browser.
 
 use reqwest::Method;
 use serde_json::json;

@@ -1,4 +1,5 @@
-//! People who use the dashboard, as browsers see it: signing in and out, links, roles, other sites, and the audit log.
+//! Dashboard accounts over HTTP: sign-in, sessions, links, roles, cross-site requests and the audit
+//! log.
 
 mod audit_log;
 mod cross_site;
@@ -17,12 +18,12 @@ const LINK: &str = "/api/dashboard/link";
 const PASSWORD: &str = "/api/dashboard/password";
 const PASS: &str = "correct horse battery staple";
 
-/// The path of something of this organization.
+/// Returns the admin path of a resource of this organization.
 fn of(organization: &Organization, path: &str) -> String {
     format!("/api/admin/organizations/{}{path}", organization.id)
 }
 
-/// A browser: it holds one cookie, and its pages are the service's own.
+/// A browser with one cookie that sends same-origin requests.
 #[derive(Clone)]
 struct Browser {
     base: String,
@@ -37,7 +38,7 @@ impl Browser {
         }
     }
 
-    /// The same cookie at another ingress.
+    /// Returns a browser with the same cookie for another ingress.
     fn moved_to(&self, base: &str) -> Self {
         Self {
             base: base.to_owned(),
@@ -74,7 +75,7 @@ impl Browser {
         self.send(Method::GET, path, None).await
     }
 
-    /// Sends, and keeps the cookie of the answer as a browser does.
+    /// Sends a request and keeps the cookie of the response.
     async fn keep(&mut self, path: &str, body: &Value) -> Answer {
         let answer = self.send(Method::POST, path, Some(body)).await;
         if let Some(cookie) = answer.header("set-cookie") {
@@ -93,7 +94,7 @@ impl Browser {
     }
 }
 
-/// An account that has come by its invitation.
+/// An account that signed in by its invitation.
 struct Person {
     id: String,
     email: String,
@@ -117,7 +118,7 @@ impl Person {
     }
 }
 
-/// An account with an address of its own, whose invitation nobody has used.
+/// Invites an account with a unique address.
 async fn invited(service: &TestService, organization: &Organization, role: &str) -> Value {
     let user = json!({"email": format!("{}@people.example", unique("p")), "role": role, "name": "A Person"});
     let answer = service
@@ -128,7 +129,7 @@ async fn invited(service: &TestService, organization: &Organization, role: &str)
     answer.json()
 }
 
-/// What stands behind the `#` of a link.
+/// Returns the secret after the `#` of a link.
 fn link_of(user: &Value) -> String {
     user["link"]["url"]
         .as_str()

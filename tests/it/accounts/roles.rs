@@ -1,4 +1,4 @@
-//! What each role may, and that nobody reaches another organization.
+//! Permissions of each role, and isolation between organizations.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -165,7 +165,7 @@ async fn users_of_one_organization_see_nothing_of_another() {
         answer.assert_problem(404, Some("NOT_FOUND"));
         assert!(!answer.text.contains("canary"));
     }
-    // Under their own organization, the other one's ids are nothing.
+    // Ids of the other organization are unknown under their own organization.
     for rest in [agent, user] {
         owner
             .browser

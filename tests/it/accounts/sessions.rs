@@ -1,4 +1,4 @@
-//! How sessions end: by time, by the person, and with everything that an account loses, on every ingress.
+//! Ends of dashboard sessions: expiry, sign-out and account changes, on every ingress.
 
 use std::time::Duration;
 
@@ -8,7 +8,8 @@ use serde_json::json;
 use super::{Browser, PASS, PASSWORD, Person, SESSION, of};
 use crate::support::{OrganizationDocument, PATIENCE, SharedService, TestService, eventually};
 
-/// How soon an end is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+/// Time until a session ends on every ingress: the promised two seconds and half a second of slack
+/// for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
 
 async fn refused_everywhere(service: &TestService, browser: &Browser) {
@@ -35,7 +36,7 @@ async fn session_has_an_idle_and_an_absolute_expiry() {
     );
     let began = tokio::time::Instant::now();
     assert!(unused.browser.is_signed_in().await);
-    // One is asked for all the time and lives on; the other one is not looked at before its time is over.
+    // One is used continuously and stays; the other is unused until it expires.
     while began.elapsed() < Duration::from_millis(5_000) {
         assert!(
             used.browser.is_signed_in().await,

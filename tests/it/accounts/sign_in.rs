@@ -1,4 +1,4 @@
-//! Signing in: known on every ingress, refused in one way, and not to be guessed.
+//! Sign-in to the dashboard: valid on every ingress, uniform refusals, and throttled guesses.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Links that work once: invitations, other passwords, the first start and the command for who lost theirs.
+//! One-time links: invitations, password resets, the first start and the `admin link` command.
 
 use serde_json::json;
 
@@ -133,7 +133,8 @@ async fn admin_link_command_works_while_the_service_runs() {
     assert!(!made && output.contains("no-such-organization"), "{output}");
 }
 
-/// The first start is the embedded profile's own: the cluster's has nothing to show before it is configured.
+/// The first start exists in the embedded profile only; the cluster shows nothing before it is
+/// configured.
 #[tokio::test]
 async fn fresh_installation_prints_a_working_link_at_every_start() {
     let service = TestService::start_as(Profile::Embedded, &[("SWITCHBOARD__DEMO", "true")]).await;

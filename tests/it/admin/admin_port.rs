@@ -1,4 +1,4 @@
-//! `SWITCHBOARD__ADMIN__LISTEN`: administrators have a port of their own, which can stay inside.
+//! The separate admin port of `SWITCHBOARD__ADMIN__LISTEN`, which can stay on a private network.
 
 use serde_json::json;
 
@@ -119,7 +119,7 @@ async fn admin_request_finishes_while_the_process_drains() {
     tokio::io::AsyncWriteExt::write_all(&mut stream, &body.as_bytes()[..5])
         .await
         .unwrap();
-    // The head has certainly been read once a later request of the same port is answered.
+    // The head has been read once a later request on the same port is answered.
     assert_eq!(
         Client::new(&url)
             .with_key(ADMIN_TOKEN)

@@ -1,4 +1,5 @@
-//! API keys one at a time: shown once, limited, ended, followed by another and deleted, on every ingress.
+//! API keys through the admin API: creation, restrictions, rotation, deletion and last use on every
+//! ingress.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -6,7 +7,7 @@ use serde_json::{Value, json};
 use super::{PROMISED, of};
 use crate::support::{Client, Organization, PATIENCE, Script, SharedService, eventually};
 
-/// Keys that are made twice at once; a lock that is missing shows in one of a few.
+/// Number of keys created twice at the same time; a missing lock shows in one of a few.
 const RACES: usize = 8;
 
 async fn made(organization: &Organization, admin: &Client, key: Value) -> (String, String) {
@@ -196,7 +197,7 @@ async fn last_use_is_reported_without_changing_the_key_version() {
         .find(|key| key["id"] == id.as_str())
         .unwrap();
     assert_eq!(listed["lastUsedAt"], used["lastUsedAt"]);
-    // What was read can be sent back whole.
+    // A resource can be sent back exactly as it was read.
     let written = admin.put(&path, &unused).await;
     assert_eq!(written.status, 200, "{}", written.text);
 }

@@ -1,4 +1,4 @@
-//! Conversations as administrators read them: found by agent, time, rating and visitor, and whole with how a team chose.
+//! Reading conversations through the admin API: list filters, transcripts and routing decisions.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! Deleted conversations: gone for everybody, also while a reply runs, and the same session begins anew.
+//! Deletion of conversations: also during a running reply, and with a fresh start of the same
+//! session.
 
 use std::time::Duration;
 
@@ -11,7 +12,7 @@ use crate::support::{
     SharedService, eventually,
 };
 
-/// The conversations of the list, by their sessions.
+/// Returns the session ids of the listed conversations.
 async fn listed(admin: &Client, organization: &Organization) -> Vec<(String, String)> {
     let items = admin.get(&of(organization, "/conversations")).await.json()["items"]
         .as_array()
@@ -33,7 +34,7 @@ async fn id_of(admin: &Client, organization: &Organization, session: &str) -> St
         .unwrap()
 }
 
-/// Deletes it, and waits for its worker.
+/// Deletes a conversation and waits until its worker has stopped.
 async fn delete(admin: &Client, organization: &Organization, id: &str) {
     let path = of(organization, &format!("/conversations/{id}"));
     let answer = admin.delete(&path).await;

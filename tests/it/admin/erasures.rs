@@ -1,4 +1,4 @@
-//! A visitor is erased everywhere, with a receipt that names nobody.
+//! Erasure of all data of a visitor, with an anonymous receipt.
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use crate::support::{
     Client, Organization, OrganizationDocument, PATIENCE, Script, SharedService, eventually,
 };
 
-/// An organization in which visitors talk to an agent and a team.
+/// Creates an organization with conversations of an agent and a team.
 async fn visited(service: &SharedService, sessions: &[(&str, Value)]) -> Organization {
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -35,7 +35,7 @@ async fn visited(service: &SharedService, sessions: &[(&str, Value)]) -> Organiz
     organization
 }
 
-/// Erases until the receipt says that it is finished.
+/// Repeats the erasure until its receipt is final.
 async fn erase(admin: &Client, organization: &Organization, visitor: &Value) -> Value {
     let begun = admin.post(&of(organization, "/erasures"), visitor).await;
     assert_eq!(begun.status, 201, "{}", begun.text);

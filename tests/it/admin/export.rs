@@ -1,4 +1,5 @@
-//! Conversations as files: the filters of the list, every message, and nothing that a spreadsheet calculates.
+//! Export of conversations as JSON lines and CSV: list filters, all messages, and no spreadsheet
+//! formulas.
 
 use serde_json::{Value, json};
 
@@ -124,7 +125,7 @@ async fn export_is_streamed_and_audited() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let (client, admin) = (organization.client(), service.admin());
-    // More messages than are held at once.
+    // More messages than the export holds in memory.
     for _ in 0..55 {
         client
             .chat(organization.shop(), "long", "hi")

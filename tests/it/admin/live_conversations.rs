@@ -1,4 +1,4 @@
-//! A running reply is followed by the people who answer for it, and explained when it is done.
+//! Following a running reply in the admin API, and the timeline of a finished one.
 
 use std::time::Duration;
 
@@ -79,7 +79,7 @@ async fn reply_timeline_lists_its_steps_in_order() {
         )
         .apply(&service)
         .await;
-    // The model takes its time, so that the first words come a good while after it was asked.
+    // The model is slow, so that the first token arrives well after the request.
     organization.script(Script::says("one two three").paced(Duration::from_millis(200)));
     organization
         .client()

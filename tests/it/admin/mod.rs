@@ -1,4 +1,4 @@
-//! The admin API of the real product: one thing at a time, on the public port or on its own.
+//! The admin API, on the public port and on its own port.
 
 mod admin_port;
 mod api_keys;
@@ -14,10 +14,11 @@ use std::time::Duration;
 
 use crate::support::Organization;
 
-/// How soon a change is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+/// Time until a change is live on every ingress: the promised two seconds and half a second of
+/// slack for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
 
-/// The path of something of this organization.
+/// Returns the admin path of a resource of this organization.
 pub(crate) fn of(organization: &Organization, path: &str) -> String {
     format!("/api/admin/organizations/{}{path}", organization.id)
 }

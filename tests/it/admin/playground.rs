@@ -1,4 +1,5 @@
-//! Drafts and teams are tried through the real pipeline, and nothing of it stays.
+//! Playground runs: drafts of agents and teams answer through the real pipeline, and nothing is
+//! stored.
 
 use std::time::Duration;
 
@@ -40,7 +41,7 @@ async fn asked_who(
         .await
 }
 
-/// What the organization's model was told last: the text of each message.
+/// Returns the text of each message in the last request to the organization's model.
 fn told(organization: &Organization) -> Vec<String> {
     let request = ScriptedModel::get()
         .requests(&organization.model)
@@ -151,7 +152,7 @@ async fn playground_run_is_neither_listed_nor_counted() {
         .chat(organization.shop(), "s", "a visitor")
         .await
         .complete();
-    // The message came later, so that a trial that is stored would be there by now.
+    // This message came later, so a stored playground run would be visible by now.
     let listed = eventually(
         "the visitor's conversation is listed",
         PATIENCE,
@@ -187,7 +188,7 @@ async fn playground_run_is_neither_listed_nor_counted() {
 #[tokio::test]
 async fn leaving_a_playground_run_stops_its_model_call() {
     let service = SharedService::get().await;
-    // Longer than the test waits, so that the call does not end by itself.
+    // Longer than the test waits, so that the call does not end on its own.
     let organization =
         Organization::with_agent(&service, Script::counts(4000, Duration::from_millis(50))).await;
     let path = of(

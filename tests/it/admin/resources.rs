@@ -1,5 +1,5 @@
-//! Organizations, agents, teams and providers, one at a time: what is changed is live everywhere, and stays inside its
-//! organization.
+//! Organizations, agents, teams and providers through the admin API: changes are live on every
+//! ingress and stay within their organization.
 
 use reqwest::Method;
 use serde_json::{Value, json};

@@ -1,4 +1,4 @@
-//! A door in front of a service that counts preflights: a browser tells no page of them.
+//! A proxy that counts preflight requests, which browsers do not report to pages.
 
 use std::sync::{
     Arc,
@@ -12,18 +12,19 @@ use tokio::{
 
 use crate::support::background;
 
-/// What every preflight begins with; a browser waits for one answer before it writes the next request.
+/// First bytes of every preflight; a browser waits for a response before it writes the next
+/// request.
 const PREFLIGHT: &[u8] = b"OPTIONS ";
 
-/// The door, open until the test process ends.
+/// A proxy that runs until the test process ends.
 pub(super) struct CountingProxy {
-    /// Where it listens.
+    /// Base URL of the proxy.
     pub(super) url: String,
     preflights: Arc<AtomicUsize>,
 }
 
 impl CountingProxy {
-    /// Opens it before the service at this URL.
+    /// Starts a proxy in front of the service at this URL.
     pub(super) fn before(url: &str) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -45,7 +46,7 @@ impl CountingProxy {
         proxy
     }
 
-    /// How many preflights have passed.
+    /// Returns the number of preflights forwarded so far.
     pub(super) fn preflights(&self) -> usize {
         self.preflights.load(Ordering::Relaxed)
     }

@@ -1,5 +1,4 @@
-//! A page of another origin uses the public API: it reads the stream as it comes, the headers that it needs, and why it
-//! was refused.
+//! The public API used by a page of another origin: streams, headers and readable refusals.
 
 use serde_json::{Value, json};
 
@@ -9,14 +8,14 @@ use crate::support::{
 };
 
 const PAGE: &str = "<!doctype html><meta charset=utf-8><title>A shop</title>";
-/// Sends `input.body` to `input.url`; the headers are what a page is shown.
+/// Sends `input.body` to `input.url` and returns the headers visible to the page.
 const SEND: &str = "
     const response = await fetch(input.url, {
         method: input.method || 'POST',
         headers: {'content-type': 'application/json', authorization: 'Bearer ' + input.key, ...input.headers},
         body: input.body === undefined ? undefined : JSON.stringify(input.body),
     });";
-/// Keeps the reader for the next script.
+/// Starts a request and keeps its reader for the next script.
 const BEGIN: &str = "
     window.reader = response.body.getReader();
     return {status: response.status, headers: Object.fromEntries(response.headers)};";
@@ -26,7 +25,7 @@ const READ_CHUNK: &str = "
 const READ_ALL: &str = "
     return {status: response.status, headers: Object.fromEntries(response.headers), text: await response.text()};";
 
-/// A chat request of the organization's shop, as `SEND` takes it.
+/// Returns the input of `SEND` for a chat request to the organization's shop.
 fn chat(service: &SharedService, organization: &Organization, key: &str, session: &str) -> Value {
     let url = format!(
         "{}/api/public/agents/{}/chat",
@@ -60,7 +59,7 @@ async fn page_reads_a_reply_chunk_by_chunk_as_it_is_generated() {
         .await;
     assert_eq!(begun["status"], 200);
     for (number, expected) in ["one   ", "two   ", "three "].into_iter().enumerate() {
-        // Each is read before the model says the next one.
+        // Each chunk is read before the model sends the next one.
         assert_eq!(browser.run(READ_CHUNK, Value::Null).await, expected);
         gate.open(usize::from(number < 2));
     }
@@ -194,7 +193,7 @@ async fn page_detects_an_interrupted_reply() {
             chat(&service, &organization, "all", "s"),
         )
         .await;
-    // A browser forgets what a page has not read yet once a transfer breaks, so that the break waits for the page.
+    // A browser drops unread data when a transfer breaks, so the break waits for the page.
     assert_eq!(browser.run(READ_CHUNK, json!({})).await, json!("half"));
     gate.open(1);
     let rest = "
@@ -216,7 +215,7 @@ async fn page_resumes_an_event_stream_where_it_stopped() {
     gate.open(1);
     let mut request = chat(&service, &organization, "all", "s");
     request["headers"] = json!({"accept": "text/event-stream"});
-    // Reads until the first text, keeps the id of its event, and goes away.
+    // Reads until the first text, keeps the id of its event, and disconnects.
     let first = "
         const reader = response.body.pipeThrough(new TextDecoderStream()).getReader();
         let seen = '';

@@ -1,5 +1,4 @@
-//! What a visitor's browser makes of the product: real pages in a real browser, because no imitation of its rules is
-//! believed.
+//! Tests with real pages in a real browser.
 
 mod counting_proxy;
 mod cross_origin;

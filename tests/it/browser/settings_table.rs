@@ -1,42 +1,39 @@
-//! Every setting of the widget that a glance at it can tell, and every field of its theme: two values of each, where a
-//! person sets them in the dashboard, and what a browser makes of them.
+//! A table of every widget setting and theme field that can be measured in a page: two values each,
+//! the form control that sets it, and its expected effect.
 
 use serde_json::{Map, Value, json};
 
-/// What the widgets of this table are asked and answer.
+/// Question and answer in the widgets of this table.
 pub(super) const QUESTION: &str = "hello";
 pub(super) const ANSWER: &str = "**bold**";
 
-/// How a form shows a setting.
+/// Form control of a setting.
 #[derive(Clone, Copy)]
 pub(super) enum Control {
     /// A field to write in.
     Field,
     /// A list; these are the names of the two values in it.
     List([&'static str; 2]),
-    /// A switch.
     Switch,
 }
 
-/// One setting.
 pub(super) struct Setting {
-    /// Its place in an agent.
+    /// Path in the agent configuration.
     pub(super) field: &'static str,
-    /// The part of the form, as its tab is named.
+    /// Name of the form tab.
     pub(super) tab: &'static str,
-    /// Its name in the form.
+    /// Label in the form.
     pub(super) label: &'static str,
-    /// What it is in the form.
+    /// Control in the form.
     pub(super) control: Control,
-    /// The two values.
     pub(super) values: [Value; 2],
-    /// An expression that measures its effect.
+    /// JavaScript expression that measures the effect.
     measure: &'static str,
-    /// What that gives for each of the values.
+    /// Expected result of the expression for each of the two values.
     pub(super) effects: [Value; 2],
 }
 
-/// All of them, in an order in which they can be measured: the last ones write and send.
+/// Returns all settings in measuring order; the last ones type and send a message.
 pub(super) fn settings() -> Vec<Setting> {
     [theme(), texts(), looks(), features(), limits()]
         .into_iter()
@@ -44,7 +41,7 @@ pub(super) fn settings() -> Vec<Setting> {
         .collect()
 }
 
-/// An agent's configuration with the first or the second of all values.
+/// Returns an agent configuration with the first or the second value of every setting.
 pub(super) fn configuration(which: usize) -> Value {
     let mut agent = Map::new();
     for setting in settings() {
@@ -57,7 +54,7 @@ pub(super) fn configuration(which: usize) -> Value {
     Value::Object(agent)
 }
 
-/// The body of a function that measures these settings in a widget that is open and has answered.
+/// Returns the body of a function that measures the settings in an open widget with a reply.
 pub(super) fn measuring<'a>(settings: impl Iterator<Item = &'a Setting>) -> String {
     let measures = settings.map(|setting| format!("'{}': {},", setting.field, setting.measure));
     format!("{TOOLS}\nreturn {{{}}};", measures.collect::<String>())

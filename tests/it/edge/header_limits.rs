@@ -1,4 +1,4 @@
-//! Requests whose head is larger than any browser's.
+//! Limits of the request head.
 
 use super::{config_request, url};
 use crate::support::{Organization, RawConnection, Script, SharedService};

@@ -1,4 +1,4 @@
-//! HTTP/1.1 as it is seldom spoken: several requests at once, half-closed connections, expectations, HEAD.
+//! Rare uses of HTTP/1.1 and 1.0: pipelining, half-closed connections, expectations and HEAD.
 
 use serde_json::{Value, json};
 

@@ -1,4 +1,5 @@
-//! HTTP/2 without TLS (prior knowledge): the same product, and the attacks that HTTP/1.1 has not.
+//! HTTP/2 without TLS (prior knowledge): the same behavior as HTTP/1.1, and attacks that only
+//! HTTP/2 has.
 
 use futures::future::join_all;
 use serde_json::json;
@@ -14,7 +15,7 @@ use super::{
 };
 use crate::support::{Answer, End, Organization, Reply, Script, SharedService};
 
-/// What the server allows at once on one connection.
+/// Concurrent streams that the server allows on one connection.
 const STREAMS_MAX: u32 = 100;
 
 fn http2() -> reqwest::Client {
@@ -82,7 +83,7 @@ async fn reply_arrives_chunk_by_chunk() {
     assert_eq!(response.version(), reqwest::Version::HTTP_2);
     let mut reply = Reply::begin(&response);
     for bytes in [6, 12, 18] {
-        // Each is read before the model says the next one.
+        // Each chunk is read before the model sends the next one.
         reply.read_at_least(&mut response, bytes).await;
         assert_eq!(reply.bytes().len(), bytes);
         gate.open(1);

@@ -1,4 +1,5 @@
-//! HTTP/2 frame by frame (RFC 9113), because libraries keep the rules that a hostile client breaks.
+//! An HTTP/2 client of single frames (RFC 9113), because libraries do not let a test break the
+//! protocol.
 
 use crate::support::{Organization, RawConnection};
 
@@ -28,7 +29,7 @@ pub(super) const SETTING_MAX_HEADER_LIST_SIZE: u16 = 6;
 const STATUS_200: u8 = 0x88;
 const FRAME_HEAD_BYTES: usize = 9;
 
-/// A frame that the server sent.
+/// A frame received from the server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Received {
     pub(super) kind: u8,
@@ -37,13 +38,13 @@ pub(super) struct Received {
     pub(super) payload: Vec<u8>,
 }
 
-/// A connection behind its preface.
+/// A connection after its preface.
 pub(super) struct Http2 {
     pub(super) raw: RawConnection,
 }
 
 impl Http2 {
-    /// Begins a connection with these settings.
+    /// Opens a connection and sends these settings.
     pub(super) async fn open(url: &str, settings: &[(u16, u32)]) -> Self {
         let mut raw = RawConnection::open(url).await;
         let pairs = settings
@@ -55,7 +56,7 @@ impl Http2 {
         Self { raw }
     }
 
-    /// The next frame; none at the end of the connection.
+    /// Returns the next frame, or `None` at the end of the connection.
     pub(super) async fn read(&mut self) -> Option<Received> {
         let head = self.raw.read_exactly(FRAME_HEAD_BYTES).await?;
         let length = u32::from_be_bytes([0, head[0], head[1], head[2]]) as usize;
@@ -73,7 +74,7 @@ impl Http2 {
         })
     }
 
-    /// The next frame of this kind, whatever else comes before it.
+    /// Returns the next frame of this kind and skips all others.
     pub(super) async fn read_kind(&mut self, kind: u8) -> Option<Received> {
         loop {
             match self.read().await? {
@@ -83,7 +84,7 @@ impl Http2 {
         }
     }
 
-    /// Text of a stream up to so many bytes, or to its end.
+    /// Reads the text of a stream up to a number of bytes or to its end.
     pub(super) async fn read_text(&mut self, stream: u32, bytes: usize) -> (String, bool) {
         let mut text = vec![];
         while text.len() < bytes {
@@ -105,12 +106,12 @@ impl Http2 {
 }
 
 impl Received {
-    /// Whether these are the headers of a good answer.
+    /// Returns true for the headers of a response with status 200.
     pub(super) fn is_ok(&self) -> bool {
         self.kind == HEADERS && self.payload.first() == Some(&STATUS_200)
     }
 
-    /// The error of a RST_STREAM, or of a GOAWAY.
+    /// Returns the error code of a RST_STREAM or GOAWAY frame.
     pub(super) fn error(&self) -> u32 {
         let code = if self.kind == GOAWAY {
             &self.payload[4..8]
@@ -120,7 +121,7 @@ impl Received {
         u32::from_be_bytes(code.try_into().unwrap())
     }
 
-    /// The pairs of a SETTINGS frame.
+    /// Returns the pairs of a SETTINGS frame.
     pub(super) fn settings(&self) -> Vec<(u16, u32)> {
         let pair = |bytes: &[u8]| {
             (
@@ -132,18 +133,17 @@ impl Received {
     }
 }
 
-/// A frame as bytes.
+/// Returns the bytes of a frame.
 pub(super) fn frame(kind: u8, flags: u8, stream: u32, payload: &[u8]) -> Vec<u8> {
     let length = u32::try_from(payload.len()).unwrap().to_be_bytes();
     [&length[1..], &[kind, flags], &stream.to_be_bytes(), payload].concat()
 }
 
-/// RST_STREAM.
 pub(super) fn reset(stream: u32, error: u32) -> Vec<u8> {
     frame(RST_STREAM, 0, stream, &error.to_be_bytes())
 }
 
-/// A block of headers, none of them compressed.
+/// Returns an uncompressed header block.
 pub(super) fn block(headers: &[(&str, &str)]) -> Vec<u8> {
     headers
         .iter()
@@ -151,13 +151,13 @@ pub(super) fn block(headers: &[(&str, &str)]) -> Vec<u8> {
         .collect()
 }
 
-/// The headers of a chat request, whose body follows.
+/// Returns the header block of a chat request with a body.
 pub(super) fn chat_block(organization: &Organization) -> Vec<u8> {
     let path = format!("/api/public/agents/{}/chat", organization.shop());
     request_block("POST", &path, organization)
 }
 
-/// The headers of a request for the agent's configuration.
+/// Returns the header block of a request for the agent's configuration.
 pub(super) fn config_block(organization: &Organization) -> Vec<u8> {
     request_block(
         "GET",
@@ -176,7 +176,8 @@ fn request_block(method: &str, path: &str, organization: &Organization) -> Vec<u
     ])
 }
 
-/// Length and text; a length of 127 and more goes on in groups of seven bits (RFC 7541, section 5.1).
+/// Appends length and text; lengths from 127 continue in groups of seven bits (RFC 7541, section
+/// 5.1).
 fn string(text: &str) -> Vec<u8> {
     let mut bytes = vec![];
     match text.len() {

@@ -1,4 +1,4 @@
-//! The edge: what connections may do that no well-behaved client does, what they may not, and what comes through a proxy.
+//! The HTTP edge: protocol corner cases, hostile clients and proxies.
 
 mod header_limits;
 mod http1;
@@ -13,7 +13,7 @@ use serde_json::json;
 
 use crate::support::{Organization, SharedService};
 
-/// A whole chat request of HTTP/1.1 with these further header lines.
+/// Returns a complete HTTP/1.1 chat request with additional header lines.
 fn chat_request(organization: &Organization, session: &str, headers: &str) -> String {
     let body = json!({"message": "hi", "sessionId": session}).to_string();
     format!(
@@ -23,7 +23,7 @@ fn chat_request(organization: &Organization, session: &str, headers: &str) -> St
     )
 }
 
-/// The same without its end and its body.
+/// Returns the head of a chat request without its blank line and body.
 fn chat_head(organization: &Organization, headers: &str) -> String {
     let (agent, key) = (organization.shop(), organization.key_text("all"));
     format!(
@@ -31,7 +31,7 @@ fn chat_head(organization: &Organization, headers: &str) -> String {
     )
 }
 
-/// A whole request for the agent's configuration.
+/// Returns a complete request for the agent's configuration.
 fn config_request(organization: &Organization, headers: &str) -> String {
     let (agent, key) = (organization.shop(), organization.key_text("all"));
     format!(

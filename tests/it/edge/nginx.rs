@@ -1,5 +1,5 @@
-//! Behind a real nginx as Debian ships it, with its default buffers: chunks still come one by one, and no head is too
-//! large for it.
+//! The service behind nginx with its default buffers: chunks arrive one by one, and the largest
+//! response heads fit.
 
 use std::{
     fs,
@@ -21,11 +21,11 @@ const HEADERS_BYTES_MAX: usize = 3 << 10;
 const CHUNKS: usize = 20;
 const CHUNK_CHARS: usize = 6;
 
-/// Two doors in front of the service.
+/// Base URLs of two nginx servers in front of the service.
 struct Nginx {
-    /// As it is without a word: HTTP/1.0 to the service, a connection for each request.
+    /// Default proxying: HTTP/1.0 to the service and a connection for each request.
     plain: String,
-    /// HTTP/1.1 to the service, connections are kept.
+    /// HTTP/1.1 to the service with persistent connections.
     keeping: String,
     _program: Program,
 }
@@ -61,7 +61,7 @@ fn arguments(directory: &Path, configuration: &str) -> Vec<String> {
         .to_vec()
 }
 
-/// Nothing about buffers, sizes or times: those are what is tested.
+/// Configuration without buffers, sizes or timeouts, because their defaults are under test.
 fn configuration(service: &str, plain: &str, keeping: &str) -> String {
     format!(
         "daemon off; master_process off; pid nginx.pid;
@@ -80,7 +80,7 @@ fn configuration(service: &str, plain: &str, keeping: &str) -> String {
     )
 }
 
-/// Time from the moment a chunk is let out of the model to its arrival, for each.
+/// Returns the delay of each chunk from the model to its arrival.
 fn told(way: &str, mut gaps: Vec<Duration>) {
     gaps.sort();
     let (median, slowest) = (gaps[gaps.len() / 2], gaps[gaps.len() - 1]);
@@ -122,7 +122,7 @@ async fn text_chunks_arrive_one_by_one() {
         for number in 2..=CHUNKS {
             let released = Instant::now();
             gate.open(1);
-            // The next one is not made before this one has arrived: a buffer would keep the test waiting for ever.
+            // The next chunk is not sent before this one has arrived: a buffer would block the test forever.
             reply
                 .read_at_least(&mut response, number * CHUNK_CHARS)
                 .await;
@@ -144,7 +144,7 @@ async fn events_arrive_one_by_one() {
     ] {
         let (script, gate) = Script::counts(CHUNKS, Duration::ZERO).gated();
         let organization = Organization::with_agent(&service, script).await;
-        // The stream begins with the message's acceptance, before the model says anything.
+        // The stream starts at acceptance, before the model sends anything.
         let mut response = send(&organization, url, "text/event-stream").await;
         let (mut reply, mut gaps) = (Reply::begin(&response), vec![]);
         for number in 0..CHUNKS {

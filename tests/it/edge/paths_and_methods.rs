@@ -1,4 +1,4 @@
-//! Paths and methods that mean nothing, or could mean something to a less strict router.
+//! Unsupported methods and ambiguous paths.
 
 use reqwest::Method;
 
@@ -90,7 +90,7 @@ async fn session_id_is_decoded_once_and_compared_byte_for_byte() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
-    // The session as the body has it, and as a path has it.
+    // The session id in the body, and in the path.
     let sessions = [
         ("a/b", "a%2Fb"),
         ("a%2Fb", "a%252Fb"),

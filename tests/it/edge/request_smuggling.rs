@@ -1,5 +1,5 @@
-//! Requests whose end two servers could see in different places. Whoever stands in front of us must never have passed
-//! on, inside one request, another one that we answer.
+//! Request smuggling: a request whose end is ambiguous to a proxy must never be answered as two
+//! requests.
 
 use super::{chat_head, config_request, url};
 use crate::support::{Organization, RawConnection, Script, SharedService};

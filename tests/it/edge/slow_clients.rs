@@ -1,4 +1,4 @@
-//! Clients that take their time, by weakness or by malice: they get theirs, keep nobody waiting and cost little.
+//! Slow clients: they are served within limits, block nobody and cost little memory.
 
 use std::time::Duration;
 
@@ -16,14 +16,14 @@ use crate::support::{
     Organization, PATIENCE, RawConnection, Script, SharedService, TestService, eventually, report,
 };
 
-/// Sockets of the flood.
+/// Number of connections with unfinished heads.
 const SILENT_CLIENTS: usize = 500;
-/// Clients that ask for much and read nothing.
+/// Number of clients that request much and read nothing.
 const STALLED_CLIENTS: usize = 40;
-/// Growth of memory that so many stalled clients may cause; what they asked for is a hundred times as much.
+/// Largest memory growth caused by the stalled clients; they requested a hundred times as much.
 const STALLED_MEMORY_BYTES_MAX: u64 = 64 << 20;
 
-/// A service that gives up on slow clients soon.
+/// Starts a service with short timeouts for slow clients.
 async fn impatient_service() -> TestService {
     TestService::start_with(&[
         ("SWITCHBOARD__INGRESS__HEADER_TIMEOUT_MS", "1500"),
@@ -183,7 +183,7 @@ async fn unread_streams_do_not_keep_their_connection_open() {
     answer_pings_until_closed(&mut connection).await;
 }
 
-/// As a client does that wants to keep its connection and nothing else.
+/// Sends and answers pings only, like a client that just keeps its connection.
 async fn answer_pings_until_closed(connection: &mut Http2) {
     let answering = async {
         while let Some(received) = connection.read().await {
@@ -217,7 +217,7 @@ async fn pausing_client_gets_the_rest_of_its_reply() {
         .await;
     let head = connection.read_head().await.expect("the reply begins");
     assert_eq!(head.status, 200);
-    // The reply is complete before the client goes on reading: nothing but what was kept can reach it.
+    // The reply is complete before the client resumes reading, so only buffered bytes can reach it.
     organization
         .client()
         .settled_history(organization.shop(), "s", 2)
@@ -274,7 +274,7 @@ async fn clients_that_never_read_cost_little_and_are_dropped() {
     answers(&service, &organization, &json!(stalled.len()).to_string()).await;
 }
 
-/// Memory of a process that is in use, as the kernel counts it.
+/// Returns the resident memory of a process in bytes.
 fn resident_bytes(process: u32) -> u64 {
     let status = std::fs::read_to_string(format!("/proc/{process}/status")).unwrap();
     let line = status

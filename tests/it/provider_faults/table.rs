@@ -1,28 +1,27 @@
-//! The rows: what a provider does, and what comes of it.
+//! Rows of the provider fault table: a script of the provider and the expected outcome.
 
 use serde_json::{Value, json};
 
 use super::Outcome;
 use crate::support::{End, Raw, Script};
 
-/// Longest reply, in bytes.
+/// Longest stored reply in bytes.
 const REPLY_BYTES_MAX: usize = 64 << 10;
 
-/// One misbehaviour.
+/// One faulty provider and the expected outcome.
 pub(super) struct Row {
-    /// What it is; also the marker of its question.
+    /// Name of the fault and marker of its question.
     pub(super) name: &'static str,
-    /// What the provider does.
+    /// Script of the provider.
     pub(super) script: Script,
-    /// Whether the agent has tools.
+    /// True if the agent has tools.
     pub(super) tools: bool,
-    /// How often the provider is called.
+    /// Expected number of calls to the provider.
     pub(super) calls: usize,
-    /// What the visitor gets.
+    /// Expected outcome for the visitor.
     pub(super) outcome: Outcome,
 }
 
-/// All of them.
 pub(super) fn rows() -> Vec<Row> {
     [cuts(), errors(), oddities(), tool_calls()]
         .into_iter()
@@ -40,7 +39,7 @@ fn row(name: &'static str, script: Script, calls: usize, outcome: Outcome) -> Ro
     }
 }
 
-/// The agent has tools; after the script of the row the model says `Sorry.`
+/// Creates a row whose agent has tools; after its script the model says `Sorry.`
 fn tool_row(name: &'static str, pieces: Vec<Raw>, calls: usize, outcome: Outcome) -> Row {
     let script = Script::in_turn(vec![Script::raw(pieces), Script::says("Sorry.")]);
     Row {
@@ -79,7 +78,7 @@ fn bytes(text: &str) -> Raw {
     Raw::Bytes(text.as_bytes().to_vec())
 }
 
-/// Streams that end before they are complete, or never.
+/// Returns rows of streams that end early or never.
 fn cuts() -> Vec<Row> {
     let half = || Script::says("half of a rep");
     vec![
@@ -135,7 +134,7 @@ fn cuts() -> Vec<Row> {
     ]
 }
 
-/// Errors in place of an answer.
+/// Returns rows of error responses.
 fn errors() -> Vec<Row> {
     let twice = |status| Script::says("made it").refuses_times(2, status, Some(1));
     vec![
@@ -182,7 +181,7 @@ fn errors() -> Vec<Row> {
     ]
 }
 
-/// Streams that are complete, in odd words.
+/// Returns rows of complete but unusual streams.
 fn oddities() -> Vec<Row> {
     let nulls = json!({"choices": null, "usage": null, "error": null, "id": null, "service_tier": {"new": 1}});
     let usage =
@@ -267,7 +266,7 @@ fn oddities() -> Vec<Row> {
     ]
 }
 
-/// Tool calls: in fragments, broken, endless.
+/// Returns rows of fragmented, broken and endless tool calls.
 fn tool_calls() -> Vec<Row> {
     let lamp = || Raw::call(0, "search_products", &json!({"query": "lamp"}));
     let calls = |list: Value| Raw::Delta(json!({ "tool_calls": list }));

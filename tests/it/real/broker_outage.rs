@@ -1,4 +1,5 @@
-//! The broker dies: what runs goes on, what is new is refused in time, and nobody has to help when it is back.
+//! Kafka outage: running replies finish, new chats fail within a bound, and recovery needs no
+//! operator.
 
 use std::time::{Duration, Instant};
 
@@ -12,7 +13,7 @@ use crate::support::{
 };
 
 const OUTAGE: Duration = Duration::from_secs(20);
-/// The publish timeout, its grace, the note that voids it, and some for a busy machine.
+/// Publish timeout, grace period, void record, and slack for a busy machine.
 const REFUSED_WITHIN: Duration = Duration::from_millis(3500);
 const REPLIES_OF_EACH_KIND: usize = 10;
 
@@ -21,7 +22,7 @@ async fn replies_finish_without_a_broker_and_service_resumes() {
     let kafka = OwnKafka::start();
     let service = TestService::start_with(&[("SWITCHBOARD__BUS__BROKERS", &kafka.brokers())]).await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
-    // One half ends while the broker is away, the other half after it is back.
+    // Half of the replies end during the outage, the other half after it.
     let short = Script::counts_by_call(40, Duration::from_millis(200));
     let long = Script::counts_by_call(160, Duration::from_millis(200));
     organization.script_for("short", short.clone());
@@ -101,7 +102,7 @@ async fn begin_reply(
     (reply, response)
 }
 
-/// Sends chats for most of the outage; gives how long each refusal took.
+/// Sends chats during the outage and returns the duration of each refusal.
 async fn refused_during(organization: &Organization) -> Vec<Duration> {
     let (began, mut took) = (Instant::now(), vec![]);
     while began.elapsed() < OUTAGE - REFUSED_WITHIN {
@@ -124,7 +125,7 @@ async fn refused_during(organization: &Organization) -> Vec<Duration> {
     took
 }
 
-/// Starts the broker again; gives how long it takes until a new chat is answered.
+/// Restarts the broker and returns the time until a new chat is answered.
 async fn resume(organization: &Organization, kafka: &OwnKafka) -> Duration {
     tokio::time::sleep(OUTAGE).await;
     tokio::task::block_in_place(|| kafka.restart());
@@ -143,7 +144,7 @@ async fn resume(organization: &Organization, kafka: &OwnKafka) -> Duration {
     began.elapsed()
 }
 
-/// The facts of a reply that ended without a broker reach analytics all the same.
+/// Asserts that the facts of a reply that ended during the outage reach analytics.
 async fn assert_announced(witness: &Witness, service: &TestService, reply: &Reply) {
     let events = witness
         .events_of(service, &reply.required_header("x-conversation-id"), 2)

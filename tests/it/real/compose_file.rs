@@ -1,5 +1,4 @@
-//! The Compose file's own commands and environment, as processes: no container engine is needed to see whether the
-//! product understands them.
+//! Commands and environment of the Compose file, run as processes without a container engine.
 
 use std::{collections::BTreeMap, path::Path};
 
@@ -11,14 +10,14 @@ use crate::support::{
 };
 
 const ADMIN_TOKEN: &str = "admin-token-of-the-compose-file-0123456789";
-/// The image's own environment, which each process here needs with ports of its own.
+/// Environment of the image, replaced here because each process needs its own ports.
 const IMAGE_VARIABLES: [&str; 3] = [
     "SWITCHBOARD__DATA_DIR",
     "SWITCHBOARD__INGRESS__LISTEN",
     "SWITCHBOARD__OPS__LISTEN",
 ];
 
-/// One of our services: what it runs and with which variables.
+/// A service of the Compose file with its command and environment.
 struct Service {
     name: String,
     arguments: Vec<String>,
@@ -57,7 +56,7 @@ fn our_services() -> Vec<Service> {
     .collect()
 }
 
-/// The same variables with the values of this machine; a variable that has none here fails the test.
+/// Returns the variables with values for this machine; panics on an unknown variable.
 fn local(variables: &BTreeMap<String, String>, namespace: &str) -> Vec<(String, String)> {
     let values = |name: &str, written: &str| match name {
         "SWITCHBOARD__SECRET" => "c0".repeat(32),
@@ -95,7 +94,7 @@ async fn compose_file_processes_serve_demo_model_chats() {
     let (directory, namespace) = (tempfile::tempdir().unwrap(), unique("compose"));
     let (mut running, mut public, mut checked): (Vec<Process>, String, u32) =
         (vec![], String::new(), 0);
-    // `migrate` stands first, as `depends_on` says; the file's order is the order of the services.
+    // `migrate` runs first, as `depends_on` requires; the others follow in file order.
     for service in our_services() {
         let (ingress, ops) = (
             format!("127.0.0.1:{}", free_port()),

@@ -1,4 +1,4 @@
-//! A thousand chats at once, which have to wait for one another: the queue of a conversation is where order is lost.
+//! A thousand simultaneous chats in two hundred sessions, answered in order.
 
 use std::{collections::HashMap, time::Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{Organization, Reply, Script, ScriptedModel, TestService, re
 const SESSIONS: usize = 200;
 const CHATS_PER_SESSION: usize = 5;
 
-/// A chat and how it went.
+/// One chat with its reply and times.
 struct Chat {
     session: String,
     question: String,
@@ -25,7 +25,7 @@ async fn thousand_chats_are_answered_once_each_in_session_order() {
     let urls = service.public_urls();
     let began = Instant::now();
     let chats = (0..SESSIONS * CHATS_PER_SESSION).map(|number| {
-        // Neighbours in one session come in by different doors.
+        // Adjacent chats of a session use different ingresses.
         let client = organization.client_at(&urls[number / SESSIONS % urls.len()]);
         let (session, question) = (
             format!("session-{}", number % SESSIONS),
@@ -79,7 +79,7 @@ async fn thousand_chats_are_answered_once_each_in_session_order() {
             .settled_history(organization.shop(), session, 2 * CHATS_PER_SESSION)
             .await;
         let stored = assert_stored_as_streamed(&history, &chats);
-        // The n-th call of a session was told exactly what stood before its question, and nothing else.
+        // The n-th call of a session got exactly the messages before its question.
         let calls = &asked[&stored[0]];
         let lengths: Vec<_> = calls.iter().map(Vec::len).collect();
         assert_eq!(lengths, [1, 3, 5, 7, 9], "{session}");
@@ -90,7 +90,7 @@ async fn thousand_chats_are_answered_once_each_in_session_order() {
     }
 }
 
-/// Gives the texts of the history in order.
+/// Returns the texts of the history in order.
 fn assert_stored_as_streamed(history: &Value, chats: &[&Chat]) -> Vec<String> {
     let messages = history["messages"].as_array().unwrap();
     assert_eq!(

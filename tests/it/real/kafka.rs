@@ -1,4 +1,4 @@
-//! A witness beside the product: its own eyes and hands on the topics, through librdkafka.
+//! A Kafka client of the tests (librdkafka) to read and write the topics directly.
 
 use std::{
     collections::HashSet,
@@ -17,34 +17,32 @@ use crate::support::{PATIENCE, TestService, eventually, service_address};
 
 const BROKER_PATIENCE: Duration = Duration::from_secs(10);
 
-/// A record as it lies in a topic.
+/// A record of a topic.
 #[derive(Debug)]
 pub(super) struct WitnessedRecord {
-    /// Key.
     pub(super) key: Vec<u8>,
-    /// Payload.
     pub(super) payload: Vec<u8>,
 }
 
-/// What looks at one cluster.
+/// Clients of one Kafka cluster.
 pub(super) struct Witness {
     brokers: String,
 }
 
 impl Witness {
-    /// At the cluster that most tests use.
+    /// Connects to the shared cluster.
     pub(super) fn at_shared() -> Self {
         Self::at(&service_address("SWITCHBOARD_TEST_BROKERS"))
     }
 
-    /// At another cluster.
+    /// Connects to another cluster.
     pub(super) fn at(brokers: &str) -> Self {
         Self {
             brokers: brokers.to_owned(),
         }
     }
 
-    /// Full name of a topic of this installation, whatever joins it to its prefix.
+    /// Returns the full name of a topic of this installation.
     pub(super) fn topic(&self, service: &TestService, name: &str) -> String {
         let metadata = self
             .consumer()
@@ -59,7 +57,7 @@ impl Witness {
             .to_owned()
     }
 
-    /// Everything in a topic, from its beginning to its present end.
+    /// Reads a topic from its beginning to its current end.
     pub(super) fn read_all(&self, topic: &str) -> Vec<WitnessedRecord> {
         let consumer = self.consumer();
         let metadata = consumer
@@ -92,7 +90,7 @@ impl Witness {
         records
     }
 
-    /// Writes a record of our own.
+    /// Writes a record to a topic.
     pub(super) async fn write(&self, topic: &str, key: &str, payload: &[u8]) {
         let producer: FutureProducer = self.configuration().create().unwrap();
         let record = FutureRecord::to(topic).key(key).payload(payload);
@@ -103,7 +101,7 @@ impl Witness {
             .unwrap();
     }
 
-    /// What is on the topic for analytics about one conversation, once it holds `count` facts; a repeat counts once.
+    /// Returns the analytics facts of one conversation once there are `count`, without duplicates.
     pub(super) async fn events_of(
         &self,
         service: &TestService,
@@ -124,7 +122,7 @@ impl Witness {
                     )
                 })
                 .collect();
-            // At least once: a repeat has the same id.
+            // At-least-once delivery: a duplicate has the same id.
             let mut seen = HashSet::new();
             events.retain(|(_, event)| seen.insert(event.event_id.clone()));
             (events.len() >= count).then_some(events)

@@ -1,4 +1,4 @@
-//! Redis dies while keys are counted: every ingress goes on, fast, within the full limit of its own.
+//! Rate limits during a Redis outage: each ingress enforces the full limit alone.
 
 use std::time::{Duration, Instant};
 
@@ -8,7 +8,7 @@ use super::own_services::OwnRedis;
 use crate::support::{Client, OrganizationDocument, PATIENCE, TestService, eventually};
 
 const LIMIT: usize = 5;
-/// What no request may take but those that meet the outage first.
+/// Longest duration of a request, except for the first ones of the outage.
 const STALL: Duration = Duration::from_millis(400);
 
 async fn fallbacks(service: &TestService) -> f64 {

@@ -1,11 +1,11 @@
-//! Bytes that nobody of ours wrote: they are put aside, and everything goes on.
+//! Malformed records on Kafka and Redis: dead-lettered or ignored, without harm to others.
 
 use super::kafka::Witness;
 use crate::support::{
     Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique,
 };
 
-/// No JSON, no object, an old-fashioned version, half a record, no text, nothing.
+/// Malformed records: no JSON, no object, an outdated version, half a record, no text, nothing.
 fn malformed(marker: &str) -> Vec<Vec<u8>> {
     vec![
         format!("no json {marker}").into_bytes(),
@@ -19,7 +19,7 @@ fn malformed(marker: &str) -> Vec<Vec<u8>> {
 async fn still_answers(service: &TestService) {
     let organization = Organization::with_agent(service, Script::says("still here")).await;
     for session in 0..8 {
-        // Enough conversations to visit every partition that was written to.
+        // Enough conversations to reach every partition with malformed records.
         let reply = organization
             .client()
             .chat(organization.shop(), &format!("s{session}"), "hi")
@@ -87,7 +87,7 @@ async fn malformed_frames_on_redis_channels_are_harmless() {
         vec![1, 3, b'a'],
         b"{\"text\":1}".to_vec(),
     ];
-    // A well-formed address of nobody, and a frame of a layout that does not exist.
+    // A valid channel without a subscriber, and a frame with an unknown layout.
     let address = format!("msg_{}", "0".repeat(52));
     frames.push([&[0, 56], address.as_bytes(), &[99; 40]].concat());
     frames.push(vec![0xff; 100_000]);

@@ -1,4 +1,4 @@
-//! The topic for analytics holds what clients saw, in the shape that its schema promises.
+//! Message events for analytics on Kafka: the streamed text, valid against the schema.
 
 use std::path::Path;
 
@@ -8,7 +8,7 @@ use switchboard_schemas::message_event::{Fact, MessageEvent};
 use super::kafka::Witness;
 use crate::support::{Client, Organization, Reply, Script, SharedService, TestService};
 
-/// Asks `questions` in one session; gives what was said on both sides, and the last reply.
+/// Sends `questions` in one session and returns the texts of both sides and the last reply.
 pub(super) async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (Vec<String>, Reply) {
     let (mut said, mut last) = (vec![], None);
     for question in questions {
@@ -19,7 +19,7 @@ pub(super) async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (V
     (said, last.unwrap())
 }
 
-/// The facts of the conversation of `reply`, each valid against the committed schema.
+/// Returns the facts of the reply's conversation, each validated against the committed schema.
 pub(super) async fn valid_events(
     service: &TestService,
     reply: &Reply,

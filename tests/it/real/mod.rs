@@ -1,4 +1,4 @@
-//! What only separate processes over real services can show: brokers and caches that die, records that others wrote.
+//! Tests that need real services and separate processes.
 
 mod broker_outage;
 mod compose_file;

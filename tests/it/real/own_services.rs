@@ -1,4 +1,4 @@
-//! Services of one test's own, which it may kill.
+//! Redis and Kafka instances of a single test, which may kill them.
 
 use std::{
     net::TcpStream,
@@ -10,10 +10,10 @@ use std::{
 
 use crate::support::{PATIENCE, free_port};
 
-/// A Redis that forgets everything when it stops.
+/// A Redis without persistence.
 pub(super) struct OwnRedis(OwnService);
 
-/// A Kafka of one node, which keeps its data.
+/// A single-node Kafka that keeps its data.
 pub(super) struct OwnKafka(OwnService);
 
 struct OwnService {
@@ -23,27 +23,27 @@ struct OwnService {
 }
 
 impl OwnRedis {
-    /// Starts it on a free port.
+    /// Starts Redis on a free port.
     pub(super) fn start() -> Self {
         Self(OwnService::start("redis.sh", free_port()))
     }
 
-    /// Where it answers.
+    /// Returns the address for clients.
     pub(super) fn url(&self) -> String {
         format!("redis://127.0.0.1:{}", self.0.port)
     }
 
-    /// SIGKILL: no goodbye to its clients.
+    /// Kills the process with SIGKILL, without closing connections.
     pub(super) fn kill(&self) {
         self.0.kill();
     }
 
-    /// Starts it again, empty, on the same port.
+    /// Restarts it without data on the same port.
     pub(super) fn restart(&self) {
         self.0.run("start");
     }
 
-    /// From now on it answers and reads, and refuses whatever writes: it is full, or the replica of nobody.
+    /// Makes Redis read-only, as when its memory is full.
     pub(super) fn refuse_writes(&self) {
         let port = self.0.port.to_string();
         let set = Command::new("redis-cli")
@@ -55,22 +55,21 @@ impl OwnRedis {
 }
 
 impl OwnKafka {
-    /// Starts it on two free ports that are neighbours.
+    /// Starts Kafka on two adjacent free ports.
     pub(super) fn start() -> Self {
         Self(OwnService::start("kafka.sh", two_free_ports()))
     }
 
-    /// Where it answers.
+    /// Returns the address for clients.
     pub(super) fn brokers(&self) -> String {
         format!("127.0.0.1:{}", self.0.port)
     }
 
-    /// SIGKILL.
     pub(super) fn kill(&self) {
         self.0.kill();
     }
 
-    /// Starts it again, on the same port and data.
+    /// Restarts it with the same port and data.
     pub(super) fn restart(&self) {
         self.0.run("start");
     }
@@ -96,7 +95,7 @@ impl OwnService {
                 .unwrap()
                 .success()
         );
-        // The signal is on its way: until the process is gone its port is taken, and a restart would fail.
+        // Until the process has ended, its port is taken and a restart would fail.
         let began = Instant::now();
         while TcpStream::connect(("127.0.0.1", self.port)).is_ok() {
             assert!(
@@ -129,7 +128,7 @@ impl Drop for OwnService {
     }
 }
 
-/// The first of two neighbours, out of reach of the ports that processes of the product get.
+/// Returns the first of two adjacent ports, outside the range of the product's processes.
 fn two_free_ports() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
     let is_free = |port: u16| std::net::TcpListener::bind(("127.0.0.1", port)).is_ok();

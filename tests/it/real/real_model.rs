@@ -1,5 +1,5 @@
-//! A real language model through the whole path: it says what no script thought of. It computes on the cores of this machine,
-//! so that these tests run apart from the others: beside them its first token is later than a caller may have to wait.
+//! Replies of a real language model. It computes on the cores of this machine; run these tests
+//! alone, or its first token comes too late.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Redis dies in the middle of replies and comes back with nothing.
+//! Redis outage with loss of all data during replies.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use crate::support::{
 };
 
 const REPLIES: usize = 50;
-/// How long replies go on behind the outage, starting and falling behind included.
+/// Time that replies continue after the outage, including start-up and lag.
 const REST: Duration = Duration::from_secs(8);
 const WORD_INTERVAL: Duration = Duration::from_millis(250);
 
@@ -29,7 +29,7 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
     let redis = OwnRedis::start();
     let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let words = (outage + REST).as_millis() / WORD_INTERVAL.as_millis();
-    // Each call says another text, so that a reply that was joined from two of them is seen.
+    // Each call returns different text, so that a reply joined from two calls shows.
     let script = Script::counts_by_call(usize::try_from(words).unwrap(), WORD_INTERVAL);
     let organization = Organization::with_agent(&service, script.clone()).await;
     let mut open =
@@ -171,7 +171,7 @@ async fn read_only_redis_stops_streaming_and_loses_no_reply() {
     }
 }
 
-/// A reply that has begun to stream.
+/// A reply that has started to stream.
 async fn begin_reply(
     service: &TestService,
     organization: &Organization,

@@ -1,4 +1,4 @@
-//! A worker that is told to stop while others run: nobody may notice.
+//! Stopping one worker while others run, without a visible effect.
 
 use std::time::Duration;
 
@@ -14,7 +14,7 @@ const NEW_CHATS: usize = 20;
 async fn draining_worker_finishes_its_replies_and_takes_no_new_ones() {
     let service = TestService::start().await;
     let organization = Organization::with_agent(&service, Script::says("new")).await;
-    // Longer than an ingress waits for a reply that nobody has been heard of.
+    // Longer than an ingress waits for a reply that has not started.
     let long = Script::counts(115, Duration::from_millis(200));
     organization.script_for("long", long.clone());
     let urls = service.public_urls();

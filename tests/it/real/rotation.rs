@@ -1,4 +1,4 @@
-//! Members that take turns, with two routing workers of which one is killed again and again.
+//! Round-robin routing with two routing workers, one of which is killed repeatedly.
 
 use std::collections::BTreeMap;
 
@@ -9,10 +9,11 @@ use crate::support::{Organization, OrganizationDocument, Script, TestService};
 
 const MEMBERS: [&str; 3] = ["ada", "bob", "cyd"];
 const ROUNDS: usize = 3;
-/// With the one that is waited for before the kill no multiple of the members, so that a count that begins anew would show.
+/// Messages per round; with the one before the kill no multiple of the members, so that a reset
+/// counter shows.
 const CHATS_PER_ROUND: usize = 15;
 
-/// A decision and the count belong to the message: whoever routes it again, it takes one turn.
+/// Asserts that a message counts once, also when another worker routes it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn round_robin_stays_even_while_a_routing_worker_is_killed() {
     let mut service = TestService::start().await;
@@ -40,7 +41,7 @@ async fn round_robin_stays_even_while_a_routing_worker_is_killed() {
         let chats =
             join_all((0..CHATS_PER_ROUND).map(|chat| answered_by(&organization, round, chat)));
         let kill = async {
-            // In the midst of them: some are routed, some are not yet.
+            // Kill while some messages are routed and some are not.
             let first = answered_by(&organization, round, CHATS_PER_ROUND).await;
             service.with_process(victim, |process| process.kill());
             service.restart(victim).await;

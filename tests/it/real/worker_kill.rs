@@ -1,4 +1,4 @@
-//! Workers that are killed while they speak, again and again.
+//! Workers killed during replies.
 
 use std::time::{Duration, Instant};
 
@@ -13,14 +13,14 @@ const KILLS: usize = 10;
 const CHATS_PER_KILL: usize = 8;
 const WORDS: usize = 80;
 const WORD_INTERVAL: Duration = Duration::from_millis(50);
-/// A pause that no reply of a living worker has, so that it tells whose worker was killed.
+/// Pause that only occurs in replies of a killed worker.
 const PAUSE_OF_A_TAKEOVER: Duration = Duration::from_secs(1);
 
-/// What a client saw of one reply whose round had a kill.
+/// One reply during a kill, as the client saw it.
 struct Survivor {
     session: String,
     reply: Reply,
-    /// From the kill to the next byte, or to the cut, where it was this reply's worker that died.
+    /// Time from the kill to the next byte or the cut, if this reply's worker died.
     waited: Option<Duration>,
 }
 
@@ -90,7 +90,7 @@ async fn kills_cut_visibly_when_the_model_cannot_continue() {
     report_waits("from the kill to the visible cut", waits);
 }
 
-/// Opens chats, waits until each has text, kills the worker that has most of them, starts it again, and reads on.
+/// Opens chats, waits for text in each, kills and restarts the busiest worker, and reads the rest.
 async fn kill_in_mid_reply(
     service: &TestService,
     organization: &Organization,
@@ -124,12 +124,12 @@ async fn kill_in_mid_reply(
                 }
             }),
     );
-    // Whatever starts processes starts this one again at once.
+    // A supervisor would restart this process at once.
     let (survivors, ()) = tokio::join!(reading, service.restart(&victim));
     survivors
 }
 
-/// From the kill to the first byte behind a pause, or to the end if it is the pause that ends.
+/// Returns the time from the kill to the first byte after the pause, or to the end.
 fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
     let mut before = killed;
     let times = reply
@@ -138,7 +138,7 @@ fn waited(reply: &Reply, killed: Instant, ended: Instant) -> Option<Duration> {
         .map(|(at, _)| *at)
         .filter(|at| *at > killed);
     for at in times.chain([ended]) {
-        // What was on its way when the worker died still arrives.
+        // Data in flight when the worker died still arrives.
         if at - before > PAUSE_OF_A_TAKEOVER {
             return Some(at - killed);
         }

@@ -13,7 +13,7 @@ fn product(title: &str, price: &str) -> Value {
     json!({"title": title, "price": price, "image": format!("https://shop.example/{name}.jpg"), "url": format!("https://shop.example/{name}")})
 }
 
-fn catalogue() -> Vec<Value> {
+fn catalog() -> Vec<Value> {
     let lamps = [
         ("Desk Lamp", "$39"),
         ("Floor Lamp", "$89"),
@@ -56,7 +56,7 @@ fn header(reply: &Reply) -> Option<Value> {
         .map(|text| serde_json::from_str(text).unwrap())
 }
 
-/// What the model was told of its calls in its last request.
+/// Returns the tool results in the last request to the model.
 fn tool_results(organization: &Organization) -> Vec<String> {
     let request = ScriptedModel::get()
         .requests(&organization.model)

@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use super::{catalogue, header, product, shop, titles, tool_results};
+use super::{catalog, header, product, shop, titles, tool_results};
 use crate::support::{
     PATIENCE, Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService,
 };
@@ -10,7 +10,7 @@ use crate::support::{
 #[tokio::test]
 async fn shopping_dialogue_shows_the_products_of_each_turn() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let (client, agent) = (organization.client(), organization.shop());
     organization.script_for("greet", Script::says("Hello! What are you looking for?"));
     organization.script_for(
@@ -55,7 +55,7 @@ async fn shopping_dialogue_shows_the_products_of_each_turn() {
         titles(&shown),
         ["Desk Lamp", "Floor Lamp", "Reading Lamp", "Lamp „Süd“ ☕"]
     );
-    assert_eq!(shown["data"][0], catalogue()[0]);
+    assert_eq!(shown["data"][0], catalog()[0]);
     let told = tool_results(&organization).remove(0);
     assert!(
         titles(&shown).iter().all(|title| told.contains(title)) && !told.contains("Oak Table"),
@@ -244,11 +244,11 @@ async fn grid_with_an_oversized_first_product_is_not_in_headers() {
 #[tokio::test]
 async fn models_cannot_set_links_and_bad_links_are_not_shown() {
     let service = SharedService::get().await;
-    let mut products = catalogue();
+    let mut products = catalog();
     products.push(product("<b>Odd</b> Lamp", "$2"));
     (products[6]["url"], products[6]["image"]) = ("https://shop.example/odd".into(), "".into());
     let organization = shop(&service, products).await;
-    let mut bad = catalogue();
+    let mut bad = catalog();
     bad[0]["url"] = "javascript:alert(1)".into();
     let document = organization.changed_agent(
         "shop",
@@ -292,13 +292,13 @@ async fn models_cannot_set_links_and_bad_links_are_not_shown() {
 #[tokio::test]
 async fn reply_of_a_killed_worker_keeps_products_and_searches_once() {
     let service = TestService::start().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let text: String = (0..60).map(|word| format!("w{word:02} ")).collect();
     let (answer, gate) = Script::says(&text)
         .chunk_chars(4)
         .continues_prefix()
         .gated();
-    // An embedded process takes the text that was said with it: the reply is made anew, its search included.
+    // An embedded process loses its stored text: the reply is regenerated, including its search.
     let made = if service.profile == Profile::Embedded {
         2
     } else {

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use serde_json::{Value, json};
 
-use super::{catalogue, header, product, shop, titles, tool_results};
+use super::{catalog, header, product, shop, titles, tool_results};
 use crate::support::{
     OrganizationDocument, PATIENCE, Raw, Reply, Script, ScriptedModel, SharedService, eventually,
 };
@@ -12,7 +12,7 @@ use crate::support::{
 #[tokio::test]
 async fn price_limit_within_the_query_is_applied_and_reported() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let (client, agent) = (organization.client(), organization.shop());
     for (session, words, shown, limits) in [
         (
@@ -54,7 +54,7 @@ async fn price_limit_within_the_query_is_applied_and_reported() {
 #[tokio::test]
 async fn parallel_tool_calls_are_shown_together() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let empty = |index: u32| json!({"index": index, "id": format!("c{index}"), "type": "function", "function": {"name": "search_products", "arguments": ""}});
     let interleaved = Script::raw(vec![
         Raw::Delta(json!({"role": "assistant", "content": null, "tool_calls": [empty(0)]})),
@@ -84,7 +84,7 @@ async fn parallel_tool_calls_are_shown_together() {
 #[tokio::test]
 async fn failing_tool_never_fails_the_reply() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let raw_call = |name: &str, arguments: &str| {
         let call =
             json!({"index": 0, "id": "c", "function": {"name": name, "arguments": arguments}});
@@ -149,7 +149,7 @@ async fn failing_tool_never_fails_the_reply() {
 #[tokio::test]
 async fn five_tool_rounds_run_and_a_sixth_is_refused() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let (client, agent) = (organization.client(), organization.shop());
     let mut scripts = vec![Script::searches("lamp"); 5];
     scripts.push(Script::says("Enough of lamps."));
@@ -190,7 +190,7 @@ async fn five_tool_rounds_run_and_a_sixth_is_refused() {
 #[tokio::test]
 async fn tool_loop_without_text_or_products_is_an_error() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     organization.script(Script::searches("sofa"));
     let reply = organization
         .client()
@@ -202,7 +202,7 @@ async fn tool_loop_without_text_or_products_is_an_error() {
 #[tokio::test]
 async fn later_search_reports_the_products_shown_so_far() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     let rounds = ["lamp", "table", "sofa"].map(Script::searches);
     organization.script(Script::in_turn(
         [&rounds[..], &[Script::says("An oak table.")]].concat(),
@@ -231,11 +231,11 @@ async fn search_tool_is_limited_to_ecommerce_agents_and_their_goods() {
     let sells =
         |products: Vec<Value>| json!({"ecommerce": {"enabled": true, "products": products}});
     let organization = OrganizationDocument::new()
-        .agent("shop", sells(catalogue()))
+        .agent("shop", sells(catalog()))
         .agent("other", sells(vec![product("Garden Lamp", "$5")]))
         .agent(
             "off",
-            json!({"ecommerce": {"enabled": false, "products": catalogue()}}),
+            json!({"ecommerce": {"enabled": false, "products": catalog()}}),
         )
         .apply(&service)
         .await;
@@ -263,7 +263,7 @@ async fn search_tool_is_limited_to_ecommerce_agents_and_their_goods() {
 #[tokio::test]
 async fn cancel_during_the_tool_loop_stops_the_model() {
     let service = SharedService::get().await;
-    let organization = shop(&service, catalogue()).await;
+    let organization = shop(&service, catalog()).await;
     organization.script(Script::in_turn(vec![
         Script::searches("lamp"),
         Script::silent(),

@@ -1,4 +1,4 @@
-//! Section "1. POST /api/public/agents/{agentId}/chat". `X-UI-Spec` is not built yet.
+//! Section "1. POST /api/public/agents/{agentId}/chat".
 
 use std::time::{Duration, Instant};
 

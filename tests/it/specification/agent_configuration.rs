@@ -1,4 +1,4 @@
-//! Section "3. GET /api/public/agents/{agentId}". Its fields stand in `agent.rs` and `theme.rs`.
+//! Section "3. GET /api/public/agents/{agentId}". `agent.rs` and `theme.rs` test its fields.
 
 use crate::support::{Endpoint, Endpoints, SharedService};
 

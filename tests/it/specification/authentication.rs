@@ -1,4 +1,4 @@
-//! Section "Authentication", rule by rule. That keys are created in a dashboard is not built yet.
+//! Section "Authentication", rule by rule. `browser::dashboard::keys` tests keys in the dashboard.
 
 use std::time::{Duration, Instant};
 
@@ -10,7 +10,7 @@ use crate::support::{
     PATIENCE, Script, SharedService, eventually, report, send,
 };
 
-/// What the contract promises, and half a second for a machine that is busy with other tests.
+/// The two seconds promised by the contract, and half a second of slack for a busy machine.
 const REFUSED_WITHIN: Duration = Duration::from_millis(2_500);
 
 async fn read(client: &Client, path: &str, headers: &[(&str, &str)]) -> Answer {
@@ -121,7 +121,7 @@ async fn scope_conversations_reads_and_updates_history() {
     .await;
 }
 
-/// Asserts that a key of this scope opens these endpoints and no others.
+/// Asserts that a key of this scope can use exactly these endpoints.
 async fn assert_opens(scope: &str, opened: &[Endpoint]) {
     let service = SharedService::get().await;
     let endpoints = Endpoints::prepare(&service).await;
@@ -420,7 +420,7 @@ fn at_every_ingress(
         .collect()
 }
 
-/// The first answer that is no success, which must come in the promised time.
+/// Returns the first failed response, which must arrive in the promised time.
 async fn refused_in_time(client: &Client, path: &str, since: Instant) -> Answer {
     let refused = eventually("the key is refused", PATIENCE, async || {
         let answer = client.get(path).await;

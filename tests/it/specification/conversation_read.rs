@@ -4,7 +4,7 @@ use serde_json::Value;
 
 use crate::support::{Endpoint, Endpoints, Organization, Script, SharedService};
 
-/// A conversation of three turns, read with this query.
+/// Creates a conversation of three turns and reads it with this query.
 async fn page(query: &str) -> Value {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("answer")).await;

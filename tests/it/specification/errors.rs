@@ -1,4 +1,5 @@
-//! Section "Errors": one test for each row of its table, on every endpoint that can answer with it.
+//! Section "Errors": one test for each row of its table, on every endpoint that can return the
+//! error.
 
 use crate::support::{Answer, Endpoint, Endpoints, SharedService};
 
@@ -9,7 +10,7 @@ const CONFIGURATIONS_AND_CHAT: [Endpoint; 3] = [
 ];
 const CONVERSATIONS: [Endpoint; 2] = [Endpoint::ConversationRead, Endpoint::ConversationUpdate];
 
-/// Asserts that each of these endpoints answers with this code; gives the answers.
+/// Asserts that each endpoint responds with this code and returns the responses.
 async fn assert_code(status: u16, code: &str, endpoints: &[Endpoint]) -> Vec<Answer> {
     let service = SharedService::get().await;
     let prepared = Endpoints::prepare(&service).await;

@@ -7,7 +7,7 @@ use crate::support::{
     Answer, Client, Organization, OrganizationDocument, Script, SharedService, send,
 };
 
-/// An organization whose key has no limits of its own.
+/// Creates an organization whose key has the default limits.
 async fn usual(service: &SharedService) -> (Organization, Client) {
     let organization = OrganizationDocument::new()
         .agent("shop", json!({}))
@@ -18,7 +18,7 @@ async fn usual(service: &SharedService) -> (Organization, Client) {
     (organization, client)
 }
 
-/// Statuses of so many requests at once.
+/// Returns the statuses of a number of concurrent requests.
 async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
     join_all((0..count).map(|_| request()))
         .await
@@ -31,7 +31,7 @@ async fn statuses(count: usize, request: impl AsyncFn() -> Answer) -> Vec<u16> {
 async fn chat_endpoints_allow_60_requests_per_minute_per_key() {
     let service = SharedService::get().await;
     let (_, client) = usual(&service).await;
-    // Requests that find no agent count, and cost no model call.
+    // Requests for an unknown agent count and need no model call.
     let path = format!("/api/public/agents/agt_{}/chat", "0".repeat(26));
     let answers = statuses(64, async || client.post(&path, &json!({})).await).await;
     assert_eq!(

@@ -1,5 +1,5 @@
-//! The specification of the public API, sentence by sentence: a module for each section, a test for each sentence, named
-//! after it. `tests/CONTRACT.md` holds the two side by side.
+//! The specification of the public API: a module for each section and a test for each sentence.
+//! `tests/CONTRACT.md` maps one to the other.
 
 mod agent;
 mod agent_chat;

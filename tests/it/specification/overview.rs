@@ -1,4 +1,4 @@
-//! Section "What the service does". Its four capabilities are the sections of the endpoints.
+//! Section "What the service does". The sections of the endpoints test its four capabilities.
 
 use reqwest::Method;
 use serde_json::json;

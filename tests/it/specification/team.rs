@@ -1,5 +1,5 @@
-//! Section "Team": the attributes that the dashboard sets, here with a document. What each of them does stands in
-//! `team_chat.rs` and `states.rs`.
+//! Section "Team": the attributes set by an applied document. `team_chat.rs` and `states.rs` test
+//! their effects.
 
 use serde_json::{Value, json};
 

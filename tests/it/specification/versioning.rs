@@ -1,4 +1,4 @@
-//! Section "Versioning". The embed script, whose path carries `v1`, is not built yet.
+//! Section "Versioning". `browser::widget::strict_pages` tests the script path with `v1`.
 
 use serde_json::json;
 

@@ -1,4 +1,4 @@
-//! Section "4. GET /api/public/agents/{agentId}/widget". The script that reads it at start-up is not built yet.
+//! Section "4. GET /api/public/agents/{agentId}/widget".
 
 use serde_json::json;
 

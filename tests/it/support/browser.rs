@@ -1,5 +1,5 @@
-//! A real browser: the installed Chromium, driven through WebDriver (W3C), which needs nothing but HTTP. Pages are served
-//! by the test itself, on an origin of their own.
+//! A real browser: the installed Chromium, driven through WebDriver (W3C) over HTTP. Tests serve
+//! pages on origins of their own.
 
 use std::{
     io::{Read, Write},
@@ -17,14 +17,14 @@ use super::{Client, PATIENCE, Program, background, eventually, free_port};
 const SCRIPT_TIMEOUT_MS: u64 = 60_000;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// One window of a browser that shares nothing with other windows; closed when dropped.
+/// A browser window that shares nothing with other windows and closes when dropped.
 pub(crate) struct Browser {
     driver: Client,
     driver_port: u16,
     session: String,
 }
 
-/// A page that is served until the test process ends, under two names and so on two origins.
+/// A page served until the test process ends, under two host names and so on two origins.
 pub(crate) struct Page {
     port: u16,
 }
@@ -35,16 +35,15 @@ struct Driver {
 }
 
 impl Browser {
-    /// Opens a window.
     pub(crate) async fn open() -> Self {
         Self::open_with(json!({})).await
     }
 
-    /// The same, of a visitor with these preferences.
+    /// Opens a window with these browser preferences.
     pub(crate) async fn open_with(preferences: Value) -> Self {
         let driver_port = shared_driver().await;
         let driver = Client::new(&format!("http://127.0.0.1:{driver_port}"));
-        // The pipe makes the browser end with its driver, however that ends.
+        // The pipe makes the browser end with its driver.
         let mut arguments = vec![
             "--headless=new",
             "--remote-debugging-pipe",
@@ -52,7 +51,7 @@ impl Browser {
             "--disable-dev-shm-usage",
         ];
         if std::fs::metadata("/proc/self").unwrap().uid() == 0 {
-            // Chromium refuses to run for root with its sandbox; containers of tests are such a place.
+            // Chromium refuses to run as root with its sandbox, as in test containers.
             arguments.push("--no-sandbox");
         }
         let wanted = json!({"capabilities": {"alwaysMatch": {
@@ -75,12 +74,13 @@ impl Browser {
         browser
     }
 
-    /// Goes to a page and waits until it is loaded.
+    /// Opens a page and waits until it is loaded.
     pub(crate) async fn visit(&self, url: &str) {
         self.command("url", &json!({ "url": url })).await;
     }
 
-    /// Runs the body of an async function in the page, with `input`, and gives what it returns; fails when it throws.
+    /// Runs the body of an async function in the page with `input` and returns its result; panics
+    /// if it throws.
     pub(crate) async fn run(&self, body: &str, input: Value) -> Value {
         let script = format!(
             "const [input, done] = arguments;
@@ -99,7 +99,7 @@ impl Browser {
         outcome["value"].clone()
     }
 
-    /// A command of the protocol that has a body.
+    /// Sends a WebDriver command with a body.
     pub(crate) async fn command(&self, name: &str, body: &Value) -> Value {
         value_of(
             &self.driver,
@@ -111,7 +111,7 @@ impl Browser {
 }
 
 impl Browser {
-    /// The name of the tab that commands go to.
+    /// Returns the handle of the current tab.
     pub(crate) async fn tab(&self) -> String {
         let answer = self
             .driver
@@ -123,7 +123,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Dropping cannot wait for a future, and a test that fails must not leave a browser behind.
+        // Drop cannot await, and a failed test must not leave a browser behind.
         let address = format!("127.0.0.1:{}", self.driver_port);
         let Ok(mut connection) = TcpStream::connect(&address) else {
             return;
@@ -137,7 +137,7 @@ impl Drop for Browser {
         let _ = connection.write_all(request.as_bytes());
         let mut answer = [0; 64];
         let read = connection.read(&mut answer).unwrap_or_default();
-        // Windows that stay take all memory of the machine, some hundred tests later.
+        // Windows left open use up the memory after some hundred tests.
         let is_closed = answer[..read].starts_with(b"HTTP/1.1 200");
         assert!(
             is_closed || std::thread::panicking(),
@@ -153,7 +153,6 @@ impl Page {
         Self::answer(Router::new().fallback(move || async move { Html(html) }))
     }
 
-    /// Serves what `router` answers.
     pub(crate) fn answer(router: Router) -> Self {
         let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
         listener.set_nonblocking(true).unwrap();
@@ -164,18 +163,17 @@ impl Page {
         Self { port }
     }
 
-    /// Its origin.
     pub(crate) fn origin(&self) -> String {
         format!("http://127.0.0.1:{}", self.port)
     }
 
-    /// The same page on another site.
+    /// Returns the origin of the same page under the other host name.
     pub(crate) fn other_origin(&self) -> String {
         format!("http://localhost:{}", self.port)
     }
 }
 
-/// One driver serves all windows.
+/// Returns the WebDriver process shared by all windows.
 async fn shared_driver() -> u16 {
     static DRIVER: OnceLock<Driver> = OnceLock::new();
     let driver = DRIVER.get_or_init(|| {

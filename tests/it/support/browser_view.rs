@@ -1,4 +1,4 @@
-//! What a browser shows to its person: sizes, schemes, pictures, and what it complained of.
+//! Viewport sizes, color schemes, screenshots and console messages of a browser.
 
 use std::path::Path;
 
@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 
 use super::Browser;
 
-/// On a desk and in a hand, light and dark: a name, width and height in pixels, and the scheme of colours.
+/// Views of desktop and phone, light and dark: name, width and height in pixels, and color scheme.
 pub(crate) const VIEWS: [(&str, u32, u32, &str); 4] = [
     ("desktop-light", 1440, 900, "light"),
     ("desktop-dark", 1440, 900, "dark"),
@@ -14,7 +14,7 @@ pub(crate) const VIEWS: [(&str, u32, u32, &str); 4] = [
     ("phone-dark", 390, 844, "dark"),
 ];
 const AXE: &str = include_str!("../browser/assets/axe.min.js");
-/// Runs axe on what is there, and says where it found what.
+/// Runs axe on the page and returns its findings with their elements.
 const FINDINGS: &str = "
     await document.fonts.ready;
     const {violations} = await axe.run(document, {resultTypes: ['violations']});
@@ -23,9 +23,9 @@ const FINDINGS: &str = "
     return found;";
 
 impl Browser {
-    /// Shows the page in this size and scheme, without motion.
+    /// Sets window size and color scheme, with reduced motion.
     pub(crate) async fn looks_like(&self, width: u32, height: u32, scheme: &str) {
-        // First, because what is laid out already keeps its scroll bars until its size changes.
+        // First, because an existing layout keeps its scroll bars until its size changes.
         self.protocol("Emulation.setScrollbarsHidden", json!({"hidden": true}))
             .await;
         let size = json!({"width": width, "height": height, "deviceScaleFactor": 1, "mobile": width < 600});
@@ -42,7 +42,8 @@ impl Browser {
         .await;
     }
 
-    /// What axe finds on what is seen, and whether it scrolls sideways; each finding begins with `name`. Keeps a picture.
+    /// Returns axe findings of the visible page and sideways scrolling, each prefixed with `name`,
+    /// and saves a screenshot.
     pub(crate) async fn findings(&self, name: &str) -> Vec<String> {
         let found = self.run(&format!("{AXE};\n{FINDINGS}"), Value::Null).await;
         self.keep_picture(name).await;
@@ -52,7 +53,7 @@ impl Browser {
             .collect()
     }
 
-    /// Keeps a picture of what is seen, if `SWITCHBOARD_SCREENSHOTS` names a folder for pictures.
+    /// Saves a screenshot if `SWITCHBOARD_SCREENSHOTS` names a folder.
     pub(crate) async fn keep_picture(&self, name: &str) {
         use base64::{Engine, prelude::BASE64_STANDARD};
         let Some(folder) = std::env::var_os("SWITCHBOARD_SCREENSHOTS") else {
@@ -71,7 +72,7 @@ impl Browser {
         std::fs::write(Path::new(&folder).join(format!("{name}.webp")), picture).unwrap();
     }
 
-    /// Runs a script as [`Browser::run`] does, in a frame of the page, whatever its origin.
+    /// Runs a script like [`Browser::run`] in a frame of the page, also of another origin.
     pub(crate) async fn run_in_frame(&self, selector: &str, body: &str, input: Value) -> Value {
         let frame = self
             .command(
@@ -85,7 +86,7 @@ impl Browser {
         value
     }
 
-    /// What the browser has written to its console since it was asked last.
+    /// Returns the console messages since the last call.
     pub(crate) async fn console(&self) -> Vec<String> {
         let entries = self.command("se/log", &json!({"type": "browser"})).await;
         let entries = entries.as_array().unwrap().iter();

@@ -1,4 +1,4 @@
-//! A client of the HTTP APIs that says of every answer whether it arrived whole.
+//! A client of the HTTP APIs that checks whether each response arrived completely.
 
 use std::time::{Duration, Instant};
 
@@ -8,10 +8,11 @@ use serde_json::{Value, json};
 use super::{Events, PATIENCE, Reply};
 
 const REQUEST_PATIENCE: Duration = Duration::from_secs(120);
-/// Between two looks at a conversation that has not settled; hundreds may be looked at side by side.
+/// Interval between two reads of a conversation that is not settled; hundreds may be read in
+/// parallel.
 const POLL_INTERVAL: Duration = Duration::from_millis(100);
 
-/// A caller with an address and, usually, a key.
+/// An API client with a base URL and, usually, a key.
 #[derive(Clone)]
 pub(crate) struct Client {
     http: reqwest::Client,
@@ -19,25 +20,22 @@ pub(crate) struct Client {
     key: Option<String>,
 }
 
-/// A complete answer that is no stream.
+/// A complete response without streaming.
 #[derive(Clone, Debug)]
 pub(crate) struct Answer {
-    /// Status.
     pub(crate) status: u16,
-    /// Headers.
     pub(crate) headers: HeaderMap,
-    /// Body.
     pub(crate) text: String,
 }
 
 impl Client {
-    /// A caller without a key.
+    /// Creates a client without a key.
     pub(crate) fn new(base: &str) -> Self {
         super::background();
         let http = reqwest::Client::builder()
             .no_proxy()
             .timeout(REQUEST_PATIENCE)
-            // A pooled connection to a process that a test killed would fail the next request.
+            // A pooled connection to a killed process would fail the next request.
             .pool_max_idle_per_host(0)
             .build()
             .unwrap();
@@ -48,7 +46,7 @@ impl Client {
         }
     }
 
-    /// The same caller with a key.
+    /// Returns the same client with a key.
     pub(crate) fn with_key(&self, key: &str) -> Self {
         Self {
             key: Some(key.to_owned()),
@@ -56,7 +54,7 @@ impl Client {
         }
     }
 
-    /// A request with the key, to be shaped further.
+    /// Creates a request with the key.
     pub(crate) fn request(&self, method: Method, path: &str) -> RequestBuilder {
         let request = self.http.request(method, format!("{}{path}", self.base));
         match &self.key {
@@ -65,12 +63,11 @@ impl Client {
         }
     }
 
-    /// GET.
     pub(crate) async fn get(&self, path: &str) -> Answer {
         send(self.request(Method::GET, path)).await
     }
 
-    /// GET from a service that may be away.
+    /// Sends a GET request to a service that may be unavailable.
     pub(crate) async fn try_get(&self, path: &str) -> Option<Answer> {
         let response = self
             .request(Method::GET, path)
@@ -81,33 +78,32 @@ impl Client {
         Answer::read(response).await
     }
 
-    /// POST of a JSON document.
+    /// Sends a POST request with a JSON body.
     pub(crate) async fn post(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::POST, path).json(body)).await
     }
 
-    /// PATCH with a JSON document.
+    /// Sends a PATCH request with a JSON body.
     pub(crate) async fn patch(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::PATCH, path).json(body)).await
     }
 
-    /// PUT of a JSON document.
+    /// Sends a PUT request with a JSON body.
     pub(crate) async fn put(&self, path: &str, body: &Value) -> Answer {
         send(self.request(Method::PUT, path).json(body)).await
     }
 
-    /// DELETE.
     pub(crate) async fn delete(&self, path: &str) -> Answer {
         send(self.request(Method::DELETE, path)).await
     }
 
-    /// A message to an agent, and the whole reply as text.
+    /// Sends a message to an agent and returns the complete text reply.
     pub(crate) async fn chat(&self, agent: &str, session: &str, message: &str) -> Reply {
         let body = json!({"message": message, "sessionId": session});
         Reply::read(self.open_chat(agent, &body).await).await
     }
 
-    /// A message to an agent; the reply is not read yet.
+    /// Sends a message to an agent and returns the response with an unread body.
     pub(crate) async fn open_chat(&self, agent: &str, body: &Value) -> Response {
         let path = format!("/api/public/agents/{agent}/chat");
         self.request(Method::POST, &path)
@@ -117,7 +113,7 @@ impl Client {
             .unwrap()
     }
 
-    /// A message to an agent, and the reply as JSON.
+    /// Sends a message to an agent and returns the reply as JSON.
     pub(crate) async fn chat_json(&self, agent: &str, session: &str, message: &str) -> Answer {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/agents/{agent}/chat");
@@ -129,7 +125,7 @@ impl Client {
         .await
     }
 
-    /// A message to an agent, and the reply as events.
+    /// Sends a message to an agent and returns the reply as events.
     pub(crate) async fn chat_events(&self, agent: &str, session: &str, message: &str) -> Events {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/agents/{agent}/chat");
@@ -140,7 +136,7 @@ impl Client {
         Events::read(request.send().await.unwrap()).await
     }
 
-    /// A message to a team, and the whole reply as text.
+    /// Sends a message to a team and returns the complete text reply.
     pub(crate) async fn team_chat(&self, team: &str, session: &str, message: &str) -> Reply {
         let body = json!({"message": message, "sessionId": session});
         let path = format!("/api/public/teams/{team}/chat");
@@ -154,7 +150,7 @@ impl Client {
         .await
     }
 
-    /// The conversation of a session.
+    /// Returns the conversation of a session.
     pub(crate) async fn history(&self, agent: &str, session: &str) -> Value {
         let answer = self
             .get(&format!(
@@ -165,8 +161,8 @@ impl Client {
         answer.json()
     }
 
-    /// The conversation of a session, once it holds so many messages and no reply is being made. Processes may be away
-    /// meanwhile.
+    /// The conversation of a session, once it holds so many messages and no reply is being made.
+    /// Processes may be away meanwhile.
     pub(crate) async fn settled_history(
         &self,
         agent: &str,
@@ -192,7 +188,7 @@ impl Client {
         panic!("{session} has not settled with {messages} messages: {last}");
     }
 
-    /// A message of either role.
+    /// Sends a chat message to an agent or a team.
     pub(crate) async fn message(&self, id: &str) -> Value {
         let answer = self.get(&format!("/api/public/messages/{id}")).await;
         assert_eq!(answer.status, 200, "{}", answer.text);
@@ -201,7 +197,7 @@ impl Client {
 }
 
 impl Answer {
-    /// Reads an answer to its end; none when it broke off.
+    /// Reads a response to its end; `None` if it was cut.
     pub(crate) async fn read(response: Response) -> Option<Self> {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Some(Self {
@@ -211,18 +207,18 @@ impl Answer {
         })
     }
 
-    /// The body, which must be JSON.
+    /// Returns the body, which must be JSON.
     pub(crate) fn json(&self) -> Value {
         serde_json::from_str(&self.text)
             .unwrap_or_else(|error| panic!("{error}: {} {}", self.status, self.text))
     }
 
-    /// A header as text.
+    /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// Asserts that this is a problem of this status and code and of the shape that all problems have.
+    /// Asserts an error body with this status and code in the common format.
     #[track_caller]
     pub(crate) fn assert_problem(&self, status: u16, code: Option<&str>) -> Value {
         assert_eq!(self.status, status, "{}", self.text);
@@ -250,7 +246,7 @@ impl Answer {
     }
 }
 
-/// Sends a request whose answer is short.
+/// Sends a request and returns its complete response.
 pub(crate) async fn send(request: RequestBuilder) -> Answer {
     Answer::read(request.send().await.unwrap())
         .await

@@ -1,41 +1,34 @@
-//! The six endpoints of the specification, and a request for each way in which one of them refuses: the tests of an
-//! endpoint's errors and those of an error's endpoints read the same table from its two sides.
+//! The six endpoints of the specification and a request for each of their errors, shared by the
+//! tests of endpoints and of errors.
 
 use reqwest::{Method, RequestBuilder};
 use serde_json::json;
 
 use super::{Answer, Client, Organization, OrganizationDocument, TestService, client::send};
 
-/// A page that no agent's list names.
+/// Origin that no agent allows.
 pub(crate) const FOREIGN_ORIGIN: &str = "https://evil.example";
 
-/// An endpoint of the specification, in its order.
+/// An endpoint of the specification, in the order of its sections.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Endpoint {
-    /// 1. POST /agents/{agentId}/chat
     AgentChat,
-    /// 2. POST /teams/{teamId}/chat
     TeamChat,
-    /// 3. GET /agents/{agentId}
     AgentConfiguration,
-    /// 4. GET /agents/{agentId}/widget
     WidgetConfiguration,
-    /// 5. GET /agents/{agentId}/conversations/{sessionId}
     ConversationRead,
-    /// 6. PATCH /agents/{agentId}/conversations/{sessionId}
     ConversationUpdate,
 }
 
-/// Two organizations, the first with an agent for each refusal.
+/// Two organizations; the first has an agent for each error.
 pub(crate) struct Endpoints {
-    /// The one whose keys are used.
+    /// Organization whose keys are used.
     pub(crate) ours: Organization,
-    /// The other one.
     pub(crate) theirs: Organization,
     nobody: Client,
 }
 
-/// A request that would succeed, to be bent.
+/// A valid request to be modified.
 struct Attempt {
     client: Client,
     agent: String,
@@ -45,7 +38,6 @@ struct Attempt {
 }
 
 impl Endpoint {
-    /// All six.
     pub(crate) const ALL: [Self; 6] = [
         Self::AgentChat,
         Self::TeamChat,
@@ -54,7 +46,6 @@ impl Endpoint {
         Self::ConversationRead,
         Self::ConversationUpdate,
     ];
-    /// Those below `/agents/{agentId}`.
     pub(crate) const OF_AGENTS: [Self; 5] = [
         Self::AgentChat,
         Self::AgentConfiguration,
@@ -63,7 +54,6 @@ impl Endpoint {
         Self::ConversationUpdate,
     ];
 
-    /// The method.
     pub(crate) fn method(self) -> Method {
         match self {
             Self::AgentChat | Self::TeamChat => Method::POST,
@@ -74,7 +64,7 @@ impl Endpoint {
         }
     }
 
-    /// The path; `owner` is the agent or the team.
+    /// Returns the path; `owner` is the agent or the team.
     pub(crate) fn path(self, owner: &str, session: &str) -> String {
         match self {
             Self::AgentChat => format!("/api/public/agents/{owner}/chat"),
@@ -87,7 +77,7 @@ impl Endpoint {
         }
     }
 
-    /// A scope that opens others, but not this one.
+    /// Returns a scope of other endpoints that does not allow this one.
     fn wrong_scope(self) -> &'static str {
         match self {
             Self::AgentChat | Self::TeamChat => "config",
@@ -99,7 +89,7 @@ impl Endpoint {
 }
 
 impl Endpoints {
-    /// Makes both organizations, and a conversation of session `s` in the first.
+    /// Creates both organizations and a conversation of session `s` in the first.
     pub(crate) async fn prepare(service: &TestService) -> Self {
         let minute = json!({"chatPerMinute": 1, "configPerMinute": 1, "conversationsPerMinute": 1});
         let everyone =
@@ -138,12 +128,12 @@ impl Endpoints {
         }
     }
 
-    /// The answer to a request that is as it should be.
+    /// Returns the response to a valid request.
     pub(crate) async fn succeed(&self, endpoint: Endpoint) -> Answer {
         send(self.good(endpoint).request(endpoint)).await
     }
 
-    /// The answer to a request that deserves this code and no earlier one.
+    /// Returns the response to a request with exactly the error of this code.
     pub(crate) async fn provoke(&self, endpoint: Endpoint, code: &str) -> Answer {
         let mut attempt = self.good(endpoint);
         match code {

@@ -1,4 +1,4 @@
-//! What every test needs: the product as processes, a model that does as it is told, and clients for both APIs.
+//! Shared test tools: processes of the product, a scripted model, and clients of both APIs.
 
 mod background;
 mod browser;
@@ -36,7 +36,7 @@ pub(crate) use wait::{PATIENCE, eventually};
 
 use std::sync::atomic::{AtomicU32, Ordering};
 
-/// A name that no other test of this run or of another run has.
+/// Returns a name that no other test uses, in this run or another.
 pub(crate) fn unique(prefix: &str) -> String {
     static NEXT: AtomicU32 = AtomicU32::new(0);
     let number = NEXT.fetch_add(1, Ordering::Relaxed);

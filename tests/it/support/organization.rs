@@ -1,4 +1,4 @@
-//! An organization of a test's own, made the way operators make one: with a document that is applied.
+//! An organization of a single test, created by applying a document.
 
 use std::collections::HashMap;
 
@@ -6,21 +6,18 @@ use serde_json::{Map, Value, json};
 
 use super::{Client, Script, ScriptedModel, TestService, unique};
 
-/// A document that is still being written.
+/// Builder of a document for `apply`.
 pub(crate) struct OrganizationDocument {
     model: String,
     value: Value,
 }
 
-/// What an applied document has made.
+/// An organization created by an applied document.
 pub(crate) struct Organization {
-    /// Identifier.
     pub(crate) id: String,
-    /// Model name of its provider, which nobody else uses.
+    /// Unique model name of its provider.
     pub(crate) model: String,
-    /// The document as it was applied.
     pub(crate) document: Value,
-    /// The answer.
     pub(crate) answer: Value,
     client: Client,
     agents: HashMap<String, String>,
@@ -29,7 +26,7 @@ pub(crate) struct Organization {
 }
 
 impl OrganizationDocument {
-    /// An organization with a scripted model, no agents and a key for everything.
+    /// Creates a document with a scripted model, no agents and a key for all scopes.
     pub(crate) fn new() -> Self {
         let slug = unique("org-");
         let model = unique("model-");
@@ -41,34 +38,34 @@ impl OrganizationDocument {
         Self { model, value }.key("all", &[])
     }
 
-    /// Its provider says that it continues an unfinished assistant message.
+    /// Declares that the provider continues an unfinished assistant message.
     pub(crate) fn continuing(mut self) -> Self {
         self.value["providers"][0]["continuesPrefix"] = true.into();
         self
     }
 
-    /// An agent; `settings` win over the usual ones.
+    /// Adds an agent; `settings` override the defaults.
     pub(crate) fn agent(self, slug: &str, settings: Value) -> Self {
         let usual = json!({
             "slug": slug, "name": format!("Agent {slug}"), "provider": "main", "instructions": "Answer.",
-            // Tests send faster than visitors; those of the limit set their own.
+            // Tests send faster than visitors; tests of the limit set their own.
             "limits": {"maxMessageLength": 4000, "rateLimitPerMinute": 100_000}
         });
         self.push("agents", merged(usual, settings))
     }
 
-    /// A team; `settings` win.
+    /// Adds a team; `settings` override the defaults.
     pub(crate) fn team(self, slug: &str, settings: Value) -> Self {
         let usual = json!({"slug": slug, "name": format!("Team {slug}"), "description": "Helps."});
         self.push("teams", merged(usual, settings))
     }
 
-    /// A key with wide limits.
+    /// Adds a key with high limits.
     pub(crate) fn key(self, name: &str, scopes: &[&str]) -> Self {
         self.key_with(name, json!({"scopes": scopes}))
     }
 
-    /// A key; `settings` win.
+    /// Adds a key; `settings` override the defaults.
     pub(crate) fn key_with(self, name: &str, settings: Value) -> Self {
         let limits = json!({"chatPerMinute": 100_000, "configPerMinute": 100_000, "conversationsPerMinute": 100_000});
         self.push(
@@ -77,12 +74,11 @@ impl OrganizationDocument {
         )
     }
 
-    /// A further provider, elsewhere or of another model.
+    /// Adds another provider with its own URL or model.
     pub(crate) fn provider(self, settings: Value) -> Self {
         self.push("providers", settings)
     }
 
-    /// Makes it so.
     pub(crate) async fn apply(self, service: &TestService) -> Organization {
         let document = json!({"organizations": [self.value]});
         let answer = service.admin().post("/api/admin/apply", &document).await;
@@ -97,7 +93,7 @@ impl OrganizationDocument {
 }
 
 impl Organization {
-    /// The usual case: one agent named `shop`, whose model follows `script`.
+    /// Creates an organization with one agent named `shop` whose model follows `script`.
     pub(crate) async fn with_agent(service: &TestService, script: Script) -> Self {
         let organization = OrganizationDocument::new()
             .agent("shop", json!({}))
@@ -107,57 +103,57 @@ impl Organization {
         organization
     }
 
-    /// Id of an agent.
+    /// Returns the id of an agent.
     #[track_caller]
     pub(crate) fn agent(&self, slug: &str) -> &str {
         &self.agents[slug]
     }
 
-    /// Id of the agent named `shop`.
+    /// Returns the id of the agent named `shop`.
     #[track_caller]
     pub(crate) fn shop(&self) -> &str {
         self.agent("shop")
     }
 
-    /// Id of a team.
+    /// Returns the id of a team.
     #[track_caller]
     pub(crate) fn team(&self, slug: &str) -> &str {
         &self.teams[slug]
     }
 
-    /// Text of a key.
+    /// Returns the text of a key.
     #[track_caller]
     pub(crate) fn key_text(&self, name: &str) -> &str {
         &self.keys[name]
     }
 
-    /// A caller whose key may do everything.
+    /// Returns a client whose key has all scopes.
     pub(crate) fn client(&self) -> Client {
         self.client_with("all")
     }
 
-    /// A caller with another key.
+    /// Returns a client with another key.
     #[track_caller]
     pub(crate) fn client_with(&self, key: &str) -> Client {
         self.client.with_key(self.key_text(key))
     }
 
-    /// The same key at a certain ingress.
+    /// Returns a client with the same key for a certain ingress.
     pub(crate) fn client_at(&self, url: &str) -> Client {
         Client::new(url).with_key(self.key_text("all"))
     }
 
-    /// What its model does from now on.
+    /// Sets the script of the organization's model.
     pub(crate) fn script(&self, script: Script) {
         ScriptedModel::get().register(&self.model, script);
     }
 
-    /// What its model does with messages that hold `[[marker]]`.
+    /// Sets the script of the model for messages that contain `[[marker]]`.
     pub(crate) fn script_for(&self, marker: &str, script: Script) {
         ScriptedModel::get().register(&format!("{}/{marker}", self.model), script);
     }
 
-    /// The document with changes to one agent, to be applied again.
+    /// Returns the document with changes to one agent, to be applied again.
     pub(crate) fn changed_agent(&self, slug: &str, changes: Value) -> Value {
         let mut document = self.document.clone();
         let agents = document["organizations"][0]["agents"]
@@ -200,7 +196,7 @@ impl Organization {
     }
 }
 
-/// Members of `changes` replace members of `base`, one level deep.
+/// Replaces members of `base` by those of `changes`, one level deep.
 fn merged(base: Value, changes: Value) -> Value {
     let (Value::Object(mut base), Value::Object(changes)) = (base, changes) else {
         panic!("two objects")

@@ -1,4 +1,4 @@
-//! Ports that nobody listens on, below the kernel's ephemeral range, so that no outgoing connection takes one first.
+//! Free ports below the kernel's ephemeral range, so that no outgoing connection takes them.
 
 use std::{
     net::TcpListener,
@@ -8,11 +8,11 @@ use std::{
 const FIRST_PORT: u16 = 10_000;
 const PORTS: u16 = 9_000;
 
-/// A port that was free a moment ago and that this process gives to nobody else.
+/// Returns a free port that this process hands out only once.
 pub(crate) fn free_port() -> u16 {
     static NEXT: AtomicU16 = AtomicU16::new(0);
-    // Test processes that run at the same time begin at different places.
-    // Neighbouring process ids are to begin far from each other.
+    // Concurrent test processes start at different ports.
+    // Adjacent process ids start far from each other.
     let start = (u64::from(std::process::id()) * 7_919 % u64::from(PORTS)) as u16;
     for _ in 0..PORTS {
         let step = NEXT.fetch_add(1, Ordering::Relaxed);

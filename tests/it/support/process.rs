@@ -1,4 +1,4 @@
-//! One process of the product: started with an environment, watched, killed, and never left behind.
+//! A process of the product: started with an environment, watched, killed, and never left behind.
 
 use std::{
     fs::File,
@@ -13,23 +13,22 @@ use std::{
     time::{Duration, Instant},
 };
 
-/// Lines of a log that are shown when a test fails.
+/// Number of log lines shown when a test fails.
 const LOG_LINES_SHOWN: usize = 40;
 
-/// What starts a process; kept, so that it can be started again exactly like this.
+/// Command line and environment of a process, kept to restart it unchanged.
 #[derive(Clone, Debug)]
 pub(crate) struct ProcessCommand {
-    /// Name in messages and of the log file.
+    /// Name in messages and in the name of the log file.
     pub(crate) name: String,
-    /// Arguments.
     pub(crate) arguments: Vec<String>,
-    /// Environment beside the inherited one.
+    /// Environment variables besides the inherited ones.
     pub(crate) environment: Vec<(String, String)>,
-    /// Where the log lies.
+    /// Path of the log file.
     pub(crate) directory: PathBuf,
 }
 
-/// A running, or ended, process.
+/// A running or ended process.
 pub(crate) struct Process {
     command: ProcessCommand,
     child: Child,
@@ -37,7 +36,6 @@ pub(crate) struct Process {
 }
 
 impl ProcessCommand {
-    /// Starts it.
     pub(crate) fn start(self) -> Process {
         let child = spawn_bound_to_this_process(self.prepare());
         Process {
@@ -47,20 +45,20 @@ impl ProcessCommand {
         }
     }
 
-    /// Runs it to its end, as a command that is not a service.
+    /// Runs a command to its end.
     pub(crate) fn run(self, patience: Duration) -> (ExitStatus, String) {
         let log = self.log_path();
         let status = self.start().wait(patience);
         (status, std::fs::read_to_string(log).unwrap_or_default())
     }
 
-    /// Where standard output and error go.
+    /// Opens the log file for standard output and error.
     pub(crate) fn log_path(&self) -> PathBuf {
         self.directory.join(format!("{}.log", self.name))
     }
 
     fn prepare(&self) -> Command {
-        // setpriv replaces itself by the program, which then dies with us even when we are killed.
+        // setpriv replaces itself with the program, which dies with us even if we are killed.
         let mut command = Command::new("setpriv");
         command
             .args(["--pdeathsig", "KILL"])
@@ -86,24 +84,22 @@ impl ProcessCommand {
 }
 
 impl Process {
-    /// Its name.
     pub(crate) fn name(&self) -> &str {
         &self.command.name
     }
 
-    /// Its process id.
     pub(crate) fn id(&self) -> u32 {
         self.child.id()
     }
 
-    /// SIGKILL, and waits until it is gone.
+    /// Kills the process with SIGKILL and waits for its end.
     pub(crate) fn kill(&mut self) {
         self.end_expected = true;
         let _ = self.child.kill();
         let _ = self.child.wait();
     }
 
-    /// Sends a signal by name, for instance `TERM`.
+    /// Sends a signal by name, such as `TERM`.
     pub(crate) fn signal(&mut self, signal: &str) {
         self.end_expected |= signal != "STOP" && signal != "CONT";
         let status = Command::new("kill")
@@ -134,13 +130,13 @@ impl Process {
         }
     }
 
-    /// Starts it again, on the same ports and data.
+    /// Restarts the process with the same ports and data.
     pub(crate) fn restart(&mut self) {
         self.kill();
         *self = self.command.clone().start();
     }
 
-    /// What is wrong with it, if anything is.
+    /// Returns a description of a crash or panic, if there is one.
     pub(crate) fn complaint(&mut self) -> Option<String> {
         let log = read(&self.command.log_path());
         if let Some(line) = log.lines().find(|line| line.contains("panicked at")) {
@@ -156,12 +152,12 @@ impl Process {
         }
     }
 
-    /// The end of its log.
+    /// Returns the last lines of the log.
     pub(crate) fn log_tail(&self) -> String {
         tail(&read(&self.command.log_path()))
     }
 
-    /// All of its log.
+    /// Returns the complete log.
     pub(crate) fn log(&self) -> String {
         read(&self.command.log_path())
     }
@@ -173,8 +169,8 @@ impl Drop for Process {
     }
 }
 
-/// The kernel sends the death signal when the *thread* that started a child ends, and threads of tests end early:
-/// so one thread that never ends starts them all.
+/// The kernel sends the death signal when the *thread* that started a child ends, and threads of
+/// tests end early: so one thread that never ends starts them all.
 pub(super) fn spawn_bound_to_this_process(command: Command) -> Child {
     type Order = (Command, SyncSender<io::Result<Child>>);
     static SPAWNER: OnceLock<SyncSender<Order>> = OnceLock::new();
@@ -204,21 +200,22 @@ fn tail(log: &str) -> String {
     lines[lines.len().saturating_sub(LOG_LINES_SHOWN)..].join("\n")
 }
 
-/// The program that was built with the tests; `TESTED_BINARY` names another one, which a run over planted mistakes needs.
-/// It gets a second name at once, because a build that is made while the tests run replaces the file under the first.
+/// The program that was built with the tests; `TESTED_BINARY` names another one, which a run over
+/// planted mistakes needs. It gets a second name at once, because a build that is made while the
+/// tests run replaces the file under the first.
 fn binary() -> &'static Path {
     static BINARY: OnceLock<PathBuf> = OnceLock::new();
     BINARY.get_or_init(|| {
         let built = std::env::var("TESTED_BINARY")
             .unwrap_or_else(|_| env!("CARGO_BIN_EXE_switchboard").to_owned());
-        // Named like the folders of services, which are removed once their test process has ended.
+        // Named like the service folders, which are removed after their test process has ended.
         let folder = Path::new(env!("CARGO_TARGET_TMPDIR"))
             .join(format!("it-{}-program", std::process::id()));
         std::fs::create_dir_all(&folder).unwrap();
         let kept = folder.join("switchboard");
         match std::fs::hard_link(&built, &kept) {
             Ok(()) => kept,
-            // Another file system: nothing is lost but the protection.
+            // Another file system: only the protection is lost.
             Err(_) => built.into(),
         }
     })

@@ -1,4 +1,4 @@
-//! A program that is not ours and that a test runs beside the product: started, waited for, and never left behind.
+//! A third-party program run beside the product: started, waited for, and never left behind.
 
 use std::{
     fs::File,
@@ -8,21 +8,21 @@ use std::{
 
 use super::{process::spawn_bound_to_this_process, unique};
 
-/// A running program with a folder of its own.
+/// A running program with its own folder.
 pub(crate) struct Program {
     child: Child,
     directory: PathBuf,
 }
 
 impl Program {
-    /// Starts what `arguments` of the program's own folder say. A program that is missing is a failure: a test that
-    /// was left out would look like one that passed.
+    /// Starts what `arguments` of the program's own folder say. A program that is missing is a
+    /// failure: a test that was left out would look like one that passed.
     pub(crate) fn start(name: &str, arguments: impl FnOnce(&Path) -> Vec<String>) -> Self {
         assert!(
             is_installed(name),
             "{name} is not installed: run tests/services/install.sh edge, or `make test`"
         );
-        // Named like the folders of services, which are removed once their test process has ended.
+        // Named like the service folders, which are removed after their test process has ended.
         let folder = format!("it-{}-{}", std::process::id(), unique(&format!("{name}-")));
         let directory = Path::new(env!("CARGO_TARGET_TMPDIR")).join(folder);
         std::fs::create_dir_all(&directory).unwrap();
@@ -42,7 +42,7 @@ impl Program {
         }
     }
 
-    /// What it wrote.
+    /// Returns the output of the program.
     pub(crate) fn log(&self) -> String {
         String::from_utf8_lossy(&std::fs::read(self.directory.join("log")).unwrap_or_default())
             .into_owned()
@@ -60,7 +60,7 @@ impl Drop for Program {
     }
 }
 
-/// Debian keeps servers where an ordinary user's path does not lead.
+/// Folders of servers on Debian that are not in an ordinary user's `PATH`.
 fn is_installed(name: &str) -> bool {
     let path = std::env::var("PATH").unwrap_or_default();
     path.split(':')

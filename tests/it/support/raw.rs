@@ -1,4 +1,4 @@
-//! A connection on which a test writes its own bytes, because HTTP libraries refuse to write what attackers do.
+//! A raw TCP connection for bytes that HTTP libraries refuse to write.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use tokio::{
 
 use super::PATIENCE;
 
-/// The smallest receive window that the kernel gives.
+/// Smallest receive buffer of the kernel, in bytes.
 const SMALL_WINDOW_BYTES: u32 = 4 << 10;
 
 /// A TCP connection to the public port.
@@ -19,14 +19,13 @@ pub(crate) struct RawConnection {
     unread: Vec<u8>,
 }
 
-/// An HTTP/1.1 answer as it was on the wire.
+/// An HTTP/1.1 response as received.
 #[derive(Debug)]
 pub(crate) struct RawAnswer {
-    /// Status.
     pub(crate) status: u16,
-    /// Status line and headers, with their line ends.
+    /// Status line and headers with their line ends.
     pub(crate) head: String,
-    /// The body, without its chunks' sizes.
+    /// Body without chunk sizes.
     pub(crate) body: Vec<u8>,
 }
 
@@ -41,7 +40,7 @@ impl RawConnection {
         }
     }
 
-    /// The same with so small a window that a server soon cannot send what the client does not read.
+    /// Connects with a small receive window, so that a server soon blocks on an unread response.
     pub(crate) async fn open_with_small_window(url: &str) -> Self {
         let socket = TcpSocket::new_v4().unwrap();
         socket.set_recv_buffer_size(SMALL_WINDOW_BYTES).unwrap();
@@ -52,7 +51,7 @@ impl RawConnection {
         }
     }
 
-    /// Writes all of it; false when the other side has gone.
+    /// Writes all bytes; returns false if the other side has closed.
     pub(crate) async fn write(&mut self, bytes: impl AsRef<[u8]>) -> bool {
         timeout(PATIENCE, self.stream.write_all(bytes.as_ref()))
             .await
@@ -60,7 +59,7 @@ impl RawConnection {
             .is_ok()
     }
 
-    /// Writes as much as the other side takes before it stops reading.
+    /// Writes until the other side stops reading.
     pub(crate) async fn write_until_stalled(
         &mut self,
         bytes: impl AsRef<[u8]>,
@@ -69,12 +68,12 @@ impl RawConnection {
         let _ = timeout(patience, self.stream.write_all(bytes.as_ref())).await;
     }
 
-    /// Says that nothing more will be written.
+    /// Closes the writing half.
     pub(crate) async fn finish_writing(&mut self) {
         self.stream.shutdown().await.unwrap();
     }
 
-    /// What is there next; empty at the end, however it came.
+    /// Reads the next available bytes; empty at the end or after a reset.
     pub(crate) async fn read_some(&mut self) -> Vec<u8> {
         if !self.unread.is_empty() {
             return std::mem::take(&mut self.unread);
@@ -88,7 +87,7 @@ impl RawConnection {
         buffer
     }
 
-    /// Everything up to the end of the connection, however it came; fails when it stays open.
+    /// Reads to the end or reset of the connection; panics if it stays open.
     pub(crate) async fn read_to_end(&mut self) -> Vec<u8> {
         let mut bytes = vec![];
         loop {
@@ -99,7 +98,7 @@ impl RawConnection {
         }
     }
 
-    /// Everything up to the end, and whether the connection broke and was not closed in order.
+    /// Reads to the end and returns the bytes and true if the connection was reset.
     pub(crate) async fn read_to_break(&mut self) -> (Vec<u8>, bool) {
         let mut bytes = std::mem::take(&mut self.unread);
         let ended = timeout(PATIENCE, self.stream.read_to_end(&mut bytes))
@@ -108,7 +107,7 @@ impl RawConnection {
         (bytes, ended.is_err())
     }
 
-    /// Exactly so many bytes.
+    /// Reads an exact number of bytes.
     pub(crate) async fn read_exactly(&mut self, count: usize) -> Option<Vec<u8>> {
         let mut bytes = vec![];
         while bytes.len() < count {
@@ -121,7 +120,7 @@ impl RawConnection {
         Some(bytes)
     }
 
-    /// One answer to a request that was no HEAD; none when the connection ended instead.
+    /// Reads one response; `None` if the connection ended instead. Not for HEAD requests.
     pub(crate) async fn read_answer(&mut self) -> Option<RawAnswer> {
         let mut answer = self.read_head().await?;
         let length = answer
@@ -135,7 +134,7 @@ impl RawConnection {
         Some(answer)
     }
 
-    /// The beginning of an answer, and all of one to HEAD.
+    /// Reads the head of a response, which is all of a response to HEAD.
     pub(crate) async fn read_head(&mut self) -> Option<RawAnswer> {
         let head = self.read_through(b"\r\n\r\n").await?;
         let head = String::from_utf8(head).unwrap();
@@ -150,7 +149,7 @@ impl RawConnection {
         })
     }
 
-    /// One chunk of a chunked body; empty at its end.
+    /// Reads one chunk of a chunked body; empty at its end.
     pub(crate) async fn read_chunk(&mut self) -> Option<Vec<u8>> {
         let line = String::from_utf8(self.read_through(b"\r\n").await?).unwrap();
         let size = usize::from_str_radix(line.trim(), 16).unwrap();
@@ -185,7 +184,6 @@ impl RawConnection {
 }
 
 impl RawAnswer {
-    /// A header's value.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         let lines = self
             .head
@@ -198,7 +196,7 @@ impl RawAnswer {
             .map(|(_, value)| value.trim())
     }
 
-    /// The body as text.
+    /// Returns the body as text.
     pub(crate) fn text(&self) -> String {
         String::from_utf8(self.body.clone()).unwrap()
     }

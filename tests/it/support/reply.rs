@@ -1,4 +1,5 @@
-//! A streamed reply as a careful client sees it: its bytes, when they came, and whether the transfer ended cleanly.
+//! A streamed reply as seen by a client: bytes, arrival times, and whether the transfer ended
+//! cleanly.
 
 use std::time::Instant;
 
@@ -10,23 +11,21 @@ use super::Answer;
 /// A reply in text.
 #[derive(Debug)]
 pub(crate) struct Reply {
-    /// Status.
     pub(crate) status: u16,
-    /// Headers.
     pub(crate) headers: HeaderMap,
-    /// Every chunk with its time.
+    /// Each chunk with its arrival time.
     pub(crate) chunks: Vec<(Instant, Vec<u8>)>,
-    /// Whether the transfer ended as HTTP says that it ends, and was not broken off.
+    /// True if the transfer ended with its HTTP terminator and was not cut.
     pub(crate) ended_cleanly: bool,
 }
 
 impl Reply {
-    /// Reads to the end, clean or not.
+    /// Reads a response to its end or to a cut.
     pub(crate) async fn read(response: Response) -> Self {
         Self::continue_reading(Self::begin(&response), response).await
     }
 
-    /// What is known before the first byte of the body.
+    /// Creates a reply from the response head, before any byte of the body.
     pub(crate) fn begin(response: &Response) -> Self {
         let (status, headers) = (response.status().as_u16(), response.headers().clone());
         Self {
@@ -37,7 +36,7 @@ impl Reply {
         }
     }
 
-    /// Reads until at least `bytes` bytes are there; the transfer stays open.
+    /// Reads until at least `bytes` bytes have arrived; the transfer stays open.
     pub(crate) async fn read_at_least(&mut self, response: &mut Response, bytes: usize) {
         while self.bytes().len() < bytes {
             match response.chunk().await {
@@ -61,7 +60,6 @@ impl Reply {
         }
     }
 
-    /// All bytes.
     pub(crate) fn bytes(&self) -> Vec<u8> {
         self.chunks
             .iter()
@@ -70,7 +68,7 @@ impl Reply {
             .collect()
     }
 
-    /// The text; each chunk holds whole characters.
+    /// Returns the text; panics if a chunk splits a character.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
         self.chunks
@@ -79,12 +77,12 @@ impl Reply {
             .collect()
     }
 
-    /// A header as text.
+    /// Returns a header as text.
     pub(crate) fn header(&self, name: &str) -> Option<&str> {
         self.headers.get(name).and_then(|value| value.to_str().ok())
     }
 
-    /// A header that must be there.
+    /// Returns a header; panics if it is missing.
     #[track_caller]
     pub(crate) fn required_header(&self, name: &str) -> String {
         self.header(name)
@@ -92,7 +90,7 @@ impl Reply {
             .to_owned()
     }
 
-    /// Asserts a whole reply and gives its text.
+    /// Asserts a complete successful reply and returns its text.
     #[track_caller]
     pub(crate) fn complete(&self) -> String {
         assert_eq!(
@@ -105,7 +103,7 @@ impl Reply {
         self.text()
     }
 
-    /// The same as a short answer, for errors.
+    /// Converts the reply to an [`Answer`], for errors.
     pub(crate) fn into_answer(self) -> Answer {
         Answer {
             status: self.status,
@@ -118,13 +116,11 @@ impl Reply {
 /// A reply as server-sent events.
 #[derive(Debug)]
 pub(crate) struct Events {
-    /// Status.
     pub(crate) status: u16,
-    /// Headers.
     pub(crate) headers: HeaderMap,
     /// Name, id and data of each event.
     pub(crate) events: Vec<(String, String, Value)>,
-    /// Whether the transfer ended cleanly.
+    /// True if the transfer ended cleanly.
     pub(crate) ended_cleanly: bool,
 }
 
@@ -142,14 +138,14 @@ impl Events {
         }
     }
 
-    /// Names of the events in order, with runs of `delta` as one.
+    /// Returns the names of the events in order, with runs of `delta` merged.
     pub(crate) fn names(&self) -> Vec<&str> {
         let mut names: Vec<_> = self.events.iter().map(|(name, ..)| name.as_str()).collect();
         names.dedup();
         names
     }
 
-    /// Data of the only event of this name.
+    /// Returns the data of the only event of this name.
     #[track_caller]
     pub(crate) fn only(&self, name: &str) -> &Value {
         let found: Vec<_> = self
@@ -161,7 +157,7 @@ impl Events {
         &found[0].2
     }
 
-    /// The text of all deltas, after a check that each begins where the one before ended.
+    /// Returns the text of all deltas and asserts that their offsets are contiguous.
     #[track_caller]
     pub(crate) fn text(&self) -> String {
         let mut text = String::new();
@@ -173,7 +169,7 @@ impl Events {
     }
 }
 
-/// None for comments and the empty end.
+/// Parses one event; `None` for comments and the empty end.
 fn parse_event(block: &str) -> Option<(String, String, Value)> {
     let field = |name: &str| -> Option<String> {
         let lines: Vec<_> = block

@@ -1,8 +1,8 @@
-//! Figures that a run is to show whether its tests pass or not.
+//! Measurements printed by a test run, also when its tests pass.
 
 use std::io::Write;
 
-/// Writes a line that the test harness does not hide.
+/// Writes a line that the test harness does not capture.
 pub(crate) fn report(line: &str) {
     let _ = writeln!(std::io::stderr(), "measured: {line}");
 }

@@ -1,4 +1,4 @@
-//! The product as its operators run it: one process, or one process per role over real services.
+//! The product under test: one process, or one process per role over real services.
 
 use std::{
     path::{Path, PathBuf},
@@ -11,27 +11,26 @@ use std::{
 
 use super::{Client, PATIENCE, Process, ProcessCommand, eventually, free_port, unique};
 
-/// The administrator of every service that tests start.
+/// Admin token of every test service.
 pub(crate) const ADMIN_TOKEN: &str = "admin-token-of-the-tests-0123456789abcdef";
-/// Hexadecimal, 32 bytes, so that any reading of "a secret" takes it.
+/// Installation secret of 32 bytes in hexadecimal.
 const SECRET: &str = "5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed5eed";
 const START_PATIENCE: Duration = Duration::from_secs(60);
 
-/// How the product is run.
+/// Deployment of the product under test.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profile {
-    /// One process, SQLite.
     Embedded,
     /// Separate processes over Kafka, Redis and CQL.
     Cluster,
 }
 
 impl Profile {
-    /// What `SWITCHBOARD_TEST_PROFILE` asks for.
+    /// Returns the profile named by `SWITCHBOARD_TEST_PROFILE`.
     pub(crate) fn wanted() -> Self {
         match std::env::var("SWITCHBOARD_TEST_PROFILE").as_deref() {
             Ok("cluster") => Self::Cluster,
-            // What only real services can show would pass without having met one.
+            // Otherwise tests that need real services would pass without them.
             Ok("embedded") | Err(_) if cfg!(feature = "real-services") => {
                 panic!(
                     "tests built with the feature real-services need SWITCHBOARD_TEST_PROFILE=cluster"
@@ -43,9 +42,8 @@ impl Profile {
     }
 }
 
-/// A running product.
 pub(crate) struct TestService {
-    /// How it runs.
+    /// Profile of the running product.
     pub(crate) profile: Profile,
     /// Prefix of its topics, keys and tables.
     pub(crate) namespace: String,
@@ -58,16 +56,16 @@ pub(crate) struct TestService {
 struct RunningRole {
     name: String,
     public_url: Option<String>,
-    /// Where the admin API answers, if it is not the public port.
+    /// Base URLs of the admin API, unless it shares the public port.
     admin_url: Option<String>,
     ops_url: String,
 }
 
-/// The service that most tests use together; complains at the end of each test that used it.
+/// The service shared by most tests; fails a test if a process has crashed.
 pub(crate) struct SharedService(&'static TestService);
 
 impl SharedService {
-    /// Starts it at the first call.
+    /// Returns the shared instance and starts it at the first call.
     pub(crate) async fn get() -> Self {
         static SHARED: OnceLock<TestService> = OnceLock::new();
         static STARTING: tokio::sync::Mutex<()> = tokio::sync::Mutex::const_new(());
@@ -95,22 +93,22 @@ impl Drop for SharedService {
 }
 
 impl TestService {
-    /// Starts a product of the wanted profile and waits until it is ready.
+    /// Starts the product in the selected profile and waits until it is ready.
     pub(crate) async fn start() -> Self {
         Self::start_with(&[]).await
     }
 
-    /// The same, with further environment variables for all processes.
+    /// Starts the product with additional environment variables for all processes.
     pub(crate) async fn start_with(extra: &[(&str, &str)]) -> Self {
         Self::start_as(Profile::wanted(), extra).await
     }
 
-    /// The same, of a certain profile.
+    /// Starts the product in a certain profile.
     pub(crate) async fn start_as(profile: Profile, extra: &[(&str, &str)]) -> Self {
         Self::start_with_ports(profile, extra, false).await
     }
 
-    /// A product of the wanted profile whose administrators have a port of their own.
+    /// Starts the product in the selected profile with a separate admin port.
     pub(crate) async fn start_with_admin_port() -> Self {
         Self::start_with_ports(Profile::wanted(), &[], true).await
     }
@@ -139,21 +137,21 @@ impl TestService {
         service
     }
 
-    /// A client of the next ingress, without a key.
+    /// Returns a client of the next ingress without a key.
     pub(crate) fn client(&self) -> Client {
         let urls = self.public_urls();
         let turn = self.next_ingress.fetch_add(1, Ordering::Relaxed);
         Client::new(&urls[turn % urls.len()])
     }
 
-    /// A client that may administer.
+    /// Returns a client with the admin token.
     pub(crate) fn admin(&self) -> Client {
         let urls = self.admin_urls();
         let turn = self.next_ingress.fetch_add(1, Ordering::Relaxed);
         Client::new(&urls[turn % urls.len()]).with_key(ADMIN_TOKEN)
     }
 
-    /// Where the public API answers, one for each ingress.
+    /// Returns the base URL of the public API of each ingress.
     pub(crate) fn public_urls(&self) -> Vec<String> {
         self.roles
             .iter()
@@ -161,13 +159,13 @@ impl TestService {
             .collect()
     }
 
-    /// Where the admin API answers, one for each ingress.
+    /// Returns the base URL of the admin API of each ingress.
     pub(crate) fn admin_urls(&self) -> Vec<String> {
         let url = |role: &RunningRole| role.admin_url.clone().or_else(|| role.public_url.clone());
         self.roles.iter().filter_map(url).collect()
     }
 
-    /// Name and address of each process's private port.
+    /// Returns name and base URL of each process's private port.
     pub(crate) fn ops_urls(&self) -> Vec<(String, String)> {
         self.roles
             .iter()
@@ -175,12 +173,12 @@ impl TestService {
             .collect()
     }
 
-    /// The data folder of the embedded profile.
+    /// Returns the data folder of the embedded profile.
     pub(crate) fn data_directory(&self) -> PathBuf {
         self.directory.join("data")
     }
 
-    /// Names of the processes whose role runs models: the whole product when it is one process.
+    /// Returns the names of the inference processes: the whole product if it is a single process.
     pub(crate) fn inference_processes(&self) -> Vec<String> {
         let names = self.roles.iter().map(|role| role.name.clone());
         names
@@ -188,7 +186,7 @@ impl TestService {
             .collect()
     }
 
-    /// The sum of a metric in each process that answers and has it.
+    /// Returns the sum of a metric for each process that responds and has it.
     pub(crate) async fn metric(&self, metric: &str) -> Vec<(String, f64)> {
         let mut values = vec![];
         for role in &self.roles {
@@ -209,7 +207,7 @@ impl TestService {
         values
     }
 
-    /// Works on the process of that name.
+    /// Calls `work` with the process of that name.
     pub(crate) fn with_process<T>(&self, name: &str, work: impl FnOnce(&mut Process) -> T) -> T {
         let mut processes = self.processes.lock().unwrap();
         work(
@@ -220,7 +218,7 @@ impl TestService {
         )
     }
 
-    /// Starts that process again and waits until it is ready.
+    /// Restarts a process and waits until it is ready.
     pub(crate) async fn restart(&self, name: &str) {
         self.with_process(name, Process::restart);
         let url = &self
@@ -232,7 +230,7 @@ impl TestService {
         wait_until_ready(name, url).await;
     }
 
-    /// Starts a further process of a role beside the others.
+    /// Starts another process of a role.
     #[cfg(feature = "real-services")]
     pub(crate) async fn add(&mut self, name: &str, role: &str) {
         let environment = environment(self.profile, &self.namespace, &self.directory, &[]);
@@ -242,7 +240,7 @@ impl TestService {
         self.roles.push(running);
     }
 
-    /// Runs a command of the product beside the service, with the same configuration.
+    /// Runs a command of the product with the configuration of the service.
     pub(crate) fn command(&self, arguments: &[&str]) -> (std::process::ExitStatus, String) {
         let command = ProcessCommand {
             name: unique("command-"),
@@ -256,7 +254,7 @@ impl TestService {
         command.run(START_PATIENCE)
     }
 
-    /// Everything that the processes wrote.
+    /// Returns the logs of all processes.
     pub(crate) fn logs(&self) -> String {
         self.processes
             .lock()
@@ -266,7 +264,7 @@ impl TestService {
             .collect()
     }
 
-    /// Fails the running test if a process has died by itself or panicked.
+    /// Panics if a process has crashed or panicked.
     pub(crate) fn complain(&self) {
         let complaints: Vec<_> = self
             .processes
@@ -316,7 +314,7 @@ impl Drop for TestService {
     }
 }
 
-/// Waits until the process behind that private port is ready.
+/// Waits until the process with that private port is ready.
 pub(crate) async fn wait_until_ready(name: &str, ops_url: &str) {
     let client = Client::new(ops_url);
     eventually(&format!("{name} is ready"), PATIENCE * 2, async || {
@@ -368,7 +366,7 @@ fn launch_role(
             .iter()
             .map(|address| ("SWITCHBOARD__ADMIN__LISTEN".to_owned(), address.clone())),
     );
-    // `--role all` is the default, so that the embedded run also proves the default.
+    // `--role all` is the default, so the embedded run also tests the default.
     let arguments = if role == "all" {
         vec!["serve"]
     } else {
@@ -416,7 +414,7 @@ fn environment(
         ("SWITCHBOARD__SECRET", SECRET.to_owned()),
         ("SWITCHBOARD__ADMIN__TOKEN", ADMIN_TOKEN.to_owned()),
         ("SWITCHBOARD__DEMO", "false".to_owned()),
-        // All tests sign in from one address.
+        // All tests sign in from the same address.
         (
             "SWITCHBOARD__INGRESS__SIGN_INS_PER_ADDRESS",
             "100000".to_owned(),
@@ -454,14 +452,14 @@ fn environment(
         .collect()
 }
 
-/// Where a real service answers; without it the cluster profile cannot be tested, and that is a failure.
+/// Returns the address of a real service; panics without one, because the cluster profile needs it.
 pub(crate) fn service_address(variable: &str) -> String {
     std::env::var(variable).unwrap_or_else(|_| {
         panic!("{variable} is not set: run tests/services/up.sh, or `make test`")
     })
 }
 
-/// A folder of this run; those of runs that have ended are removed first.
+/// Creates a folder for this run and removes the folders of ended runs.
 fn fresh_directory(namespace: &str) -> PathBuf {
     let root = Path::new(env!("CARGO_TARGET_TMPDIR"));
     for entry in std::fs::read_dir(root).into_iter().flatten().flatten() {

@@ -1,12 +1,12 @@
-//! Waiting for conditions: a test that sleeps for a fixed time is either slow or flaky.
+//! Waiting for a condition instead of a fixed sleep, which is either slow or flaky.
 
 use std::time::{Duration, Instant};
 
-/// How long a condition may take on a busy machine before it counts as never.
+/// Longest wait for a condition on a busy machine.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 const POLL_INTERVAL: Duration = Duration::from_millis(25);
 
-/// Polls until `attempt` gives a value; panics with `what` when the deadline passes.
+/// Polls until `attempt` returns a value; panics with `what` when the deadline passes.
 pub(crate) async fn eventually<T, F>(what: &str, deadline: Duration, mut attempt: F) -> T
 where
     F: AsyncFnMut() -> Option<T>,

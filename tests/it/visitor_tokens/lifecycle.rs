@@ -202,7 +202,7 @@ async fn token_expires_renews_and_page_limits_hold_everywhere() {
             )
         }
     };
-    // One message was the first visitor's, from another address.
+    // One message was sent by the first visitor from another address.
     let (first, second) = ("203.0.113.1", "203.0.113.2");
     let outcomes = [
         from(first).await,

@@ -11,7 +11,7 @@ use crate::support::{Answer, Client, Organization, Reply, send};
 const TOKEN_ROUTE: &str = "/api/widget/token";
 const PAGE: &str = "https://shop.example";
 
-/// A visitor of a page, at one ingress.
+/// A visitor of a page with a token, connected to one ingress.
 struct Visitor {
     client: Client,
     issued: Value,
@@ -19,7 +19,7 @@ struct Visitor {
 }
 
 impl Visitor {
-    /// Comes for the first time, to the agent named `shop`.
+    /// Issues a token for a new visitor of the agent named `shop`.
     async fn comes_to(client: &Client, organization: &Organization) -> Self {
         Self::asks(client, organization.shop(), json!({})).await
     }
@@ -36,7 +36,7 @@ impl Visitor {
         }
     }
 
-    /// The same visitor at another ingress.
+    /// Returns the same visitor connected to another ingress.
     fn at(&self, url: &str) -> Self {
         let client = Client::new(url).with_key(self.issued["token"].as_str().unwrap());
         Self {

@@ -1,4 +1,4 @@
-//! Agents are made, changed and tried in the dashboard, and what is saved is what answers.
+//! Agents in the dashboard: creation, changes, conflicts and permissions.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use crate::support::{
     Organization, OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, eventually,
 };
 
-/// The organization's agents, as the admin API shows them.
+/// Returns the organization's agents from the admin API.
 async fn agent(service: &SharedService, organization: &Organization, slug: &str) -> Value {
     let path = format!("/api/admin/organizations/{}/agents", organization.id);
     let agents = service.admin().get(&path).await.json();

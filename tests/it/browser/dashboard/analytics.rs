@@ -1,11 +1,11 @@
-//! Figures in the dashboard: what was counted, as charts, tables and a file.
+//! Analytics in the dashboard: charts, tables and CSV.
 
 use serde_json::json;
 
 use super::Person;
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
-/// Reads the table under a chart, once it says so many on its last day.
+/// Reads the table under a chart once its last day has this value.
 const LAST_DAY: &str = "
     const [title, wanted] = input;
     const table = () => document.querySelector(`[aria-label=\"${title}, day by day\"]`);
@@ -95,7 +95,7 @@ async fn filters_by_day_and_agent_are_kept_in_the_url() {
     let address = person.does(seven).await;
     let wanted = format!("?agent={}&days=7d", organization.agent("help"));
     assert_eq!(address.as_str().map(sorted), Some(sorted(&wanted)));
-    // A link that somebody was sent shows the same, and days of one's own are taken as they are.
+    // A shared link shows the same, and custom days are used as given.
     person.goes_to(&format!("/analytics{wanted}")).await;
     person.does(seven).await;
     person

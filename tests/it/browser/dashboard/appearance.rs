@@ -1,5 +1,5 @@
-//! Every page, on a desk and in a hand, light and dark: no finding of axe, and nothing that scrolls sideways.
-//! `SWITCHBOARD_SCREENSHOTS=FOLDER` keeps a picture of each.
+//! Appearance and accessibility of every dashboard page on desktop and phone, light and dark.
+//! `SWITCHBOARD_SCREENSHOTS=FOLDER` saves a screenshot of each.
 
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -12,10 +12,10 @@ use crate::{
     },
 };
 
-/// A page is at rest when it has its head and waits for nothing.
+/// Expression that is true once a page has its heading and no pending request.
 const RESTS: &str = "await until('the page', () => document.querySelector('h1') && !document.querySelector('[role=status][aria-label=Loading]'));";
 
-/// A file as the shop exports it.
+/// A product file exported by the shop.
 const CATALOGUE: &str = "title,price,link,image_link,description,colour,weight
 House blend,$14,https://shop.example/house,,\"Chocolate, hazelnut and a long finish\",dark,250 g
 Ethiopia Guji,$19,https://shop.example/guji,,Jasmine and ripe peach; best as a filter,light,250 g
@@ -187,7 +187,7 @@ async fn signed_out_pages_are_accessible_and_fit_every_size() {
             ),
             ("link-dead", dead.clone(), "does not work any more"),
         ] {
-            // An address that differs behind its `#` alone is no other page.
+            // A URL that differs only in its fragment is not another page.
             person.browser.visit("about:blank").await;
             person.goes_to(&path).await;
             person.does_with("await shows(input);", json!(ready)).await;
@@ -197,7 +197,7 @@ async fn signed_out_pages_are_accessible_and_fit_every_size() {
     assert!(findings.is_empty(), "{findings:#?}");
 }
 
-/// Waits until the widget of the preview is open and has its conversation.
+/// Waits until the preview widget is open and shows its conversation.
 async fn shows_its_preview(person: &Person) {
     person
         .does("await until('the frame', () => document.querySelector('iframe'));")

@@ -1,4 +1,4 @@
-//! What is done about conversations in the dashboard: followed live, explained, taken away as files, deleted, erased.
+//! Actions on conversations in the dashboard: live view, timeline, export, deletion and erasure.
 
 use std::time::Duration;
 
@@ -45,7 +45,7 @@ async fn running_reply_grows_word_by_word() {
     let (script, gate) = Script::says("first second third").chunk_chars(6).gated();
     organization.script(script);
     let client = organization.client();
-    // Headers come with the first words.
+    // Response headers arrive with the first token.
     gate.open(1);
     let mut response = client
         .open_chat(

@@ -1,11 +1,12 @@
-//! Conversations are found, read and followed in the dashboard, and what strangers write in them stays text.
+//! Conversations in the dashboard: filters, transcripts and live updates; text of visitors stays
+//! text.
 
 use serde_json::json;
 
 use super::Person;
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
-/// What would say that something of a stranger's was executed.
+/// Global variable set by hostile text when it is executed.
 const HOSTILE: &str = "<img src=x onerror=\"window.hit=1\"><script>window.hit=1</script>";
 
 #[tokio::test]

@@ -1,4 +1,4 @@
-//! From the one-time link to an answer on somebody else's page, with nothing made by hand.
+//! From the one-time link of a fresh installation to a reply in a widget, using only the dashboard.
 
 use std::{
     sync::{Arc, OnceLock},
@@ -14,11 +14,11 @@ use crate::{
     support::{Browser, PATIENCE, Page, Profile, TestService, eventually},
 };
 
-/// What the issue of a first agent may take at most, by script.
+/// Longest time for the scripted path from the first link to a reply.
 const ALL_MAX: Duration = Duration::from_secs(120);
 
-/// A fresh installation and its first link: on the terminal of the first start where the profile has one, else from the
-/// command.
+/// Starts a fresh installation and returns its first link: from the output of the first start or,
+/// in the cluster profile, from the command.
 async fn installed() -> (TestService, String) {
     match Profile::wanted() {
         Profile::Embedded => {
@@ -55,7 +55,7 @@ async fn installed() -> (TestService, String) {
     }
 }
 
-/// A page into which a snippet can be pasted while it is served.
+/// Serves a page whose content can be replaced by a pasted snippet.
 fn site() -> (Page, Arc<OnceLock<String>>) {
     let snippet = Arc::new(OnceLock::new());
     let pasted = Arc::clone(&snippet);
@@ -105,7 +105,7 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
         )
         .await;
     assert!(began.elapsed() < ALL_MAX, "{:?}", began.elapsed());
-    // On a page that is not in the list there is no widget; and who set the password comes in again with it.
+    // A page outside the list has no widget, and the new password signs in.
     visitor.browser.visit(&visitor.page.other_origin()).await;
     eventually("the page is refused", PATIENCE, async || {
         visitor

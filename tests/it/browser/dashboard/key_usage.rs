@@ -1,4 +1,4 @@
-//! When a key was last used stands beside it.
+//! Last use of a key in the dashboard.
 
 use super::Person;
 use crate::support::{Organization, PATIENCE, Script, SharedService, eventually};

@@ -1,4 +1,4 @@
-//! Keys are made, shown once, rotated and deleted in the dashboard.
+//! API keys in the dashboard: creation, one-time display, rotation and deletion.
 
 use std::time::Duration;
 
@@ -9,7 +9,8 @@ use crate::support::{
     Client, Organization, OrganizationDocument, Script, SharedService, eventually,
 };
 
-/// How soon a deletion is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+/// Time until a deletion is live on every ingress: the promised two seconds and half a second of
+/// slack for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
 const SHOWN: &str = "return (await part('secret')).textContent.trim();";
 
@@ -116,7 +117,7 @@ async fn copying_without_a_clipboard_falls_back_or_says_it_failed() {
     person
         .does("await press('New key'); await type('Name', 'Reader'); await press('Create key');")
         .await;
-    // What a browser has on a page that came by plain http.
+    // As on a page served over plain HTTP.
     let copies = "Object.defineProperty(navigator, 'clipboard', {value: undefined});
         const taken = []; document.execCommand = command => { taken.push([command, String(getSelection())]); return input; };
         await press('Copy'); await shows(input ? 'Copied' : 'does not let this page copy');

@@ -1,5 +1,5 @@
-//! People of an organization: invited, given another role, shut out and let in again in the dashboard, and what the audit
-//! log says of it.
+//! Members of an organization in the dashboard: invitations, roles, disabled accounts and the audit
+//! log.
 
 use std::time::Duration;
 
@@ -10,7 +10,8 @@ use crate::support::{
     Organization, OrganizationDocument, Script, SharedService, eventually, unique,
 };
 
-/// How soon an end is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+/// Time until a session ends on every ingress: the promised two seconds and half a second of slack
+/// for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
 const MAKES_A_LINK: &str = "return (await part('secret')).textContent.trim().split('#')[1];";
 const STATUS: &str = "return (await fetch(input)).status;";
@@ -41,7 +42,7 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
         .await;
     owner.goes_to("/settings/members").await;
     owner.does("await shows('Edith Eng'); await until('nobody waits', () => !document.body.innerText.includes('Invited'));").await;
-    // The role that is taken away is gone with the next thing that is tried, and the page follows.
+    // A revoked role is refused at the next action, and the page updates.
     edith
         .does("await press('New agent'); await type('Name', 'Too late');")
         .await;

@@ -1,4 +1,4 @@
-//! The dashboard in a real browser, on live data of the real service.
+//! The dashboard in a real browser with the real service.
 
 mod agents;
 mod analytics;

@@ -1,42 +1,42 @@
-//! A person at the dashboard, with an account of the real service: invited, and come in by the one-time link.
+//! A user of the dashboard: a real account that signs in by its one-time link.
 
 use serde_json::{Value, json};
 
 use crate::support::{Browser, Organization, TestService, unique};
 
-/// What everybody chooses as their password.
+/// Password of every user in these tests.
 pub(super) const PASSWORD: &str = "a long and quiet evening";
 const PAGE: &str = include_str!("page.js");
 const COMES_IN: &str = "
     await type('New password', input); await press('Continue');
     await until('the agents', () => location.pathname === '/dashboard/agents'); await control('Agents');";
 
-/// A person and their browser.
+/// A dashboard user with a browser.
 pub(super) struct Person {
-    /// Where they look at the dashboard; of their own, so that nobody shares a session with them.
+    /// Browser window of this user alone, so that no session is shared.
     pub(super) browser: Browser,
-    /// Address of the service.
+    /// Base URL of the service.
     pub(super) url: String,
     /// Id of the account.
     pub(super) id: String,
-    /// What they sign in with, beside [`PASSWORD`].
+    /// E-mail address for sign-in with [`PASSWORD`].
     pub(super) email: String,
-    /// What stood behind the `#` of their link.
+    /// Secret of the sign-in link, after its `#`.
     pub(super) secret: String,
 }
 
-/// An account that was invited: its id, its address, and the secret of its link.
+/// An invited account and the secret of its link.
 pub(super) struct Invited {
     /// Id of the account.
     pub(super) id: String,
-    /// Address of the person.
+    /// E-mail address of the user.
     pub(super) email: String,
-    /// What stands behind the `#` of the link.
+    /// Secret of the link, after its `#`.
     pub(super) secret: String,
 }
 
 impl Person {
-    /// Somebody of this role, signed in and at this page.
+    /// Signs in a user of this role and opens this page.
     pub(super) async fn at(
         service: &TestService,
         organization: &Organization,
@@ -51,7 +51,7 @@ impl Person {
         person
     }
 
-    /// Somebody whose link signs in without a password.
+    /// Opens a link that signs in without a password.
     pub(super) async fn with_link_that_signs_in(service: &TestService, secret: String) -> Self {
         let account = Invited {
             id: String::new(),
@@ -65,7 +65,7 @@ impl Person {
         person
     }
 
-    /// Somebody who has opened their link, and who is asked for a password.
+    /// Opens the link of a user who is then asked for a password.
     pub(super) async fn with_link(service: &TestService, account: Invited) -> Self {
         let url = service.admin_urls().into_iter().next().unwrap();
         let browser = Browser::at(&format!("{url}/dashboard/link#{}", account.secret)).await;
@@ -79,7 +79,7 @@ impl Person {
         }
     }
 
-    /// An owner at this page.
+    /// Signs in an owner and opens this page.
     pub(super) async fn owner_at(
         service: &TestService,
         organization: &Organization,
@@ -88,7 +88,7 @@ impl Person {
         Self::at(service, organization, "owner", path).await
     }
 
-    /// The same person in a browser where nobody is signed in.
+    /// Opens another browser of the same user without a session.
     pub(super) async fn in_another_browser(&self, path: &str) -> Self {
         let browser = Browser::at(&format!("{}/dashboard{path}", self.url)).await;
         Self {
@@ -100,25 +100,25 @@ impl Person {
         }
     }
 
-    /// Goes to a page of the dashboard by its address.
+    /// Opens a dashboard page by its path.
     pub(super) async fn goes_to(&self, path: &str) {
         self.browser
             .visit(&format!("{}/dashboard{path}", self.url))
             .await;
     }
 
-    /// Does something as `page.js` has it, and tells what came of it.
+    /// Runs a script with the helpers of `page.js` and returns its result.
     pub(super) async fn does(&self, steps: &str) -> Value {
         self.does_with(steps, Value::Null).await
     }
 
-    /// The same with something to use as `input`.
+    /// Runs a script like [`Self::does`] with a value for `input`.
     pub(super) async fn does_with(&self, steps: &str, input: Value) -> Value {
         self.browser.run(&format!("{PAGE}\n{steps}"), input).await
     }
 }
 
-/// An account of this role, whose invitation nobody has used.
+/// Invites a user of this role.
 pub(super) async fn invited(
     service: &TestService,
     organization: &Organization,
@@ -138,7 +138,7 @@ pub(super) async fn invited(
     }
 }
 
-/// What stands behind the `#` of the last link in a text.
+/// Returns the secret after the `#` of the last link in a text.
 pub(super) fn secret_of(text: &str) -> Option<String> {
     let (_, behind) = text.rsplit_once("/dashboard/link#")?;
     Some(behind.split_whitespace().next()?.to_owned())
@@ -148,7 +148,7 @@ fn text(user: &Value, field: &str) -> String {
     user[field].as_str().unwrap().to_owned()
 }
 
-/// What people of a role are called in these tests.
+/// Returns the name of a user of this role.
 pub(super) fn name_of(role: &str) -> &'static str {
     match role {
         "owner" => "Olga Ortiz",

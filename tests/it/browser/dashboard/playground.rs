@@ -1,11 +1,12 @@
-//! The playground beside an agent's form: the draft, the saved agent, or both answer, and nothing of it is stored.
+//! The playground beside an agent's form: the draft, the saved agent, or both reply, and nothing is
+//! stored.
 
 use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{Organization, OrganizationDocument, Script, ScriptedModel, SharedService};
 
-/// The texts of both answers to the last question.
+/// Returns the texts of both replies to the last question.
 const ANSWERS: &str = "const answers = side => all('[data-side=' + side + ']', side === 'draft' ? 'Draft answer' : 'Saved answer');
     await until('both ends', () => [...document.querySelectorAll('[data-testid=turn-facts]')].filter(facts => facts.innerText.includes('done')).length >= input);
     return ['draft', 'saved'].map(side => answers(side).at(-1)?.querySelector('.said')?.innerText.trim() ?? null);";
@@ -140,6 +141,6 @@ async fn playground_works_over_plain_http() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("Tea it is.")).await;
     let person = at_the_shop(&service, &organization).await;
-    // Browsers leave it out on such a page; nothing here has another name than localhost.
+    // Browsers omit it on such a page; every host here is localhost.
     person.does("Object.defineProperty(crypto, 'randomUUID', {value: undefined}); await type('Message', 'Coffee?'); await press('Send'); await shows('Tea it is.');").await;
 }

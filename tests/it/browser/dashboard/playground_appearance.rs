@@ -1,5 +1,5 @@
-//! Pages with something on them that takes a moment to come about: an agent and a team that were tried, and a feed that
-//! could not be fetched. They are looked at as the others are in `looks`.
+//! Appearance and accessibility of pages that need preparation: playground runs of an agent and a
+//! team, and a failed feed.
 
 use std::time::Duration;
 
@@ -13,15 +13,15 @@ use crate::support::{
     OrganizationDocument, PATIENCE, Script, ScriptedModel, SharedService, VIEWS, eventually,
 };
 
-/// A pause before each piece of a reply, so that times are such as people meet.
+/// Pause before each chunk of a reply, for realistic times.
 const PACE: Duration = Duration::from_millis(25);
-/// Colours of the other scheme come gradually.
+/// Duration of the transition between color schemes.
 const SETTLED: &str = "
     await new Promise(resolve => requestAnimationFrame(() => requestAnimationFrame(resolve)));
     await Promise.all(document.getAnimations().filter(animation => animation instanceof CSSTransition).map(transition => transition.finished));";
 const TRY: &str = "document.querySelector('#try, aside').scrollIntoView(); scrollBy(0, -72);";
 
-/// Looks at what is there in each size and scheme, at the part that a phone shows below the form.
+/// Checks the page in each size and color scheme, on a phone with the part below the form.
 async fn look_everywhere(person: &Person, name: &str, scroll: &str) -> Vec<String> {
     let mut findings = Vec::new();
     for view in VIEWS {

@@ -1,5 +1,4 @@
-//! An agent's catalogue in the dashboard: a file is uploaded, looked through, replaced and deleted; a feed is added and
-//! says what to do when it fails.
+//! The catalog of an agent in the dashboard: file uploads and feeds.
 
 use std::sync::{Arc, Mutex};
 
@@ -12,7 +11,7 @@ use crate::support::{
     eventually,
 };
 
-/// Puts a file into the page as the picker of files does.
+/// Selects a file in the page like the file picker.
 const UPLOAD: &str = "
     const picker = await until('the picker', () => document.querySelector('input[type=file]'));
     const files = new DataTransfer();
@@ -40,7 +39,7 @@ async fn uploads(person: &Person, name: &str, content: &str) {
     person.does_with(UPLOAD, json!([name, content])).await;
 }
 
-/// What a visitor is shown who asks for a lamp.
+/// Returns the titles shown to a visitor who asks for a lamp.
 async fn is_shown(organization: &Organization, expected: &[&str]) {
     let mut number = 0;
     eventually("visitors are shown it", PATIENCE, async || {
@@ -90,7 +89,7 @@ async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
     );
     is_shown(&organization, &["Desk lamp", "Floor lamp"]).await;
 
-    // What a file is called says nothing: JSON begins with a bracket.
+    // The file name does not matter: JSON is detected by its bracket.
     uploads(&person, "export.txt", r#"[{"title": "Oil lamp"}]"#).await;
     person.does("await shows('Replace 3 products?'); await shows('export.txt'); await press('Replace'); await shows('1 product taken');").await;
     is_shown(&organization, &["Oil lamp"]).await;
@@ -129,7 +128,7 @@ async fn invalid_file_is_explained_and_changes_nothing() {
     let organization = shop(&service).await;
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     uploads(&person, "lamps.csv", CSV).await;
-    // The page takes the next file once it knows what became of this one.
+    // The page accepts the next file once this one is processed.
     let listed = "await shows('3 products taken');
         await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 3);";
     person.does(listed).await;

@@ -1,11 +1,11 @@
-//! What each role is shown, and what the service refuses to a page that asks all the same.
+//! Permissions of each role in the dashboard, and the refusals behind them.
 
 use serde_json::{Value, json};
 
 use super::Person;
 use crate::support::{Organization, Script, SharedService};
 
-/// Ways to change something, with what asks the service for it behind the page's back.
+/// Actions that change something, with the request that bypasses the page.
 const ASKS: &str = "
     const [organization, agent, slug] = input;
     const ask = async (method, path, body) => {
@@ -25,7 +25,7 @@ const OFFERED: &str = "
     await control('Conversations');
     return input.filter(name => all(PRESSED, name).some(element => !element.matches(':disabled')));";
 
-/// What is offered of `names` at this page.
+/// Returns which of the actions in `names` the page offers.
 async fn offered(person: &Person, path: &str, ready: &str, names: &[&str]) -> Value {
     person.goes_to(path).await;
     person.does_with("await shows(input);", json!(ready)).await;

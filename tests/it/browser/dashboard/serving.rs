@@ -1,11 +1,11 @@
-//! How the dashboard is served: from the program, under a policy without anything inline.
+//! Delivery of the dashboard files and their content security policy.
 
 use serde_json::Value;
 
 use super::Person;
 use crate::support::{Client, Organization, Script, SharedService, TestService};
 
-/// The first script that a page names.
+/// Returns the path of the first script of a page.
 fn script_of(page: &str) -> String {
     page.split("src=\"")
         .nth(1)
@@ -168,7 +168,7 @@ async fn page_works_without_csp_violations() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/agents").await;
-    // A dialog is the hard case: it locks the page's scrolling with a style element of its own.
+    // A dialog is the hard case: it locks scrolling with its own style element.
     person
         .does("await press('New agent'); await field('Name'); await press('Cancel');")
         .await;

@@ -1,4 +1,4 @@
-//! Coming in, being sent away, and going.
+//! Sign-in, sign-out and account menu of the dashboard.
 
 use serde_json::json;
 
@@ -55,7 +55,7 @@ async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
             json!(PASSWORD),
         )
         .await;
-    // The same link again, for who is signed in and for who is not.
+    // The same link again, signed in and signed out.
     let again = "await shows('does not work any more');";
     let link = format!("/link#{}", person.secret);
     person.browser.visit("about:blank").await;

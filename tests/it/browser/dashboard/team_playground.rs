@@ -1,4 +1,4 @@
-//! Trying a team as its form has it: who would answer, why, and the score of each member.
+//! Playground of a team: scores of the members and the reason of the choice.
 
 use serde_json::json;
 
@@ -40,7 +40,7 @@ async fn scores_of_the_unsaved_form_are_bars_with_a_reason() {
     assert!(score("Orders") > score("Wine"), "{seen}");
     assert!(!seen[1].as_str().unwrap().is_empty());
 
-    // What is typed into the form is what is tried, saved or not.
+    // The run uses the form as typed, saved or not.
     person
         .does("await type('Specialization of Orders', 'red and white wine'); await type('Specialization of Wine', 'orders, delivery, refunds');")
         .await;

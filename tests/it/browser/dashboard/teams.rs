@@ -1,4 +1,4 @@
-//! Teams are made in the dashboard, and a message shows who answers and why.
+//! Teams in the dashboard, and the routing decision of a message.
 
 use serde_json::json;
 

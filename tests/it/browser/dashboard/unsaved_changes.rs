@@ -1,4 +1,4 @@
-//! What people have typed outlives what happens meanwhile: a save on its way, a session that ends.
+//! Unsaved changes survive a save in progress and an expired session.
 
 use serde_json::json;
 
@@ -14,7 +14,7 @@ async fn at_the_shop(service: &SharedService, organization: &Organization) -> Pe
     .await
 }
 
-/// Waits until the agent is described so.
+/// Waits until the agent has this description.
 async fn is_described(service: &SharedService, organization: &Organization, expected: &str) {
     let path = format!(
         "/api/admin/organizations/{}/agents/{}",

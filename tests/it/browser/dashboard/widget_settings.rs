@@ -1,5 +1,5 @@
-//! Every setting is changed in the dashboard's form, and the widget shows it: first in the preview beside the form, before
-//! it is saved, then on a page of another origin.
+//! Widget settings in the dashboard: their effect in the preview before saving, and on a page of
+//! another origin afterwards.
 
 use std::time::{Duration, Instant};
 
@@ -17,10 +17,11 @@ use crate::{
     },
 };
 
-/// How soon a change is live everywhere: half a second more than promised, for a machine that is busy with other tests.
+/// Time until a change is live on every ingress: the promised two seconds and half a second of
+/// slack for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
 const TABS: [&str; 3] = ["General", "Appearance", "Behaviour"];
-/// Fills in controls of one part of the form.
+/// Fills in the controls of one form tab.
 const FILLS_IN: &str = "
     const [tab, rows] = input;
     await press(tab);
@@ -61,7 +62,7 @@ async fn fill_in(person: &Person, settings: &[Setting], which: usize) {
     }
 }
 
-/// Waits until every ingress answers widgets with this, at this place.
+/// Waits until the widget configuration has this value at this path on every ingress.
 async fn is_live(
     service: &SharedService,
     organization: &Organization,
@@ -92,7 +93,7 @@ async fn visitor_of(service: &SharedService, organization: &Organization, more: 
     .await
 }
 
-/// The fields whose effect is another one than this value has.
+/// Returns the fields whose measured effect differs from the expected one.
 fn wrong(settings: &[Setting], which: usize, measured: &Value) -> Vec<String> {
     let wrong = settings
         .iter()
@@ -145,7 +146,7 @@ async fn each_setting_takes_effect_in_the_preview_before_saving() {
     let mut settings = settings();
     // Nothing is sent in a preview.
     settings.retain(|setting| setting.field != "limits.rateLimitPerMinute");
-    // A frame that is out of sight draws nothing, movements included.
+    // A hidden frame draws nothing, including animations.
     person.browser.looks_like(1440, 900, "light").await;
     person.does("await press('Preview');").await;
     let body = format!(
@@ -167,7 +168,7 @@ async fn each_setting_takes_effect_in_the_preview_before_saving() {
             assert!(began.elapsed() < PATIENCE, "value {which}: {wrong:#?}");
         }
     }
-    // What the frame holds has no origin, and so no way to the session beside it.
+    // The frame has an opaque origin and thus no access to the session.
     assert_eq!(
         person
             .browser
@@ -278,7 +279,7 @@ async fn window_opens_automatically_as_configured() {
         .await;
         let visitor = visitor_of(&service, &organization, WATCH).await;
         visitor.sees("the window", "shown($('.panel'))").await;
-        // The page notes the two moments one after the other.
+        // The page records the two times one after the other.
         let took = visitor.read("openedAt - readyAt").await.as_f64().unwrap();
         assert!(
             took >= f64::from(soonest_ms) - 50.0 && took < f64::from(soonest_ms) + 1_400.0,

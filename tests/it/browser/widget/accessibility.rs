@@ -1,11 +1,10 @@
-//! WCAG 2.2 AA as far as a machine can tell: axe's rules, the keyboard, the focus, and what a screen reader hears.
+//! Accessibility of the widget (WCAG 2.2 AA): axe rules, keyboard, focus and announcements.
 
 use serde_json::{Value, json};
 
 use super::page::Visitor;
 use crate::support::{OrganizationDocument, PATIENCE, Script, SharedService, eventually};
 
-/// Codes of the protocol.
 const ESCAPE: &str = "\u{e00c}";
 const TAB: &str = "\u{e004}";
 
@@ -39,7 +38,7 @@ async fn visitor_of_everything(service: &SharedService, theme: Value) -> Visitor
 async fn axe_finds_nothing_on_desktop_and_phone_in_any_theme() {
     let service = SharedService::get().await;
     let dark = json!({"backgroundColor": "#15161a", "textColor": "#eeeeee", "botMessageColor": "#24262c", "inputBackgroundColor": "#1c1d22"});
-    // Nobody could read these colours on each other: the widget chooses its own for the texts.
+    // These colors have no contrast: the widget chooses its own text color.
     let careless = json!({"primaryColor": "#ffee00", "textColor": "#dddddd", "chatHeaderColor": "#fafafa", "userMessageColor": "#cccccc", "sendButtonColor": "white"});
     for (theme, phone) in [
         (json!({}), false),

@@ -1,4 +1,4 @@
-//! A host that nobody has a reason to ask: it counts who does.
+//! A host that counts requests which no page should send.
 
 use std::sync::{
     Arc,
@@ -9,15 +9,13 @@ use axum::Router;
 
 use crate::support::Page;
 
-/// The host, up until the test process ends.
+/// A host that runs until the test process ends.
 pub(super) struct Canary {
-    /// Its origin.
     pub(super) url: String,
     asked: Arc<AtomicUsize>,
 }
 
 impl Canary {
-    /// Starts it.
     pub(super) fn start() -> Self {
         let asked = Arc::new(AtomicUsize::new(0));
         let counter = Arc::clone(&asked);
@@ -31,7 +29,7 @@ impl Canary {
         }
     }
 
-    /// How many requests it got.
+    /// Returns the number of requests received.
     pub(super) fn asked(&self) -> usize {
         self.asked.load(Ordering::SeqCst)
     }

@@ -1,4 +1,4 @@
-//! Talking: what streams, what survives a refresh, what can be stopped, and what a visitor leaves behind.
+//! Conversations in the widget: streaming, refresh, stop, retry and feedback.
 
 use serde_json::{Value, json};
 
@@ -9,7 +9,7 @@ use crate::support::{
 
 const LAST_REPLY: &str = "all('.row.assistant .bubble').at(-1).innerText.trim()";
 
-/// What the service has noted of the only conversation of the organization's shop.
+/// Returns the metadata of the only conversation of the organization's shop.
 async fn noted(service: &SharedService, organization: &Organization, field: &str) -> Value {
     let path = format!("/api/admin/organizations/{}/conversations", organization.id);
     let list = service.admin().get(&path).await;
@@ -60,7 +60,7 @@ async fn page_refreshed_mid_reply_continues_it() {
     visitor.says("a long question").await;
     visitor.reads(LAST_REPLY, json!("begun")).await;
     visitor.browser.command("refresh", &json!({})).await;
-    // The window is open again by itself, with the question and what was said so far.
+    // The window reopens automatically with the question and the text so far.
     visitor
         .reads(
             "all('.row.user .bubble').map(bubble => bubble.innerText)",
@@ -228,12 +228,12 @@ async fn refused_email_is_asked_for_again_and_blocks_no_message() {
     visitor.opens().await;
     visitor.sees("the form", "shown($('.ask input'))").await;
     let give = "$('.ask input').value = input; $('.ask').requestSubmit();";
-    // HTML takes this one.
+    // HTML accepts this address.
     visitor.run(give, json!("ada@localhost")).await;
     visitor
         .sees("what is wrong", "$('.ask .bad').innerText !== ''")
         .await;
-    // As a form left it that was less careful.
+    // As stored by an earlier, less strict form.
     let keep = "
         const name = `switchboard:${input}:`;
         localStorage.setItem(name + 'email', 'given');
@@ -361,7 +361,7 @@ async fn service_outage_is_shown_and_recovered_from() {
         )
         .await;
     network(false).await;
-    // The message was kept and goes out by itself.
+    // The message was kept and is sent automatically.
     visitor.is_answered("hi").await;
     assert_eq!(visitor.read("all('.row.user').length").await, 1);
 }
@@ -370,7 +370,7 @@ async fn service_outage_is_shown_and_recovered_from() {
 async fn widget_works_with_blocked_storage() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("hi")).await;
-    // The browser's own setting: no site may keep anything.
+    // Browser setting: no site may store anything.
     let browser =
         Browser::open_with(json!({"profile.default_content_setting_values.cookies": 2})).await;
     let tag = super::page::tag(&service.public_urls()[0], organization.shop(), "");

@@ -1,4 +1,4 @@
-//! What the first start shows to somebody who has configured nothing.
+//! The demo page of an unconfigured installation.
 
 use serde_json::json;
 

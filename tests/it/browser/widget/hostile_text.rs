@@ -1,5 +1,5 @@
-//! Whatever a model, a catalogue or a configuration says, a widget shows it as text: nothing runs, and nobody is asked
-//! for anything.
+//! Hostile text of models, catalogs and configurations: the widget shows it as text, runs nothing
+//! and sends no requests.
 
 use serde_json::{Value, json};
 
@@ -12,10 +12,10 @@ use crate::support::{Browser, Client, OrganizationDocument, Script, SharedServic
 
 const CORPUS: &str = include_str!("xss_corpus.json");
 const CASES_MIN: usize = 300;
-/// Cases that one real reply holds.
+/// Number of cases in one real reply.
 const BATCH: usize = 40;
 
-/// Says what in an element is not on the short list of what a message is made of.
+/// Returns elements and attributes outside the allow-list of message content.
 const AUDIT: &str = r"
     const audit = root => {
         const names = new Set('P BR STRONG EM S CODE PRE UL OL LI A H3 BLOCKQUOTE HR TABLE THEAD TBODY TR TH TD DIV SPAN'.split(' '));
@@ -67,7 +67,7 @@ async fn hostile_texts_run_nothing_and_send_no_requests() {
             const box = document.createElement('div');
             document.body.append(box);
             const began = performance.now();
-            // As it streams: by halves, and then all of it.
+            // As streamed: first half, then the whole text.
             render(box, text.slice(0, text.length / 2));
             render(box, text);
             const took = performance.now() - began;

@@ -1,4 +1,4 @@
-//! The chat widget as visitors meet it: on pages of other origins, in a real browser, with the real service behind it.
+//! The chat widget on pages of other origins, in a real browser with the real service.
 
 mod accessibility;
 mod canary;

@@ -1,33 +1,32 @@
-//! A page with widgets on it, and what a visitor does there.
+//! A test page with widgets, and the actions of a visitor on it.
 
 use axum::{Router, http::header, response::Html};
 use serde_json::{Value, json};
 
 use crate::support::{Browser, Organization, PATIENCE, Page, SharedService, eventually};
 
-/// Before every script: `$` finds an element of the page's first widget, `all` several.
+/// Prelude of every script: `$` finds one element of the page's first widget, `all` finds several.
 pub(in crate::browser) const FIND: &str = "
     const host = document.querySelector('switchboard-widget');
     const $ = selector => host?.shadowRoot?.querySelector(selector) ?? null;
     const all = selector => [...(host?.shadowRoot?.querySelectorAll(selector) ?? [])];
     const shown = element => !!element && element.getClientRects().length > 0;";
 
-/// A visitor at a page.
+/// A visitor on a page.
 pub(in crate::browser) struct Visitor {
-    /// The browser.
     pub(in crate::browser) browser: Browser,
-    /// The page, which is served as long as this lives and longer.
+    /// Page under test, served until the process ends.
     pub(in crate::browser) page: Page,
 }
 
-/// A tag as a site's owner writes it; `attributes` holds whatever else stands in it.
+/// Returns the script tag of the widget with additional attributes.
 pub(in crate::browser) fn tag(service_url: &str, agent: &str, attributes: &str) -> String {
     format!(
         r#"<script async src="{service_url}/v1/widget.js" data-agent-id="{agent}" {attributes}></script>"#
     )
 }
 
-/// A document of a shop with these tags in its head.
+/// Returns the HTML of a shop page with these tags in its head.
 pub(in crate::browser) fn document(tags: &str) -> String {
     format!(
         "<!doctype html><html lang=en><meta charset=utf-8><meta name=viewport content='width=device-width'>\
@@ -35,7 +34,7 @@ pub(in crate::browser) fn document(tags: &str) -> String {
     )
 }
 
-/// Serves a document at every path, with a policy if there is one.
+/// Serves a document at every path, with an optional content security policy.
 pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Page {
     let answer = move || {
         let (document, policy) = (document.clone(), policy.clone());
@@ -50,7 +49,7 @@ pub(in crate::browser) fn served(document: String, policy: Option<String>) -> Pa
 }
 
 impl Visitor {
-    /// Comes to a page with the widget of the organization's shop, and waits for its button.
+    /// Opens a page with the widget of the organization's shop and waits for its button.
     pub(in crate::browser) async fn of_shop(
         service: &SharedService,
         organization: &Organization,
@@ -59,7 +58,7 @@ impl Visitor {
         Self::at(served(document(&tag), None), Browser::open().await).await
     }
 
-    /// Comes to this page.
+    /// Opens this page in a browser.
     pub(in crate::browser) async fn at(page: Page, browser: Browser) -> Self {
         browser.visit(&page.origin()).await;
         let visitor = Self { browser, page };
@@ -67,38 +66,38 @@ impl Visitor {
         visitor
     }
 
-    /// What the body of an async function returns in the page.
+    /// Runs the body of an async function in the page and returns its result.
     pub(in crate::browser) async fn run(&self, body: &str, input: Value) -> Value {
         self.browser.run(&format!("{FIND}{body}"), input).await
     }
 
-    /// The value of an expression.
+    /// Returns the value of an expression in the page.
     pub(in crate::browser) async fn read(&self, expression: &str) -> Value {
         self.run(&format!("return {expression};"), Value::Null)
             .await
     }
 
-    /// Waits until an expression is true.
+    /// Waits until an expression is true in the page.
     pub(in crate::browser) async fn sees(&self, what: &str, expression: &str) {
         let look = async || (self.read(&format!("!!({expression})")).await == true).then_some(());
         eventually(what, PATIENCE, look).await;
     }
 
-    /// Waits until an expression has this value.
+    /// Waits until an expression has this value in the page.
     pub(in crate::browser) async fn reads(&self, expression: &str, expected: Value) {
         let look = async || (self.read(expression).await == expected).then_some(());
         let what = format!("{expression} is {expected}");
         eventually(&what, PATIENCE, look).await;
     }
 
-    /// Clicks what a selector finds in the widget, as a visitor's hand would.
+    /// Clicks the element of a selector in the widget with real input events.
     pub(in crate::browser) async fn clicks(&self, selector: &str) {
         self.sees(selector, &format!("shown($({}))", json!(selector)))
             .await;
         self.run("$(input).click();", json!(selector)).await;
     }
 
-    /// Opens the window and waits until a message can be written.
+    /// Opens the window and waits until it accepts a message.
     pub(in crate::browser) async fn opens(&self) {
         self.clicks(".launcher").await;
         self.sees(
@@ -108,7 +107,7 @@ impl Visitor {
         .await;
     }
 
-    /// From here on the service refuses messages as ones that come too fast, for all the page can tell.
+    /// Makes every further message fail with 429 in the page, as if it were rate limited.
     pub(in crate::browser) async fn is_too_fast(&self) {
         let refuse = "
             const service = window.fetch;
@@ -120,7 +119,7 @@ impl Visitor {
         self.run(refuse, Value::Null).await;
     }
 
-    /// Writes into the field.
+    /// Types into the message field.
     pub(in crate::browser) async fn writes(&self, text: &str) {
         let write = "
             const field = $('.field textarea');
@@ -129,13 +128,13 @@ impl Visitor {
         self.run(write, json!(text)).await;
     }
 
-    /// Writes a message and sends it.
+    /// Types a message and sends it.
     pub(in crate::browser) async fn says(&self, text: &str) {
         self.writes(text).await;
         self.clicks(".send").await;
     }
 
-    /// Presses a key (a code of the protocol, or a character), as the browser gets it from a keyboard.
+    /// Presses a key: a WebDriver key code or a character.
     pub(in crate::browser) async fn presses(&self, key: &str) {
         let actions = json!([{"type": "key", "id": "keyboard", "actions": [
             {"type": "keyDown", "value": key}, {"type": "keyUp", "value": key}
@@ -145,7 +144,7 @@ impl Visitor {
             .await;
     }
 
-    /// Makes the window of the browser so wide that phones are.
+    /// Resizes the browser window to the width of a phone.
     pub(in crate::browser) async fn takes_a_phone(&self) {
         self.browser
             .command(
@@ -157,7 +156,7 @@ impl Visitor {
             .await;
     }
 
-    /// Waits until the last reply is all there and says this.
+    /// Waits until the last reply is complete and has this text.
     pub(in crate::browser) async fn is_answered(&self, text: &str) {
         let last = "!$('.send.stop') && all('.row.assistant .bubble').at(-1)?.innerText.trim()";
         self.reads(last, json!(text)).await;

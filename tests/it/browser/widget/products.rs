@@ -1,4 +1,4 @@
-//! Products that a real agent found with its tool, as cards in the widget; whatever the catalogue says, it is text.
+//! Product cards of a real agent in the widget.
 
 use serde_json::{Value, json};
 
@@ -55,7 +55,7 @@ async fn hostile_catalog_fields_do_nothing() {
     );
     let named = json!([{"title": evil, "price": "<b onclick=executed=1>", "image": "", "url": "https://shop.example/lamp"}]);
     let organization = shop(&service, named).await;
-    // What is uploaded is somebody else's export, and may hold any address.
+    // An uploaded file is a third-party export and may contain any URL.
     let uploaded = json!([
         {"title": "lamp {{constructor}}", "price": "1", "image": "data:text/html,<script>x</script>", "link": "data:text/html,x"},
         {"title": "lamp", "price": "2", "image": "javascript:executed=1", "link": " JaVaScRiPt:executed=1"}

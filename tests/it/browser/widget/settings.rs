@@ -1,5 +1,4 @@
-//! Each setting and each field of the theme has its effect: the page measures it for two values, and they differ as they
-//! should.
+//! Effects of each widget setting and theme field, measured in the page.
 
 use serde_json::{Value, json};
 
@@ -28,7 +27,7 @@ async fn each_setting_and_theme_field_takes_effect() {
             .is_answered(if which == 0 { "bold" } else { ANSWER })
             .await;
         let measure = async || visitor.run(&measuring(settings.iter()), Value::Null).await;
-        // A window that has just opened still grows a little.
+        // A window that has just opened is still animated.
         let measured = eventually("the window rests", PATIENCE, async || {
             let (before, now) = (measure().await, measure().await);
             (before == now).then_some(now)
@@ -150,7 +149,7 @@ async fn button_shows_its_text_and_the_window_opens_after_its_delay() {
         true,
         "the focus stays the page's"
     );
-    // Who has closed it is not asked again on the next page.
+    // A visitor who closed the window does not see it again on the next page.
     eager.clicks(".header .plain:last-child").await;
     eager.browser.command("refresh", &json!({})).await;
     eager.sees("the button", "shown($('.launcher'))").await;
@@ -191,7 +190,7 @@ async fn full_page_window_opens_only_on_request_and_takes_focus() {
             "$('.panel').contains(host.shadowRoot.activeElement)",
         )
         .await;
-    // It is open again on the next page, and the focus is not left behind it.
+    // It is open again on the next page and has the focus.
     visitor.browser.command("refresh", &json!({})).await;
     visitor
         .sees(

@@ -1,11 +1,11 @@
-//! Pages that allow nothing: the widget asks for no exception from their policies.
+//! The widget on pages with a strict content security policy.
 
 use serde_json::{Value, json};
 
 use super::page::{Visitor, document, served, tag};
 use crate::support::{Browser, Client, Organization, OrganizationDocument, Script, SharedService};
 
-/// What the browser has reported against the page's policy, since it was loaded.
+/// Returns the CSP violations reported by the browser since the page was loaded.
 const REPORTS: &str = "
     const reports = [];
     const observer = new ReportingObserver(found => reports.push(...found), {types: ['csp-violation'], buffered: true});
@@ -45,7 +45,7 @@ async fn widget_works_under_strict_csp_and_trusted_types() {
         "its style is in force"
     );
     assert_eq!(visitor.run(REPORTS, Value::Null).await, json!([]));
-    // The policy is in force: what it forbids is reported.
+    // The policy is in force: violations are reported.
     let forbidden = "try { eval('1'); } catch {} const image = new Image(); image.src = 'http://127.0.0.1:9/x.png';";
     visitor.run(forbidden, Value::Null).await;
     assert_ne!(visitor.run(REPORTS, Value::Null).await, json!([]));

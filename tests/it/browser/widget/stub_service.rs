@@ -1,4 +1,4 @@
-//! A service that says what a test wants a widget to hear, however unlikely: rich content, hostile fields, broken lines.
+//! The widget against a stub service: rich content, hostile fields and broken connections.
 
 use std::sync::{
     Arc,
@@ -20,25 +20,23 @@ use crate::support::{Browser, Page, SharedService};
 
 const AGENT: &str = "agt_stub";
 
-/// Its answers.
 #[derive(Clone)]
 pub(super) struct Stub {
-    /// What a token's answer says beside the token.
+    /// Fields of the token response besides the token.
     pub(super) configuration: Value,
-    /// Events of a reply, as they are sent to the first connection.
+    /// Events of a reply for the first connection.
     pub(super) events: String,
-    /// Events for who comes back; without any, the first ones again.
+    /// Events sent to a resumed connection; if empty, the first events again.
     pub(super) rest: Option<String>,
-    /// Where those who came back had stopped.
+    /// Positions from which connections were resumed.
     pub(super) resumed: Arc<AtomicUsize>,
 }
 
-/// One event.
 pub(super) fn event(name: &str, id: &str, data: &Value) -> String {
     format!("event: {name}\nid: {id}\ndata: {data}\n\n")
 }
 
-/// A whole reply with this text, and what comes before it.
+/// Returns the events of a complete reply with this text, after the given events.
 pub(super) fn reply(before: &str, text: &str) -> String {
     let start = event(
         "start",
@@ -59,7 +57,7 @@ pub(super) fn reply(before: &str, text: &str) -> String {
 }
 
 impl Stub {
-    /// A service whose agent says this.
+    /// Starts a stub service that sends these events.
     pub(super) fn says(events: String) -> Self {
         Self {
             configuration: json!({}),
@@ -69,7 +67,7 @@ impl Stub {
         }
     }
 
-    /// A visitor whose widget talks to it; the script is the real one.
+    /// Opens a page with the real widget script that uses this service.
     pub(super) async fn visitor(self, service: &SharedService) -> Visitor {
         let stub = Page::answer(self.router());
         let attribute = format!(r#"data-base-url="{}""#, stub.origin());
@@ -171,7 +169,7 @@ async fn products_are_cards_with_pictures_prices_and_links() {
 #[tokio::test]
 async fn broken_connection_resumes_without_repeating_bytes() {
     let service = SharedService::get().await;
-    // The first connection ends in the middle of a character's reply, the second begins a character too early.
+    // The first connection ends mid-reply, the second starts one character too early.
     let start = event(
         "start",
         "0.0",
@@ -232,7 +230,7 @@ async fn regenerated_equal_paragraphs_are_announced_again() {
             "0.12",
             &json!({"text": "One.\n\nTwo.\n\n", "offset": 0}),
         );
-    // While it begins anew, dots stand where the paragraphs were.
+    // During regeneration, dots replace the paragraphs.
     let lost = event(
         "error",
         "",

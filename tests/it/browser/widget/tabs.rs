@@ -1,4 +1,4 @@
-//! Several tabs and several widgets.
+//! The same widget in several tabs, and several widgets on one page.
 
 use serde_json::{Value, json};
 
@@ -39,9 +39,9 @@ async fn two_tabs_show_the_same_running_conversation() {
     visitor.reads(ROWS, json!(["question", "first"])).await;
     gate.open(10);
     visitor.reads(ROWS, json!(["question", "first last"])).await;
-    // The text is there before its end is: until then the button stops.
+    // The text arrives before its end; until then the button stops the reply.
     visitor.is_answered("first last").await;
-    // What is said in the second tab goes on in the same conversation, and the first one shows it.
+    // A message in the second tab continues the conversation, and the first tab shows it.
     organization.script(Script::says("indeed"));
     visitor.says("really?").await;
     visitor.is_answered("indeed").await;
@@ -55,12 +55,12 @@ async fn two_tabs_show_the_same_running_conversation() {
     visitor.reads(ROWS, json!([])).await;
 }
 
-/// The bubbles of the frame's widget.
+/// Returns the message bubbles of the frame's widget.
 const FRAME_ROWS: &str =
     "[...(frame.contentDocument.querySelector('switchboard-widget')?.shadowRoot
     .querySelectorAll('.row .bubble') ?? [])].slice(1).map(bubble => bubble.innerText.trim())";
 
-/// To a widget a frame is another tab, and a test drives both in one breath.
+/// A frame counts as another tab for a widget and can be driven together with the page.
 async fn opens_in_a_frame_too(visitor: &Visitor) {
     let open = "
         window.frame = document.createElement('iframe');

@@ -1,5 +1,5 @@
-//! A model that does as it is told: it speaks the OpenAI protocol, follows the script that is registered under the
-//! model's name, and remembers every request.
+//! A scripted model server: it speaks the OpenAI protocol, follows the script registered for the
+//! model's name, and records every request.
 
 mod script;
 mod wire;
@@ -16,7 +16,7 @@ use tokio::net::TcpListener;
 use super::background;
 pub(crate) use script::{End, Raw, Script};
 
-/// The model of this test process.
+/// The scripted model server of this test process.
 pub(crate) struct ScriptedModel {
     base_url: String,
     scripts: Mutex<HashMap<String, Registered>>,
@@ -29,22 +29,21 @@ struct Registered {
     calls: usize,
 }
 
-/// A request as it arrived.
+/// A request received by the model server.
 #[derive(Clone, Debug)]
 pub(crate) struct RecordedRequest {
-    /// Model that was asked for.
+    /// Name of the requested model.
     pub(crate) model: String,
     /// Role and text of each message.
     pub(crate) messages: Vec<(String, String)>,
-    /// Whether a stream was asked for.
+    /// True if a stream was requested.
     pub(crate) streams: bool,
-    /// Everything.
     pub(crate) body: Value,
     open: std::sync::Weak<()>,
 }
 
 impl RecordedRequest {
-    /// Text of the last user message.
+    /// Returns the text of the last user message.
     pub(crate) fn question(&self) -> &str {
         self.messages
             .iter()
@@ -53,7 +52,7 @@ impl RecordedRequest {
             .map_or("", |(_, text)| text)
     }
 
-    /// The beginning of a reply that the caller asks to go on with.
+    /// Returns the reply prefix that the caller asks to continue.
     pub(crate) fn assistant_prefix(&self) -> &str {
         self.messages
             .last()
@@ -61,14 +60,14 @@ impl RecordedRequest {
             .map_or("", |(_, text)| text)
     }
 
-    /// Whether the answer is still being sent.
+    /// Returns true while the response is being sent.
     pub(crate) fn is_open(&self) -> bool {
         self.open.strong_count() > 0
     }
 }
 
 impl ScriptedModel {
-    /// Starts it at the first call.
+    /// Returns the shared instance and starts it at the first call.
     pub(crate) fn get() -> &'static Self {
         static MODEL: OnceLock<Arc<ScriptedModel>> = OnceLock::new();
         MODEL.get_or_init(|| {
@@ -85,7 +84,7 @@ impl ScriptedModel {
                 .route("/v1/chat/completions", post(complete))
                 .with_state(model.clone());
             runtime.spawn(async move {
-                // Providers send each token at once; without this the second one waits for the first one's acknowledgement.
+                // Providers send each token at once; otherwise the second waits for the acknowledgement of the first.
                 let listener = TcpListener::from_std(listener).unwrap();
                 axum::serve(
                     listener.tap_io(|stream| stream.set_nodelay(true).unwrap()),
@@ -97,12 +96,13 @@ impl ScriptedModel {
         })
     }
 
-    /// Where it answers.
+    /// Returns the address for clients.
     pub(crate) fn base_url(&self) -> &str {
         &self.base_url
     }
 
-    /// What it does when asked for `name`; `name/marker` for questions that hold `[[marker]]`.
+    /// Registers the script of model `name`, or `name/marker` for questions that contain
+    /// `[[marker]]`.
     pub(crate) fn register(&self, name: &str, script: Script) {
         self.scripts.lock().unwrap().insert(
             name.to_owned(),
@@ -114,7 +114,7 @@ impl ScriptedModel {
         );
     }
 
-    /// Every request for the model of this name, oldest first.
+    /// Returns every request for the model of this name, oldest first.
     pub(crate) fn requests(&self, name: &str) -> Vec<RecordedRequest> {
         let requests = self.requests.lock().unwrap();
         requests
@@ -173,7 +173,7 @@ fn record(body: Value, open: &Arc<()>) -> RecordedRequest {
     }
 }
 
-/// Content is a text, or a list of parts.
+/// Returns the text of content that is a string or a list of parts.
 fn text_of(value: &Value) -> String {
     match value {
         Value::String(text) => text.clone(),

@@ -1,62 +1,58 @@
-//! What a scripted model does with one request: a table of the ways in which providers answer, fail and misbehave.
+//! Scripts of the model server: replies, failures and protocol errors of one request.
 
 use std::{sync::Arc, time::Duration};
 
 use serde_json::{Value, json};
 use tokio::sync::Semaphore;
 
-/// Stands in a text for the number of the call, so that the texts of two calls differ in every word.
+/// Placeholder for the number of the call, so that the texts of two calls differ in every word.
 const CALL_MARK: &str = "###";
 
-/// A behaviour, built from a text and bent from there.
+/// Behavior of the model for one request: a text with optional faults.
 #[derive(Clone, Debug)]
 pub(crate) struct Script {
-    /// The whole text.
     pub(crate) text: String,
     /// Characters in a chunk.
     pub(crate) chunk_chars: usize,
-    /// Before each chunk.
+    /// Pause before each chunk.
     pub(crate) delay: Duration,
-    /// Opened before each chunk, and never by itself.
+    /// Gate that each chunk waits for.
     pub(crate) gate: Option<Gate>,
-    /// What follows the text.
+    /// End of the stream after the text.
     pub(crate) end: End,
-    /// What comes instead of text, the first so many times.
+    /// Errors returned instead of text by the first calls.
     pub(crate) refusals: Refusals,
-    /// An answer that is none, with its content type.
+    /// Content type and body sent instead of an event stream.
     pub(crate) instead: Option<(&'static str, String)>,
-    /// Goes on where a last message of the assistant ends.
+    /// Continues a final assistant message of the request.
     pub(crate) continues_prefix: bool,
-    /// Breaks off after so many characters when there is no prefix to go on from.
+    /// Breaks off after a number of characters unless the request has a prefix.
     pub(crate) first_call_chars: Option<usize>,
-    /// A stream of exactly these pieces, in place of everything above.
+    /// Exact pieces of the stream; replaces everything above.
     pub(crate) raw: Option<Vec<Raw>>,
-    /// One script for each call, the last one for all that follow; in place of everything above.
+    /// One script for each call, the last one for all later calls; replaces everything above.
     pub(crate) in_turn: Vec<Script>,
 }
 
-/// A piece of a stream, as bytes on the wire of their own.
+/// A piece of a stream, sent separately.
 #[derive(Clone, Debug)]
 pub(crate) enum Raw {
     /// An event with this delta.
     Delta(Value),
-    /// An event with this reason to end.
+    /// An event with this finish reason.
     Finish(&'static str),
     /// An event with any data.
     Event(Value),
-    /// Anything.
     Bytes(Vec<u8>),
-    /// The connection breaks.
     Cut,
 }
 
 impl Raw {
-    /// Text.
     pub(crate) fn text(text: &str) -> Self {
         Self::Delta(json!({ "content": text }))
     }
 
-    /// A whole call of a tool.
+    /// Creates a complete tool call.
     pub(crate) fn call(index: u32, name: &str, arguments: &Value) -> Self {
         let function = json!({ "name": name, "arguments": arguments.to_string() });
         Self::Delta(
@@ -64,48 +60,45 @@ impl Raw {
         )
     }
 
-    /// A piece of the arguments of a call that has begun.
+    /// Creates a fragment of the arguments of a started tool call.
     pub(crate) fn arguments(index: u32, piece: &str) -> Self {
         Self::Delta(json!({"tool_calls": [{"index": index, "function": {"arguments": piece}}]}))
     }
 }
 
-/// What follows the text.
+/// End of the stream after the text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum End {
     /// This finish reason, usage and `[DONE]`.
     Finish(&'static str),
-    /// `[DONE]`, and nobody said why.
+    /// `[DONE]` without a finish reason.
     NoFinishReason,
-    /// The transfer ends cleanly, without a word.
+    /// A clean end of the transfer without `[DONE]`.
     Nothing,
-    /// The connection breaks.
     Cut,
     /// An event with an error.
     ErrorEvent,
-    /// An event that is no JSON.
+    /// An event that is not JSON.
     Garbage,
-    /// Silence.
     Silence,
 }
 
-/// Lets chunks through one by one, when a test says so: what arrives before the next was let through, came by itself.
+/// A gate that releases chunks one by one, so that a test knows which chunks were sent.
 #[derive(Clone, Debug)]
 pub(crate) struct Gate(Arc<Semaphore>);
 
-/// Error answers before the real one.
+/// Error responses before the real response.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Refusals {
-    /// How many times; `u32::MAX` is always.
+    /// Number of calls that fail; `u32::MAX` for all.
     pub(crate) times: u32,
-    /// Status.
     pub(crate) status: u16,
-    /// Retry-After in seconds.
+    /// Value of Retry-After in seconds.
     pub(crate) retry_after_s: Option<u32>,
 }
 
 impl Gate {
-    /// Lets so many chunks through.
+    /// Releases a number of chunks.
     pub(crate) fn open(&self, chunks: usize) {
         self.0.add_permits(chunks);
     }
@@ -116,7 +109,7 @@ impl Gate {
 }
 
 impl Script {
-    /// Says this, in small chunks, at once.
+    /// Creates a script that sends a text in small chunks without pauses.
     pub(crate) fn says(text: &str) -> Self {
         Self {
             text: text.to_owned(),
@@ -133,7 +126,7 @@ impl Script {
         }
     }
 
-    /// Exactly these pieces.
+    /// Creates a script of exactly these pieces.
     pub(crate) fn raw(pieces: Vec<Raw>) -> Self {
         Self {
             raw: Some(pieces),
@@ -141,13 +134,13 @@ impl Script {
         }
     }
 
-    /// Searches for products, and says nothing yet.
+    /// Creates a script that calls the product search and sends no text.
     pub(crate) fn searches(query: &str) -> Self {
         let call = Raw::call(0, "search_products", &json!({ "query": query }));
         Self::raw(vec![call, Raw::Finish("tool_calls")])
     }
 
-    /// One script for each call; the last one for all that follow.
+    /// Creates a script from one script for each call; the last one applies to all later calls.
     pub(crate) fn in_turn(scripts: Vec<Self>) -> Self {
         Self {
             in_turn: scripts,
@@ -155,20 +148,21 @@ impl Script {
         }
     }
 
-    /// The script of the `number`-th call, counted from 0.
+    /// Returns the script of the `number`-th call, counted from 0.
     pub(crate) fn of_turn(&self, number: usize) -> &Self {
         self.in_turn
             .get(number.min(self.in_turn.len().saturating_sub(1)))
             .unwrap_or(self)
     }
 
-    /// `words` numbered words, one per chunk, with a pause before each.
+    /// Creates a script of `words` numbered words, one per chunk, with a pause before each.
     pub(crate) fn counts(words: usize, delay: Duration) -> Self {
         let text: String = (0..words).map(|number| format!("w{number:04} ")).collect();
         Self::says(&text).chunk_chars(6).paced(delay)
     }
 
-    /// The same, but each word begins with the number of the call: two texts that were joined are seen.
+    /// Creates a script like [`Self::counts`] whose words start with the number of the call, so
+    /// that joined texts show.
     #[cfg(feature = "real-services")]
     pub(crate) fn counts_by_call(words: usize, delay: Duration) -> Self {
         let text: String = (0..words)
@@ -177,17 +171,16 @@ impl Script {
         Self::says(&text).chunk_chars(9).paced(delay)
     }
 
-    /// Never answers.
     pub(crate) fn silent() -> Self {
         Self::says("").ends(End::Silence)
     }
 
-    /// Always this status.
+    /// Creates a script that always fails with this status.
     pub(crate) fn refuses(status: u16) -> Self {
         Self::says("never said").refuses_times(u32::MAX, status, None)
     }
 
-    /// Answers 200 with this instead of a stream of events.
+    /// Creates a script that returns 200 with this body instead of an event stream.
     pub(crate) fn instead(content_type: &'static str, body: &str) -> Self {
         Self {
             instead: Some((content_type, body.to_owned())),
@@ -203,12 +196,12 @@ impl Script {
         }
     }
 
-    /// A pause before each chunk.
+    /// Sets the pause before each chunk.
     pub(crate) fn paced(self, delay: Duration) -> Self {
         Self { delay, ..self }
     }
 
-    /// Each chunk waits until the gate lets it through.
+    /// Makes each chunk wait for the returned gate.
     pub(crate) fn gated(self) -> (Self, Gate) {
         let gate = Gate(Arc::new(Semaphore::new(0)));
         (
@@ -220,12 +213,12 @@ impl Script {
         )
     }
 
-    /// What follows the text.
+    /// End of the stream after the text.
     pub(crate) fn ends(self, end: End) -> Self {
         Self { end, ..self }
     }
 
-    /// Errors before the real answer.
+    /// Adds errors before the real response.
     pub(crate) fn refuses_times(self, times: u32, status: u16, retry_after_s: Option<u32>) -> Self {
         Self {
             refusals: Refusals {
@@ -237,7 +230,7 @@ impl Script {
         }
     }
 
-    /// Goes on where a last message of the assistant ends.
+    /// Continues a final assistant message of the request.
     pub(crate) fn continues_prefix(self) -> Self {
         Self {
             continues_prefix: true,
@@ -245,7 +238,7 @@ impl Script {
         }
     }
 
-    /// Breaks off after so many characters, unless it is asked to go on from there.
+    /// Breaks off after a number of characters unless the request continues from there.
     pub(crate) fn breaks_off_once(self, first_call_chars: usize) -> Self {
         Self {
             first_call_chars: Some(first_call_chars),
@@ -253,7 +246,7 @@ impl Script {
         }
     }
 
-    /// The whole text of the one call whose text begins like this.
+    /// Returns the complete text of the call whose text starts with this prefix.
     pub(crate) fn text_that_begins(&self, beginning: &str) -> String {
         match beginning.get(..CALL_MARK.len()) {
             Some(number) => self.text.replace(CALL_MARK, number),
@@ -261,8 +254,8 @@ impl Script {
         }
     }
 
-    /// What the `number`-th call does, which brings this prefix: all of it, or what is left to say, or the part before
-    /// a break.
+    /// Returns the script of the `number`-th call with this prefix: all of it, or the rest of the text,
+    /// or the part before a break.
     pub(crate) fn for_call(&self, number: usize, prefix: &str) -> Self {
         let prefix = if self.continues_prefix { prefix } else { "" };
         let number = format!("{number:03}", number = number % 1_000);

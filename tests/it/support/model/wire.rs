@@ -1,4 +1,4 @@
-//! The words of the OpenAI chat completions protocol that a scripted model speaks.
+//! The OpenAI chat completions protocol of the scripted model.
 
 use std::{convert::Infallible, io, sync::Arc, time::Duration};
 
@@ -11,10 +11,10 @@ use serde_json::{Value, json};
 
 use super::{End, Raw, RecordedRequest, Script};
 
-/// Longer than any test waits.
+/// Pause longer than any test waits.
 const SILENCE: Duration = Duration::from_secs(600);
 
-/// The answer to the `number`-th request that is not refused.
+/// Streams the response to the `number`-th request that is not refused.
 pub(super) fn answer(
     script: &Script,
     number: usize,
@@ -38,7 +38,7 @@ pub(super) fn answer(
     }
 }
 
-/// An error of this status, in the protocol's shape.
+/// Returns an error response of this status in the format of the protocol.
 pub(super) fn refusal(status: u16, retry_after_s: Option<u32>) -> Response {
     let error =
         json!({"error": {"message": "refused by script", "type": "scripted", "code": "scripted"}});
@@ -84,7 +84,7 @@ fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Respon
         }))
         .map(Ok)
         .chain(end(script, request))
-        // The count of open streams falls when the caller hangs up, which is how a test sees that it did.
+        // The count of open streams falls when the caller disconnects, which tests observe.
         .map(move |event: io::Result<Bytes>| {
             let _held = &open;
             event
@@ -96,7 +96,7 @@ fn streamed(script: &Script, request: &RecordedRequest, open: Arc<()>) -> Respon
         .into_response()
 }
 
-/// Each piece goes out alone, so that a character that is cut between two arrives cut.
+/// Sends each piece in its own packet, so that a split character arrives split.
 fn raw(pieces: Vec<Raw>, request: &RecordedRequest, open: Arc<()>) -> Response {
     let model = request.model.clone();
     let body = stream::iter(pieces).then(move |piece| {
@@ -150,7 +150,7 @@ fn end(
     };
     let silent = script.end == End::Silence;
     let tail = stream::once(async move {
-        // A cut right behind a chunk can overtake it; the chunk is to arrive first.
+        // A cut right after a chunk can overtake it; the chunk must arrive first.
         tokio::time::sleep(if silent {
             SILENCE
         } else {
