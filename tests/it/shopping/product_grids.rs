@@ -3,9 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{catalog, header, product, shop, titles, tool_results};
-use crate::support::{
-    PATIENCE, Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService,
-};
+use crate::support::{Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService};
 
 #[tokio::test]
 async fn shopping_dialogue_shows_the_products_of_each_turn() {
