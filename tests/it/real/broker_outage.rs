@@ -7,7 +7,7 @@ use futures::future::join_all;
 use serde_json::json;
 use switchboard_schemas::message_event::Fact;
 
-use super::{kafka::Witness, own_services::OwnKafka};
+use super::{kafka::Witness, own_services::OwnKafka, start_cluster};
 use crate::support::{
     Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
 };
@@ -20,7 +20,7 @@ const REPLIES_OF_EACH_KIND: usize = 10;
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn replies_finish_without_a_broker_and_service_resumes() {
     let kafka = OwnKafka::start();
-    let service = TestService::start_with(&[("SWITCHBOARD__BUS__BROKERS", &kafka.brokers())]).await;
+    let service = start_cluster(&[("SWITCHBOARD__BUS__BROKERS", &kafka.brokers())]).await;
     let organization = Organization::with_agent(&service, Script::says("unused")).await;
     // Half of the replies end during the outage, the other half after it.
     let short = Script::counts_by_call(40, Duration::from_millis(200));

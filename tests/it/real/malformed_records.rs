@@ -1,8 +1,8 @@
 //! Malformed records on Kafka and Redis: dead-lettered or ignored, without harm to others.
 
-use super::kafka::Witness;
+use super::{kafka::Witness, shared_cluster};
 use crate::support::{
-    Organization, PATIENCE, Script, SharedService, TestService, eventually, service_address, unique,
+    Organization, PATIENCE, Script, TestService, eventually, service_address, unique,
 };
 
 /// Malformed records: no JSON, no object, an outdated version, half a record, no text, nothing.
@@ -31,7 +31,7 @@ async fn still_answers(service: &TestService) {
 
 #[tokio::test]
 async fn malformed_job_records_are_dead_lettered_byte_for_byte() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let kafka = Witness::at_shared();
     for name in ["chat.route", "chat.jobs", "chat.jobs.retry"] {
         let marker = unique("marker");
@@ -57,7 +57,7 @@ async fn malformed_job_records_are_dead_lettered_byte_for_byte() {
 
 #[tokio::test]
 async fn malformed_control_and_message_records_are_harmless() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let kafka = Witness::at_shared();
     for name in ["chat.control", "chat.messages"] {
         let topic = kafka.topic(&service, name);
@@ -70,7 +70,7 @@ async fn malformed_control_and_message_records_are_harmless() {
 
 #[tokio::test]
 async fn malformed_frames_on_redis_channels_are_harmless() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let url = service_address("SWITCHBOARD_TEST_REDIS");
     let mut redis = redis::Client::open(url).unwrap().get_connection().unwrap();
     let pattern = format!("*{}*", service.namespace);

@@ -5,8 +5,8 @@ use std::path::Path;
 use serde_json::json;
 use switchboard_schemas::message_event::{Fact, MessageEvent};
 
-use super::kafka::Witness;
-use crate::support::{Client, Organization, Reply, Script, SharedService, TestService};
+use super::{kafka::Witness, shared_cluster};
+use crate::support::{Client, Organization, Reply, Script, TestService};
 
 /// Sends `questions` in one session and returns the texts of both sides and the last reply.
 pub(super) async fn talk(client: &Client, agent: &str, questions: &[&str]) -> (Vec<String>, Reply) {
@@ -45,7 +45,7 @@ pub(super) async fn valid_events(
 
 #[tokio::test]
 async fn messages_are_published_in_order_as_streamed() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let organization =
         Organization::with_agent(&service, Script::says("answer ☕ «ok»").chunk_chars(1)).await;
     let questions = ["question 1", "question 2", "question 3"];
@@ -60,7 +60,7 @@ async fn messages_are_published_in_order_as_streamed() {
 
 #[tokio::test]
 async fn rating_is_published_after_its_messages() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let client = organization.client();
     let (_, reply) = talk(&client, organization.shop(), &["hi"]).await;

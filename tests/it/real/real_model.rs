@@ -4,13 +4,14 @@
 use serde_json::json;
 
 use super::message_events::{content, position, talk, valid_events};
-use crate::support::{OrganizationDocument, ScriptedModel, SharedService, service_address};
+use super::shared_cluster;
+use crate::support::{OrganizationDocument, ScriptedModel, service_address};
 
 #[tokio::test]
 async fn real_model_reply_is_stored_as_streamed() {
     let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     assert_ne!(base_url, ScriptedModel::get().base_url());
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let organization = OrganizationDocument::new()
         .provider(json!({"slug": "real", "baseUrl": base_url, "apiKey": "none", "model": "gemma"}))
         .agent(
@@ -35,7 +36,7 @@ async fn real_model_reply_is_stored_as_streamed() {
 
 #[tokio::test]
 async fn five_real_model_turns_are_published_as_streamed() {
-    let service = SharedService::get().await;
+    let service = shared_cluster().await;
     let base_url = service_address("SWITCHBOARD_TEST_MODEL");
     let organization = OrganizationDocument::new()
         .provider(

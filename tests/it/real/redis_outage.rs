@@ -5,7 +5,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 
-use super::own_services::OwnRedis;
+use super::{own_services::OwnRedis, start_cluster};
 use crate::support::{
     Organization, PATIENCE, Reply, Script, ScriptedModel, TestService, eventually, report,
 };
@@ -27,7 +27,7 @@ async fn replies_survive_a_minute_without_redis_and_its_data() {
 
 async fn assert_replies_survive_without_redis_for(outage: Duration) {
     let redis = OwnRedis::start();
-    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let words = (outage + REST).as_millis() / WORD_INTERVAL.as_millis();
     // Each call returns different text, so that a reply joined from two calls shows.
     let script = Script::counts_by_call(usize::try_from(words).unwrap(), WORD_INTERVAL);
@@ -82,7 +82,7 @@ async fn assert_replies_survive_without_redis_for(outage: Duration) {
 #[tokio::test]
 async fn retry_after_redis_data_loss_calls_no_model() {
     let redis = OwnRedis::start();
-    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization =
         Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
     let (client, agent) = (organization.client(), organization.shop());
@@ -123,7 +123,7 @@ async fn retry_after_redis_data_loss_calls_no_model() {
 #[tokio::test]
 async fn reused_key_with_other_text_is_new_after_redis_data_loss() {
     let redis = OwnRedis::start();
-    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization =
         Organization::with_agent(&service, Script::counts_by_call(3, Duration::ZERO)).await;
     let (client, agent) = (organization.client(), organization.shop());
@@ -159,7 +159,7 @@ async fn reused_key_with_other_text_is_new_after_redis_data_loss() {
 #[tokio::test]
 async fn read_only_redis_stops_streaming_and_loses_no_reply() {
     let redis = OwnRedis::start();
-    let service = TestService::start_with(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
+    let service = start_cluster(&[("SWITCHBOARD__REDIS__URL", &redis.url())]).await;
     let organization = Organization::with_agent(&service, Script::says("whole")).await;
     let (client, agent) = (organization.client(), organization.shop());
     client.chat(agent, "before", "hi").await.complete();

@@ -5,16 +5,19 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Organization, Reply, Script, ScriptedModel, TestService};
+use super::start_cluster;
+use crate::support::{Organization, Reply, Script, ScriptedModel};
 
 const LONG_REPLIES: usize = 6;
 const NEW_CHATS: usize = 20;
+/// Longer than the long replies take on any machine: a worker whose budget is spent hands its replies to another one.
+const DRAIN_MS: &str = "110000";
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn draining_worker_finishes_its_replies_and_takes_no_new_ones() {
-    let service = TestService::start().await;
+    let service = start_cluster(&[("SWITCHBOARD__WORKERS__DRAIN_MS", DRAIN_MS)]).await;
     let organization = Organization::with_agent(&service, Script::says("new")).await;
-    // Longer than an ingress waits for a reply that has not started.
+    // 23 s, longer than an ingress waits for the first sign of a reply.
     let long = Script::counts(115, Duration::from_millis(200));
     organization.script_for("long", long.clone());
     let urls = service.public_urls();

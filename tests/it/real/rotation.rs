@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use futures::future::join_all;
 use serde_json::json;
 
-use crate::support::{Organization, OrganizationDocument, Script, TestService};
+use super::start_cluster;
+use crate::support::{Organization, OrganizationDocument, Script};
 
 const MEMBERS: [&str; 3] = ["ada", "bob", "cyd"];
 const ROUNDS: usize = 3;
@@ -16,7 +17,7 @@ const CHATS_PER_ROUND: usize = 15;
 /// Asserts that a message counts once, also when another worker routes it again.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn round_robin_stays_even_while_a_routing_worker_is_killed() {
-    let mut service = TestService::start().await;
+    let mut service = start_cluster(&[]).await;
     service.add("routing-2", "routing").await;
     let members: Vec<_> = MEMBERS
         .iter()

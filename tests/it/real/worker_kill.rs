@@ -5,6 +5,7 @@ use std::time::{Duration, Instant};
 use futures::future::join_all;
 use serde_json::json;
 
+use super::start_cluster;
 use crate::support::{
     Organization, OrganizationDocument, Reply, Script, ScriptedModel, TestService, report,
 };
@@ -26,7 +27,7 @@ struct Survivor {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn transfer_continues_after_each_of_ten_worker_kills() {
-    let service = TestService::start().await;
+    let service = start_cluster(&[]).await;
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL).continues_prefix();
     let organization = OrganizationDocument::new()
         .continuing()
@@ -58,7 +59,7 @@ async fn transfer_continues_after_each_of_ten_worker_kills() {
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn kills_cut_visibly_when_the_model_cannot_continue() {
-    let service = TestService::start().await;
+    let service = start_cluster(&[]).await;
     let script = Script::counts_by_call(WORDS, WORD_INTERVAL);
     let organization = Organization::with_agent(&service, script.clone()).await;
     let mut waits = vec![];
@@ -209,7 +210,7 @@ fn report_waits(what: &str, mut waits: Vec<Duration>) {
 async fn every_message_is_answered_once_while_workers_die() {
     const MESSAGES: usize = 60;
     const SESSIONS: usize = 20;
-    let service = TestService::start().await;
+    let service = start_cluster(&[]).await;
     let script = Script::counts_by_call(10, Duration::from_millis(30)).continues_prefix();
     let organization = OrganizationDocument::new()
         .continuing()
