@@ -19,8 +19,8 @@ test: ## Everything: lints, unit tests, the same suite embedded and over real se
 check: ## The quick part: formatting, lints, unit tests and the integration suite, embedded
 	@tests/run.sh check
 
-mutants: ## Plant wrong answers and show that the test of each turns red (not part of `make test`)
-	@tests/mutants/run.py
+mutants: ## Mutate what differs from main, or FILES="a.rs b.rs", and list the mutants that no test notices
+	@tests/run.sh mutants $(FILES)
 
 lint: ## Formatting and clippy, warnings are errors
 	@tests/run.sh lint

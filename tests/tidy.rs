@@ -161,7 +161,7 @@ fn every_direct_dependency_is_declared_once_for_the_workspace() {
     }
 }
 
-/// Where a test stands that `tests/CONTRACT.md` or a planted mistake names: `module::name` is one of `tests/it`, and
+/// Where a test stands that `tests/CONTRACT.md` names: `module::name` is one of `tests/it`, and
 /// `path.rs::name` a unit test.
 fn test_exists(reference: &str) -> bool {
     let Some((place, name)) = reference.rsplit_once("::") else {
@@ -225,30 +225,5 @@ fn every_test_of_the_specification_stands_beside_its_sentence() {
                 "{reference} is not in tests/CONTRACT.md"
             );
         }
-    }
-}
-
-#[test]
-fn every_wrong_answer_can_still_be_planted_and_names_a_test() {
-    let list = fs::read_to_string(root().join("tests/mutants/mutants.toml")).unwrap();
-    let list: toml::Table = list.parse().unwrap();
-    for mutant in list["mutant"].as_array().unwrap() {
-        let field = |name: &str| mutant[name].as_str().unwrap();
-        let text = fs::read_to_string(root().join(field("file"))).unwrap();
-        let times = text.matches(field("find")).count();
-        assert_eq!(
-            times,
-            1,
-            "{}: {:?} stands {times} times in {}",
-            field("name"),
-            field("find"),
-            field("file")
-        );
-        assert!(
-            test_exists(field("test")),
-            "{} names {}",
-            field("name"),
-            field("test")
-        );
     }
 }
