@@ -4,8 +4,9 @@ SHELL := /bin/bash
 .DEFAULT_GOAL := help
 SERVICES_DIR ?= $(CURDIR)/target/services
 FUZZ_SECONDS ?= 60
+SCREENSHOTS_DIR ?= $(CURDIR)/target/screenshots
 
-.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots fuzz clean
+.PHONY: help run test check mutants lint fmt services-up services-down bench bench-products provider-faults eval-routing screenshots recordings fuzz clean
 
 help: ## List the commands
 	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | awk -F ':.*## ' '{printf "%-14s %s\n", $$1, $$2}'
@@ -48,8 +49,13 @@ provider-faults: ## Print what providers do wrong and what comes of it, 40 ways 
 eval-routing: ## Measure how well teams choose by intent, on labelled sets; with a model too if SWITCHBOARD_TEST_MODEL names its base URL
 	@tests/run.sh eval-routing
 
-screenshots: ## Pictures of every page, into docs/images
-	SWITCHBOARD_SCREENSHOTS=$(CURDIR)/docs/images cargo test --locked --workspace --test it -- appearance:: demo_page::
+screenshots: ## Take pictures of every page into SCREENSHOTS_DIR (target/screenshots), and refresh those that docs/images has
+	mkdir -p $(SCREENSHOTS_DIR)
+	SWITCHBOARD_SCREENSHOTS=$(SCREENSHOTS_DIR) cargo test --locked --workspace --test it -- appearance:: demo_page::
+	for picture in docs/images/*-desktop-*.webp; do cp $(SCREENSHOTS_DIR)/$$(basename $$picture) $$picture; done
+
+recordings: ## Record a streaming reply in a terminal and in the widget (docs/images)
+	@docs/record.sh
 
 fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
 	@tests/run.sh fuzz $(FUZZ_SECONDS)
