@@ -39,7 +39,7 @@ pub(crate) struct DemoLine {
 /// Prints the first screen; a closed standard output is not a fault of the service.
 pub(crate) fn welcome(facts: &Welcome<'_>) {
     let mut text = format!(
-        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  Its manual   {}/docs\n  Dashboard    {}/dashboard\n",
+        "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  API docs     {}/docs\n  Dashboard    {}/dashboard\n",
         facts.public_url, facts.public_url, facts.dashboard_url,
     );
     if let Some(url) = facts.admin_url {
@@ -53,16 +53,16 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     match facts.model {
         Some(model) => text.push_str(&format!("  Model        {model}\n")),
         None if facts.has_key_alone => text.push_str(
-            "  Model        the built-in demo, which is no language model:\n               OPENAI_API_KEY is set and OPENAI_MODEL is not\n",
+            "  Model        built-in demo responder (not a language model):\n               OPENAI_API_KEY is set, but OPENAI_MODEL is not\n",
         ),
         None => text.push_str(
-            "  Model        the built-in demo, which is no language model;\n               set OPENAI_API_KEY and OPENAI_MODEL to use a real one\n               (and OPENAI_BASE_URL where it is not OpenAI's own)\n",
+            "  Model        built-in demo responder (not a language model);\n               set OPENAI_API_KEY and OPENAI_MODEL to use a real one\n               (and OPENAI_BASE_URL for other providers)\n",
         ),
     }
     match &facts.demo {
         Some(demo) => {
             text.push_str(&format!("  Demo page    {}/demo\n", facts.public_url));
-            text.push_str("\nTalk to the demo organization's guide:\n\n");
+            text.push_str("\nChat with the demo guide:\n\n");
             text.push_str(&curl_line(
                 "-N",
                 facts.public_url,
@@ -70,7 +70,9 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
                 &demo.key,
                 "Hello! What can you do?",
             ));
-            text.push_str("\nor to its shop, which shows products (header X-UI-Spec):\n\n");
+            text.push_str(
+                "\nChat with the demo shop, which replies with products (header X-UI-Spec):\n\n",
+            );
             text.push_str(&curl_line(
                 "-iN",
                 facts.public_url,
@@ -80,7 +82,7 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
             ));
         }
         None => text
-            .push_str("\nOrganizations, agents and keys are made by: switchboard apply -f FILE\n"),
+            .push_str("\nCreate organizations, agents and keys with: switchboard apply -f FILE\n"),
     }
     text.push_str(&sign_in_lines(
         facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref()),
@@ -94,8 +96,7 @@ fn sign_in_lines(link: Option<&str>) -> String {
     match link {
         Some(link) => format!("\nSign in to the dashboard (works once):\n\n  {link}\n"),
         None => {
-            "\nSign in with a link that is made by: switchboard admin link --organization SLUG\n"
-                .to_owned()
+            "\nCreate a sign-in link with: switchboard admin link --organization SLUG\n".to_owned()
         }
     }
 }

@@ -35,7 +35,7 @@ const EXIT_CONFIGURATION: u8 = 78;
 #[derive(Parser)]
 #[command(version, about)]
 struct Arguments {
-    /// TOML file over the shipped defaults; `switchboard config` prints what is in force.
+    /// TOML file that overrides the defaults; `switchboard config` prints the effective settings.
     #[arg(long, global = true, env = "SWITCHBOARD_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
@@ -44,27 +44,27 @@ struct Arguments {
 
 #[derive(Subcommand)]
 enum Command {
-    /// Run the service, or one part of it (the default).
+    /// Run the service or one of its roles (the default command).
     Serve(ServeArguments),
-    /// Make what a document declares: organizations, agents, teams, keys.
+    /// Create or update organizations, agents, teams and keys from a YAML or JSON file.
     Apply(ApplyArguments),
-    /// Make the topics, the keyspace and the tables that are missing.
+    /// Create missing topics, keyspace and tables.
     Migrate,
-    /// Print the configuration that is in force, secrets hidden.
+    /// Print the effective configuration with secrets hidden.
     Config,
-    /// Read and replay records that could not be handled.
+    /// List, show and replay dead letters: records that could not be handled.
     Dlq {
         #[command(subcommand)]
         command: DeadLetterCommand,
     },
-    /// Try a team on the messages that it had: print what would change.
+    /// Replay recorded messages of a team and print routing decisions that would change.
     Route(RouteArguments),
-    /// Help for administrators who cannot sign in.
+    /// Commands for administrators, such as a sign-in link.
     Admin {
         #[command(subcommand)]
         command: AdminCommand,
     },
-    /// Exit 0 when the local service is ready for traffic.
+    /// Exit with status 0 if the local service is ready for traffic.
     Healthcheck,
 }
 

@@ -31,21 +31,21 @@ const OPS_DRAIN: Duration = Duration::from_secs(1);
 /// Which part of the service to run.
 #[derive(Args, Default)]
 pub(crate) struct ServeArguments {
-    /// Which part; separate parts need the cluster profile.
+    /// Role of this process; all roles but `all` need the cluster profile.
     #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]
     role: Role,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
 enum Role {
-    /// Everything.
+    /// All roles in one process.
     #[default]
     All,
-    /// HTTP in, text out.
+    /// Serves HTTP and streams replies.
     Ingress,
-    /// Chooses members of teams.
+    /// Chooses the team member that answers.
     Routing,
-    /// Calls models.
+    /// Calls models and writes replies.
     Inference,
 }
 

@@ -22,7 +22,7 @@ use crate::{
 /// What to do for administrators.
 #[derive(Subcommand)]
 pub(crate) enum AdminCommand {
-    /// Print a link that signs in to the dashboard, once.
+    /// Print a link that signs in to the dashboard once.
     Link(LinkArguments),
 }
 
@@ -32,8 +32,8 @@ pub(crate) struct LinkArguments {
     /// Slug or id of the organization.
     #[arg(long)]
     organization: String,
-    /// E-mail address of the account; one that is not there is made, as an owner. May be left out where the organization
-    /// has one owner.
+    /// Email address of the account. An unknown address becomes an owner. Optional if the organization
+    /// has exactly one owner.
     #[arg(long)]
     email: Option<String>,
 }

@@ -11,10 +11,10 @@ use crate::{banner, config::Config};
 /// Where the document is and where it goes.
 #[derive(Args)]
 pub(crate) struct ApplyArguments {
-    /// The document; `-` reads the standard input.
+    /// YAML or JSON file; `-` reads standard input.
     #[arg(short, long)]
     file: PathBuf,
-    /// The service; by default the local one.
+    /// Base URL of the service; defaults to the local one.
     #[arg(long)]
     url: Option<String>,
 }

@@ -30,20 +30,20 @@ const SOURCE_TOPIC: &str = "dlq-topic";
 /// What to do with dead letters.
 #[derive(Subcommand)]
 pub(crate) enum DeadLetterCommand {
-    /// One line each: place, time, key, reason.
+    /// List dead letters: partition and offset, time, key, reason.
     List,
-    /// One record whole.
+    /// Print one record in full.
     Show(Place),
-    /// Publish one record again where it came from; a message that was answered meanwhile is not answered twice.
+    /// Publish one record to its original topic again; a message answered meanwhile is not answered twice.
     Replay(Place),
 }
 
 /// A place in the dead-letter topic.
 #[derive(Args, Clone, Copy)]
 pub(crate) struct Place {
-    /// Partition.
+    /// Partition of the dead-letter topic.
     partition: u32,
-    /// Offset.
+    /// Offset in that partition.
     offset: u64,
 }
 

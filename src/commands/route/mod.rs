@@ -19,28 +19,28 @@ use crate::{commands::apply, config::Config};
 /// Which team, and what is tried on it.
 #[derive(Args)]
 pub(crate) struct RouteArguments {
-    /// Slug or id of the organization; not needed where only one has the team.
+    /// Slug or id of the organization; optional if only one has a team of that name.
     #[arg(long)]
     organization: Option<String>,
     /// Slug or id of the team.
     #[arg(long)]
     team: String,
-    /// Decide recorded messages again and print what would change; nothing is changed by it.
+    /// Decide recorded messages again and print differences; changes nothing.
     #[arg(long, required = true)]
     replay: bool,
-    /// A document with the team or its agents as they are to be tried (`-`: standard input); without it, as they are now.
+    /// Document with the changed team or agents (`-`: standard input); defaults to the current state.
     #[arg(short, long)]
     file: Option<PathBuf>,
-    /// Conversations that began since then, for instance 2026-01-31T00:00:00Z.
+    /// Only conversations that began at or after this time, for example 2026-01-31T00:00:00Z.
     #[arg(long)]
     since: Option<String>,
-    /// Conversations at most, the latest first.
+    /// Maximum number of conversations, latest first.
     #[arg(long, default_value_t = 200)]
     limit: usize,
-    /// Print what visitors wrote beside each row.
+    /// Print the message text beside each row.
     #[arg(long)]
     show_text: bool,
-    /// The service; by default the local one.
+    /// Base URL of the service; defaults to the local one.
     #[arg(long)]
     url: Option<String>,
 }
