@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use anyhow::Context;
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_ingress::{
     accounts::link::LinkMaker,
     admin::{
@@ -79,7 +79,7 @@ async fn sign_in_link(
         .catalog
         .list(EntryKind::User, Some(org))
         .await?;
-    let may_sign_in = |entry: &Entry| matches!(entry, Entry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
+    let may_sign_in = |entry: &CatalogEntry| matches!(entry, CatalogEntry::User(account) if account.user.email == email && account.user.state != UserState::Disabled);
     if !people.is_empty() && !people.iter().any(may_sign_in) {
         return Ok(None);
     }
@@ -96,7 +96,7 @@ async fn sign_in_link(
 async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
     let catalog = &opened.backends.catalog;
     for entry in catalog.list(EntryKind::Key, Some(org)).await? {
-        if matches!(&entry, Entry::Key { key, .. } if key.name == KEY) {
+        if matches!(&entry, CatalogEntry::Key { key, .. } if key.name == KEY) {
             catalog.remove(EntryKind::Key, org, entry.id()).await?;
         }
     }

@@ -6,10 +6,10 @@ use anyhow::Context;
 use secrecy::ExposeSecret;
 use switchboard_backends::{
     Backends,
-    accounts::{Accounts, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
-    bus::{Bus, embedded::EmbeddedBus, kafka::KafkaBus},
-    catalog::{Catalog, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
-    config::Profile,
+    accounts::{AccountStore, embedded::EmbeddedAccounts, scylla::ScyllaAccounts},
+    bus::{MessageBus, embedded::EmbeddedBus, kafka::KafkaBus},
+    catalog::{CatalogStore, embedded::EmbeddedCatalog, scylla::ScyllaCatalog},
+    config::BackendProfile,
     limiter::{embedded::EmbeddedLimiter, redis::RedisLimiter},
     products::{embedded::EmbeddedProducts, scylla::ScyllaProducts},
     relay::{embedded::EmbeddedRelay, redis::RedisRelay},
@@ -40,8 +40,8 @@ const ACCOUNTS_FILE: &str = "accounts.db";
 /// Opens all of it.
 pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
     match config.backends.profile {
-        Profile::Embedded => open_embedded(config),
-        Profile::Cluster => open_cluster(config, role).await,
+        BackendProfile::Embedded => open_embedded(config),
+        BackendProfile::Cluster => open_cluster(config, role).await,
     }
 }
 
@@ -56,7 +56,7 @@ fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
         bus: embedded_bus(config)?,
         relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
         store: store.clone(),
-        figures: store,
+        analytics: store,
         catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
         products: Arc::new(EmbeddedProducts::open(&data_dir.join(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
@@ -86,7 +86,7 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
         )?),
         relay: Arc::new(RedisRelay::connect(&parts.redis, namespace).await?),
         store: store.clone(),
-        figures: store,
+        analytics: store,
         catalog: Arc::new(ScyllaCatalog::connect(scylla.clone())),
         products: Arc::new(ScyllaProducts::connect(scylla.clone())),
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),
@@ -100,9 +100,9 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
 }
 
 /// The bus alone, for commands that need nothing else.
-pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
+pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
     match config.backends.profile {
-        Profile::Embedded => {
+        BackendProfile::Embedded => {
             let path = &config.backends.data_dir;
             anyhow::ensure!(
                 path.join(BUS_FILE).exists(),
@@ -112,7 +112,7 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
             let _free = DataDir::open(path)?;
             embedded_bus(config)
         }
-        Profile::Cluster => {
+        BackendProfile::Cluster => {
             let parts = &config.backends;
             Ok(Arc::new(KafkaBus::connect(
                 &parts.bus,
@@ -127,9 +127,9 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
 /// several processes, unlike those of the bus.
 pub(crate) struct Registers {
     /// Organizations and accounts.
-    pub(crate) catalog: Arc<dyn Catalog>,
+    pub(crate) catalog: Arc<dyn CatalogStore>,
     /// The audit log.
-    pub(crate) accounts: Arc<dyn Accounts>,
+    pub(crate) accounts: Arc<dyn AccountStore>,
     /// The installation secret.
     pub(crate) secret: InstallationSecret,
 }
@@ -142,7 +142,7 @@ pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
         .map(|secret| InstallationSecret::parse(secret.expose_secret()))
         .transpose()?;
     match config.backends.profile {
-        Profile::Embedded => {
+        BackendProfile::Embedded => {
             let directory = &config.backends.data_dir;
             let kept = DataDir::kept_secret(directory)
                 .context("no service has been started with this data directory");
@@ -152,7 +152,7 @@ pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
                 accounts: Arc::new(EmbeddedAccounts::open(&directory.join(ACCOUNTS_FILE))?),
             })
         }
-        Profile::Cluster => {
+        BackendProfile::Cluster => {
             let link = ScyllaLink::new(config.backends.scylla.clone(), &config.backends.namespace);
             Ok(Registers {
                 secret: secret.context("the cluster profile needs SWITCHBOARD__SECRET")?,
@@ -169,7 +169,7 @@ pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
         .migrate()
         .await
         .context("cannot make the topics")?;
-    if config.backends.profile == Profile::Cluster {
+    if config.backends.profile == BackendProfile::Cluster {
         let parts = &config.backends;
         scylla_link::migrate(&parts.scylla, &parts.namespace)
             .await
@@ -178,7 +178,7 @@ pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
     Ok(())
 }
 
-fn embedded_bus(config: &Config) -> anyhow::Result<Arc<dyn Bus>> {
+fn embedded_bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
     let path = config.backends.data_dir.join(BUS_FILE);
     Ok(Arc::new(
         EmbeddedBus::open(&path, config.backends.bus.partitions).context("cannot open the bus")?,

@@ -6,7 +6,9 @@ use anyhow::{Context, bail};
 use clap::{Args, ValueEnum};
 use prometheus::{Registry, process_collector::ProcessCollector};
 use serde_json::{Map, Value};
-use switchboard_backends::{catalog::cache::CatalogCache, config::Profile, vault::Vault};
+use switchboard_backends::{
+    catalog::cache::CatalogCache, config::BackendProfile, vault::SecretVault,
+};
 use switchboard_ingress::{Ingress, IngressConfig};
 use switchboard_workers::{
     DefaultProvider, WorkerContext,
@@ -70,7 +72,7 @@ pub(crate) fn run(
     config: Config,
     arguments: &ServeArguments,
 ) -> anyhow::Result<()> {
-    if config.backends.profile == Profile::Embedded && arguments.role != Role::All {
+    if config.backends.profile == BackendProfile::Embedded && arguments.role != Role::All {
         bail!(
             "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
         );
@@ -90,7 +92,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     let mut parts = Parts {
         lifecycle: Lifecycle::new(readiness.clone()),
         cache: CatalogCache::new(opened.backends.catalog.clone()),
-        vault: Vault::new(&opened.secret),
+        vault: SecretVault::new(&opened.secret),
         demo_model: None,
         registry,
         config,
@@ -108,7 +110,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
     } else {
         None
     };
-    if parts.config.backends.profile == Profile::Embedded {
+    if parts.config.backends.profile == BackendProfile::Embedded {
         parts.opened.backends.bus.migrate().await?;
     }
     let demo = demo::prepare(&parts.config, &parts.opened).await?;
@@ -151,7 +153,7 @@ async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
 struct Parts {
     lifecycle: Lifecycle,
     cache: CatalogCache,
-    vault: Vault,
+    vault: SecretVault,
     demo_model: Option<DemoModel>,
     registry: Registry,
     config: Config,
@@ -297,8 +299,8 @@ impl Parts {
             self.config.model.name.as_str()
         };
         let profile = match self.config.backends.profile {
-            Profile::Embedded => "embedded",
-            Profile::Cluster => "cluster",
+            BackendProfile::Embedded => "embedded",
+            BackendProfile::Cluster => "cluster",
         };
         let facts = [
             ("role", role.name()),

@@ -11,7 +11,9 @@ use std::{
 };
 
 use switchboard_backends::{
-    bus::{Bus, BusEvent, Consumer, OutgoingRecord, embedded::EmbeddedBus, kafka::KafkaBus},
+    bus::{
+        BusConsumer, BusEvent, MessageBus, OutgoingRecord, embedded::EmbeddedBus, kafka::KafkaBus,
+    },
     config::BusConfig,
 };
 use switchboard_schemas::topics::Topic;
@@ -26,7 +28,7 @@ const TIMEOUT: Duration = Duration::from_secs(10);
 #[tokio::main]
 async fn main() -> Result<(), Box<dyn Error>> {
     let place = std::env::args().nth(1).ok_or("name a file or a broker")?;
-    let bus: Arc<dyn Bus> = if place.contains(':') {
+    let bus: Arc<dyn MessageBus> = if place.contains(':') {
         kafka(place)?
     } else {
         embedded(place)?
@@ -53,7 +55,7 @@ async fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn crowd(bus: &Arc<dyn Bus>) -> Result<(), Box<dyn Error>> {
+async fn crowd(bus: &Arc<dyn MessageBus>) -> Result<(), Box<dyn Error>> {
     let (begun, mut publishers, mut times) = (Instant::now(), JoinSet::new(), Vec::new());
     for publisher in 0..PUBLISHERS {
         let bus = bus.clone();
@@ -78,7 +80,10 @@ async fn crowd(bus: &Arc<dyn Bus>) -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-async fn publish(bus: &dyn Bus, number: u32) -> Result<(), switchboard_backends::bus::BusError> {
+async fn publish(
+    bus: &dyn MessageBus,
+    number: u32,
+) -> Result<(), switchboard_backends::bus::BusError> {
     let (key, payload) = (format!("key {number}"), vec![b'x'; PAYLOAD_BYTES].into());
     bus.publish(
         OutgoingRecord {
@@ -92,7 +97,7 @@ async fn publish(bus: &dyn Bus, number: u32) -> Result<(), switchboard_backends:
     .await
 }
 
-async fn travel(consumer: &mut dyn Consumer) -> Result<(), switchboard_backends::bus::BusError> {
+async fn travel(consumer: &mut dyn BusConsumer) -> Result<(), switchboard_backends::bus::BusError> {
     while !matches!(consumer.next().await?, BusEvent::Record(_)) {}
     Ok(())
 }
@@ -103,14 +108,14 @@ fn report(what: &str, mut times: Vec<Duration>) {
     println!("{what}: p50 {:.3} ms, p99 {:.3} ms", at(50), at(99));
 }
 
-fn embedded(path: String) -> Result<Arc<dyn Bus>, Box<dyn Error>> {
+fn embedded(path: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
     Ok(Arc::new(EmbeddedBus::open(
         &PathBuf::from(path),
         PARTITIONS,
     )?))
 }
 
-fn kafka(brokers: String) -> Result<Arc<dyn Bus>, Box<dyn Error>> {
+fn kafka(brokers: String) -> Result<Arc<dyn MessageBus>, Box<dyn Error>> {
     let config = BusConfig {
         brokers,
         partitions: PARTITIONS,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Deserializer};
 #[derive(Clone, Debug)]
 pub struct BackendsConfig {
     /// Embedded twins or production twins, for all six.
-    pub profile: Profile,
+    pub profile: BackendProfile,
     /// Directory of the embedded twins.
     pub data_dir: PathBuf,
     /// Prefix of topics, keys and the keyspace, so that installations can share services; may be empty.
@@ -25,7 +25,7 @@ pub struct BackendsConfig {
 /// Which twins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Profile {
+pub enum BackendProfile {
     /// SQLite and this process.
     Embedded,
     /// Kafka, Redis and ScyllaDB.

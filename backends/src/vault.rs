@@ -14,16 +14,16 @@ const NONCE_BYTES: usize = 24;
 
 /// Seals and opens secrets of organizations.
 #[derive(Clone)]
-pub struct Vault {
+pub struct SecretVault {
     cipher: XChaCha20Poly1305,
 }
 
 /// The sealed bytes do not open: another secret, another organization, or damage.
 #[derive(Debug, thiserror::Error)]
 #[error("a sealed provider key does not open with this installation secret")]
-pub struct SealBroken;
+pub struct UnsealError;
 
-impl Vault {
+impl SecretVault {
     /// The vault of this installation.
     pub fn new(secret: &InstallationSecret) -> Self {
         let key = Key::from(secret.derive_key("provider-keys"));
@@ -33,7 +33,7 @@ impl Vault {
     }
 
     /// Seals `plain` for `org`.
-    pub fn seal(&self, org: &OrgId, plain: &SecretString) -> Result<Vec<u8>, SealBroken> {
+    pub fn seal(&self, org: &OrgId, plain: &SecretString) -> Result<Vec<u8>, UnsealError> {
         let nonce: [u8; NONCE_BYTES] = rand::random();
         let payload = Payload {
             msg: plain.expose_secret().as_bytes(),
@@ -42,18 +42,20 @@ impl Vault {
         let sealed = self
             .cipher
             .encrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| SealBroken)?;
+            .map_err(|_| UnsealError)?;
         Ok([&[SEAL_VERSION][..], &nonce, &sealed].concat())
     }
 
     /// Opens what [`Self::seal`] made for the same organization.
-    pub fn open(&self, org: &OrgId, sealed: &[u8]) -> Result<SecretString, SealBroken> {
-        let (head, message) = sealed.split_at_checked(1 + NONCE_BYTES).ok_or(SealBroken)?;
-        let (version, nonce) = head.split_first().ok_or(SealBroken)?;
+    pub fn open(&self, org: &OrgId, sealed: &[u8]) -> Result<SecretString, UnsealError> {
+        let (head, message) = sealed
+            .split_at_checked(1 + NONCE_BYTES)
+            .ok_or(UnsealError)?;
+        let (version, nonce) = head.split_first().ok_or(UnsealError)?;
         if *version != SEAL_VERSION {
-            return Err(SealBroken);
+            return Err(UnsealError);
         }
-        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| SealBroken)?;
+        let nonce: [u8; NONCE_BYTES] = nonce.try_into().map_err(|_| UnsealError)?;
         let payload = Payload {
             msg: message,
             aad: org.as_str().as_bytes(),
@@ -61,10 +63,10 @@ impl Vault {
         let plain = self
             .cipher
             .decrypt(&XNonce::from(nonce), payload)
-            .map_err(|_| SealBroken)?;
+            .map_err(|_| UnsealError)?;
         String::from_utf8(plain)
             .map(SecretString::from)
-            .map_err(|_| SealBroken)
+            .map_err(|_| UnsealError)
     }
 }
 
@@ -72,8 +74,8 @@ impl Vault {
 mod tests {
     use super::*;
 
-    fn vault() -> Vault {
-        Vault::new(&InstallationSecret::from_bytes([1; 32]))
+    fn vault() -> SecretVault {
+        SecretVault::new(&InstallationSecret::from_bytes([1; 32]))
     }
 
     fn org(slug: &str) -> OrgId {
@@ -93,7 +95,7 @@ mod tests {
     #[test]
     fn another_installation_and_damaged_bytes_do_not_open_it() {
         let sealed = vault().seal(&org("a"), &"sk-secret".into()).unwrap();
-        let other = Vault::new(&InstallationSecret::from_bytes([2; 32]));
+        let other = SecretVault::new(&InstallationSecret::from_bytes([2; 32]));
         assert!(other.open(&org("a"), &sealed).is_err());
         for cut in 0..sealed.len() {
             assert!(vault().open(&org("a"), &sealed[..cut]).is_err());

@@ -4,14 +4,14 @@
 
 use libfuzzer_sys::fuzz_target;
 use switchboard_schemas::{
-    chat_job::ChatJob,
+    routing_job::TeamMessageJob,
     control_event::ControlEvent,
-    inference_job::ConversationJob,
+    conversation_job::ConversationJob,
     message_event::MessageEvent,
-    versioned::{self, Record},
+    versioned::{self, TopicRecord},
 };
 
-fn survives<T: Record>(bytes: &[u8]) {
+fn survives<T: TopicRecord>(bytes: &[u8]) {
     let Ok(record) = versioned::decode::<T>(bytes) else {
         return;
     };
@@ -24,7 +24,7 @@ fn survives<T: Record>(bytes: &[u8]) {
 }
 
 fuzz_target!(|bytes: &[u8]| {
-    survives::<ChatJob>(bytes);
+    survives::<TeamMessageJob>(bytes);
     survives::<ConversationJob>(bytes);
     survives::<MessageEvent>(bytes);
     survives::<ControlEvent>(bytes);

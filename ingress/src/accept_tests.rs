@@ -132,7 +132,7 @@ async fn a_repeat_of_a_refused_publish_is_published_under_the_same_message() {
     assert_eq!(answered(&world, "key").await.text, "once");
     let voided = world.relay.voided.lock().unwrap().clone();
     let jobs = world.jobs(Topic::Jobs);
-    let switchboard_schemas::inference_job::ConversationJob::Answer(job) = &jobs[0] else {
+    let switchboard_schemas::conversation_job::ConversationJob::Reply(job) = &jobs[0] else {
         panic!("no answer job")
     };
     assert!(

@@ -1,12 +1,12 @@
 //! Figures over a real store: what a request may ask, and how the answer adds up.
 
 use serde_json::{Map, Value, json};
-use switchboard_backends::store::{ReplyRecord, Store, TurnEnd, TurnStart};
+use switchboard_backends::store::{ConversationStore, ReplyRecord, TurnEnd, TurnStart};
 use switchboard_schemas::{
-    conversation::{ConversationOwner, ReplyStatus, Usage},
+    conversation::{ConversationOwner, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId, OrgId, RequestId},
     time::Timestamp,
-    turn::{Source, Turn, Visitor},
+    turn::{MessageSource, Turn, Visitor},
 };
 
 use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, end_of, org_id, secret};
@@ -49,7 +49,7 @@ async fn put(
         content: "hi".into(),
         visitor: Visitor::default(),
         metadata: Map::new(),
-        source: Source::Api,
+        source: MessageSource::Api,
         ip_address: None,
         accepted_at: Timestamp::from_micros(NOON_MICROS + day * DAY_MICROS),
         reply_to: None,
@@ -58,7 +58,7 @@ async fn put(
     let mut end = end_of("", status);
     (end.response_time_ms, end.usage) = (
         took_ms,
-        Usage {
+        TokenUsage {
             prompt_tokens: 10,
             completion_tokens: 3,
             estimated: false,

@@ -2,7 +2,7 @@
 
 use secrecy::ExposeSecret;
 use serde_json::{Value, json};
-use switchboard_backends::{catalog::Entry, vault::Vault};
+use switchboard_backends::{catalog::CatalogEntry, vault::SecretVault};
 use switchboard_schemas::topics::Topic;
 
 use crate::testing::{ADMIN_TOKEN, Answer, World, agent_id, org_id, secret};
@@ -35,7 +35,7 @@ fn acme(provider_key: Option<&str>) -> Value {
 fn provider(world: &World) -> (String, Vec<u8>) {
     let entries = world.catalog.entries.lock().unwrap();
     let found = entries.values().find_map(|entry| match entry {
-        Entry::Provider {
+        CatalogEntry::Provider {
             provider,
             sealed_key,
         } => Some((provider.base_url.clone(), sealed_key.clone())),
@@ -161,7 +161,7 @@ async fn a_providers_key_is_kept_sealed_and_stays_where_a_later_document_leaves_
     let (base_url, sealed) = provider(&world);
     assert_eq!(base_url, "http://127.0.0.1:9/v1");
     assert_eq!(
-        Vault::new(&secret())
+        SecretVault::new(&secret())
             .open(&org_id(), &sealed)
             .unwrap()
             .expose_secret(),

@@ -6,9 +6,9 @@ use std::{convert::Infallible, sync::Arc, time::Duration};
 use axum::extract::FromRequestParts;
 use http::request::Parts;
 use serde_json::{Map, Value};
-use switchboard_backends::{accounts::Accounts, store::StoreError};
+use switchboard_backends::{accounts::AccountStore, store::StoreError};
 use switchboard_schemas::{
-    audit::{Actor, AuditAction, AuditEntry, FieldChange},
+    audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
     ids::{AuditId, OrgId, RequestId},
 };
 
@@ -99,7 +99,7 @@ impl Trail {
 
     /// Writes the entry of a change that was made. The change stands whatever becomes of the entry, so that its answer is
     /// not held back; an entry that cannot be written now is tried again.
-    pub(crate) async fn record(&self, state: &AppState, actor: Actor, change: Change<'_>) {
+    pub(crate) async fn record(&self, state: &AppState, actor: AuditActor, change: Change<'_>) {
         let mut entry = entry(actor, change);
         entry.address.clone_from(&self.address);
         entry.request_id.clone_from(&self.request_id);
@@ -115,7 +115,7 @@ impl Trail {
 
 /// Writes the entry of what a command did.
 pub(crate) async fn record_command(
-    accounts: &dyn Accounts,
+    accounts: &dyn AccountStore,
     org: &OrgId,
     action: AuditAction,
     kind: &str,
@@ -123,7 +123,7 @@ pub(crate) async fn record_command(
 ) -> Result<(), StoreError> {
     accounts
         .record(&entry(
-            Actor::Command,
+            AuditActor::Command,
             Change {
                 org,
                 kind,
@@ -157,7 +157,7 @@ pub(crate) fn differences(
     told.take(FIELDS_MAX).collect()
 }
 
-async fn record_later(accounts: &dyn Accounts, entry: &AuditEntry) {
+async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
     for _ in 0..RETRIES_MAX {
         tokio::time::sleep(RETRY_PAUSE).await;
         if accounts.record(entry).await.is_ok() {
@@ -173,7 +173,7 @@ async fn record_later(accounts: &dyn Accounts, entry: &AuditEntry) {
 }
 
 fn entry(
-    actor: Actor,
+    actor: AuditActor,
     Change {
         org,
         kind,

@@ -6,14 +6,14 @@ use std::marker::PhantomData;
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
 use switchboard_schemas::{
-    api_key::Scope,
+    api_key::KeyScope,
     client_text::{SessionId, VisitorId},
     ids::{AgentId, ConversationId, KeyId, OrgId},
-    turn::Source,
+    turn::MessageSource,
 };
 
 use crate::{
-    credential::{Credential, VisitorCredential},
+    credential::{Credential, VerifiedVisitor},
     error::{ApiError, ApiResult, ErrorCode},
     limits::{Bucket, LimitsTold},
     state::AppState,
@@ -24,7 +24,7 @@ pub(crate) trait Purpose: Send + Sync + 'static {
     /// Which of the key's quotas a request is taken from.
     const BUCKET: Bucket;
     /// Any one of these.
-    const SCOPES: &'static [Scope];
+    const SCOPES: &'static [KeyScope];
     /// Whether a visitor token opens it too.
     const OPEN_TO_VISITORS: bool;
     /// Whether an inactive agent refuses.
@@ -76,10 +76,9 @@ impl<P> Caller<P> {
 
     /// Whether the caller may know of this conversation: a key of its organization's all, a visitor of its own.
     pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
-        self.visitor()
-            .is_none_or(|VisitorCredential { claims, .. }| {
-                conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
-            })
+        self.visitor().is_none_or(|VerifiedVisitor { claims, .. }| {
+            conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
+        })
     }
 
     /// Refuses a visitor token that was made for another agent, whether the one in the path exists or not: what a token
@@ -107,14 +106,14 @@ impl<P> Caller<P> {
     }
 
     /// Where its messages come from.
-    pub(crate) const fn source(&self) -> Source {
+    pub(crate) const fn source(&self) -> MessageSource {
         match self.credential {
-            Credential::Key(_) => Source::Api,
-            Credential::Visitor(_) => Source::Widget,
+            Credential::Key(_) => MessageSource::Api,
+            Credential::Visitor(_) => MessageSource::Widget,
         }
     }
 
-    const fn visitor(&self) -> Option<&VisitorCredential> {
+    const fn visitor(&self) -> Option<&VerifiedVisitor> {
         match &self.credential {
             Credential::Key(_) => None,
             Credential::Visitor(visitor) => Some(visitor),

@@ -6,9 +6,9 @@ use std::{sync::atomic::Ordering, time::Duration};
 use serde_json::json;
 use switchboard_backends::store::ReplyRecord;
 use switchboard_schemas::{
-    conversation::{Author, Message, ReplyFacts, ReplyStatus, Usage},
+    conversation::{Message, MessageAuthor, ReplyFacts, ReplyStatus, TokenUsage},
+    conversation_job::ConversationJob,
     ids::MessageId,
-    inference_job::ConversationJob,
     reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure},
     time::Timestamp,
     topics::Topic,
@@ -30,7 +30,7 @@ fn beat(attempt: u32) -> Frame {
         attempt,
         generation: 1,
         seq: 0,
-        body: FrameBody::Beat,
+        body: FrameBody::Heartbeat,
     }
 }
 
@@ -54,7 +54,7 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         agent_name: "Shop".into(),
         status: ReplyStatus::Completed,
         finish_reason: None,
-        usage: Usage {
+        usage: TokenUsage {
             prompt_tokens: 1,
             completion_tokens: 2,
             estimated: false,
@@ -65,7 +65,7 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         routing: None,
         ui_spec: None,
         generation: 1,
-        left_out: None,
+        truncation: None,
         summary: None,
         steps: None,
     };
@@ -74,7 +74,7 @@ fn store_reply(world: &World, reply: &MessageId, text: &str) {
         position: 1,
         content: text.into(),
         created_at: Timestamp::from_micros(3),
-        author: Author::Assistant(Box::new(facts)),
+        author: MessageAuthor::Assistant(Box::new(facts)),
     };
     world
         .store
@@ -111,7 +111,7 @@ async fn a_reply_arrives_whole_with_its_headers() {
         ),
         ("no", "demo", "1")
     );
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+    let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
         panic!("an answer is asked for")
     };
     assert_eq!(
@@ -128,7 +128,7 @@ async fn the_job_says_everything_that_a_worker_needs_and_is_keyed_by_its_convers
         .chat_answered(reply_frames(&["a"], ReplyStatus::Completed))
         .await;
     let record = world.bus.records.lock().unwrap()[0].clone();
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+    let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
         panic!("an answer is asked for")
     };
     assert_eq!(record.key, job.turn.conversation_id.as_str());
@@ -381,12 +381,12 @@ async fn a_silent_reply_is_given_to_another_worker_with_a_higher_attempt() {
             world.relay.append_frame(&reply_of(&job), frames[1].clone());
             world
                 .relay
-                .push(switchboard_schemas::reply_event::Envelope::Reply(
+                .push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
                     reply_of(&job),
                     beat(1),
                 ));
             world.published().await;
-            let ConversationJob::Answer(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
+            let ConversationJob::Reply(retry) = world.jobs(Topic::JobsRetry).remove(0) else {
                 panic!("an answer")
             };
             assert_eq!(
@@ -426,7 +426,7 @@ async fn beats_keep_a_queued_message_waiting() {
             for _ in 0..60 {
                 world
                     .relay
-                    .push(switchboard_schemas::reply_event::Envelope::Reply(
+                    .push(switchboard_schemas::reply_event::IngressEnvelope::Reply(
                         reply_of(&job),
                         beat(1),
                     ));

@@ -4,8 +4,8 @@
 use std::time::Duration;
 
 use switchboard_schemas::{
+    conversation_job::ConversationJob,
     ids::{EventId, RequestId},
-    inference_job::ConversationJob,
     reply_event::PatchOutcome,
     topics::Topic,
 };

@@ -4,11 +4,11 @@ use std::sync::atomic::Ordering;
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    agent::Status,
-    conversation::{Author, Message},
+    agent::ActivationStatus,
+    conversation::{Message, MessageAuthor},
+    conversation_job::ConversationJob,
     ids::{MessageId, OrgId},
-    inference_job::ConversationJob,
-    reply_event::{Envelope, PatchOutcome},
+    reply_event::{IngressEnvelope, PatchOutcome},
     time::Timestamp,
     topics::Topic,
 };
@@ -24,7 +24,7 @@ fn put_messages(world: &World, count: u64) {
         position,
         content: format!("message {position}"),
         created_at: Timestamp::from_micros(1_700_000_000_000_000),
-        author: Author::User,
+        author: MessageAuthor::User,
     };
     world
         .store
@@ -53,7 +53,7 @@ async fn patch(world: &World, body: Value, outcome: PatchOutcome) -> Answer {
         };
         world
             .relay
-            .push(Envelope::Patch(job.event_id.clone(), outcome));
+            .push(IngressEnvelope::Patch(job.event_id.clone(), outcome));
     };
     tokio::join!(request, worker).0
 }
@@ -132,7 +132,7 @@ async fn a_session_that_cannot_exist_has_no_conversation() {
 async fn the_conversation_of_an_inactive_agent_can_be_read_and_changed() {
     let world = World::new().await;
     world.put_conversation(org_id());
-    world.edit_agent(|agent| agent.settings.status = Status::Inactive);
+    world.edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive);
     assert_eq!(
         world.send("GET", &World::agent_path(PATH), "").await.status,
         200

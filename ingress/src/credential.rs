@@ -6,10 +6,10 @@ use std::sync::Arc;
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
 use switchboard_schemas::{
-    api_key::{ApiKey, ApiKeyHash, ApiKeyText, Scope},
+    api_key::{ApiKey, ApiKeyHash, ApiKeyText, KeyScope},
     ids::{KeyId, OrgId},
     time::Timestamp,
-    visitor_token::{Statement, StatementKind, VisitorClaims},
+    visitor_token::{CredentialKind, VisitorClaims, VisitorCredential},
 };
 
 use crate::{
@@ -27,11 +27,11 @@ pub(crate) enum Credential {
     /// A key.
     Key(Arc<ApiKey>),
     /// A visitor token.
-    Visitor(Box<VisitorCredential>),
+    Visitor(Box<VerifiedVisitor>),
 }
 
-/// A visitor token and the key that it was made with.
-pub(crate) struct VisitorCredential {
+/// A verified visitor token and the key that it was created with.
+pub(crate) struct VerifiedVisitor {
     /// What the token says.
     pub(crate) claims: VisitorClaims,
     key: Option<Arc<ApiKey>>,
@@ -47,7 +47,7 @@ impl Credential {
         let known = match supplied_key(&parts.headers) {
             SuppliedKey::Missing => return Ok(None),
             SuppliedKey::Unusable => None,
-            SuppliedKey::Text(text) => match text.parse::<Statement>() {
+            SuppliedKey::Text(text) => match text.parse::<VisitorCredential>() {
                 Ok(token) => visitor(&token, state).await?,
                 Err(_) => key(text, address.as_deref(), state).await?,
             },
@@ -145,10 +145,10 @@ impl Credential {
     }
 }
 
-impl VisitorCredential {
+impl VerifiedVisitor {
     /// Whether the key that the token was made with may still chat.
     pub(crate) fn key_may_chat(&self) -> bool {
-        self.key().is_none_or(|key| key.allows(Scope::Chat))
+        self.key().is_none_or(|key| key.allows(KeyScope::Chat))
     }
 
     /// Refuses another page than the token's, on every route that it opens. A request without an origin passes, as it
@@ -172,11 +172,11 @@ impl VisitorCredential {
 }
 
 /// A token proves itself, so that an address which has guessed too often does not lock out its neighbours' tokens.
-async fn visitor(token: &Statement, state: &AppState) -> ApiResult<Option<Credential>> {
+async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Option<Credential>> {
     let claims = token
         .open(&state.secret)
         .ok()
-        .filter(|_| token.kind() == StatementKind::Token);
+        .filter(|_| token.kind() == CredentialKind::Token);
     let Some(claims) = claims else {
         return Ok(None);
     };
@@ -198,7 +198,7 @@ async fn visitor(token: &Statement, state: &AppState) -> ApiResult<Option<Creden
             key => key,
         },
     };
-    Ok(Some(Credential::Visitor(Box::new(VisitorCredential {
+    Ok(Some(Credential::Visitor(Box::new(VerifiedVisitor {
         claims,
         key,
     }))))

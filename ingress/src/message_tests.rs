@@ -7,8 +7,8 @@ use serde_json::{Value, json};
 use switchboard_schemas::{
     agent::OnDisconnect,
     conversation::{Conversation, ReplyStatus},
+    conversation_job::ConversationJob,
     ids::MessageId,
-    inference_job::ConversationJob,
     reply_event::{Frame, FrameBody, ReplyEnd, ReplyFailure, ToolProgress, ToolStatus},
     topics::Topic,
 };
@@ -122,7 +122,7 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
         (200, &json!("queued"))
     );
     assert_eq!(answer.json()["agentName"], "Shop");
-    let ConversationJob::Answer(job) = world.jobs(Topic::Jobs).remove(0) else {
+    let ConversationJob::Reply(job) = world.jobs(Topic::Jobs).remove(0) else {
         panic!("an answer is asked for")
     };
     assert_eq!(job.turn.reply_to, None, "nobody waits");
@@ -293,7 +293,9 @@ async fn comments_keep_a_stream_of_events_alive_while_its_message_waits() {
         world.published().await;
         let reply = reply_of(&world.jobs(Topic::Jobs)[0]);
         for _ in 0..34 {
-            world.relay.append_frame(&reply, frame(0, FrameBody::Beat));
+            world
+                .relay
+                .append_frame(&reply, frame(0, FrameBody::Heartbeat));
             tokio::time::sleep(Duration::from_secs(1)).await;
         }
         let frames = reply_frames(&["late"], ReplyStatus::Completed);

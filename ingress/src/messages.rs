@@ -3,9 +3,9 @@
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::{HeaderMap, header, request::Parts};
-use switchboard_backends::store::{KnownReply, ReplyRecord};
+use switchboard_backends::store::{ReplyRecord, ReplyState};
 use switchboard_schemas::{
-    api_key::Scope,
+    api_key::KeyScope,
     conversation::{Conversation, ConversationOwner, ReplyStatus},
     ids::{AgentId, MessageId, OrgId},
     time::Timestamp,
@@ -28,7 +28,7 @@ pub(crate) struct MessageAccess;
 
 impl Purpose for MessageAccess {
     const BUCKET: Bucket = Bucket::Conversations;
-    const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;
@@ -200,8 +200,8 @@ impl FoundMessage {
 async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult<Option<Stage>> {
     let store = &state.backends.store;
     let accepted = match store.known_reply(org, reply).await? {
-        Some(KnownReply::Final(record)) => return Ok(Some(Stage::Final(record))),
-        Some(KnownReply::Accepted(accepted)) => Some(accepted),
+        Some(ReplyState::Final(record)) => return Ok(Some(Stage::Final(record))),
+        Some(ReplyState::Accepted(accepted)) => Some(accepted),
         None => None,
     };
     let conversation = store.conversation(org, &reply.conversation()).await?;

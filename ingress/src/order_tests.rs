@@ -4,7 +4,7 @@ use std::sync::atomic::Ordering;
 
 use http::header;
 use serde_json::json;
-use switchboard_schemas::agent::Status;
+use switchboard_schemas::agent::ActivationStatus;
 
 use crate::testing::{World, agent_id, org_id};
 
@@ -148,7 +148,7 @@ async fn a_missing_agent_is_told_before_the_body() {
 #[tokio::test]
 async fn another_organization_is_told_before_an_inactive_agent() {
     let world = World::new().await;
-    world.edit_agent(|agent| agent.settings.status = Status::Inactive);
+    world.edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive);
     let key = world.new_key("other", json!({ "name": "foreign" })).await;
     let answer = chat(
         &world,
@@ -164,7 +164,7 @@ async fn another_organization_is_told_before_an_inactive_agent() {
 async fn an_inactive_agent_is_told_before_one_that_is_not_public() {
     let world = World::new().await;
     world.edit_agent(|agent| {
-        agent.settings.status = Status::Draft;
+        agent.settings.status = ActivationStatus::Draft;
         agent.settings.public = false;
         agent.settings.widget.offline_message = "gone fishing".into();
     });

@@ -4,7 +4,7 @@
 use std::{fmt, net::Ipv6Addr, str::FromStr};
 
 use http::{HeaderMap, header};
-use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginPrint};
+use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginHash};
 
 /// Longest entry, in bytes; host names end at 253.
 const ENTRY_BYTES_MAX: usize = 300;
@@ -72,7 +72,7 @@ pub(crate) fn is_present(headers: &HeaderMap) -> bool {
 
 /// The page that the request comes from, as a visitor token is bound to it; none where it names no page, or several.
 /// What is no web origin, such as an extension's or `null`, is compared as it is written.
-pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginPrint> {
+pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let text = origins
         .next()
@@ -82,7 +82,7 @@ pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<
         .filter(|text| !text.is_empty())?;
     let canonical =
         Origin::parse(text).map_or_else(|| text.to_owned(), |origin| origin.to_string());
-    Some(OriginPrint::of(secret, &canonical))
+    Some(OriginHash::of(secret, &canonical))
 }
 
 impl OriginPattern {

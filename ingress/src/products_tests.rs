@@ -6,7 +6,7 @@ use axum::body::Body;
 use bytes::Bytes;
 use futures::stream;
 use serde_json::{Value, json};
-use switchboard_backends::products::{Products, Refresh, config::ProductsConfig};
+use switchboard_backends::products::{FeedRefresh, ProductStore, config::ProductsConfig};
 use switchboard_schemas::time::Timestamp;
 
 use crate::{
@@ -259,7 +259,7 @@ async fn a_fetch_is_pending_until_it_was_made() {
     let fetched = async |url: &str| {
         let moment = Timestamp::now();
         let (org_id, agent_id) = (org_id(), agent_id());
-        let refresh = Refresh {
+        let refresh = FeedRefresh {
             url: url.into(),
             attempted_at: moment,
             ended_at: Some(moment),

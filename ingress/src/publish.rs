@@ -4,14 +4,14 @@ use std::time::Duration;
 
 use switchboard_backends::bus::OutgoingRecord;
 use switchboard_schemas::{
-    chat_job::ChatJob,
     conversation::ConversationOwner,
+    conversation_job::{ConversationJob, ReplyJob},
     ids::{AgentId, RequestId},
-    inference_job::{AnswerJob, ConversationJob},
+    playground::TeamPlaygroundJob,
+    routing_job::TeamMessageJob,
     topics::Topic,
-    trial::TeamTrialJob,
     turn::Turn,
-    versioned::{self, Record},
+    versioned::{self, TopicRecord},
 };
 
 use crate::{
@@ -29,11 +29,11 @@ const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 #[derive(Clone)]
 pub(crate) enum TurnJob {
     /// An agent was addressed.
-    Agent(AnswerJob),
+    Agent(ReplyJob),
     /// An agent's draft is tried.
-    Trial(AnswerJob),
+    Trial(ReplyJob),
     /// A team was addressed: who answers is decided behind the bus.
-    Team(ChatJob),
+    Team(TeamMessageJob),
 }
 
 impl TurnJob {
@@ -62,10 +62,10 @@ impl TurnJob {
     }
 
     /// The record that has `answer` worked on by an inference worker.
-    pub(crate) fn record(&self, answer: AnswerJob) -> ConversationJob {
+    pub(crate) fn record(&self, answer: ReplyJob) -> ConversationJob {
         match self {
-            Self::Trial(_) => ConversationJob::Trial(Box::new(answer)),
-            Self::Agent(_) | Self::Team(_) => ConversationJob::Answer(Box::new(answer)),
+            Self::Trial(_) => ConversationJob::Playground(Box::new(answer)),
+            Self::Agent(_) | Self::Team(_) => ConversationJob::Reply(Box::new(answer)),
         }
     }
 
@@ -105,11 +105,11 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
 }
 
 /// Asks who of a team would answer.
-pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamTrialJob) -> ApiResult<()> {
+pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamPlaygroundJob) -> ApiResult<()> {
     send(
         state,
         Topic::Route,
-        job.trial_id.conversation().as_str(),
+        job.run_id.conversation().as_str(),
         job,
         &job.request_id,
     )
@@ -137,7 +137,7 @@ async fn send(
     state: &AppState,
     topic: Topic,
     key: &str,
-    job: &impl Record,
+    job: &impl TopicRecord,
     request_id: &RequestId,
 ) -> ApiResult<()> {
     let payload = versioned::encode(job)

@@ -6,8 +6,8 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::{HeaderMap, request::Parts};
 use serde_json::json;
 use switchboard_schemas::{
-    agent::{Agent, Status},
-    api_key::Scope,
+    agent::{ActivationStatus, Agent},
+    api_key::KeyScope,
     client_text::SessionId,
     ids::{AgentId, OrgId},
 };
@@ -31,7 +31,7 @@ pub(crate) struct ConversationAccess;
 
 impl Purpose for AgentChat {
     const BUCKET: Bucket = Bucket::Chat;
-    const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = true;
@@ -40,7 +40,7 @@ impl Purpose for AgentChat {
 
 impl Purpose for AgentRead {
     const BUCKET: Bucket = Bucket::Config;
-    const SCOPES: &'static [Scope] = &[Scope::Config];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Config];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
@@ -50,7 +50,7 @@ impl Purpose for AgentRead {
 /// A widget's key should carry `chat` alone and still has to read this.
 impl Purpose for WidgetRead {
     const BUCKET: Bucket = Bucket::Config;
-    const SCOPES: &'static [Scope] = &[Scope::Config, Scope::Chat];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Config, KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
@@ -59,7 +59,7 @@ impl Purpose for WidgetRead {
 
 impl Purpose for ConversationAccess {
     const BUCKET: Bucket = Bucket::Conversations;
-    const SCOPES: &'static [Scope] = &[Scope::Conversations];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Conversations];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
     const CHECKS_ORIGIN: bool = false;
@@ -172,7 +172,7 @@ pub(crate) fn check_organization(agent: &Agent, org: &OrgId) -> ApiResult<()> {
 
 /// Refuses what the agent does only while it is active, and says what a widget shows instead.
 pub(crate) fn check_active(agent: &Agent) -> ApiResult<()> {
-    if agent.settings.status == Status::Active {
+    if agent.settings.status == ActivationStatus::Active {
         return Ok(());
     }
     let details =

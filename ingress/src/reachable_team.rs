@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::{StatusCode, request::Parts};
-use switchboard_schemas::{agent::Status, api_key::Scope, ids::TeamId, team::Team};
+use switchboard_schemas::{agent::ActivationStatus, api_key::KeyScope, ids::TeamId, team::Team};
 
 use crate::{
     caller::{Caller, Purpose},
@@ -18,7 +18,7 @@ pub(crate) struct TeamChat;
 
 impl Purpose for TeamChat {
     const BUCKET: Bucket = Bucket::Chat;
-    const SCOPES: &'static [Scope] = &[Scope::Chat];
+    const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
     const CHECKS_ORIGIN: bool = false;
@@ -40,7 +40,10 @@ impl FromRequestParts<AppState> for ReachableTeam {
         let caller = Caller::<TeamChat>::from_request_parts(parts, state).await?;
         let id = team_id(parts).await.ok_or_else(not_found)?;
         let team = state.catalog.team(&id).await?.ok_or_else(not_found)?;
-        if team.org_id != *caller.org_id() || !team.public || team.status != Status::Active {
+        if team.org_id != *caller.org_id()
+            || !team.public
+            || team.status != ActivationStatus::Active
+        {
             return Err(not_found());
         }
         Ok(Self { caller, team })

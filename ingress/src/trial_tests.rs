@@ -6,12 +6,16 @@ use http::StatusCode;
 use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::ReplyStatus,
+    conversation_job::{ConversationJob, ReplyJob},
     ids::{AgentId, TeamId},
-    inference_job::{AnswerJob, ConversationJob},
-    reply_event::Envelope,
+    playground::{
+        AgentPlaygroundRun, PlaygroundMessage, PlaygroundRouting, RoutedAgent, TeamPlaygroundJob,
+        TeamPlaygroundRun,
+    },
+    reply_event::IngressEnvelope,
     routing::{MemberScore, RoutingFacts, RoutingStage},
+    routing_job::RoutingJob,
     topics::Topic,
-    trial::{AgentTrial, Chosen, RoutingJob, Said, TeamTrial, TeamTrialJob, TeamVerdict},
     versioned,
 };
 
@@ -35,11 +39,11 @@ fn shop() -> String {
 }
 
 /// Tries the shop's agent; `worker` does with the job what a worker does.
-async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&AnswerJob)) -> Answer {
+async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&ReplyJob)) -> Answer {
     let work = async {
         world.published().await;
         let job = world.jobs(Topic::Jobs).pop().unwrap();
-        let ConversationJob::Trial(job) = job else {
+        let ConversationJob::Playground(job) = job else {
             panic!("{job:?}")
         };
         worker(&job).await;
@@ -48,7 +52,7 @@ async fn tried(world: &World, body: &Value, worker: impl AsyncFnOnce(&AnswerJob)
     tokio::join!(admin(world, &path, body), work).0
 }
 
-fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &AnswerJob) -> T {
+fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
     serde_json::from_str(&world.relay.trials.lock().unwrap()[&job.turn.message_id]).unwrap()
 }
 
@@ -59,13 +63,13 @@ async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
     let body = json!({"message": "Who?", "draft": {"instructions": "canary instructions"}, "history": history});
     let answer = tried(&world, &body, async |job| {
-        let trial: AgentTrial = kept(&world, job);
+        let trial: AgentPlaygroundRun = kept(&world, job);
         assert_eq!(trial.agent.settings.instructions, "canary instructions");
         assert_eq!(
             (&trial.agent.id, trial.agent.name.as_str()),
             (&agent_id(), "Shop")
         );
-        let said = Said::Assistant {
+        let said = PlaygroundMessage::Assistant {
             agent_id: agent_id(),
             content: "Ahoy".into(),
             ui_spec: None,
@@ -73,7 +77,7 @@ async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance
         assert_eq!(
             trial.past,
             [
-                Said::User {
+                PlaygroundMessage::User {
                     content: "Hi".into()
                 },
                 said
@@ -153,16 +157,16 @@ async fn a_teams_verdict_is_told_with_names_and_a_score_for_each_member() {
             .unwrap()
             .payload
             .clone();
-        let RoutingJob::Trial(TeamTrialJob {
-            trial_id,
+        let RoutingJob::Playground(TeamPlaygroundJob {
+            run_id,
             org_id: org,
             ..
         }) = versioned::decode(&payload).unwrap()
         else {
             panic!("no trial")
         };
-        let text = world.relay.trials.lock().unwrap()[&trial_id].clone();
-        let trial: TeamTrial = serde_json::from_str(&text).unwrap();
+        let text = world.relay.trials.lock().unwrap()[&run_id].clone();
+        let trial: TeamPlaygroundRun = serde_json::from_str(&text).unwrap();
         assert_eq!(
             (trial.message.as_str(), &trial.team.id),
             ("tea?", &TeamId::derive(&secret(), &org, "desk"))
@@ -176,14 +180,14 @@ async fn a_teams_verdict_is_told_with_names_and_a_score_for_each_member() {
             took_ms: 3,
             scores,
         });
-        let chosen = Chosen {
+        let chosen = RoutedAgent {
             agent_id: agent_id(),
             reason: "asks about tea".into(),
             facts,
         };
-        world.relay.push(Envelope::Trial(
-            trial_id,
-            TeamVerdict::Chosen(Box::new(chosen)),
+        world.relay.push(IngressEnvelope::Playground(
+            run_id,
+            PlaygroundRouting::Agent(Box::new(chosen)),
         ));
     };
     let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
@@ -201,15 +205,15 @@ async fn nobody_and_an_agent_that_has_gone_are_told_as_such() {
     let world = World::new().await;
     let body = json!({"message": "tea?", "draft": {"slug": "desk", "name": "Desk"}});
     let gone = AgentId::derive(&secret(), &org_id(), "gone");
-    let chosen = Chosen {
+    let chosen = RoutedAgent {
         agent_id: gone.clone(),
         reason: "was there".into(),
         facts: None,
     };
     for (verdict, agent) in [
-        (TeamVerdict::Nobody, Value::Null),
+        (PlaygroundRouting::NoAgent, Value::Null),
         (
-            TeamVerdict::Chosen(Box::new(chosen)),
+            PlaygroundRouting::Agent(Box::new(chosen)),
             json!({"id": gone, "slug": null, "name": null}),
         ),
     ] {
@@ -224,10 +228,12 @@ async fn nobody_and_an_agent_that_has_gone_are_told_as_such() {
                 .unwrap()
                 .payload
                 .clone();
-            let RoutingJob::Trial(job) = versioned::decode(&payload).unwrap() else {
+            let RoutingJob::Playground(job) = versioned::decode(&payload).unwrap() else {
                 panic!("no trial")
             };
-            world.relay.push(Envelope::Trial(job.trial_id, verdict));
+            world
+                .relay
+                .push(IngressEnvelope::Playground(job.run_id, verdict));
         };
         let answer = tokio::join!(admin(&world, "/teams/new/try", &body), work).0;
         assert_eq!(

@@ -5,10 +5,10 @@ use serde_json::{Map, Value, json};
 use sha2::{Digest, Sha256};
 use switchboard_schemas::{
     agent::Agent,
-    chat_job::ChatJob,
     client_text::{SessionId, VisitorId},
+    conversation_job::ReplyJob,
     ids::{ConversationId, IngressId, MessageId, RequestId},
-    inference_job::AnswerJob,
+    routing_job::TeamMessageJob,
     team::Team,
     time::Timestamp,
     turn::{Turn, Visitor},
@@ -105,10 +105,10 @@ impl ChatBody {
         caller: &Caller<P>,
         agent: &Agent,
         context: TurnContext,
-    ) -> AnswerJob {
+    ) -> ReplyJob {
         let conversation_id = caller.conversation(&agent.id, &self.session_id);
         let turn = self.into_turn(caller, conversation_id, context);
-        AnswerJob {
+        ReplyJob {
             agent_id: agent.id.clone(),
             routed: None,
             turn,
@@ -123,7 +123,7 @@ impl ChatBody {
         caller: &Caller<P>,
         team: &Team,
         context: TurnContext,
-    ) -> ApiResult<ChatJob> {
+    ) -> ApiResult<TeamMessageJob> {
         let conversation_id = ConversationId::of_team(caller.org_id(), &team.id, &self.session_id);
         if self
             .conversation
@@ -135,7 +135,7 @@ impl ChatBody {
                 "is not this team's conversation of this session",
             ));
         }
-        Ok(ChatJob {
+        Ok(TeamMessageJob {
             team_id: team.id.clone(),
             turn: self.into_turn(caller, conversation_id, context),
         })

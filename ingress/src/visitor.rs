@@ -11,10 +11,10 @@ use http::{HeaderMap, request::Parts};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     agent::Agent,
-    api_key::{ApiKey, Scope},
+    api_key::{ApiKey, KeyScope},
     client_text::VisitorId,
     time::Timestamp,
-    visitor_token::{OriginPrint, Statement, StatementKind, VisitorClaims, new_visitor_id},
+    visitor_token::{CredentialKind, OriginHash, VisitorClaims, VisitorCredential, new_visitor_id},
 };
 
 use crate::{
@@ -43,9 +43,9 @@ pub(crate) struct Admission {
     /// What the token says.
     pub(crate) claims: VisitorClaims,
     /// Goes with every request.
-    pub(crate) token: Statement,
+    pub(crate) token: VisitorCredential,
     /// Proves, later, that it is the same visitor.
-    pub(crate) secret: Statement,
+    pub(crate) secret: VisitorCredential,
 }
 
 /// Steps of the key: present, known, not expired, rate limit, scope. Without a key the origin stands in its place.
@@ -73,7 +73,7 @@ impl FromRequestParts<AppState> for Applicant {
                 told,
                 address,
             }),
-            Some(Credential::Key(key)) if key.allows(Scope::Chat) => Ok(Self {
+            Some(Credential::Key(key)) if key.allows(KeyScope::Chat) => Ok(Self {
                 key: Some(key),
                 told,
                 address,
@@ -133,8 +133,8 @@ impl Applicant {
             ..claims.clone()
         };
         Ok(Admission {
-            token: claims.sign(StatementKind::Token, &state.secret),
-            secret: lasting.sign(StatementKind::Secret, &state.secret),
+            token: claims.sign(CredentialKind::Token, &state.secret),
+            secret: lasting.sign(CredentialKind::Secret, &state.secret),
             claims,
         })
     }
@@ -142,7 +142,7 @@ impl Applicant {
     async fn known_visitor(
         &self,
         agent: &Agent,
-        origin: Option<OriginPrint>,
+        origin: Option<OriginHash>,
         body: &Map<String, Value>,
         state: &AppState,
     ) -> ApiResult<Option<VisitorId>> {
@@ -157,9 +157,9 @@ impl Applicant {
             return claimed.map_or(Ok(None), |_| Err(unproven()));
         };
         let opened = proof
-            .parse::<Statement>()
+            .parse::<VisitorCredential>()
             .ok()
-            .filter(|proof| proof.kind() == StatementKind::Secret);
+            .filter(|proof| proof.kind() == CredentialKind::Secret);
         let Some(proven) = opened.and_then(|proof| proof.open(&state.secret).ok()) else {
             state
                 .limits

@@ -8,7 +8,7 @@ mod use_of_tokens;
 use serde_json::{Value, json};
 use switchboard_schemas::{
     time::Timestamp,
-    visitor_token::{OriginPrint, StatementKind, VisitorClaims, new_visitor_id},
+    visitor_token::{CredentialKind, OriginHash, VisitorClaims, new_visitor_id},
 };
 
 use crate::testing::{Answer, World, agent_id, org_id, secret};
@@ -54,14 +54,14 @@ fn claims() -> VisitorClaims {
         agent_id: agent_id(),
         visitor_id: new_visitor_id(),
         key_id: None,
-        origin: Some(OriginPrint::of(&secret(), "https://shop.example:443")),
+        origin: Some(OriginHash::of(&secret(), "https://shop.example:443")),
         expires_at: Timestamp::now().after(std::time::Duration::from_secs(60)),
     }
 }
 
 fn token_of(claims: &VisitorClaims) -> String {
     claims
-        .sign(StatementKind::Token, &secret())
+        .sign(CredentialKind::Token, &secret())
         .expose()
         .to_owned()
 }

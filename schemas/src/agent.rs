@@ -45,7 +45,7 @@ pub struct AgentSettings {
     /// Longest reply, in tokens.
     pub max_output_tokens: u32,
     /// Whether it answers.
-    pub status: Status,
+    pub status: ActivationStatus,
     /// Whether the public API reaches it.
     pub public: bool,
     /// Origins that may use the widget; empty means any.
@@ -55,15 +55,15 @@ pub struct AgentSettings {
     /// Placeholder of the input.
     pub placeholder_text: String,
     /// Colours and shapes.
-    pub theme: Theme,
+    pub theme: WidgetTheme,
     /// Flags.
-    pub features: Features,
+    pub features: AgentFeatures,
     /// Limits told to clients and enforced.
     pub limits: AgentLimits,
     /// The widget's own settings.
     pub widget: WidgetSettings,
     /// The product catalogue.
-    pub ecommerce: Ecommerce,
+    pub ecommerce: EcommerceSettings,
     /// What a client's disconnect does to the running reply.
     pub on_disconnect: OnDisconnect,
 }
@@ -76,16 +76,16 @@ impl Default for AgentSettings {
             model: None,
             temperature: None,
             max_output_tokens: 1024,
-            status: Status::Active,
+            status: ActivationStatus::Active,
             public: true,
             allowed_domains: Vec::new(),
             welcome_message: "Hello! How can I help you?".into(),
             placeholder_text: "Type your message…".into(),
-            theme: Theme::default(),
-            features: Features::default(),
+            theme: WidgetTheme::default(),
+            features: AgentFeatures::default(),
             limits: AgentLimits::default(),
             widget: WidgetSettings::default(),
-            ecommerce: Ecommerce::default(),
+            ecommerce: EcommerceSettings::default(),
             on_disconnect: OnDisconnect::Continue,
         }
     }
@@ -94,7 +94,7 @@ impl Default for AgentSettings {
 /// State of an agent or a team; only `active` is active.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Status {
+pub enum ActivationStatus {
     /// Not ready yet.
     Draft,
     /// Answers.
@@ -106,7 +106,8 @@ pub enum Status {
 /// Colours and shapes, as CSS values.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Theme {
+#[schema(as = Theme)]
+pub struct WidgetTheme {
     /// Primary brand colour.
     pub primary_color: String,
     /// Chat background.
@@ -129,7 +130,7 @@ pub struct Theme {
     pub send_button_color: String,
 }
 
-impl Default for Theme {
+impl Default for WidgetTheme {
     fn default() -> Self {
         Self {
             primary_color: "#2563eb".into(),
@@ -149,7 +150,8 @@ impl Default for Theme {
 /// Flags of an agent.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Features {
+#[schema(as = Features)]
+pub struct AgentFeatures {
     /// Replies are markdown.
     pub enable_markdown: bool,
     /// Kept for clients; there is no upload endpoint yet.
@@ -162,7 +164,7 @@ pub struct Features {
     pub enable_lead_capture: bool,
 }
 
-impl Default for Features {
+impl Default for AgentFeatures {
     fn default() -> Self {
         Self {
             enable_markdown: true,
@@ -262,7 +264,7 @@ pub enum WidgetSize {
 /// The products that an agent may show.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
-pub struct Ecommerce {
+pub struct EcommerceSettings {
     /// Whether the agent has its product tools.
     pub enabled: bool,
     /// Products that the document itself names.

@@ -26,7 +26,7 @@ pub struct ApiKeyText(String);
 /// The text is no key of this service; says nothing about why, so that it cannot be echoed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an API key")]
-pub struct NotAnApiKey;
+pub struct InvalidApiKey;
 
 /// The keyed hash under which a key is found.
 #[derive(Clone, Copy, PartialEq, Eq, Hash, Debug)]
@@ -35,7 +35,7 @@ pub struct ApiKeyHash(pub [u8; 32]);
 /// What a key allows (specification: Scopes).
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Scope {
+pub enum KeyScope {
     /// Send and receive messages.
     Chat,
     /// Read agent and widget configuration.
@@ -55,7 +55,7 @@ pub struct ApiKey {
     /// Label given at creation.
     pub name: String,
     /// What it allows; empty means all.
-    pub scopes: Vec<Scope>,
+    pub scopes: Vec<KeyScope>,
     /// From this second on it is refused; absent means never.
     pub expires_at: Option<Timestamp>,
     /// Requests a minute that differ from the usual ones.
@@ -81,7 +81,7 @@ pub struct KeyLimits {
 
 impl ApiKey {
     /// Whether the key may do what `scope` covers.
-    pub fn allows(&self, scope: Scope) -> bool {
+    pub fn allows(&self, scope: KeyScope) -> bool {
         self.scopes.is_empty() || self.scopes.contains(&scope)
     }
 
@@ -120,17 +120,17 @@ impl ApiKeyText {
 }
 
 impl FromStr for ApiKeyText {
-    type Err = NotAnApiKey;
+    type Err = InvalidApiKey;
 
-    fn from_str(text: &str) -> Result<Self, NotAnApiKey> {
-        let payload = text.strip_prefix(KEY_PREFIX).ok_or(NotAnApiKey)?;
+    fn from_str(text: &str) -> Result<Self, InvalidApiKey> {
+        let payload = text.strip_prefix(KEY_PREFIX).ok_or(InvalidApiKey)?;
         let well_formed = payload.len() == RANDOM_CHARS + CHECKSUM_CHARS
             && payload.bytes().all(|byte| byte.is_ascii_alphanumeric())
             && checksum(&payload[..RANDOM_CHARS]) == payload[RANDOM_CHARS..];
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(NotAnApiKey)
+            Err(InvalidApiKey)
         }
     }
 }

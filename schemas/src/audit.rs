@@ -18,7 +18,7 @@ pub struct AuditEntry {
     /// Whose things were changed.
     pub org_id: OrgId,
     /// Who changed them.
-    pub actor: Actor,
+    pub actor: AuditActor,
     /// What was done.
     pub action: AuditAction,
     /// Kind of the thing, for instance `agent`.
@@ -38,7 +38,7 @@ pub struct AuditEntry {
 /// Who made a change.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum Actor {
+pub enum AuditActor {
     /// A person who was signed in, or who just proved to be this one.
     User {
         /// The account.

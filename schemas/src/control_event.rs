@@ -5,7 +5,7 @@
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{time::Timestamp, versioned::Record};
+use crate::{time::Timestamp, versioned::TopicRecord};
 
 /// A change of one configured thing. At least once; of two records of one id the later `updatedAt` counts.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
@@ -35,6 +35,6 @@ pub enum ControlKind {
     Key,
 }
 
-impl Record for ControlEvent {
+impl TopicRecord for ControlEvent {
     const VERSION: u32 = 1;
 }

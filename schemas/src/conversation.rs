@@ -69,13 +69,13 @@ pub struct Message {
     pub created_at: Timestamp,
     /// Who wrote it and what belongs to that.
     #[serde(flatten)]
-    pub author: Author,
+    pub author: MessageAuthor,
 }
 
 /// Who wrote a message.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "role", rename_all = "lowercase")]
-pub enum Author {
+pub enum MessageAuthor {
     /// A visitor.
     User,
     /// An agent.
@@ -94,7 +94,7 @@ pub struct ReplyFacts {
     /// What the provider said of the end.
     pub finish_reason: Option<FinishReason>,
     /// Tokens used.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Milliseconds from acceptance to the end.
     pub response_time_ms: u64,
     /// The model that answered.
@@ -109,11 +109,11 @@ pub struct ReplyFacts {
     /// The generation of the text.
     pub generation: u32,
     /// What of the conversation the model was not told word for word; absent when it was told everything.
-    #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub left_out: Option<LeftOut>,
+    #[serde(rename = "left_out", default, skip_serializing_if = "Option::is_none")]
+    pub truncation: Option<ContextTruncation>,
     /// The summary that stood for it, where it is new or was last kept long before this message.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub summary: Option<Summary>,
+    pub summary: Option<ConversationSummary>,
     /// When it came how far; absent in what older programs kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub steps: Option<ReplySteps>,
@@ -143,7 +143,7 @@ pub struct ReplySteps {
 
 /// Messages that did not fit into a prompt.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LeftOut {
+pub struct ContextTruncation {
     /// How many.
     pub messages: u64,
     /// For how many of them the summary stood.
@@ -152,7 +152,7 @@ pub struct LeftOut {
 
 /// The beginning of a conversation in few words, made by a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Summary {
+pub struct ConversationSummary {
     /// The words. May repeat personal data.
     pub text: String,
     /// It covers the messages before this position.
@@ -208,7 +208,9 @@ pub enum FinishReason {
     Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema, ToSchema,
 )]
 #[serde(rename_all = "camelCase")]
-pub struct Usage {
+#[schemars(rename = "Usage")]
+#[schema(as = Usage)]
+pub struct TokenUsage {
     /// Tokens read.
     pub prompt_tokens: u64,
     /// Tokens written.

@@ -21,7 +21,7 @@ pub struct Day(i64);
 /// A text that is no day of the calendar.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a day such as 2026-01-31")]
-pub struct DayError;
+pub struct InvalidDay;
 
 impl Day {
     /// The day of a moment.
@@ -77,13 +77,13 @@ impl fmt::Display for Day {
 }
 
 impl FromStr for Day {
-    type Err = DayError;
+    type Err = InvalidDay;
 
-    fn from_str(text: &str) -> Result<Self, DayError> {
+    fn from_str(text: &str) -> Result<Self, InvalidDay> {
         if text.len() != TEXT_CHARS {
-            return Err(DayError);
+            return Err(InvalidDay);
         }
-        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| DayError)?;
+        let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").map_err(|_| InvalidDay)?;
         Ok(Self(
             date.signed_duration_since(DateTime::UNIX_EPOCH.date_naive())
                 .num_days(),
@@ -137,7 +137,7 @@ mod tests {
             "2026-01-31T00:00:00Z",
             "20260-01-1",
         ] {
-            assert_eq!(text.parse::<Day>(), Err(DayError), "{text}");
+            assert_eq!(text.parse::<Day>(), Err(InvalidDay), "{text}");
         }
     }
 }

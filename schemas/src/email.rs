@@ -15,7 +15,7 @@ pub struct EmailAddress(String);
 /// The text is no e-mail address.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not an e-mail address")]
-pub struct NotAnEmailAddress;
+pub struct InvalidEmailAddress;
 
 impl EmailAddress {
     /// The address.
@@ -25,22 +25,22 @@ impl EmailAddress {
 }
 
 impl FromStr for EmailAddress {
-    type Err = NotAnEmailAddress;
+    type Err = InvalidEmailAddress;
 
-    fn from_str(text: &str) -> Result<Self, NotAnEmailAddress> {
+    fn from_str(text: &str) -> Result<Self, InvalidEmailAddress> {
         let text = text.trim();
         if is_email(text) {
             Ok(Self(text.to_ascii_lowercase()))
         } else {
-            Err(NotAnEmailAddress)
+            Err(InvalidEmailAddress)
         }
     }
 }
 
 impl TryFrom<String> for EmailAddress {
-    type Error = NotAnEmailAddress;
+    type Error = InvalidEmailAddress;
 
-    fn try_from(text: String) -> Result<Self, NotAnEmailAddress> {
+    fn try_from(text: String) -> Result<Self, InvalidEmailAddress> {
         text.parse()
     }
 }

@@ -20,13 +20,13 @@ pub struct Erasure {
     /// Whom it is about.
     pub visitor: VisitorDigest,
     /// Who asked for it.
-    pub by: ErasedBy,
+    pub by: ErasureRequester,
     /// When it was asked for; what began after that is left alone.
     pub began_at: Timestamp,
     /// When everything was gone; none while it is not.
     pub finished_at: Option<Timestamp>,
     /// Where the walk through the conversations goes on.
-    pub place: Option<ErasurePlace>,
+    pub place: Option<ErasureCursor>,
     /// Requests that worked on it; of two states of one erasure the one with more of them is the later.
     pub steps: u64,
     /// Conversations that were looked at.
@@ -50,7 +50,7 @@ pub struct VisitorDigest {
 /// Who asked for an erasure; a person by id alone, because the receipt outlives the account.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "lowercase")]
-pub enum ErasedBy {
+pub enum ErasureRequester {
     /// A person who was signed in.
     User {
         /// The account.
@@ -63,7 +63,7 @@ pub enum ErasedBy {
 /// Behind this conversation of the list, latest first.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct ErasurePlace {
+pub struct ErasureCursor {
     /// When it began.
     pub began_at: Timestamp,
     /// Which it was; none: every one that began before.

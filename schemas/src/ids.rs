@@ -29,7 +29,7 @@ const ID_CHARS_MAX: usize = 64;
 /// Why a text is not an id of the wanted kind.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a {prefix}… id")]
-pub struct IdError {
+pub struct InvalidId {
     prefix: &'static str,
 }
 
@@ -51,24 +51,24 @@ macro_rules! ids {
         }
 
         impl FromStr for $name {
-            type Err = IdError;
+            type Err = InvalidId;
 
-            fn from_str(text: &str) -> Result<Self, IdError> {
-                let error = IdError { prefix: $prefix };
+            fn from_str(text: &str) -> Result<Self, InvalidId> {
+                let error = InvalidId { prefix: $prefix };
                 let payload = text.strip_prefix($prefix).filter(|rest| rest.is_ascii()).ok_or(error)?;
                 let well_formed = payload.len() == $payloads * base32::ENCODED_CHARS
                     && (0..$payloads).all(|part| {
                         let start = part * base32::ENCODED_CHARS;
                         base32::is_encoded(&payload[start..start + base32::ENCODED_CHARS])
                     });
-                if well_formed { Ok(Self(text.into())) } else { Err(IdError { prefix: $prefix }) }
+                if well_formed { Ok(Self(text.into())) } else { Err(InvalidId { prefix: $prefix }) }
             }
         }
 
         impl TryFrom<String> for $name {
-            type Error = IdError;
+            type Error = InvalidId;
 
-            fn try_from(text: String) -> Result<Self, IdError> {
+            fn try_from(text: String) -> Result<Self, InvalidId> {
                 text.parse()
             }
         }

@@ -11,8 +11,8 @@ use crate::{
     ids::{AgentId, ConversationId, EventId, KeyId, MessageId, OrgId, RequestId, TeamId},
     routing::RoutingFacts,
     time::Timestamp,
-    turn::Source,
-    versioned::Record,
+    turn::MessageSource,
+    versioned::TopicRecord,
 };
 
 /// One fact about one conversation. The common fields stand first and flat, so that table engines read them as columns.
@@ -28,7 +28,7 @@ pub struct MessageEvent {
     /// Conversation, the record's key.
     pub conversation_id: ConversationId,
     /// Who made it happen.
-    pub actor: Actor,
+    pub actor: EventActor,
     /// The agent concerned.
     pub agent_id: AgentId,
     /// The team that was addressed, if one was.
@@ -37,17 +37,18 @@ pub struct MessageEvent {
     pub request_id: RequestId,
     /// The fact itself.
     #[serde(flatten)]
-    pub fact: Fact,
+    pub body: EventBody,
 }
 
-impl Record for MessageEvent {
+impl TopicRecord for MessageEvent {
     const VERSION: u32 = 1;
 }
 
 /// Who made something happen.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Actor {
+#[schemars(rename = "Actor")]
+pub enum EventActor {
     /// The visitor of a page or the user of a program.
     Visitor,
     /// An agent.
@@ -59,7 +60,7 @@ pub enum Actor {
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 #[serde(tag = "type")]
-pub enum Fact {
+pub enum EventBody {
     /// A user message entered the history.
     #[serde(rename = "message.user")]
     UserMessage(Box<UserMessageFact>),
@@ -86,7 +87,7 @@ pub struct UserMessageFact {
     /// Who wrote. Personal data.
     pub visitor_id: Option<VisitorId>,
     /// Where it came from.
-    pub source: Source,
+    pub source: MessageSource,
     /// The key that was used.
     pub key_id: Option<KeyId>,
     /// When the ingress accepted it.

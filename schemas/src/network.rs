@@ -19,7 +19,7 @@ pub struct Network {
 /// The text is neither an address nor a network.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not an address or a network such as 10.0.0.0/8")]
-pub struct NotANetwork;
+pub struct InvalidNetwork;
 
 impl Network {
     /// Whether `address` lies in it; an IPv4 address written as an IPv6 one does not lie in an IPv4 network.
@@ -37,20 +37,20 @@ impl Network {
 }
 
 impl FromStr for Network {
-    type Err = NotANetwork;
+    type Err = InvalidNetwork;
 
-    fn from_str(text: &str) -> Result<Self, NotANetwork> {
+    fn from_str(text: &str) -> Result<Self, InvalidNetwork> {
         let (address, prefix) = match text.split_once('/') {
             Some((address, prefix)) => (address, Some(prefix)),
             None => (text, None),
         };
-        let address: IpAddr = address.trim().parse().map_err(|_| NotANetwork)?;
+        let address: IpAddr = address.trim().parse().map_err(|_| InvalidNetwork)?;
         let bits_max = if address.is_ipv4() { 32 } else { 128 };
         let prefix_bits = prefix.map_or(Ok(bits_max), |bits| {
-            bits.trim().parse().map_err(|_| NotANetwork)
+            bits.trim().parse().map_err(|_| InvalidNetwork)
         })?;
         if prefix_bits > bits_max {
-            Err(NotANetwork)
+            Err(InvalidNetwork)
         } else {
             Ok(Self {
                 address,
@@ -61,9 +61,9 @@ impl FromStr for Network {
 }
 
 impl TryFrom<String> for Network {
-    type Error = NotANetwork;
+    type Error = InvalidNetwork;
 
-    fn try_from(text: String) -> Result<Self, NotANetwork> {
+    fn try_from(text: String) -> Result<Self, InvalidNetwork> {
         text.parse()
     }
 }
@@ -104,7 +104,7 @@ mod tests {
             "example.org",
             "10.0.0.0/-1",
         ] {
-            assert_eq!(text.parse::<Network>(), Err(NotANetwork), "{text}");
+            assert_eq!(text.parse::<Network>(), Err(InvalidNetwork), "{text}");
         }
         assert!(
             "0.0.0.0/0"

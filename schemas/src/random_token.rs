@@ -29,7 +29,7 @@ pub enum TokenPurpose {
 /// The text has not the form of a token.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("not a token")]
-pub struct NotAToken;
+pub struct InvalidToken;
 
 impl RandomToken {
     /// Draws a new one.
@@ -68,9 +68,9 @@ impl TokenPurpose {
 }
 
 impl FromStr for RandomToken {
-    type Err = NotAToken;
+    type Err = InvalidToken;
 
-    fn from_str(text: &str) -> Result<Self, NotAToken> {
+    fn from_str(text: &str) -> Result<Self, InvalidToken> {
         let well_formed = text.is_ascii()
             && text.len() == TOKEN_CHARS
             && (0..PARTS).all(|part| {
@@ -79,7 +79,7 @@ impl FromStr for RandomToken {
         if well_formed {
             Ok(Self(text.to_owned()))
         } else {
-            Err(NotAToken)
+            Err(InvalidToken)
         }
     }
 }

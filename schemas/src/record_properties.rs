@@ -6,10 +6,10 @@ use serde_json::{Map, Value, json};
 
 use crate::{
     control_event::ControlEvent,
-    inference_job::ConversationJob,
+    conversation_job::ConversationJob,
     message_event::MessageEvent,
-    trial::RoutingJob,
-    versioned::{DecodeError, Record, decode, encode},
+    routing_job::RoutingJob,
+    versioned::{DecodeError, TopicRecord, decode, encode},
 };
 
 const ID: &str = "00000000000000000000000000";
@@ -55,7 +55,9 @@ fn event(content: &str, metadata: &Map<String, Value>) -> Value {
 }
 
 /// Reads a record, writes it, and reads what was written.
-fn survives<T: Record + PartialEq + std::fmt::Debug>(value: &Value) -> Result<(), TestCaseError> {
+fn survives<T: TopicRecord + PartialEq + std::fmt::Debug>(
+    value: &Value,
+) -> Result<(), TestCaseError> {
     let read: T = decode(value.to_string().as_bytes())
         .map_err(|error| TestCaseError::fail(error.to_string()))?;
     let again: T =

@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    conversation::{FinishReason, ReplyStatus, Usage},
+    conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, EventId, MessageId},
-    trial::TeamVerdict,
+    playground::PlaygroundRouting,
 };
 
 /// Version of the byte layout.
@@ -37,8 +37,8 @@ pub struct Frame {
 /// What a frame says.
 #[derive(Clone, Debug, PartialEq)]
 pub enum FrameBody {
-    /// The worker is alive; nothing else.
-    Beat,
+    /// Sign that the worker is alive.
+    Heartbeat,
     /// The reply begins: what the client's headers need. Its user message is stored.
     Head(Box<ReplyHead>),
     /// Text, whole characters only, beginning at this byte of the reply.
@@ -102,7 +102,7 @@ pub struct ReplyEnd {
     /// What the provider said of the end.
     pub finish_reason: Option<FinishReason>,
     /// Tokens used.
-    pub usage: Usage,
+    pub usage: TokenUsage,
     /// Bytes of the whole text.
     pub length: u64,
     /// SHA-256 of the whole text in hexadecimal, which the ingress compares with what it sent.
@@ -137,13 +137,13 @@ pub enum ReplyFailure {
 
 /// A message on an ingress process's channel.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Envelope {
+pub enum IngressEnvelope {
     /// A step of a reply.
     Reply(MessageId, Frame),
     /// The outcome of a change of metadata.
     Patch(EventId, PatchOutcome),
-    /// Who of a team would answer.
-    Trial(MessageId, TeamVerdict),
+    /// Routing result of a team's playground run.
+    Playground(MessageId, PlaygroundRouting),
 }
 
 /// What became of a change of metadata.
@@ -161,7 +161,7 @@ pub enum PatchOutcome {
 #[error("malformed reply frame")]
 pub struct MalformedFrame;
 
-const BEAT: u8 = 0;
+const HEARTBEAT: u8 = 0;
 const HEAD: u8 = 1;
 const TEXT: u8 = 2;
 const UI: u8 = 3;
@@ -170,13 +170,13 @@ const END: u8 = 5;
 
 const REPLY: u8 = 0;
 const PATCH: u8 = 1;
-const TRIAL: u8 = 2;
+const PLAYGROUND: u8 = 2;
 
 impl Frame {
     /// The frame as bytes.
     pub fn encode(&self) -> Bytes {
         let (kind, offset, body) = match &self.body {
-            FrameBody::Beat => (BEAT, 0, Bytes::new()),
+            FrameBody::Heartbeat => (HEARTBEAT, 0, Bytes::new()),
             FrameBody::Head(head) => (HEAD, 0, json(head)),
             FrameBody::Text { offset, text } => (TEXT, *offset, text.clone()),
             FrameBody::Ui(spec) => (UI, 0, json(spec)),
@@ -206,7 +206,7 @@ impl Frame {
         let (attempt, generation) = (bytes.get_u32(), bytes.get_u32());
         let (seq, offset) = (bytes.get_u64(), bytes.get_u64());
         let body = match kind {
-            BEAT => FrameBody::Beat,
+            HEARTBEAT => FrameBody::Heartbeat,
             HEAD => FrameBody::Head(parse(&bytes)?),
             TEXT if std::str::from_utf8(&bytes).is_ok() => FrameBody::Text {
                 offset,
@@ -226,7 +226,7 @@ impl Frame {
     }
 }
 
-impl Envelope {
+impl IngressEnvelope {
     /// What stands before the frame on a channel: kind, length of the address, address.
     pub fn encode_address(message_id: &MessageId) -> Bytes {
         address(REPLY, message_id.as_str())
@@ -237,7 +237,7 @@ impl Envelope {
         let (head, body) = match self {
             Self::Reply(id, frame) => (address(REPLY, id.as_str()), frame.encode()),
             Self::Patch(id, outcome) => (address(PATCH, id.as_str()), json(outcome)),
-            Self::Trial(id, verdict) => (address(TRIAL, id.as_str()), json(verdict)),
+            Self::Playground(id, routing) => (address(PLAYGROUND, id.as_str()), json(routing)),
         };
         [head, body].concat().into()
     }
@@ -263,7 +263,7 @@ impl Envelope {
                 address.parse().map_err(|_| MalformedFrame)?,
                 parse(&bytes)?,
             )),
-            TRIAL => Ok(Self::Trial(
+            PLAYGROUND => Ok(Self::Playground(
                 address.parse().map_err(|_| MalformedFrame)?,
                 parse(&bytes)?,
             )),
@@ -299,7 +299,7 @@ mod tests {
         ReplyEnd {
             status: ReplyStatus::Completed,
             finish_reason: Some(FinishReason::Stop),
-            usage: Usage {
+            usage: TokenUsage {
                 prompt_tokens: 3,
                 completion_tokens: 4,
                 estimated: false,
@@ -320,7 +320,7 @@ mod tests {
     #[test]
     fn each_kind_of_frame_survives_its_bytes() {
         let bodies = [
-            FrameBody::Beat,
+            FrameBody::Heartbeat,
             FrameBody::Text {
                 offset: 7,
                 text: "héllo".into(),
@@ -340,8 +340,11 @@ mod tests {
                 body,
             };
             assert_eq!(Frame::decode(frame.encode()).unwrap(), frame);
-            let envelope = Envelope::Reply(message(), frame);
-            assert_eq!(Envelope::decode(envelope.encode()).unwrap(), envelope);
+            let envelope = IngressEnvelope::Reply(message(), frame);
+            assert_eq!(
+                IngressEnvelope::decode(envelope.encode()).unwrap(),
+                envelope
+            );
         }
     }
 
@@ -356,17 +359,17 @@ mod tests {
                 text: "a".into(),
             },
         };
-        let joined = [Envelope::encode_address(&message()), frame.encode()].concat();
+        let joined = [IngressEnvelope::encode_address(&message()), frame.encode()].concat();
         assert_eq!(
-            Envelope::decode(joined.into()).unwrap(),
-            Envelope::Reply(message(), frame)
+            IngressEnvelope::decode(joined.into()).unwrap(),
+            IngressEnvelope::Reply(message(), frame)
         );
     }
 
     proptest! {
         #[test]
         fn any_bytes_are_read_or_refused_without_a_panic(bytes: Vec<u8>) {
-            let _ = Envelope::decode(bytes.clone().into());
+            let _ = IngressEnvelope::decode(bytes.clone().into());
             let _ = Frame::decode(bytes.into());
         }
 

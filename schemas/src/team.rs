@@ -3,7 +3,7 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    agent::Status,
+    agent::ActivationStatus,
     ids::{AgentId, OrgId, TeamId},
 };
 
@@ -26,17 +26,17 @@ pub struct Team {
     /// Answers when no member matches.
     pub default_agent: Option<AgentId>,
     /// The members.
-    pub members: Vec<Member>,
+    pub members: Vec<TeamMember>,
     /// Whether the public API reaches it.
     pub public: bool,
     /// Whether it answers.
-    pub status: Status,
+    pub status: ActivationStatus,
 }
 
 /// A member of a team.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Member {
+pub struct TeamMember {
     /// The agent.
     pub agent: AgentId,
     /// What it is good at.

@@ -35,7 +35,7 @@ pub struct Turn {
     #[serde(default)]
     pub metadata: Map<String, Value>,
     /// Where it came from.
-    pub source: Source,
+    pub source: MessageSource,
     /// Client address, already cut to what may be kept.
     pub ip_address: Option<String>,
     /// When the ingress accepted it.
@@ -68,7 +68,8 @@ pub struct Visitor {
 /// Where a message came from.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "lowercase")]
-pub enum Source {
+#[schemars(rename = "Source")]
+pub enum MessageSource {
     /// A program.
     Api,
     /// The chat widget.

@@ -23,7 +23,7 @@ pub struct User {
     /// Display name.
     pub name: String,
     /// What the person may do.
-    pub role: Role,
+    pub role: UserRole,
     /// Whether the person may sign in.
     pub state: UserState,
     /// When the account was made.
@@ -33,7 +33,7 @@ pub struct User {
 /// What a person may do; each may what those before it may.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Role {
+pub enum UserRole {
     /// Looks.
     Viewer,
     /// Looks after conversations.
@@ -44,7 +44,7 @@ pub enum Role {
     Owner,
 }
 
-impl Role {
+impl UserRole {
     /// All of them, from the least.
     pub const ALL: [Self; 4] = [Self::Viewer, Self::Operator, Self::Editor, Self::Owner];
 }
@@ -64,7 +64,7 @@ pub enum UserState {
 /// An account whole, with what proves its holder; kept by the catalogue and shown to nobody.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Account {
+pub struct UserAccount {
     /// The person.
     pub user: User,
     /// None before a password was set.
@@ -112,7 +112,7 @@ impl LinkPurpose {
     }
 }
 
-impl Account {
+impl UserAccount {
     /// Ends all sessions of the person.
     pub fn end_sessions(&mut self) {
         self.session_epoch = rand::random();

@@ -4,7 +4,7 @@
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 
 /// A JSON record of a topic.
-pub trait Record: Serialize + DeserializeOwned {
+pub trait TopicRecord: Serialize + DeserializeOwned {
     /// Newest version, up to which records are read.
     const VERSION: u32;
 
@@ -39,7 +39,7 @@ struct VersionOnly {
 }
 
 /// The record as JSON, with its version.
-pub fn encode<T: Record>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
+pub fn encode<T: TopicRecord>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
     serde_json::to_vec(&Outgoing {
         version: record.version(),
         record,
@@ -47,7 +47,7 @@ pub fn encode<T: Record>(record: &T) -> Result<Vec<u8>, serde_json::Error> {
 }
 
 /// Reads a record of any version up to the newest; unknown fields are ignored.
-pub fn decode<T: Record>(bytes: &[u8]) -> Result<T, DecodeError> {
+pub fn decode<T: TopicRecord>(bytes: &[u8]) -> Result<T, DecodeError> {
     let VersionOnly { version } =
         serde_json::from_slice(bytes).map_err(|error| malformed(&error))?;
     // No program ever wrote it, so that waiting for one that reads it would be for ever.

@@ -40,7 +40,7 @@ const SIGNATURE: usize = 2;
 const PREFIX_CHARS: usize = TOKEN_PREFIX.len();
 const SIGNED_CHARS: usize = PREFIX_CHARS + CLAIMS * ENCODED_CHARS;
 /// Length of a token and of a secret: 213 characters.
-pub const STATEMENT_CHARS: usize = SIGNED_CHARS + SIGNATURE * ENCODED_CHARS;
+pub const CREDENTIAL_CHARS: usize = SIGNED_CHARS + SIGNATURE * ENCODED_CHARS;
 /// Stands where there is no key or no origin; no hash is zero.
 const NONE: u128 = 0;
 
@@ -56,18 +56,18 @@ pub struct VisitorClaims {
     /// The key that it was made with and ends with; none when a page asked for it.
     pub key_id: Option<KeyId>,
     /// The page that it was made for; none when a program asked for it.
-    pub origin: Option<OriginPrint>,
+    pub origin: Option<OriginHash>,
     /// From this moment on it is refused.
     pub expires_at: Timestamp,
 }
 
 /// A keyed hash of a page's origin.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct OriginPrint(u128);
+pub struct OriginHash(u128);
 
 /// Which of the two statements.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum StatementKind {
+pub enum CredentialKind {
     /// Used like a key.
     Token,
     /// Used to get a token.
@@ -76,15 +76,15 @@ pub enum StatementKind {
 
 /// A signed statement in clear, as its holder sends it; never printed, never stored.
 #[derive(Clone, PartialEq, Eq)]
-pub struct Statement {
-    kind: StatementKind,
+pub struct VisitorCredential {
+    kind: CredentialKind,
     text: String,
 }
 
 /// The text is no statement of this installation; says nothing about why, so that it cannot be echoed.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("not a visitor token")]
-pub struct NotAVisitorToken;
+pub struct InvalidVisitorToken;
 
 /// Draws the id of a visitor who comes for the first time.
 pub fn new_visitor_id() -> VisitorId {
@@ -95,7 +95,7 @@ pub fn new_visitor_id() -> VisitorId {
     }
 }
 
-impl OriginPrint {
+impl OriginHash {
     /// The print of an origin in its canonical form.
     pub fn of(secret: &InstallationSecret, origin: &str) -> Self {
         let mac = secret.mac("visitor-origin", origin.as_bytes());
@@ -107,7 +107,7 @@ impl OriginPrint {
     }
 }
 
-impl StatementKind {
+impl CredentialKind {
     const fn prefix(self) -> &'static str {
         match self {
             Self::Token => TOKEN_PREFIX,
@@ -131,7 +131,7 @@ impl VisitorClaims {
     }
 
     /// Signs what is said. Each id's payload is one block, so that a statement has one spelling.
-    pub fn sign(&self, kind: StatementKind, secret: &InstallationSecret) -> Statement {
+    pub fn sign(&self, kind: CredentialKind, secret: &InstallationSecret) -> VisitorCredential {
         let none = base32::encode(NONE);
         let key = self
             .key_id
@@ -161,18 +161,18 @@ impl VisitorClaims {
                     .fold(0, |bits, byte| bits << 8 | u128::from(*byte)),
             ));
         }
-        Statement { kind, text }
+        VisitorCredential { kind, text }
     }
 }
 
-impl Statement {
+impl VisitorCredential {
     /// The text, for the one answer that shows it.
     pub fn expose(&self) -> &str {
         &self.text
     }
 
     /// Which of the two it is.
-    pub const fn kind(&self) -> StatementKind {
+    pub const fn kind(&self) -> CredentialKind {
         self.kind
     }
 
@@ -180,20 +180,20 @@ impl Statement {
     ///
     /// # Errors
     /// Another installation signed it, or nobody did.
-    pub fn open(&self, secret: &InstallationSecret) -> Result<VisitorClaims, NotAVisitorToken> {
+    pub fn open(&self, secret: &InstallationSecret) -> Result<VisitorClaims, InvalidVisitorToken> {
         let (signed, signature) = self
             .text
             .split_at_checked(SIGNED_CHARS)
-            .ok_or(NotAVisitorToken)?;
+            .ok_or(InvalidVisitorToken)?;
         let tag: Vec<u8> = blocks(signature)
             .filter_map(base32::decode)
             .flat_map(u128::to_be_bytes)
             .collect();
         if !secret.verify_mac(self.kind.purpose(), signed.as_bytes(), &tag) {
-            return Err(NotAVisitorToken);
+            return Err(InvalidVisitorToken);
         }
         let mut blocks = blocks(&signed[PREFIX_CHARS..]);
-        let mut next = || blocks.next().ok_or(NotAVisitorToken);
+        let mut next = || blocks.next().ok_or(InvalidVisitorToken);
         Ok(VisitorClaims {
             org_id: id(OrgId::PREFIX, next()?)?,
             agent_id: id(AgentId::PREFIX, next()?)?,
@@ -204,25 +204,25 @@ impl Statement {
                 .transpose()?,
             origin: Some(bits(next()?))
                 .filter(|bits| *bits != NONE)
-                .map(OriginPrint),
+                .map(OriginHash),
             expires_at: Timestamp::from_micros(
-                i64::try_from(bits(next()?)).map_err(|_| NotAVisitorToken)?,
+                i64::try_from(bits(next()?)).map_err(|_| InvalidVisitorToken)?,
             ),
         })
     }
 }
 
-/// Looks at the form alone; the signature is [`Statement::open`]'s.
-impl FromStr for Statement {
-    type Err = NotAVisitorToken;
+/// Looks at the form alone; the signature is [`VisitorCredential::open`]'s.
+impl FromStr for VisitorCredential {
+    type Err = InvalidVisitorToken;
 
-    fn from_str(text: &str) -> Result<Self, NotAVisitorToken> {
-        let kinds = [StatementKind::Token, StatementKind::Secret];
+    fn from_str(text: &str) -> Result<Self, InvalidVisitorToken> {
+        let kinds = [CredentialKind::Token, CredentialKind::Secret];
         let kind = kinds
             .into_iter()
             .find(|kind| text.starts_with(kind.prefix()))
-            .ok_or(NotAVisitorToken)?;
-        let well_formed = text.len() == STATEMENT_CHARS
+            .ok_or(InvalidVisitorToken)?;
+        let well_formed = text.len() == CREDENTIAL_CHARS
             && text.is_ascii()
             && blocks(&text[PREFIX_CHARS..]).all(base32::is_encoded);
         if well_formed {
@@ -231,12 +231,12 @@ impl FromStr for Statement {
                 text: text.to_owned(),
             })
         } else {
-            Err(NotAVisitorToken)
+            Err(InvalidVisitorToken)
         }
     }
 }
 
-impl fmt::Debug for Statement {
+impl fmt::Debug for VisitorCredential {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(formatter, "{:?}(…)", self.kind)
     }
@@ -255,10 +255,10 @@ fn bits(block: &str) -> u128 {
     base32::decode(block).unwrap_or(NONE)
 }
 
-fn id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, NotAVisitorToken> {
+fn id<T: FromStr>(prefix: &str, payload: &str) -> Result<T, InvalidVisitorToken> {
     format!("{prefix}{payload}")
         .parse()
-        .map_err(|_| NotAVisitorToken)
+        .map_err(|_| InvalidVisitorToken)
 }
 
 #[cfg(test)]
@@ -267,7 +267,7 @@ mod tests {
 
     use super::*;
 
-    const KINDS: [StatementKind; 2] = [StatementKind::Token, StatementKind::Secret];
+    const KINDS: [CredentialKind; 2] = [CredentialKind::Token, CredentialKind::Secret];
 
     fn secret() -> InstallationSecret {
         InstallationSecret::from_bytes([7; 32])
@@ -279,7 +279,7 @@ mod tests {
             agent_id: AgentId::derive(&secret(), &org_id, "shop"),
             visitor_id: new_visitor_id(),
             key_id: key.then(|| KeyId::derive(&secret(), &org_id, "site", 0)),
-            origin: origin.map(|origin| OriginPrint::of(&secret(), origin)),
+            origin: origin.map(|origin| OriginHash::of(&secret(), origin)),
             expires_at: Timestamp::from_micros(expires_at),
             org_id,
         }
@@ -288,7 +288,7 @@ mod tests {
     #[test]
     fn another_installation_and_the_other_kind_do_not_open_it() {
         let claims = claims(true, Some("https://shop.example:443"), 5);
-        let token = claims.sign(StatementKind::Token, &secret());
+        let token = claims.sign(CredentialKind::Token, &secret());
         assert!(
             token
                 .open(&InstallationSecret::from_bytes([8; 32]))
@@ -297,7 +297,7 @@ mod tests {
         let renamed = token.expose().replacen(TOKEN_PREFIX, SECRET_PREFIX, 1);
         assert!(
             renamed
-                .parse::<Statement>()
+                .parse::<VisitorCredential>()
                 .unwrap()
                 .open(&secret())
                 .is_err()
@@ -306,13 +306,13 @@ mod tests {
 
     #[test]
     fn a_changed_character_cut_or_tail_anywhere_is_refused() {
-        let token = claims(true, None, 5).sign(StatementKind::Token, &secret());
+        let token = claims(true, None, 5).sign(CredentialKind::Token, &secret());
         let opens = |text: &str| {
-            text.parse::<Statement>()
+            text.parse::<VisitorCredential>()
                 .is_ok_and(|token| token.open(&secret()).is_ok())
         };
-        assert!(opens(token.expose()) && token.expose().len() == STATEMENT_CHARS);
-        for position in 0..STATEMENT_CHARS {
+        assert!(opens(token.expose()) && token.expose().len() == CREDENTIAL_CHARS);
+        for position in 0..CREDENTIAL_CHARS {
             let mut text = token.expose().as_bytes().to_vec();
             for other in [b'0', b'1', b'A', b'_', b'z']
                 .into_iter()
@@ -333,7 +333,7 @@ mod tests {
             !claims.is_expired(Timestamp::from_micros(4))
                 && claims.is_expired(Timestamp::from_micros(5))
         );
-        let token = claims.sign(StatementKind::Token, &secret());
+        let token = claims.sign(CredentialKind::Token, &secret());
         assert_eq!(format!("{token:?}"), "Token(…)");
     }
 
@@ -347,7 +347,7 @@ mod tests {
             let claims = claims(key, origin.as_deref(), expires_at);
             for kind in KINDS {
                 let text = claims.sign(kind, &secret()).expose().to_owned();
-                let read: Statement = text.parse().unwrap();
+                let read: VisitorCredential = text.parse().unwrap();
                 prop_assert_eq!(read.kind(), kind);
                 let opened = read.open(&secret()).unwrap();
                 prop_assert_eq!(&opened, &claims);
@@ -360,7 +360,7 @@ mod tests {
         fn any_text_is_read_or_refused_without_a_panic_and_nothing_unsigned_opens(
             text in prop_oneof![".*", "sv[ts]_1[0-9a-z]{208}", "sv[ts]_1[0-7][0-9a-hjkmnp-tv-z]{207}"],
         ) {
-            if let Ok(statement) = text.parse::<Statement>() {
+            if let Ok(statement) = text.parse::<VisitorCredential>() {
                 prop_assert!(statement.open(&secret()).is_err());
             }
         }

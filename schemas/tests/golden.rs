@@ -14,12 +14,12 @@ use schemars::{JsonSchema, generate::SchemaSettings};
 use serde_json::{Value, json};
 use switchboard_schemas::{
     control_event::ControlEvent,
+    conversation_job::ConversationJob,
     ids::MessageId,
-    inference_job::ConversationJob,
-    message_event::{Fact, MessageEvent},
+    message_event::{EventBody, MessageEvent},
+    routing_job::RoutingJob,
     topics::Topic,
-    trial::RoutingJob,
-    versioned::{DecodeError, Record, decode, encode},
+    versioned::{DecodeError, TopicRecord, decode, encode},
 };
 
 /// What holds for the records of one topic.
@@ -44,7 +44,7 @@ fn contract(topic: Topic) -> Contract {
     }
 }
 
-fn contract_of<T: Record + JsonSchema>(schema_name: &'static str) -> Contract {
+fn contract_of<T: TopicRecord + JsonSchema>(schema_name: &'static str) -> Contract {
     let rewrite = |value: &Value| {
         let record: T = decode(value.to_string().as_bytes())?;
         Ok(serde_json::from_slice(&encode(&record).unwrap()).unwrap())
@@ -58,7 +58,7 @@ fn contract_of<T: Record + JsonSchema>(schema_name: &'static str) -> Contract {
 }
 
 /// The schema of what readers must accept, with the version that [`encode`] adds.
-fn schema_of<T: Record + JsonSchema>() -> Value {
+fn schema_of<T: TopicRecord + JsonSchema>() -> Value {
     let mut schema = SchemaSettings::draft2020_12()
         .for_deserialize()
         .into_generator()
@@ -369,9 +369,9 @@ fn the_examples_tell_a_consistent_story() {
             "two facts with one event id: {}",
             event.event_id
         );
-        let message: Option<&MessageId> = match &event.fact {
-            Fact::UserMessage(fact) => Some(&fact.message_id),
-            Fact::AssistantMessage(fact) => {
+        let message: Option<&MessageId> = match &event.body {
+            EventBody::UserMessage(fact) => Some(&fact.message_id),
+            EventBody::AssistantMessage(fact) => {
                 assert_eq!(
                     fact.message_id,
                     fact.in_reply_to.reply(),
@@ -380,7 +380,7 @@ fn the_examples_tell_a_consistent_story() {
                 );
                 Some(&fact.message_id)
             }
-            Fact::ConversationUpdated(_) => None,
+            EventBody::ConversationUpdated(_) => None,
         };
         assert!(
             message.is_none_or(|id| id.conversation() == event.conversation_id),

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_ingress::accounts::link::LinkMaker;
 use switchboard_schemas::{
     email::EmailAddress,
@@ -49,7 +49,7 @@ pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::R
         Ok(id) => id,
         Err(_) => OrgId::derive(&secret, &arguments.organization),
     };
-    let Some(Entry::Organization(organization)) =
+    let Some(CatalogEntry::Organization(organization)) =
         catalog.get(EntryKind::Organization, org.as_str()).await?
     else {
         bail!("there is no organization {}", arguments.organization);

@@ -6,7 +6,7 @@ use std::{io::Write, time::Duration};
 
 use anyhow::{Context, bail};
 use clap::{Args, Subcommand};
-use switchboard_backends::bus::{Bus, BusEvent, IncomingRecord, OutgoingRecord};
+use switchboard_backends::bus::{BusEvent, IncomingRecord, MessageBus, OutgoingRecord};
 use switchboard_schemas::{ids::RequestId, topics::Topic};
 use tokio::time::timeout;
 
@@ -80,7 +80,7 @@ pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::
     }
 }
 
-async fn read_all(bus: &dyn Bus) -> anyhow::Result<Vec<IncomingRecord>> {
+async fn read_all(bus: &dyn MessageBus) -> anyhow::Result<Vec<IncomingRecord>> {
     let group = format!("dlq-{}", RequestId::random());
     let mut consumer = bus.consume(&group, &[Topic::DeadLetters]).await?;
     let mut records = Vec::new();
@@ -117,7 +117,7 @@ fn find(records: &[IncomingRecord], place: Place) -> anyhow::Result<&IncomingRec
         .with_context(|| format!("there is no record at {} {}", place.partition, place.offset))
 }
 
-async fn replay(bus: &dyn Bus, record: &IncomingRecord) -> anyhow::Result<Topic> {
+async fn replay(bus: &dyn MessageBus, record: &IncomingRecord) -> anyhow::Result<Topic> {
     let source = record
         .headers
         .iter()

@@ -1,6 +1,6 @@
 //! `switchboard migrate`: makes topics, keyspace and tables; what exists is left as it is.
 
-use switchboard_backends::config::Profile;
+use switchboard_backends::config::BackendProfile;
 
 use crate::{banner, config::Config, open};
 
@@ -8,7 +8,7 @@ use crate::{banner, config::Config, open};
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     open::migrate(config).await?;
     banner::print(match config.backends.profile {
-        Profile::Embedded => "nothing to do: the embedded profile makes its files itself\n",
-        Profile::Cluster => "topics, keyspace and tables are there\n",
+        BackendProfile::Embedded => "nothing to do: the embedded profile makes its files itself\n",
+        BackendProfile::Cluster => "topics, keyspace and tables are there\n",
     })
 }

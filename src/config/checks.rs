@@ -1,7 +1,7 @@
 //! What can be known to be wrong before anything is started: told at once, all together, each with its key.
 
 use secrecy::{ExposeSecret, SecretString};
-use switchboard_backends::config::{BusConfig, Profile, RedisConfig, ScyllaConfig};
+use switchboard_backends::config::{BackendProfile, BusConfig, RedisConfig, ScyllaConfig};
 use switchboard_ingress::config::IngressConfig;
 use switchboard_schemas::secret::InstallationSecret;
 use switchboard_workers::config::WorkersConfig;
@@ -14,7 +14,7 @@ const NAMESPACE_CHARACTERS_MAX: usize = 32;
 
 pub(super) fn top_level(top: &TopLevel, mistakes: &mut Vec<String>) {
     match &top.secret {
-        None if top.profile == Profile::Cluster => {
+        None if top.profile == BackendProfile::Cluster => {
             mistakes.push(
                 "secret: the cluster profile needs SWITCHBOARD__SECRET, the same for all processes"
                     .into(),

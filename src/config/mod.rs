@@ -12,7 +12,7 @@ use std::{
 use secrecy::SecretString;
 use serde::Deserialize;
 use switchboard_backends::{
-    config::{BackendsConfig, BusConfig, Profile, RedisConfig, ScyllaConfig},
+    config::{BackendProfile, BackendsConfig, BusConfig, RedisConfig, ScyllaConfig},
     products::config::ProductsConfig,
 };
 use switchboard_ingress::config::IngressConfig;
@@ -182,7 +182,7 @@ impl Config {
         let (top, products) = (top?, products?);
         checks::top_level(&top, mistakes);
         checks::model(model.as_ref(), mistakes);
-        if top.profile == Profile::Cluster {
+        if top.profile == BackendProfile::Cluster {
             checks::addresses(bus.as_ref(), redis.as_ref(), scylla.as_ref(), mistakes);
         }
         Some(Self {
@@ -250,7 +250,7 @@ impl Config {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct TopLevel {
-    profile: Profile,
+    profile: BackendProfile,
     data_dir: PathBuf,
     namespace: String,
     public_url: String,

@@ -1,6 +1,6 @@
 //! Buries a record that cannot be handled: byte for byte, with what an operator needs to judge and replay it.
 
-use switchboard_backends::bus::{Bus, BusError, IncomingRecord, OutgoingRecord};
+use switchboard_backends::bus::{BusError, IncomingRecord, MessageBus, OutgoingRecord};
 use switchboard_schemas::topics::Topic;
 
 /// Why a record is buried.
@@ -16,7 +16,7 @@ pub(crate) struct Cause {
 
 /// Publishes the record to the dead letters; `Ok` means that the original may be settled.
 pub(crate) async fn bury(
-    bus: &dyn Bus,
+    bus: &dyn MessageBus,
     record: &IncomingRecord,
     cause: &Cause,
     timeout: std::time::Duration,

@@ -29,7 +29,7 @@ mod trial;
 use std::sync::Arc;
 
 use secrecy::SecretString;
-use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::Vault};
+use switchboard_backends::{Backends, catalog::cache::CatalogCache, vault::SecretVault};
 use tokio_util::sync::CancellationToken;
 
 use crate::{config::WorkersConfig, job_loop::JobLoop, metrics::WorkerMetrics};
@@ -42,7 +42,7 @@ pub struct WorkerContext {
     /// Configured things, cached.
     pub catalog: CatalogCache,
     /// Opens provider keys.
-    pub vault: Vault,
+    pub vault: SecretVault,
     /// Answers for agents that name no provider.
     pub default_provider: DefaultProvider,
     /// Bounds.

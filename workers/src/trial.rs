@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use switchboard_backends::Backends;
 use switchboard_schemas::{
-    conversation::{Author, Message, ReplyFacts, ReplyStatus, Usage},
+    conversation::{Message, MessageAuthor, ReplyFacts, ReplyStatus, TokenUsage},
     ids::{ConversationId, MessageId},
+    playground::PlaygroundMessage,
     time::Timestamp,
-    trial::Said,
 };
 
 /// What the trial with this name runs on; none where it is not kept any more, or cannot be read. Nobody's message is
@@ -26,11 +26,14 @@ pub(crate) async fn kept<T: serde::de::DeserializeOwned>(
 }
 
 /// The messages of `past`, in a conversation that no store knows.
-pub(crate) fn messages(conversation: &ConversationId, past: Vec<Said>) -> Arc<Vec<Message>> {
+pub(crate) fn messages(
+    conversation: &ConversationId,
+    past: Vec<PlaygroundMessage>,
+) -> Arc<Vec<Message>> {
     let message = |(position, said)| {
         let (author, content) = match said {
-            Said::User { content } => (Author::User, content),
-            Said::Assistant {
+            PlaygroundMessage::User { content } => (MessageAuthor::User, content),
+            PlaygroundMessage::Assistant {
                 agent_id,
                 content,
                 ui_spec,
@@ -40,18 +43,18 @@ pub(crate) fn messages(conversation: &ConversationId, past: Vec<Said>) -> Arc<Ve
                     agent_name: String::new(),
                     status: ReplyStatus::Completed,
                     finish_reason: None,
-                    usage: Usage::default(),
+                    usage: TokenUsage::default(),
                     response_time_ms: 0,
                     model: String::new(),
                     routing_reason: None,
                     routing: None,
                     ui_spec,
                     generation: 0,
-                    left_out: None,
+                    truncation: None,
                     steps: None,
                     summary: None,
                 };
-                (Author::Assistant(Box::new(facts)), content)
+                (MessageAuthor::Assistant(Box::new(facts)), content)
             }
         };
         Message {

@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use switchboard_schemas::{
-    audit::{Actor, AuditAction, AuditEntry, FieldChange},
+    audit::{AuditAction, AuditActor, AuditEntry, FieldChange},
     email::EmailAddress,
     ids::{AuditId, OrgId, UserId},
     random_token::TokenHash,
@@ -11,17 +11,17 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{Accounts, Session, embedded::EmbeddedAccounts};
+use super::{AccountStore, DashboardSession, embedded::EmbeddedAccounts};
 
 const HOUR: Duration = Duration::from_secs(3600);
 
 /// A twin under test.
 struct Subject {
-    accounts: Arc<dyn Accounts>,
+    accounts: Arc<dyn AccountStore>,
     _directory: Option<tempfile::TempDir>,
 }
 
-twin_claims! {
+conformance_tests! {
     a_session_is_found_by_its_hash_until_it_ends,
     a_touch_moves_the_last_use_and_nothing_else,
     a_touch_that_comes_late_opens_no_ended_session,
@@ -64,9 +64,9 @@ fn user() -> UserId {
     UserId::derive(&InstallationSecret::from_bytes([1; 32]), &email())
 }
 
-pub(super) fn session() -> Session {
+pub(super) fn session() -> DashboardSession {
     let now = Timestamp::now();
-    Session {
+    DashboardSession {
         user: user(),
         epoch: u64::MAX,
         began_at: now,
@@ -79,7 +79,7 @@ pub(super) fn entry(org: &OrgId) -> AuditEntry {
     AuditEntry {
         id: AuditId::now(),
         org_id: org.clone(),
-        actor: Actor::User {
+        actor: AuditActor::User {
             id: user(),
             email: email(),
         },
@@ -128,7 +128,7 @@ async fn a_touch_moves_the_last_use_and_nothing_else(
 ) {
     let (hash, session) = (hash(), session());
     accounts.begin_session(&hash, &session).await.unwrap();
-    let later = Session {
+    let later = DashboardSession {
         seen_at: session.seen_at.after(HOUR / 2),
         ..session
     };
@@ -145,7 +145,7 @@ async fn a_touch_that_comes_late_opens_no_ended_session(
     let (hash, session) = (hash(), session());
     accounts.begin_session(&hash, &session).await.unwrap();
     accounts.end_session(&hash).await.unwrap();
-    let later = Session {
+    let later = DashboardSession {
         seen_at: session.seen_at.after(HOUR / 2),
         ..session
     };
@@ -160,7 +160,7 @@ async fn a_session_past_its_end_is_not_found(
     }: Subject,
 ) {
     let hash = hash();
-    let past = Session {
+    let past = DashboardSession {
         expires_at: Timestamp::now(),
         ..session()
     };

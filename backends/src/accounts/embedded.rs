@@ -11,7 +11,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{Accounts, Session};
+use super::{AccountStore, DashboardSession};
 use crate::{
     sqlite::SqliteDatabase,
     store::{
@@ -51,8 +51,12 @@ impl EmbeddedAccounts {
 }
 
 #[async_trait]
-impl Accounts for EmbeddedAccounts {
-    async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+impl AccountStore for EmbeddedAccounts {
+    async fn begin_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         let (hash, body) = (hash.0, encode(session)?);
         let (seen_at, expires_at) = (session.seen_at.micros(), session.expires_at.micros());
         self.database
@@ -68,7 +72,7 @@ impl Accounts for EmbeddedAccounts {
             .await
     }
 
-    async fn session(&self, hash: &TokenHash) -> Result<Option<Session>, StoreError> {
+    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
         let hash = hash.0;
         let row: Option<(String, i64)> = self
             .database
@@ -84,13 +88,17 @@ impl Accounts for EmbeddedAccounts {
         let Some((body, seen_at)) = row else {
             return Ok(None);
         };
-        Ok(Some(Session {
+        Ok(Some(DashboardSession {
             seen_at: Timestamp::from_micros(seen_at),
             ..decode(&body)?
         }))
     }
 
-    async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+    async fn touch_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         let (hash, seen_at) = (hash.0, session.seen_at.micros());
         self.database
             .write(move |connection| {

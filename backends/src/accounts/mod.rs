@@ -4,7 +4,7 @@
 //! # Contract
 //! - **Visibility**: a read that begins after a write returned sees it, on any process. There is no cache: an ended
 //!   session is refused everywhere at once.
-//! - **An end is an end**: no [`Accounts::touch_session`], however late it arrives, opens an ended session again.
+//! - **An end is an end**: no [`AccountStore::touch_session`], however late it arrives, opens an ended session again.
 //! - **Expiry**: a session that is past its end is not found, and nothing of it is kept for long.
 //! - **Append-only**: an entry of the log is never changed and never removed; recording it again changes nothing.
 //! - **Order**: the log is read latest first, by the entries' ids.
@@ -30,15 +30,23 @@ use crate::store::StoreError;
 
 /// Where sessions and the audit log are kept.
 #[async_trait]
-pub trait Accounts: Send + Sync {
+pub trait AccountStore: Send + Sync {
     /// Keeps a new session under the hash of its token.
-    async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError>;
+    async fn begin_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError>;
 
     /// The session with this hash.
-    async fn session(&self, hash: &TokenHash) -> Result<Option<Session>, StoreError>;
+    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError>;
 
     /// Notes that `session` was used at its `seen_at`.
-    async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError>;
+    async fn touch_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError>;
 
     /// Ends a session; one that is not there has ended already.
     async fn end_session(&self, hash: &TokenHash) -> Result<(), StoreError>;
@@ -61,10 +69,10 @@ pub trait Accounts: Send + Sync {
 /// A person who signed in, on one browser.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Session {
+pub struct DashboardSession {
     /// Who.
     pub user: UserId,
-    /// The account's [`switchboard_schemas::user::Account::session_epoch`] when it began.
+    /// The account's [`switchboard_schemas::user::UserAccount::session_epoch`] when it began.
     pub epoch: u64,
     /// When it began.
     pub began_at: Timestamp,

@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Accounts, Session};
+use super::{AccountStore, DashboardSession};
 use crate::{
     scylla_link::ScyllaLink,
     store::{
@@ -82,7 +82,7 @@ impl ScyllaAccounts {
     }
 
     /// The session with the moment at which its body was written.
-    async fn read(&self, hash: &TokenHash) -> Result<Option<(Session, i64)>, StoreError> {
+    async fn read(&self, hash: &TokenHash) -> Result<Option<(DashboardSession, i64)>, StoreError> {
         let rows = self
             .link
             .rows::<Row>(&self.prepared().await?.get, (hash.0.as_slice(),))
@@ -93,16 +93,20 @@ impl ScyllaAccounts {
         if body == ENDED {
             return Ok(None);
         }
-        let session: Session = decode(&body)?;
+        let session: DashboardSession = decode(&body)?;
         let seen_at = seen_at.map_or(session.seen_at, Timestamp::from_micros);
-        let session = Session { seen_at, ..session };
+        let session = DashboardSession { seen_at, ..session };
         Ok((session.expires_at > Timestamp::now()).then_some((session, written_at)))
     }
 }
 
 #[async_trait]
-impl Accounts for ScyllaAccounts {
-    async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+impl AccountStore for ScyllaAccounts {
+    async fn begin_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         let (stamp, body) = (Timestamp::now().micros(), encode(session)?);
         let values = (
             hash.0.as_slice(),
@@ -114,11 +118,15 @@ impl Accounts for ScyllaAccounts {
         self.link.write(&self.prepared().await?.begin, values).await
     }
 
-    async fn session(&self, hash: &TokenHash) -> Result<Option<Session>, StoreError> {
+    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
         Ok(self.read(hash).await?.map(|(session, _)| session))
     }
 
-    async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+    async fn touch_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         let seen_at = session.seen_at.micros();
         let values = (seen_at, ttl_seconds(session), seen_at, hash.0.as_slice());
         self.link.write(&self.prepared().await?.touch, values).await
@@ -210,7 +218,7 @@ fn period_of(id: &AuditId) -> i64 {
 }
 
 /// What is left of a session; at least a second, because 0 means for ever.
-fn ttl_seconds(session: &Session) -> i32 {
+fn ttl_seconds(session: &DashboardSession) -> i32 {
     let left = session
         .expires_at
         .micros()

@@ -11,8 +11,8 @@ use switchboard_schemas::{time::Timestamp, topics::Topic};
 use tokio::time::{Instant, timeout, timeout_at};
 
 use super::{
-    Bus, BusEvent, CommitMark, Consumer, IncomingRecord, OutgoingRecord, PartitionId,
-    ledger::{Ledger, Take},
+    BusConsumer, BusEvent, CommitMark, IncomingRecord, MessageBus, OutgoingRecord, PartitionId,
+    ledger::{OffsetLedger, OffsetState},
 };
 
 /// Partitions of the busy topics of every bus under test.
@@ -55,7 +55,9 @@ macro_rules! bus_conformance {
 }
 pub(super) use bus_conformance;
 
-pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements(bus: &impl Bus) {
+pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements(
+    bus: &impl MessageBus,
+) {
     for number in 0..60 {
         publish(bus, &format!("key {}", number % 5), &number.to_string()).await;
     }
@@ -76,7 +78,7 @@ pub(super) async fn records_of_a_key_come_in_the_order_of_their_acknowledgements
 }
 
 pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consumer_is_dropped(
-    bus: &impl Bus,
+    bus: &impl MessageBus,
 ) {
     for number in 0..3 {
         publish(bus, "key", &number.to_string()).await;
@@ -88,7 +90,7 @@ pub(super) async fn a_record_that_was_not_committed_comes_again_when_its_consume
     assert_eq!(texts(&records(&mut *second, 3).await), seen);
 }
 
-pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &impl Bus) {
+pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &impl MessageBus) {
     for number in 0..3 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -120,7 +122,7 @@ pub(super) async fn a_committed_mark_comes_back_at_the_next_assignment(bus: &imp
 }
 
 pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one_that_leaves(
-    bus: &impl Bus,
+    bus: &impl MessageBus,
 ) {
     let (mut one, mut two) = (Owner::join(bus).await, Owner::join(bus).await);
     run_until(&mut one, &mut two, |one, two| {
@@ -151,7 +153,9 @@ pub(super) async fn consumers_of_a_group_share_partitions_and_take_over_from_one
     );
 }
 
-pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bus: &impl Bus) {
+pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(
+    bus: &impl MessageBus,
+) {
     let mut one = Owner::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
@@ -189,7 +193,9 @@ pub(super) async fn a_mark_for_a_partition_that_is_no_longer_owned_is_dropped(bu
     }
 }
 
-pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(bus: &impl Bus) {
+pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoked(
+    bus: &impl MessageBus,
+) {
     let mut one = Owner::join(bus).await;
     while one.owned.len() < 4 {
         one.step().await;
@@ -223,7 +229,9 @@ pub(super) async fn marks_that_were_given_are_written_when_a_partition_is_revoke
     }
 }
 
-pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(bus: &impl Bus) {
+pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(
+    bus: &impl MessageBus,
+) {
     const ROUNDS: u32 = 6;
     const RECORDS: u32 = 50;
     let (mut workers, mut finished) = (vec![Worker::join(bus).await], BTreeSet::new());
@@ -260,7 +268,7 @@ pub(super) async fn nothing_is_lost_or_left_unmarked_while_members_come_and_go(b
     assert_eq!(marked, u64::from(ROUNDS * RECORDS));
 }
 
-pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl Bus) {
+pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl MessageBus) {
     let mut consumer = join(bus, GROUP).await;
     publish(bus, "quiet", "0").await;
     let quiet = records(&mut *consumer, 1).await[0].partition;
@@ -293,7 +301,7 @@ pub(super) async fn a_paused_partition_is_silent_until_it_is_resumed(bus: &impl 
 }
 
 pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_nothing(
-    bus: &impl Bus,
+    bus: &impl MessageBus,
 ) {
     const RECORDS: u32 = 3000;
     let mut idle = Owner::join(bus).await;
@@ -340,7 +348,7 @@ pub(super) async fn a_consumer_that_is_not_polled_stays_in_its_group_and_loses_n
     }
 }
 
-pub(super) async fn every_group_gets_every_record(bus: &impl Bus) {
+pub(super) async fn every_group_gets_every_record(bus: &impl MessageBus) {
     let (mut one, mut two) = (join(bus, "one").await, join(bus, "two").await);
     for number in 0..20 {
         publish(bus, &format!("key {number}"), &number.to_string()).await;
@@ -351,7 +359,7 @@ pub(super) async fn every_group_gets_every_record(bus: &impl Bus) {
     assert_eq!(sorted(&first), sorted(&second));
 }
 
-pub(super) async fn records_arrive_byte_for_byte(bus: &impl Bus) {
+pub(super) async fn records_arrive_byte_for_byte(bus: &impl MessageBus) {
     let sent = OutgoingRecord {
         topic: Topic::Jobs,
         key: "ключ 🔑".to_owned(),
@@ -375,13 +383,13 @@ pub(super) async fn records_arrive_byte_for_byte(bus: &impl Bus) {
     );
 }
 
-pub(super) async fn dropping_a_publish_does_not_take_the_record_back(bus: &impl Bus) {
+pub(super) async fn dropping_a_publish_does_not_take_the_record_back(bus: &impl MessageBus) {
     let mut consumer = join(bus, GROUP).await;
     _ = publish_owned(bus, "key".to_owned(), "dropped".to_owned()).now_or_never();
     assert_eq!(texts(&records(&mut *consumer, 1).await), ["dropped"]);
 }
 
-pub(super) async fn dropping_next_loses_nothing(bus: &impl Bus) {
+pub(super) async fn dropping_next_loses_nothing(bus: &impl MessageBus) {
     for number in 0..50 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -398,7 +406,7 @@ pub(super) async fn dropping_next_loses_nothing(bus: &impl Bus) {
     assert!(seen.is_sorted() && seen[49] - seen[0] == 49);
 }
 
-pub(super) async fn lag_counts_what_is_not_committed(bus: &impl Bus) {
+pub(super) async fn lag_counts_what_is_not_committed(bus: &impl MessageBus) {
     for number in 0..5 {
         publish(bus, "key", &number.to_string()).await;
     }
@@ -431,26 +439,26 @@ pub(super) async fn lag_counts_what_is_not_committed(bus: &impl Bus) {
     }
 }
 
-pub(super) async fn a_second_migration_changes_nothing(bus: &impl Bus) {
+pub(super) async fn a_second_migration_changes_nothing(bus: &impl MessageBus) {
     publish(bus, "key", "kept").await;
     bus.migrate().await.unwrap();
     let mut consumer = join(bus, GROUP).await;
     assert_eq!(texts(&records(&mut *consumer, 1).await), ["kept"]);
 }
 
-pub(super) async fn a_bus_that_works_says_so(bus: &impl Bus) {
+pub(super) async fn a_bus_that_works_says_so(bus: &impl MessageBus) {
     bus.check().await.unwrap();
 }
 
 /// A consumer with what it was told.
 struct Owner {
-    consumer: Box<dyn Consumer>,
+    consumer: Box<dyn BusConsumer>,
     owned: BTreeMap<PartitionId, u64>,
     records: Vec<IncomingRecord>,
 }
 
 impl Owner {
-    async fn join(bus: &impl Bus) -> Self {
+    async fn join(bus: &impl MessageBus) -> Self {
         Self {
             consumer: join(bus, GROUP).await,
             owned: BTreeMap::new(),
@@ -490,12 +498,12 @@ impl Owner {
 
 /// A consumer that finishes every record at once, with a ledger for each partition.
 struct Worker {
-    consumer: Box<dyn Consumer>,
-    ledgers: BTreeMap<PartitionId, Ledger>,
+    consumer: Box<dyn BusConsumer>,
+    ledgers: BTreeMap<PartitionId, OffsetLedger>,
 }
 
 impl Worker {
-    async fn join(bus: &impl Bus) -> Self {
+    async fn join(bus: &impl MessageBus) -> Self {
         Self {
             consumer: join(bus, GROUP).await,
             ledgers: BTreeMap::new(),
@@ -511,7 +519,7 @@ impl Worker {
                 ..
             } => {
                 self.ledgers
-                    .insert(partition, Ledger::resume(committed.as_ref()));
+                    .insert(partition, OffsetLedger::resume(committed.as_ref()));
                 return None;
             }
             BusEvent::Revoked { partition } => {
@@ -524,7 +532,7 @@ impl Worker {
             .ledgers
             .get_mut(&record.partition)
             .expect("assigned before its first record");
-        let run = ledger.take(record.offset) == Take::Run;
+        let run = ledger.take(record.offset) == OffsetState::Run;
         ledger.finish(record.offset);
         if let Some(mark) = ledger.mark() {
             self.consumer.commit(record.partition, mark);
@@ -539,15 +547,15 @@ async fn run_until(one: &mut Owner, two: &mut Owner, done: impl Fn(&Owner, &Owne
     }
 }
 
-async fn join(bus: &impl Bus, group: &str) -> Box<dyn Consumer> {
+async fn join(bus: &impl MessageBus, group: &str) -> Box<dyn BusConsumer> {
     bus.consume(group, &[Topic::Jobs]).await.unwrap()
 }
 
-pub(super) async fn publish(bus: &impl Bus, key: &str, payload: &str) {
+pub(super) async fn publish(bus: &impl MessageBus, key: &str, payload: &str) {
     publish_owned(bus, key.to_owned(), payload.to_owned()).await;
 }
 
-async fn publish_owned(bus: &impl Bus, key: String, payload: String) {
+async fn publish_owned(bus: &impl MessageBus, key: String, payload: String) {
     let record = OutgoingRecord {
         topic: Topic::Jobs,
         key,
@@ -557,7 +565,7 @@ async fn publish_owned(bus: &impl Bus, key: String, payload: String) {
     bus.publish(record, PUBLISH_TIMEOUT).await.unwrap();
 }
 
-async fn next(consumer: &mut dyn Consumer) -> BusEvent {
+async fn next(consumer: &mut dyn BusConsumer) -> BusEvent {
     timeout(DEADLINE, consumer.next())
         .await
         .expect("nothing happened in time")
@@ -565,7 +573,7 @@ async fn next(consumer: &mut dyn Consumer) -> BusEvent {
 }
 
 /// The next so many records.
-pub(super) async fn records(consumer: &mut dyn Consumer, count: usize) -> Vec<IncomingRecord> {
+pub(super) async fn records(consumer: &mut dyn BusConsumer, count: usize) -> Vec<IncomingRecord> {
     let (mut records, deadline) = (Vec::new(), Instant::now() + DEADLINE);
     while records.len() < count {
         let event = timeout_at(deadline, consumer.next())

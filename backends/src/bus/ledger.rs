@@ -18,7 +18,7 @@ const ALPHABET: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwx
 
 /// The ledger of one assignment of one partition.
 #[derive(Debug, Default)]
-pub struct Ledger {
+pub struct OffsetLedger {
     /// Every offset below is finished.
     next: u64,
     /// One more than the newest offset taken; not below `next`.
@@ -31,14 +31,14 @@ pub struct Ledger {
 
 /// What to do with a record.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Take {
-    /// Run it, then call [`Ledger::finish`].
+pub enum OffsetState {
+    /// Run it, then call [`OffsetLedger::finish`].
     Run,
     /// An earlier owner finished it.
     AlreadyFinished,
 }
 
-impl Ledger {
+impl OffsetLedger {
     /// Goes on where the last owner stopped; metadata that is not ours counts as empty.
     pub fn resume(mark: Option<&CommitMark>) -> Self {
         let Some(mark) = mark else {
@@ -54,16 +54,16 @@ impl Ledger {
     }
 
     /// Takes a record; offsets rise from call to call, gaps are allowed.
-    pub fn take(&mut self, offset: u64) -> Take {
+    pub fn take(&mut self, offset: u64) -> OffsetState {
         if offset < self.next || self.open.contains(&offset) {
-            return Take::AlreadyFinished;
+            return OffsetState::AlreadyFinished;
         }
         self.end = self.end.max(offset.saturating_add(1));
         let take = if self.finished.contains(&offset) {
-            Take::AlreadyFinished
+            OffsetState::AlreadyFinished
         } else {
             self.open.insert(offset);
-            Take::Run
+            OffsetState::Run
         };
         self.advance();
         take
@@ -171,9 +171,9 @@ mod tests {
     proptest! {
         #[test]
         fn the_mark_never_passes_an_unfinished_offset((offsets, finished) in history()) {
-            let mut ledger = Ledger::resume(None);
+            let mut ledger = OffsetLedger::resume(None);
             for offset in &offsets {
-                prop_assert_eq!(ledger.take(*offset), Take::Run);
+                prop_assert_eq!(ledger.take(*offset), OffsetState::Run);
             }
             let mut unfinished: BTreeSet<u64> = offsets.iter().copied().collect();
             for offset in finished {
@@ -188,57 +188,57 @@ mod tests {
 
         #[test]
         fn redelivery_after_a_resume_runs_exactly_the_unfinished((offsets, finished) in history()) {
-            let mut ledger = Ledger::resume(None);
+            let mut ledger = OffsetLedger::resume(None);
             offsets.iter().for_each(|offset| { ledger.take(*offset); });
             finished.iter().for_each(|offset| ledger.finish(*offset));
             let mark = ledger.mark().expect("taking moved it");
 
-            let mut resumed = Ledger::resume(Some(&mark));
+            let mut resumed = OffsetLedger::resume(Some(&mark));
             for offset in offsets {
-                let expected = if finished.contains(&offset) { Take::AlreadyFinished } else { Take::Run };
+                let expected = if finished.contains(&offset) { OffsetState::AlreadyFinished } else { OffsetState::Run };
                 prop_assert_eq!(resumed.take(offset), expected);
             }
         }
 
         #[test]
         fn a_second_resume_remembers_what_the_first_owner_finished((offsets, finished) in history()) {
-            let mut first = Ledger::resume(None);
+            let mut first = OffsetLedger::resume(None);
             offsets.iter().for_each(|offset| { first.take(*offset); });
             finished.iter().for_each(|offset| first.finish(*offset));
-            let mut second = Ledger::resume(first.mark().as_ref());
+            let mut second = OffsetLedger::resume(first.mark().as_ref());
             let mut rest: Vec<u64> = offsets.iter().copied().filter(|offset| !finished.contains(offset)).collect();
             // The second owner finishes only its newest record, then dies.
             rest.iter().for_each(|offset| { second.take(*offset); });
             if let Some(newest) = rest.pop() {
                 second.finish(newest);
-                let mut third = Ledger::resume(second.mark().as_ref());
-                let run: Vec<u64> = offsets.into_iter().filter(|offset| third.take(*offset) == Take::Run).collect();
+                let mut third = OffsetLedger::resume(second.mark().as_ref());
+                let run: Vec<u64> = offsets.into_iter().filter(|offset| third.take(*offset) == OffsetState::Run).collect();
                 prop_assert_eq!(run, rest);
             }
         }
 
         #[test]
         fn metadata_of_a_full_window_fits_into_a_commit(seed in any::<u64>()) {
-            let mut ledger = Ledger::resume(None);
+            let mut ledger = OffsetLedger::resume(None);
             (0..LEDGER_WINDOW_OFFSETS).for_each(|offset| { ledger.take(offset); });
             prop_assert!(ledger.is_full());
             (1..LEDGER_WINDOW_OFFSETS).filter(|offset| (seed >> (offset % 64)) & 1 == 1 || *offset == LEDGER_WINDOW_OFFSETS - 1)
                 .for_each(|offset| ledger.finish(offset));
             let mark = ledger.mark().expect("moved");
             prop_assert!(mark.finished.len() < METADATA_MAX_BYTES);
-            prop_assert_eq!(Ledger::resume(Some(&mark)).take(LEDGER_WINDOW_OFFSETS - 1), Take::AlreadyFinished);
+            prop_assert_eq!(OffsetLedger::resume(Some(&mark)).take(LEDGER_WINDOW_OFFSETS - 1), OffsetState::AlreadyFinished);
         }
 
         #[test]
         fn metadata_of_others_counts_as_empty(metadata in "\\PC{0,40}", next in any::<u64>()) {
-            let ledger = Ledger::resume(Some(&CommitMark { next_offset: next, finished: metadata.clone() }));
+            let ledger = OffsetLedger::resume(Some(&CommitMark { next_offset: next, finished: metadata.clone() }));
             prop_assert!(metadata.starts_with(METADATA_PREFIX) || ledger.finished.is_empty());
         }
     }
 
     #[test]
     fn a_mark_is_given_once() {
-        let mut ledger = Ledger::resume(None);
+        let mut ledger = OffsetLedger::resume(None);
         ledger.take(0);
         assert_eq!(ledger.mark(), None);
         ledger.finish(0);
@@ -260,12 +260,15 @@ mod tests {
             next_offset: 7,
             finished: "v1:A!".to_owned(),
         };
-        assert_eq!(Ledger::resume(Some(&damaged)).take(8), Take::Run);
+        assert_eq!(
+            OffsetLedger::resume(Some(&damaged)).take(8),
+            OffsetState::Run
+        );
     }
 
     #[test]
     fn a_full_window_opens_when_its_oldest_job_is_finished() {
-        let mut ledger = Ledger::resume(None);
+        let mut ledger = OffsetLedger::resume(None);
         ledger.take(0);
         ledger.take(LEDGER_WINDOW_OFFSETS);
         assert!(ledger.is_full());

@@ -2,13 +2,13 @@
 //!
 //! # Contract
 //! - **Order**: records of one key are delivered in the order in which their publishes were acknowledged.
-//! - **Delivery**: at least once. [`Bus::publish`] returns once the record survives a crash of this process (and, with
+//! - **Delivery**: at least once. [`MessageBus::publish`] returns once the record survives a crash of this process (and, with
 //!   Kafka, of any broker less than the replication allows). A record is delivered to one consumer of a group at a
 //!   time, and again to the next owner of its partition if its offset was not committed.
-//! - **Commit**: [`Consumer::commit`] is asynchronous; a mark that was given is written by [`Consumer::close`] and by a
+//! - **Commit**: [`BusConsumer::commit`] is asynchronous; a mark that was given is written by [`BusConsumer::close`] and by a
 //!   revoke at the latest. A mark for a partition that is no longer owned is dropped silently.
 //! - **Flow**: a consumer that is not polled holds a bounded number of records; it never leaves its group for that.
-//! - **Cancellation**: dropping a publish future does not take the record back; dropping [`Consumer::next`] loses nothing.
+//! - **Cancellation**: dropping a publish future does not take the record back; dropping [`BusConsumer::next`] loses nothing.
 //! - **Expiry**: records are kept as long as [`Topic::retention_hours`] says, whether consumed or not.
 //!
 //! The embedded twin is a log in SQLite with partitions, consumer groups and committed offsets; it rebalances when
@@ -31,13 +31,17 @@ use switchboard_schemas::{time::Timestamp, topics::Topic};
 
 /// Where records are published and consumed.
 #[async_trait]
-pub trait Bus: Send + Sync {
+pub trait MessageBus: Send + Sync {
     /// Appends a record; `Ok` means durable. Not acknowledged within `timeout`: [`BusError::Unavailable`], and the
     /// record may or may not arrive later.
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError>;
 
     /// Joins a consumer group; the records of one partition go to one consumer of it.
-    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError>;
+    async fn consume(
+        &self,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Box<dyn BusConsumer>, BusError>;
 
     /// Makes the topics that are missing; those that exist are left as they are.
     async fn migrate(&self) -> Result<(), BusError>;
@@ -48,7 +52,7 @@ pub trait Bus: Send + Sync {
 
 /// One member of a consumer group.
 #[async_trait]
-pub trait Consumer: Send {
+pub trait BusConsumer: Send {
     /// The next thing that happened. Cancel-safe. An error ends the consumer; its records go to another one.
     async fn next(&mut self) -> Result<BusEvent, BusError>;
 

@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 
 use super::{
-    Catalog, Entry, EntryKind,
+    CatalogEntry, CatalogStore, EntryKind,
     freshness::{Clock, Fresh},
 };
 use crate::store::StoreError;
@@ -25,7 +25,7 @@ use crate::store::StoreError;
 /// Every read gives [`StoreError`] only when the store cannot be read and no value of the last minute is known.
 #[derive(Clone)]
 pub struct CatalogCache {
-    catalog: Arc<dyn Catalog>,
+    catalog: Arc<dyn CatalogStore>,
     agents: Fresh<AgentId, Agent>,
     teams: Fresh<TeamId, Team>,
     keys: Fresh<ApiKeyHash, ApiKey>,
@@ -34,7 +34,7 @@ pub struct CatalogCache {
     organizations: Fresh<OrgId, Organization>,
 }
 
-/// A provider and its key as [`crate::vault::Vault`] sealed it; empty when it needs none.
+/// A provider and its key as [`crate::vault::SecretVault`] sealed it; empty when it needs none.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SealedProvider {
     /// The endpoint.
@@ -45,12 +45,12 @@ pub struct SealedProvider {
 
 impl CatalogCache {
     /// An empty cache.
-    pub fn new(catalog: Arc<dyn Catalog>) -> Self {
+    pub fn new(catalog: Arc<dyn CatalogStore>) -> Self {
         let clock: Clock = Arc::new(Instant::now);
         Self::with_clock(catalog, &clock)
     }
 
-    fn with_clock(catalog: Arc<dyn Catalog>, clock: &Clock) -> Self {
+    fn with_clock(catalog: Arc<dyn CatalogStore>, clock: &Clock) -> Self {
         Self {
             catalog,
             agents: Fresh::new(clock),
@@ -65,7 +65,7 @@ impl CatalogCache {
     /// The agent with this id, of whatever organization: the caller compares.
     pub async fn agent(&self, id: &AgentId) -> Result<Option<Arc<Agent>>, StoreError> {
         let read = self.read(EntryKind::Agent, id.as_str(), |entry| match entry {
-            Entry::Agent(agent) => Some(*agent),
+            CatalogEntry::Agent(agent) => Some(*agent),
             _ => None,
         });
         self.agents.get(id.clone(), read).await
@@ -74,7 +74,7 @@ impl CatalogCache {
     /// The team with this id, of whatever organization: the caller compares.
     pub async fn team(&self, id: &TeamId) -> Result<Option<Arc<Team>>, StoreError> {
         let read = self.read(EntryKind::Team, id.as_str(), |entry| match entry {
-            Entry::Team(team) => Some(team),
+            CatalogEntry::Team(team) => Some(team),
             _ => None,
         });
         self.teams.get(id.clone(), read).await
@@ -88,7 +88,7 @@ impl CatalogCache {
     /// The key with this id, for what was made with it and ends with it.
     pub async fn key_by_id(&self, id: &KeyId) -> Result<Option<Arc<ApiKey>>, StoreError> {
         let read = self.read(EntryKind::Key, id.as_str(), |entry| match entry {
-            Entry::Key { key, .. } => Some(key),
+            CatalogEntry::Key { key, .. } => Some(key),
             _ => None,
         });
         self.keys_by_id.get(id.clone(), read).await
@@ -106,7 +106,7 @@ impl CatalogCache {
         id: &ProviderId,
     ) -> Result<Option<Arc<SealedProvider>>, StoreError> {
         let read = self.read(EntryKind::Provider, id.as_str(), |entry| match entry {
-            Entry::Provider {
+            CatalogEntry::Provider {
                 provider,
                 sealed_key,
             } => Some(SealedProvider {
@@ -122,7 +122,7 @@ impl CatalogCache {
     /// The organization with this id.
     pub async fn organization(&self, id: &OrgId) -> Result<Option<Arc<Organization>>, StoreError> {
         let read = self.read(EntryKind::Organization, id.as_str(), |entry| match entry {
-            Entry::Organization(organization) => Some(organization),
+            CatalogEntry::Organization(organization) => Some(organization),
             _ => None,
         });
         self.organizations.get(id.clone(), read).await
@@ -132,7 +132,7 @@ impl CatalogCache {
         &self,
         kind: EntryKind,
         id: &str,
-        unwrap: impl FnOnce(Entry) -> Option<T> + Send,
+        unwrap: impl FnOnce(CatalogEntry) -> Option<T> + Send,
     ) -> Result<Option<T>, StoreError> {
         let Some(entry) = self.catalog.get(kind, id).await? else {
             return Ok(None);
@@ -160,7 +160,7 @@ mod tests {
 
     use super::{
         super::{
-            KeyUse, Versioned,
+            KeyUse, VersionedEntry,
             conformance::{agent, key, organization, provider},
             embedded::EmbeddedCatalog,
             freshness::{FRESH, STALE_MAX},
@@ -176,12 +176,12 @@ mod tests {
     struct Scripted {
         reads: AtomicU32,
         passed: Mutex<Duration>,
-        entry: Mutex<Option<Entry>>,
+        entry: Mutex<Option<CatalogEntry>>,
         failure: Mutex<Option<fn() -> StoreError>>,
     }
 
     impl Scripted {
-        fn holds(&self, entry: Option<Entry>) {
+        fn holds(&self, entry: Option<CatalogEntry>) {
             *self.entry.lock().unwrap() = entry;
         }
 
@@ -197,7 +197,7 @@ mod tests {
             self.reads.load(Ordering::SeqCst)
         }
 
-        async fn read(&self) -> Result<Option<Entry>, StoreError> {
+        async fn read(&self) -> Result<Option<CatalogEntry>, StoreError> {
             self.reads.fetch_add(1, Ordering::SeqCst);
             // Lets all others come who ask at the same moment.
             task::yield_now().await;
@@ -210,26 +210,30 @@ mod tests {
     }
 
     #[async_trait]
-    impl Catalog for Scripted {
-        async fn get(&self, _: EntryKind, _: &str) -> Result<Option<Entry>, StoreError> {
+    impl CatalogStore for Scripted {
+        async fn get(&self, _: EntryKind, _: &str) -> Result<Option<CatalogEntry>, StoreError> {
             self.read().await
         }
 
-        async fn versioned(&self, _: EntryKind, _: &str) -> Result<Option<Versioned>, StoreError> {
+        async fn versioned(
+            &self,
+            _: EntryKind,
+            _: &str,
+        ) -> Result<Option<VersionedEntry>, StoreError> {
             Ok(self
                 .read()
                 .await?
-                .map(|entry| Versioned { entry, version: 0 }))
+                .map(|entry| VersionedEntry { entry, version: 0 }))
         }
 
         async fn key_by_hash(&self, _: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
             Ok(self.read().await?.and_then(|entry| match entry {
-                Entry::Key { key, .. } => Some(key),
+                CatalogEntry::Key { key, .. } => Some(key),
                 _ => None,
             }))
         }
 
-        async fn put(&self, _: &Entry) -> Result<(), StoreError> {
+        async fn put(&self, _: &CatalogEntry) -> Result<(), StoreError> {
             Ok(())
         }
 
@@ -237,7 +241,11 @@ mod tests {
             Ok(())
         }
 
-        async fn list(&self, _: EntryKind, _: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+        async fn list(
+            &self,
+            _: EntryKind,
+            _: Option<&OrgId>,
+        ) -> Result<Vec<CatalogEntry>, StoreError> {
             Ok(Vec::new())
         }
 

@@ -5,24 +5,24 @@ use std::sync::Arc;
 use futures::future::join_all;
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
-    api_key::{ApiKey, ApiKeyHash, KeyLimits, Scope},
+    api_key::{ApiKey, ApiKeyHash, KeyLimits, KeyScope},
     ids::{AgentId, KeyId, OrgId, ProviderId, UserId},
     organization::Organization,
     provider::Provider,
     secret::InstallationSecret,
     time::Timestamp,
-    user::{Account, LinkPurpose, OneTimeLink, PasswordHash, Role, User, UserState},
+    user::{LinkPurpose, OneTimeLink, PasswordHash, User, UserAccount, UserRole, UserState},
 };
 
-use super::{Catalog, Entry, EntryKind, KeyUse, embedded::EmbeddedCatalog};
+use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, embedded::EmbeddedCatalog};
 
 /// A twin under test.
 pub(super) struct Subject {
-    catalog: Arc<dyn Catalog>,
+    catalog: Arc<dyn CatalogStore>,
     _directory: Option<tempfile::TempDir>,
 }
 
-twin_claims! {
+conformance_tests! {
     an_entry_of_each_kind_is_read_as_it_was_put,
     a_put_may_be_repeated_and_replaces,
     each_put_gives_a_greater_version_and_a_removal_takes_none_back,
@@ -58,11 +58,11 @@ async fn scylla_subject() -> Subject {
 }
 
 impl Subject {
-    async fn put(&self, entry: &Entry) {
+    async fn put(&self, entry: &CatalogEntry) {
         self.catalog.put(entry).await.unwrap();
     }
 
-    async fn remove(&self, entry: &Entry) {
+    async fn remove(&self, entry: &CatalogEntry) {
         self.catalog
             .remove(entry.kind(), entry.org_id(), entry.id())
             .await
@@ -70,7 +70,7 @@ impl Subject {
     }
 
     /// The entry as its id finds it, which must be what its list shows.
-    async fn agreed(&self, like: &Entry) -> Option<Entry> {
+    async fn agreed(&self, like: &CatalogEntry) -> Option<CatalogEntry> {
         let found = self.catalog.get(like.kind(), like.id()).await.unwrap();
         let listed = self
             .catalog
@@ -94,18 +94,18 @@ pub(super) fn secret() -> InstallationSecret {
     InstallationSecret::from_bytes(rand::random())
 }
 
-pub(super) fn organization(slug: &str) -> Entry {
+pub(super) fn organization(slug: &str) -> CatalogEntry {
     let id = OrgId::derive(&secret(), slug);
-    Entry::Organization(Organization {
+    CatalogEntry::Organization(Organization {
         id,
         slug: slug.into(),
         name: slug.to_uppercase(),
     })
 }
 
-pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> Entry {
+pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> CatalogEntry {
     let id = AgentId::derive(&InstallationSecret::from_bytes([1; 32]), org, slug);
-    Entry::Agent(Box::new(Agent {
+    CatalogEntry::Agent(Box::new(Agent {
         id,
         org_id: org.clone(),
         slug: slug.into(),
@@ -119,7 +119,7 @@ pub(super) fn agent(org: &OrgId, slug: &str, name: &str) -> Entry {
     }))
 }
 
-pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> Entry {
+pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> CatalogEntry {
     let id = ProviderId::derive(&InstallationSecret::from_bytes([1; 32]), org, "main");
     let provider = Provider {
         id,
@@ -130,40 +130,40 @@ pub(super) fn provider(org: &OrgId, sealed_key: &[u8]) -> Entry {
         embedding_model: None,
         continues_prefix: true,
     };
-    Entry::Provider {
+    CatalogEntry::Provider {
         provider,
         sealed_key: sealed_key.to_vec(),
     }
 }
 
-pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> Entry {
+pub(super) fn key(org: &OrgId, hash: [u8; 32]) -> CatalogEntry {
     let id = KeyId::derive(&InstallationSecret::from_bytes([1; 32]), org, "site", 1);
     let key = ApiKey {
         id,
         org_id: org.clone(),
         name: "site".into(),
-        scopes: vec![Scope::Chat],
+        scopes: vec![KeyScope::Chat],
         expires_at: None,
         limits: KeyLimits::default(),
         last_four: "abcd".into(),
         created_at: Timestamp::from_micros(1),
     };
-    Entry::Key { key, hash }
+    CatalogEntry::Key { key, hash }
 }
 
 /// An account; its address is as unique as `org`.
-pub(super) fn account(org: &OrgId, email: &str, name: &str) -> Entry {
+pub(super) fn account(org: &OrgId, email: &str, name: &str) -> CatalogEntry {
     let email = email.parse().unwrap();
     let user = User {
         id: UserId::derive(&InstallationSecret::from_bytes([1; 32]), &email),
         org_id: org.clone(),
         email,
         name: name.into(),
-        role: Role::Owner,
+        role: UserRole::Owner,
         state: UserState::Active,
         created_at: Timestamp::from_micros(1),
     };
-    Entry::User(Box::new(Account {
+    CatalogEntry::User(Box::new(UserAccount {
         user,
         password: Some(PasswordHash("$argon2id$".into())),
         link: Some(OneTimeLink {
@@ -270,7 +270,7 @@ async fn another_organization_removes_nothing(subject: Subject) {
 
 async fn entries_are_listed_under_their_organization_by_id(subject: Subject) {
     let (org, other) = (org(), org());
-    let mut entries: Vec<Entry> = (0..30)
+    let mut entries: Vec<CatalogEntry> = (0..30)
         .map(|index| agent(&org, &format!("agent-{index}"), "Agent"))
         .collect();
     for entry in entries
@@ -419,7 +419,7 @@ async fn an_account_is_found_by_its_address_and_is_one_organizations_at_a_time(s
 async fn simultaneous_puts_end_the_same_wherever_they_are_read(subject: Subject) {
     let org = org();
     for round in 0..10 {
-        let entries: Vec<Entry> = (0..8)
+        let entries: Vec<CatalogEntry> = (0..8)
             .map(|writer| agent(&org, "shop", &format!("{round} by {writer}")))
             .collect();
         join_all(entries.iter().map(|entry| subject.put(entry))).await;

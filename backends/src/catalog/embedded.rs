@@ -10,7 +10,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{Catalog, Entry, EntryKind, KeyUse, Versioned};
+use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
 use crate::{
     sqlite::SqliteDatabase,
     store::{
@@ -60,8 +60,8 @@ impl EmbeddedCatalog {
 }
 
 #[async_trait]
-impl Catalog for EmbeddedCatalog {
-    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+impl CatalogStore for EmbeddedCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
         let id = id.to_owned();
         let body = self
             .database
@@ -69,7 +69,11 @@ impl Catalog for EmbeddedCatalog {
         body.await?.map(|body| decode(&body)).transpose()
     }
 
-    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+    async fn versioned(
+        &self,
+        kind: EntryKind,
+        id: &str,
+    ) -> Result<Option<VersionedEntry>, StoreError> {
         let id = id.to_owned();
         let row: Option<(String, i64)> = self
             .database
@@ -82,7 +86,7 @@ impl Catalog for EmbeddedCatalog {
             })
             .await?;
         row.map(|(body, version)| {
-            Ok(Versioned {
+            Ok(VersionedEntry {
                 entry: decode(&body)?,
                 version,
             })
@@ -97,7 +101,7 @@ impl Catalog for EmbeddedCatalog {
             .read(move |connection| select_one(connection, GET_KEY, params![hash]))
             .await?;
         match body.map(|body| decode(&body)).transpose()? {
-            Some(Entry::Key { key, .. }) => Ok(Some(key)),
+            Some(CatalogEntry::Key { key, .. }) => Ok(Some(key)),
             Some(_) => Err(StoreError::Malformed(
                 "a hash belongs to what is no key".into(),
             )),
@@ -105,7 +109,7 @@ impl Catalog for EmbeddedCatalog {
         }
     }
 
-    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+    async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
         let (kind, id, org, body) = (
             entry.kind(),
             entry.id().to_owned(),
@@ -113,7 +117,7 @@ impl Catalog for EmbeddedCatalog {
             encode(entry)?,
         );
         let hash = match entry {
-            Entry::Key { hash, .. } => Some(*hash),
+            CatalogEntry::Key { hash, .. } => Some(*hash),
             _ => None,
         };
         self.database
@@ -151,7 +155,11 @@ impl Catalog for EmbeddedCatalog {
             .await
     }
 
-    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+    async fn list(
+        &self,
+        kind: EntryKind,
+        org: Option<&OrgId>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
         let org = org.cloned();
         let bodies = self.database.read(move |connection| match org {
             Some(org) => select_all(connection, LIST, params![kind.name(), org.as_str()]),

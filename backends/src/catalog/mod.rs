@@ -2,7 +2,7 @@
 //!
 //! # Contract
 //! - **Visibility**: a read that begins after a write returned sees it, on any process.
-//! - **Idempotence**: [`Catalog::put`] makes it so, whether or not it was so; [`Catalog::remove`] of what is not there
+//! - **Idempotence**: [`CatalogStore::put`] makes it so, whether or not it was so; [`CatalogStore::remove`] of what is not there
 //!   succeeds.
 //! - **Tenancy**: an entry is written and listed under its organization. Reading one by its id needs none, because that
 //!   read is how the service finds out whose it is; ids cannot be guessed.
@@ -30,31 +30,39 @@ use switchboard_schemas::{
     provider::Provider,
     team::Team,
     time::Timestamp,
-    user::Account,
+    user::UserAccount,
 };
 
 use crate::store::StoreError;
 
 /// Where configuration is kept.
 #[async_trait]
-pub trait Catalog: Send + Sync {
+pub trait CatalogStore: Send + Sync {
     /// The entry of this kind and id.
-    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError>;
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError>;
 
     /// The same with its version.
-    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError>;
+    async fn versioned(
+        &self,
+        kind: EntryKind,
+        id: &str,
+    ) -> Result<Option<VersionedEntry>, StoreError>;
 
     /// The key with this hash.
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError>;
 
     /// Makes or replaces an entry.
-    async fn put(&self, entry: &Entry) -> Result<(), StoreError>;
+    async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError>;
 
     /// Removes an entry; a removed key is no longer found by its hash.
     async fn remove(&self, kind: EntryKind, org: &OrgId, id: &str) -> Result<(), StoreError>;
 
     /// All entries of a kind of one organization, by id; with no organization, all organizations themselves.
-    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError>;
+    async fn list(
+        &self,
+        kind: EntryKind,
+        org: Option<&OrgId>,
+    ) -> Result<Vec<CatalogEntry>, StoreError>;
 
     /// Notes that keys were used.
     async fn note_uses(&self, uses: &[KeyUse]) -> Result<(), StoreError>;
@@ -68,9 +76,9 @@ pub trait Catalog: Send + Sync {
 
 /// An entry as one put left it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Versioned {
+pub struct VersionedEntry {
     /// What lies there.
-    pub entry: Entry,
+    pub entry: CatalogEntry,
     /// Of the put that wrote it.
     pub version: i64,
 }
@@ -99,7 +107,7 @@ pub enum EntryKind {
     Team,
     /// [`ApiKey`] with its hash.
     Key,
-    /// [`Account`].
+    /// [`UserAccount`].
     User,
 }
 
@@ -120,10 +128,10 @@ impl EntryKind {
 /// One configured thing.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Entry {
+pub enum CatalogEntry {
     /// An organization.
     Organization(Organization),
-    /// A provider and its key, sealed by [`crate::vault::Vault`]; empty when it needs none.
+    /// A provider and its key, sealed by [`crate::vault::SecretVault`]; empty when it needs none.
     Provider {
         /// The endpoint.
         provider: Provider,
@@ -142,10 +150,10 @@ pub enum Entry {
         hash: [u8; 32],
     },
     /// A person's account. Its id is derived from its e-mail address, so that a look-up by the one is a read of the other.
-    User(Box<Account>),
+    User(Box<UserAccount>),
 }
 
-impl Entry {
+impl CatalogEntry {
     /// Its kind.
     pub const fn kind(&self) -> EntryKind {
         match self {

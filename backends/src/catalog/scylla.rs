@@ -15,7 +15,7 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Catalog, Entry, EntryKind, KeyUse, Versioned};
+use super::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry};
 use crate::{
     scylla_link::ScyllaLink,
     store::{
@@ -63,7 +63,7 @@ struct Prepared {
 /// What lies under an id, and when it was written.
 #[derive(Default)]
 struct Current {
-    entry: Option<Entry>,
+    entry: Option<CatalogEntry>,
     written_at: Option<i64>,
 }
 
@@ -97,7 +97,12 @@ impl ScyllaCatalog {
     }
 
     /// Writes `body` for an entry, or [`REMOVED`].
-    async fn write(&self, entry: &Entry, body: &str, current: &Current) -> Result<(), StoreError> {
+    async fn write(
+        &self,
+        entry: &CatalogEntry,
+        body: &str,
+        current: &Current,
+    ) -> Result<(), StoreError> {
         let prepared = self.prepared().await?;
         let stamp = Timestamp::now()
             .micros()
@@ -113,7 +118,7 @@ impl ScyllaCatalog {
         );
         let mut statements = vec![&prepared.put, &prepared.put_by_org];
         match entry {
-            Entry::Key { hash, .. } if body != REMOVED => {
+            CatalogEntry::Key { hash, .. } if body != REMOVED => {
                 statements.push(&prepared.put_hash);
                 let put_hash = (hash.as_slice(), id, stamp);
                 self.link
@@ -130,14 +135,18 @@ impl ScyllaCatalog {
 }
 
 #[async_trait]
-impl Catalog for ScyllaCatalog {
-    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+impl CatalogStore for ScyllaCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
         Ok(self.current(kind, id).await?.entry)
     }
 
-    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+    async fn versioned(
+        &self,
+        kind: EntryKind,
+        id: &str,
+    ) -> Result<Option<VersionedEntry>, StoreError> {
         let Current { entry, written_at } = self.current(kind, id).await?;
-        Ok(entry.map(|entry| Versioned {
+        Ok(entry.map(|entry| VersionedEntry {
             entry,
             version: written_at.unwrap_or_default(),
         }))
@@ -153,12 +162,12 @@ impl Catalog for ScyllaCatalog {
         };
         // The entry decides: it may be gone, or have another hash by now.
         match self.get(EntryKind::Key, &id).await? {
-            Some(Entry::Key { key, hash: current }) if current == hash.0 => Ok(Some(key)),
+            Some(CatalogEntry::Key { key, hash: current }) if current == hash.0 => Ok(Some(key)),
             _ => Ok(None),
         }
     }
 
-    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+    async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
         let current = self.current(entry.kind(), entry.id()).await?;
         self.write(entry, &encode(entry)?, &current).await
     }
@@ -178,7 +187,11 @@ impl Catalog for ScyllaCatalog {
         Ok(())
     }
 
-    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+    async fn list(
+        &self,
+        kind: EntryKind,
+        org: Option<&OrgId>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
         let values = match org {
             Some(org) if kind == EntryKind::Organization => {
                 return Ok(self.get(kind, org.as_str()).await?.into_iter().collect());
@@ -238,7 +251,7 @@ impl Prepared {
     }
 }
 
-fn read(body: &str) -> Result<Option<Entry>, StoreError> {
+fn read(body: &str) -> Result<Option<CatalogEntry>, StoreError> {
     if body == REMOVED {
         Ok(None)
     } else {

@@ -8,20 +8,20 @@ use std::{
 
 use tokio::task::JoinSet;
 
-use super::{Limiter, Quota, Verdict, embedded::EmbeddedLimiter};
+use super::{RateLimitOutcome, RateLimiter, RequestQuota, embedded::EmbeddedLimiter};
 
 /// Two ways to one limiter, as two processes have them.
-type Pair = [Arc<dyn Limiter>; 2];
+type Pair = [Arc<dyn RateLimiter>; 2];
 
 /// What the wait may be wrong by: the way there and back, and one slice.
 const TOLERANCE: Duration = Duration::from_millis(300);
 
-async fn take(limiter: &Arc<dyn Limiter>, quota: Quota) -> Verdict {
+async fn take(limiter: &Arc<dyn RateLimiter>, quota: RequestQuota) -> RateLimitOutcome {
     limiter.take("key", quota).await.unwrap()
 }
 
 async fn exactly_the_limit_is_admitted_of_200_at_once(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 60,
         window: Duration::from_secs(60),
     };
@@ -41,7 +41,7 @@ async fn exactly_the_limit_is_admitted_of_200_at_once(pair: Pair) {
 
 async fn the_window_rolls_and_has_no_edge(pair: Pair) {
     // Half of the quota at the start, half at the middle: at the end of the first window only the first half is free.
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 4,
         window: Duration::from_secs(2),
     };
@@ -68,7 +68,7 @@ async fn the_window_rolls_and_has_no_edge(pair: Pair) {
 }
 
 async fn a_refused_request_costs_nothing(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 2,
         window: Duration::from_secs(1),
     };
@@ -83,7 +83,7 @@ async fn a_refused_request_costs_nothing(pair: Pair) {
 }
 
 async fn the_wait_is_true(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 1,
         window: Duration::from_millis(1_500),
     };
@@ -104,7 +104,7 @@ async fn the_wait_is_true(pair: Pair) {
 }
 
 async fn the_verdict_counts_down_and_tells_the_reset(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 3,
         window: Duration::from_secs(60),
     };
@@ -119,7 +119,7 @@ async fn the_verdict_counts_down_and_tells_the_reset(pair: Pair) {
 }
 
 async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 5,
         window: Duration::from_secs(1),
     };
@@ -132,7 +132,7 @@ async fn a_key_that_was_silent_for_a_window_has_its_whole_quota(pair: Pair) {
 }
 
 async fn two_keys_do_not_touch_each_other(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 1,
         window: Duration::from_secs(60),
     };
@@ -142,7 +142,7 @@ async fn two_keys_do_not_touch_each_other(pair: Pair) {
 }
 
 async fn a_very_high_limit_is_exact_too(pair: Pair) {
-    let quota = Quota {
+    let quota = RequestQuota {
         limit: 10_000,
         window: Duration::from_secs(60),
     };
@@ -199,7 +199,7 @@ sentences!(embedded, super::embedded_pair());
 sentences!(redis, super::redis_pair());
 
 fn embedded_pair() -> Ready<Pair> {
-    let limiter: Arc<dyn Limiter> = Arc::new(EmbeddedLimiter::new());
+    let limiter: Arc<dyn RateLimiter> = Arc::new(EmbeddedLimiter::new());
     ready([Arc::clone(&limiter), limiter])
 }
 
@@ -221,7 +221,7 @@ mod redis_alone {
     use std::time::Duration;
 
     use crate::{
-        limiter::{Limiter, Quota, redis::RedisLimiter},
+        limiter::{RateLimiter, RequestQuota, redis::RedisLimiter},
         redis_link::{RedisLink, test_config, test_namespace},
     };
 
@@ -232,7 +232,7 @@ mod redis_alone {
         limiter
             .take(
                 "key",
-                Quota {
+                RequestQuota {
                     limit: 5,
                     window: Duration::from_secs(1),
                 },

@@ -9,7 +9,7 @@ use std::{
 use async_trait::async_trait;
 
 use super::{
-    Limiter, LimiterError, Quota, Verdict,
+    RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota,
     window::{Micros, RollingWindow, micros},
 };
 
@@ -46,21 +46,25 @@ impl Default for EmbeddedLimiter {
 }
 
 #[async_trait]
-impl Limiter for EmbeddedLimiter {
-    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+impl RateLimiter for EmbeddedLimiter {
+    async fn take(
+        &self,
+        key: &str,
+        quota: RequestQuota,
+    ) -> Result<RateLimitOutcome, RateLimiterError> {
         let mut keys = self.keys.lock().unwrap_or_else(PoisonError::into_inner);
         let now = micros(self.born.elapsed());
         keys.sweep(now);
         Ok(keys.take(key, now, quota))
     }
 
-    async fn check(&self) -> Result<(), LimiterError> {
+    async fn check(&self) -> Result<(), RateLimiterError> {
         Ok(())
     }
 }
 
 impl Keys {
-    fn take(&mut self, key: &str, now: Micros, quota: Quota) -> Verdict {
+    fn take(&mut self, key: &str, now: Micros, quota: RequestQuota) -> RateLimitOutcome {
         // A known key costs no allocation.
         if let Some((length, window)) = self.windows.get_mut(key) {
             *length = quota.window;
@@ -88,7 +92,7 @@ mod tests {
 
     #[test]
     fn a_silent_key_is_forgotten_and_a_busy_one_is_not() {
-        let quota = Quota {
+        let quota = RequestQuota {
             limit: 5,
             window: Duration::from_secs(60),
         };

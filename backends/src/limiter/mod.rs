@@ -20,17 +20,21 @@ use async_trait::async_trait;
 
 /// Counts requests.
 #[async_trait]
-pub trait Limiter: Send + Sync {
+pub trait RateLimiter: Send + Sync {
     /// Admits or refuses one request under `key`.
-    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError>;
+    async fn take(
+        &self,
+        key: &str,
+        quota: RequestQuota,
+    ) -> Result<RateLimitOutcome, RateLimiterError>;
 
     /// Whether the limiter answers.
-    async fn check(&self) -> Result<(), LimiterError>;
+    async fn check(&self) -> Result<(), RateLimiterError>;
 }
 
 /// So many requests in so long a window.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Quota {
+pub struct RequestQuota {
     /// Requests.
     pub limit: u32,
     /// Length of the window.
@@ -39,7 +43,7 @@ pub struct Quota {
 
 /// Whether a request may pass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct RateLimitOutcome {
     /// Whether it may.
     pub admitted: bool,
     /// Requests that would be admitted right after this one.
@@ -52,7 +56,7 @@ pub struct Verdict {
 
 /// Why the limiter did not answer.
 #[derive(Debug, thiserror::Error)]
-pub enum LimiterError {
+pub enum RateLimiterError {
     /// It cannot be reached.
     #[error("limiter unavailable: {0}")]
     Unavailable(String),

@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use redis::Script;
 
 use super::{
-    Limiter, LimiterError, Quota, Verdict,
+    RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota,
     window::{micros, slice},
 };
 use crate::{
@@ -25,7 +25,7 @@ impl RedisLimiter {
     ///
     /// # Errors
     /// The URL cannot be read.
-    pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, LimiterError> {
+    pub async fn connect(config: &RedisConfig, namespace: &str) -> Result<Self, RateLimiterError> {
         let link = RedisLink::connect(config, namespace).await?;
         Ok(Self {
             link,
@@ -35,15 +35,19 @@ impl RedisLimiter {
 }
 
 #[async_trait]
-impl Limiter for RedisLimiter {
-    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+impl RateLimiter for RedisLimiter {
+    async fn take(
+        &self,
+        key: &str,
+        quota: RequestQuota,
+    ) -> Result<RateLimitOutcome, RateLimiterError> {
         let mut call = self.take.key(self.link.key(&format!("limit:{{{key}}}")));
         call.arg(quota.limit)
             .arg(micros(quota.window))
             .arg(slice(quota));
         // The first request after an outage may count twice: that admits one less, never one more.
         let (admitted, remaining, retry_after, reset_after) = self.link.invoke(&call).await?;
-        Ok(Verdict {
+        Ok(RateLimitOutcome {
             admitted,
             remaining,
             retry_after: Duration::from_micros(retry_after),
@@ -51,12 +55,12 @@ impl Limiter for RedisLimiter {
         })
     }
 
-    async fn check(&self) -> Result<(), LimiterError> {
+    async fn check(&self) -> Result<(), RateLimiterError> {
         Ok(self.link.check().await?)
     }
 }
 
-impl From<LinkError> for LimiterError {
+impl From<LinkError> for RateLimiterError {
     fn from(error: LinkError) -> Self {
         Self::Unavailable(error.0)
     }

@@ -6,7 +6,7 @@
 
 use std::{collections::VecDeque, time::Duration};
 
-use super::{Quota, Verdict};
+use super::{RateLimitOutcome, RequestQuota};
 
 /// Microseconds on the limiter's own clock.
 pub(super) type Micros = u64;
@@ -34,7 +34,7 @@ struct Mark {
 
 impl RollingWindow {
     /// Admits or refuses one request at `now`.
-    pub(super) fn take(&mut self, now: Micros, quota: Quota) -> Verdict {
+    pub(super) fn take(&mut self, now: Micros, quota: RequestQuota) -> RateLimitOutcome {
         // A clock that went back must not let requests in that it has counted already.
         let now = now.max(self.marks.back().map_or(0, |mark| mark.newest));
         let window = micros(quota.window);
@@ -77,7 +77,7 @@ impl RollingWindow {
         }
     }
 
-    fn verdict(&self, now: Micros, quota: Quota, admitted: bool) -> Verdict {
+    fn verdict(&self, now: Micros, quota: RequestQuota, admitted: bool) -> RateLimitOutcome {
         let left = |mark: Option<&Mark>| {
             let end = mark.map_or(now, |mark| mark.newest + micros(quota.window));
             Duration::from_micros(end.saturating_sub(now))
@@ -89,7 +89,7 @@ impl RollingWindow {
             (0, oldest) => left(oldest),
             _ => Duration::ZERO,
         };
-        Verdict {
+        RateLimitOutcome {
             admitted,
             remaining: u32::try_from(remaining).unwrap_or(u32::MAX),
             retry_after,
@@ -103,7 +103,7 @@ impl RollingWindow {
 }
 
 /// Length of a slice under `quota`.
-pub(super) fn slice(quota: Quota) -> Micros {
+pub(super) fn slice(quota: RequestQuota) -> Micros {
     let bounded = micros(quota.window) / MARKS_MAX;
     let long = if u64::from(quota.limit) <= MARKS_MAX {
         0
@@ -126,7 +126,7 @@ mod tests {
 
     #[test]
     fn a_limit_of_a_million_a_minute_holds_a_bounded_number_of_marks() {
-        let quota = Quota {
+        let quota = RequestQuota {
             limit: 1_000_000,
             window: MINUTE,
         };
@@ -143,7 +143,7 @@ mod tests {
 
     #[test]
     fn a_clock_that_goes_back_admits_no_more() {
-        let quota = Quota {
+        let quota = RequestQuota {
             limit: 2,
             window: MINUTE,
         };
@@ -156,7 +156,7 @@ mod tests {
     fn a_limit_of_zero_admits_nothing() {
         let verdict = RollingWindow::default().take(
             5,
-            Quota {
+            RequestQuota {
                 limit: 0,
                 window: MINUTE,
             },
@@ -170,7 +170,7 @@ mod tests {
             steps in proptest::collection::vec(0..40_000_u64, 1..400),
             limit in 1..20_u32,
         ) {
-            let quota = Quota { limit, window: Duration::from_millis(100) };
+            let quota = RequestQuota { limit, window: Duration::from_millis(100) };
             let mut window = RollingWindow::default();
             let mut now = 0;
             let mut admitted: Vec<Micros> = Vec::new();
@@ -190,7 +190,7 @@ mod tests {
         fn a_refused_request_is_admitted_after_the_wait_it_was_told_and_not_a_second_before(
             steps in proptest::collection::vec(0..300_000_u64, 1..200),
         ) {
-            let quota = Quota { limit: 5, window: Duration::from_secs(2) };
+            let quota = RequestQuota { limit: 5, window: Duration::from_secs(2) };
             let mut window = RollingWindow::default();
             let mut now = 0;
             for step in steps {

@@ -64,7 +64,7 @@ impl ProductsConfig {
             .map(|(key, _)| format!("products.{key} must not be 0"))
             .collect();
         // What takes longer is taken for left behind by others.
-        let longest = super::WRITING_MAX / 2;
+        let longest = super::UPLOAD_TIME_MAX / 2;
         for (key, value) in [
             ("upload_timeout_ms", self.upload_timeout_ms),
             ("feed_timeout_ms", self.feed_timeout_ms),

@@ -12,21 +12,21 @@ use switchboard_schemas::{
 };
 
 use super::{
-    Kept, Products, ProductsStatus, ProductsVersion, Refresh, RejectedRow, Rejections, Source,
-    WRITING_MAX,
+    FeedRefresh, FeedRejections, ProductSource, ProductStore, ProductsStatus, ProductsVersion,
+    PublishedProducts, RejectedRow, UPLOAD_TIME_MAX,
     embedded::EmbeddedProducts,
     reader::{products_of, read_chunks},
     writer::ProductsWriter,
 };
 
 struct Subject {
-    products: Arc<dyn Products>,
+    products: Arc<dyn ProductStore>,
     org: OrgId,
     agent: AgentId,
     _directory: Option<tempfile::TempDir>,
 }
 
-twin_claims! {
+conformance_tests! {
     nothing_is_known_of_an_agent_without_products,
     a_version_is_seen_by_nobody_until_it_is_published_and_then_whole,
     a_replaced_version_is_gone_and_its_reader_is_told,
@@ -52,7 +52,7 @@ async fn scylla_subject() -> Subject {
 }
 
 /// Ids of an installation of its own, so that no two tests meet.
-fn subject(products: Arc<dyn Products>, directory: Option<tempfile::TempDir>) -> Subject {
+fn subject(products: Arc<dyn ProductStore>, directory: Option<tempfile::TempDir>) -> Subject {
     let secret = InstallationSecret::from_bytes(rand::random());
     let org = OrgId::derive(&secret, "acme");
     let agent = AgentId::derive(&secret, &org, "shop");
@@ -89,7 +89,7 @@ impl Subject {
     }
 
     /// Publishes so many products, whose titles begin with `name`.
-    async fn publish(&self, name: &str, count: usize) -> Kept {
+    async fn publish(&self, name: &str, count: usize) -> PublishedProducts {
         let mut writer = self.writer().await;
         for number in 0..count {
             writer
@@ -98,7 +98,7 @@ impl Subject {
                 .unwrap();
         }
         writer
-            .publish(Source::Upload, Rejections::default())
+            .publish(ProductSource::Upload, FeedRejections::default())
             .await
             .unwrap()
     }
@@ -108,7 +108,7 @@ impl Subject {
     }
 
     /// The products of a version; none when it went away.
-    async fn read(&self, kept: &Kept) -> Option<Vec<CatalogProduct>> {
+    async fn read(&self, kept: &PublishedProducts) -> Option<Vec<CatalogProduct>> {
         let chunks = read_chunks(self.products.as_ref(), (&self.org, &self.agent), kept)
             .await
             .unwrap()?;
@@ -121,7 +121,7 @@ impl Subject {
         )
     }
 
-    async fn titles(&self, kept: &Kept) -> Option<Vec<String>> {
+    async fn titles(&self, kept: &PublishedProducts) -> Option<Vec<String>> {
         Some(
             self.read(kept)
                 .await?
@@ -154,7 +154,7 @@ async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subjec
             .unwrap();
     }
     assert_eq!(subject.status().await, ProductsStatus::default());
-    let rejected = Rejections {
+    let rejected = FeedRejections {
         count: 3,
         first: vec![RejectedRow {
             row: 7,
@@ -163,7 +163,7 @@ async fn a_version_is_seen_by_nobody_until_it_is_published_and_then_whole(subjec
     };
     let kept = writer
         .publish(
-            Source::Feed {
+            ProductSource::Feed {
                 url: "https://shop.example".into(),
             },
             rejected,
@@ -208,7 +208,7 @@ async fn leftovers_of_a_writer_that_died_go_with_a_later_publish_and_those_of_a_
     subject: Subject,
 ) {
     let long_ago = Timestamp::from_micros(
-        Timestamp::now().micros() - WRITING_MAX.as_micros() as i64 - 1_000_000,
+        Timestamp::now().micros() - UPLOAD_TIME_MAX.as_micros() as i64 - 1_000_000,
     );
     let (dead, living) = (
         ProductsVersion::begun_at(long_ago),
@@ -344,8 +344,8 @@ async fn products_answer_their_check(subject: Subject) {
     subject.products.check().await.unwrap();
 }
 
-fn refresh(error: &str) -> Refresh {
-    Refresh {
+fn refresh(error: &str) -> FeedRefresh {
+    FeedRefresh {
         url: "https://shop.example/feed.csv".into(),
         attempted_at: Timestamp::from_micros(5),
         ended_at: Some(Timestamp::from_micros(6)),

@@ -13,7 +13,9 @@ use switchboard_schemas::{
 };
 use tokio::sync::Notify;
 
-use super::{Kept, Products, ProductsStatus, ProductsVersion, Refresh, WRITING_MAX};
+use super::{
+    FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
+};
 use crate::{
     sqlite::SqliteDatabase,
     store::{
@@ -75,7 +77,7 @@ impl EmbeddedProducts {
 }
 
 #[async_trait]
-impl Products for EmbeddedProducts {
+impl ProductStore for EmbeddedProducts {
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
         let (org, agent) = (org.clone(), agent.clone());
         self.database
@@ -115,7 +117,12 @@ impl Products for EmbeddedProducts {
         .await
     }
 
-    async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError> {
+    async fn publish(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        kept: &PublishedProducts,
+    ) -> Result<(), StoreError> {
         let (body, version) = (encode(kept)?, kept.version.clone());
         self.write(org, agent, move |connection, org, agent| {
             let replaced = status(connection, org, agent)?
@@ -174,7 +181,7 @@ impl Products for EmbeddedProducts {
         &self,
         org: &OrgId,
         agent: &AgentId,
-        refresh: &Refresh,
+        refresh: &FeedRefresh,
     ) -> Result<(), StoreError> {
         let body = encode(refresh)?;
         self.write(org, agent, move |connection, org, agent| {
@@ -239,7 +246,7 @@ fn sweep(
     let versions = statement.query_map(params![place.0, place.1], |row| row.get(0))?;
     for version in versions.collect::<rusqlite::Result<Vec<String>>>()? {
         let version = ProductsVersion::from_kept(version);
-        let left_behind = Some(&version) == replaced || version.is_older_than(WRITING_MAX, now);
+        let left_behind = Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
         if left_behind && Some(&version) != current {
             discard(connection, place, &version)?;
         }

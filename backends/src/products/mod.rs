@@ -3,12 +3,12 @@
 //!
 //! # Contract
 //! - **Replacement**: products come in versions. A version is written chunk by chunk, seen by nobody, and becomes current
-//!   as a whole with [`Products::publish`]. A reader takes the version from the status and reads its chunks; a chunk that
+//!   as a whole with [`ProductStore::publish`]. A reader takes the version from the status and reads its chunks; a chunk that
 //!   is gone means that a later version is current, so that nobody joins halves of two versions.
 //! - **Visibility**: a read that begins after a publish, a removal or a note returned sees it, on any process.
 //! - **Last wins**: of two publishes, or a publish and a removal, the later one stands, also when clocks disagree.
 //! - **Leftovers**: chunks of a version that was never published, or is no longer current, go with a later publish or
-//!   removal, but for those that someone may still be writing ([`WRITING_MAX`]).
+//!   removal, but for those that someone may still be writing ([`UPLOAD_TIME_MAX`]).
 //! - **Tenancy**: everything lies under an organization and its agent; another organization finds nothing.
 //! - **Durability**: as in [`crate::store`].
 
@@ -36,11 +36,11 @@ pub use self::version::ProductsVersion;
 use crate::store::StoreError;
 
 /// Longest time for which a version may be written before it counts as left behind.
-pub const WRITING_MAX: Duration = Duration::from_secs(15 * 60);
+pub const UPLOAD_TIME_MAX: Duration = Duration::from_secs(15 * 60);
 
 /// Where products are kept.
 #[async_trait]
-pub trait Products: Send + Sync {
+pub trait ProductStore: Send + Sync {
     /// What is known of an agent's products.
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError>;
 
@@ -63,7 +63,12 @@ pub trait Products: Send + Sync {
     ) -> Result<(), StoreError>;
 
     /// Makes a version the current one and removes those that it leaves behind.
-    async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError>;
+    async fn publish(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        kept: &PublishedProducts,
+    ) -> Result<(), StoreError>;
 
     /// A chunk; none once its version is gone.
     async fn chunk(
@@ -90,7 +95,7 @@ pub trait Products: Send + Sync {
         &self,
         org: &OrgId,
         agent: &AgentId,
-        refresh: &Refresh,
+        refresh: &FeedRefresh,
     ) -> Result<(), StoreError>;
 
     /// Asks that a feed be fetched soon.
@@ -115,9 +120,9 @@ pub trait Products: Send + Sync {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ProductsStatus {
     /// The current version.
-    pub kept: Option<Kept>,
+    pub kept: Option<PublishedProducts>,
     /// The last fetch of a feed.
-    pub refresh: Option<Refresh>,
+    pub refresh: Option<FeedRefresh>,
     /// When a fetch was last asked for.
     pub asked_at: Option<Timestamp>,
 }
@@ -125,11 +130,11 @@ pub struct ProductsStatus {
 /// A version that is, or becomes, the current one.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Kept {
+pub struct PublishedProducts {
     /// Which.
     pub version: ProductsVersion,
     /// Where its products are from.
-    pub source: Source,
+    pub source: ProductSource,
     /// Products.
     pub count: u64,
     /// Chunks, numbered from 0.
@@ -137,7 +142,7 @@ pub struct Kept {
     /// Bytes of all chunks.
     pub bytes: u64,
     /// Rows of the source that are no products.
-    pub rejected: Rejections,
+    pub rejected: FeedRejections,
     /// When its last chunk was written.
     pub stored_at: Timestamp,
 }
@@ -145,7 +150,7 @@ pub struct Kept {
 /// Where products are from.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "lowercase")]
-pub enum Source {
+pub enum ProductSource {
     /// An administrator sent them.
     Upload,
     /// They were fetched.
@@ -157,7 +162,7 @@ pub enum Source {
 
 /// Rows that are no products.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Rejections {
+pub struct FeedRejections {
     /// How many.
     pub count: u64,
     /// The first of them.
@@ -176,7 +181,7 @@ pub struct RejectedRow {
 /// How the last fetch of a feed ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Refresh {
+pub struct FeedRefresh {
     /// Address that was asked.
     pub url: String,
     /// When it began.

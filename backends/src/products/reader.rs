@@ -5,7 +5,7 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
 };
 
-use super::{Kept, Products};
+use super::{ProductStore, PublishedProducts};
 use crate::store::StoreError;
 
 /// The chunks of a version, in order; none when it went away meanwhile.
@@ -13,9 +13,9 @@ use crate::store::StoreError;
 /// # Errors
 /// Those of the store.
 pub async fn read_chunks(
-    products: &dyn Products,
+    products: &dyn ProductStore,
     (org, agent): (&OrgId, &AgentId),
-    kept: &Kept,
+    kept: &PublishedProducts,
 ) -> Result<Option<Vec<Vec<u8>>>, StoreError> {
     let mut chunks = Vec::new();
     for number in 0..kept.chunks {

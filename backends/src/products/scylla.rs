@@ -16,7 +16,9 @@ use switchboard_schemas::{
 };
 use tokio::sync::OnceCell;
 
-use super::{Kept, Products, ProductsStatus, ProductsVersion, Refresh, WRITING_MAX};
+use super::{
+    FeedRefresh, ProductStore, ProductsStatus, ProductsVersion, PublishedProducts, UPLOAD_TIME_MAX,
+};
 use crate::{
     scylla_link::ScyllaLink,
     store::{
@@ -140,7 +142,8 @@ impl ScyllaProducts {
             .await?
         {
             let version = ProductsVersion::from_kept(version);
-            let left_behind = Some(&version) == replaced || version.is_older_than(WRITING_MAX, now);
+            let left_behind =
+                Some(&version) == replaced || version.is_older_than(UPLOAD_TIME_MAX, now);
             if left_behind && Some(&version) != current {
                 self.discard(org, agent, &version).await?;
             }
@@ -162,7 +165,7 @@ impl ScyllaProducts {
 }
 
 #[async_trait]
-impl Products for ScyllaProducts {
+impl ProductStore for ScyllaProducts {
     async fn status(&self, org: &OrgId, agent: &AgentId) -> Result<ProductsStatus, StoreError> {
         Ok(self.current(org, agent).await?.status)
     }
@@ -201,7 +204,12 @@ impl Products for ScyllaProducts {
             .await
     }
 
-    async fn publish(&self, org: &OrgId, agent: &AgentId, kept: &Kept) -> Result<(), StoreError> {
+    async fn publish(
+        &self,
+        org: &OrgId,
+        agent: &AgentId,
+        kept: &PublishedProducts,
+    ) -> Result<(), StoreError> {
         let current = self.current(org, agent).await?;
         let values = (
             org.as_str(),
@@ -271,7 +279,7 @@ impl Products for ScyllaProducts {
         &self,
         org: &OrgId,
         agent: &AgentId,
-        refresh: &Refresh,
+        refresh: &FeedRefresh,
     ) -> Result<(), StoreError> {
         let current = self.current(org, agent).await?;
         let values = (

@@ -9,7 +9,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use super::{Kept, Products, ProductsVersion, Rejections, Source};
+use super::{FeedRejections, ProductSource, ProductStore, ProductsVersion, PublishedProducts};
 use crate::store::StoreError;
 
 /// A chunk is written once it has this many bytes; its last product may lie beyond them.
@@ -17,7 +17,7 @@ pub(super) const CHUNK_BYTES: usize = 256 << 10;
 
 /// A version that is being written.
 pub struct ProductsWriter {
-    products: Arc<dyn Products>,
+    products: Arc<dyn ProductStore>,
     org: OrgId,
     agent: AgentId,
     version: ProductsVersion,
@@ -33,7 +33,7 @@ impl ProductsWriter {
     /// # Errors
     /// Those of the store.
     pub async fn begin(
-        products: Arc<dyn Products>,
+        products: Arc<dyn ProductStore>,
         org: OrgId,
         agent: AgentId,
     ) -> Result<Self, StoreError> {
@@ -79,13 +79,13 @@ impl ProductsWriter {
     /// Those of the store; nothing has changed then.
     pub async fn publish(
         mut self,
-        source: Source,
-        rejected: Rejections,
-    ) -> Result<Kept, StoreError> {
+        source: ProductSource,
+        rejected: FeedRejections,
+    ) -> Result<PublishedProducts, StoreError> {
         if !self.buffer.is_empty() {
             self.flush().await?;
         }
-        let kept = Kept {
+        let kept = PublishedProducts {
             version: self.version,
             source,
             count: self.count,

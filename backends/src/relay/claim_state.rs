@@ -10,8 +10,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, DONE_TTL, Duty, LEASE, PLACE_TTL, Settlement,
-    Standing, millis,
+    ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
+    FINAL_STATE_TTL, LEASE, QUEUE_SLOT_TTL, millis,
     reply_log::{Logged, Millis, ReplyLog},
 };
 
@@ -42,7 +42,7 @@ pub(super) struct AttemptRecord {
 #[derive(Debug, Default)]
 struct ReplyClaim {
     /// None while only a cancel mark is known.
-    status: Option<Status>,
+    status: Option<ReplyPhase>,
     attempt: u32,
     /// None after a release: no token is valid.
     nonce: Option<u64>,
@@ -56,7 +56,7 @@ struct ReplyClaim {
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Status {
+enum ReplyPhase {
     Running,
     Sealed,
     Stored,
@@ -65,19 +65,24 @@ enum Status {
 
 impl ConversationClaims {
     /// Asks for a reply; `nonce` becomes part of the token. The same nonce again gets the same answer.
-    pub(super) fn claim(&mut self, now: Millis, request: &ClaimRequest, nonce: u64) -> Claim {
+    pub(super) fn claim(
+        &mut self,
+        now: Millis,
+        request: &ClaimRequest,
+        nonce: u64,
+    ) -> ClaimOutcome {
         if self
             .voided
             .get(&request.publish_nonce)
             .is_some_and(|until| *until > now)
         {
-            return Claim::Voided;
+            return ClaimOutcome::Voided;
         }
         let reply = self.replies.get(&request.reply_id);
         let status = reply.and_then(|reply| reply.status);
         let lease_until = reply.map_or(0, |reply| reply.lease_until);
         match status {
-            Some(Status::Done) => return Claim::Done,
+            Some(ReplyPhase::Done) => return ClaimOutcome::Done,
             Some(_)
                 if lease_until > now && reply.is_some_and(|reply| reply.nonce == Some(nonce)) => {}
             Some(_) if lease_until > now => return busy(lease_until - now),
@@ -85,7 +90,7 @@ impl ConversationClaims {
                 // A stored reply has left the conversation: announcing it waits for nobody.
                 let other = self
                     .lease_of_another(now, &request.reply_id)
-                    .filter(|_| status != Some(Status::Stored));
+                    .filter(|_| status != Some(ReplyPhase::Stored));
                 if let Some(left) = other {
                     return busy(left);
                 }
@@ -102,7 +107,7 @@ impl ConversationClaims {
         token: &ClaimToken,
         frames: &[Frame],
         mut push: impl FnMut(&Frame),
-    ) -> Standing {
+    ) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
             Err(standing) => return standing,
@@ -110,11 +115,11 @@ impl ConversationClaims {
         for frame in frames {
             if frame.seq == 0 {
                 push(frame);
-            } else if reply.status == Some(Status::Running) {
+            } else if reply.status == Some(ReplyPhase::Running) {
                 match reply.log.add(now, frame) {
                     Logged::Added => push(frame),
                     Logged::Repeated => {}
-                    Logged::Gap => return Standing::Forgotten,
+                    Logged::Gap => return ClaimStatus::StateLost,
                 }
             }
         }
@@ -128,46 +133,51 @@ impl ConversationClaims {
         token: &ClaimToken,
         frames: &[Frame],
         mut push: impl FnMut(&Frame),
-    ) -> Standing {
+    ) -> ClaimStatus {
         match self.renew(now, token).map(|_| ()) {
-            Err(Standing::Forgotten) if self.lease_of_another(now, &token.reply_id).is_some() => {
-                return Standing::Fenced;
+            Err(ClaimStatus::StateLost)
+                if self.lease_of_another(now, &token.reply_id).is_some() =>
+            {
+                return ClaimStatus::Fenced;
             }
-            Ok(()) | Err(Standing::Forgotten) => {}
+            Ok(()) | Err(ClaimStatus::StateLost) => {}
             Err(standing) => return standing,
         }
         let reply = self.replies.entry(token.reply_id.clone()).or_default();
-        if reply.status.is_none_or(|status| status == Status::Running) {
+        if reply
+            .status
+            .is_none_or(|status| status == ReplyPhase::Running)
+        {
             reply.take(now, token.attempt, token.nonce);
-            reply.status = Some(Status::Running);
+            reply.status = Some(ReplyPhase::Running);
             reply.log.restore(now, frames);
             frames.iter().for_each(&mut push);
             self.current = Some(token.reply_id.clone());
         }
         self.replies
             .get(&token.reply_id)
-            .map_or(Standing::Forgotten, ReplyClaim::standing)
+            .map_or(ClaimStatus::StateLost, ReplyClaim::standing)
     }
 
     /// Fixes the end of a running reply; a sealed one keeps the end that it has.
-    pub(super) fn seal(&mut self, now: Millis, token: &ClaimToken, end: &Frame) -> Standing {
+    pub(super) fn seal(&mut self, now: Millis, token: &ClaimToken, end: &Frame) -> ClaimStatus {
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
             Err(standing) => return standing,
         };
-        if reply.status != Some(Status::Running) {
-            return Standing::Held;
+        if reply.status != Some(ReplyPhase::Running) {
+            return ClaimStatus::Held;
         }
         if reply.cancelled && !is_cancelled_end(end) {
-            return Standing::Cancelled;
+            return ClaimStatus::Cancelled;
         }
         reply.log.expire(now);
         if reply.log.place(end) == Logged::Gap {
-            return Standing::Forgotten;
+            return ClaimStatus::StateLost;
         }
-        reply.status = Some(Status::Sealed);
+        reply.status = Some(ReplyPhase::Sealed);
         reply.end = Some(end.clone());
-        Standing::Held
+        ClaimStatus::Held
     }
 
     /// The end is stored: shows it, and frees the conversation.
@@ -175,32 +185,32 @@ impl ConversationClaims {
         &mut self,
         now: Millis,
         token: &ClaimToken,
-        settlement: &Settlement,
+        settlement: &ClaimCompletion,
         mut push: impl FnMut(&Frame),
-    ) -> Standing {
+    ) -> ClaimStatus {
         if self
             .replies
             .get(&token.reply_id)
             .is_some_and(|reply| reply.is_done_by(token))
         {
-            return Standing::Held;
+            return ClaimStatus::Held;
         }
         let reply = match self.renew(now, token) {
             Ok(reply) => reply,
             Err(standing) => return standing,
         };
-        let newly_stored = reply.status != Some(Status::Stored);
+        let newly_stored = reply.status != Some(ReplyPhase::Stored);
         if newly_stored {
             let end = reply.end.take().unwrap_or_else(|| settlement.end.clone());
             reply.log.close(now, &end);
             push(&end);
         }
         reply.status = Some(if settlement.announced {
-            Status::Done
+            ReplyPhase::Done
         } else {
-            Status::Stored
+            ReplyPhase::Stored
         });
-        reply.keep_until = now + millis(DONE_TTL);
+        reply.keep_until = now + millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
         // A later announcement must not turn the count back: another turn may have been settled meanwhile.
         if newly_stored {
@@ -208,7 +218,7 @@ impl ConversationClaims {
             self.leave(&token.reply_id);
             self.places.remove(&token.reply_id);
         }
-        Standing::Held
+        ClaimStatus::Held
     }
 
     /// Ends the lease as planned; says whether the token was valid.
@@ -226,7 +236,7 @@ impl ConversationClaims {
     /// Gives the reply a place in the queue, if there is one.
     pub(super) fn enqueue(&mut self, now: Millis, reply_id: &MessageId, places_max: u32) -> bool {
         let status = self.replies.get(reply_id).and_then(|reply| reply.status);
-        if matches!(status, Some(Status::Stored | Status::Done)) {
+        if matches!(status, Some(ReplyPhase::Stored | ReplyPhase::Done)) {
             return true;
         }
         self.places.retain(|_, until| *until > now);
@@ -235,15 +245,15 @@ impl ConversationClaims {
             return false;
         }
         self.places
-            .insert(reply_id.clone(), now + millis(PLACE_TTL));
-        self.keep_until = now + millis(DONE_TTL);
+            .insert(reply_id.clone(), now + millis(QUEUE_SLOT_TTL));
+        self.keep_until = now + millis(FINAL_STATE_TTL);
         true
     }
 
     /// Marks a publish that is not to be worked on.
     pub(super) fn void(&mut self, now: Millis, reply_id: &MessageId, publish_nonce: &str) {
         self.places.remove(reply_id);
-        self.keep_until = now + millis(DONE_TTL);
+        self.keep_until = now + millis(FINAL_STATE_TTL);
         self.voided
             .insert(publish_nonce.to_owned(), self.keep_until);
     }
@@ -251,11 +261,14 @@ impl ConversationClaims {
     /// Asks that a reply stops.
     pub(super) fn cancel(&mut self, now: Millis, reply_id: &MessageId) -> bool {
         let reply = self.replies.entry(reply_id.clone()).or_default();
-        if reply.status.is_some_and(|status| status != Status::Running) {
+        if reply
+            .status
+            .is_some_and(|status| status != ReplyPhase::Running)
+        {
             return false;
         }
         reply.cancelled = true;
-        reply.keep_until = now + millis(DONE_TTL);
+        reply.keep_until = now + millis(FINAL_STATE_TTL);
         self.keep_until = reply.keep_until;
         true
     }
@@ -296,11 +309,11 @@ impl ConversationClaims {
     pub(super) fn recall(&mut self, now: Millis, reply_id: &MessageId, record: AttemptRecord) {
         let reply = self.replies.entry(reply_id.clone()).or_default();
         if reply.status.is_none() {
-            reply.status = Some(Status::Running);
+            reply.status = Some(ReplyPhase::Running);
             reply.attempt = record.attempt;
             reply.failures = record.failures;
             reply.released = record.released;
-            reply.keep_until = now + millis(DONE_TTL);
+            reply.keep_until = now + millis(FINAL_STATE_TTL);
         }
     }
 
@@ -308,7 +321,7 @@ impl ConversationClaims {
     #[cfg(test)]
     pub(super) fn is_held_alive(&self, now: Millis, token: &ClaimToken) -> bool {
         self.replies.get(&token.reply_id).is_some_and(|reply| {
-            let working = matches!(reply.status, Some(Status::Running | Status::Sealed));
+            let working = matches!(reply.status, Some(ReplyPhase::Running | ReplyPhase::Sealed));
             working
                 && reply.attempt == token.attempt
                 && reply.nonce == Some(token.nonce)
@@ -338,12 +351,12 @@ impl ConversationClaims {
         }
         reply.take(now, next.max(request.attempt_min), nonce);
         self.keep_until = reply.keep_until;
-        if *reply.status.get_or_insert(Status::Running) != Status::Stored {
+        if *reply.status.get_or_insert(ReplyPhase::Running) != ReplyPhase::Stored {
             self.current = Some(request.reply_id.clone());
         }
     }
 
-    fn granted(&self, reply_id: &MessageId) -> Claim {
+    fn granted(&self, reply_id: &MessageId) -> ClaimOutcome {
         let Some(reply) = self.replies.get(reply_id) else {
             return busy(0);
         };
@@ -353,28 +366,28 @@ impl ConversationClaims {
             attempt,
             nonce,
         };
-        Claim::Granted {
+        ClaimOutcome::Granted {
             token,
-            duty: reply.duty(),
+            task: reply.task(),
             message_count: self.message_count,
         }
     }
 
     /// Renews the lease of a valid token. A lease that ended is revived unless someone claimed since.
-    fn renew(&mut self, now: Millis, token: &ClaimToken) -> Result<&mut ReplyClaim, Standing> {
+    fn renew(&mut self, now: Millis, token: &ClaimToken) -> Result<&mut ReplyClaim, ClaimStatus> {
         let is_current = self.current.as_ref() == Some(&token.reply_id);
         let reply = self
             .replies
             .get_mut(&token.reply_id)
-            .ok_or(Standing::Forgotten)?;
-        let status = reply.status.ok_or(Standing::Forgotten)?;
+            .ok_or(ClaimStatus::StateLost)?;
+        let status = reply.status.ok_or(ClaimStatus::StateLost)?;
         let own = reply.attempt == token.attempt
             && reply.nonce == Some(token.nonce)
-            && status != Status::Done;
+            && status != ReplyPhase::Done;
         // Whoever held the conversation after the lease ended may have settled a turn that this holder has not read.
-        let overtaken = reply.lease_until <= now && status != Status::Stored && !is_current;
+        let overtaken = reply.lease_until <= now && status != ReplyPhase::Stored && !is_current;
         if !own || overtaken {
-            return Err(Standing::Fenced);
+            return Err(ClaimStatus::Fenced);
         }
         reply.lease_until = now + millis(LEASE);
         Ok(reply)
@@ -403,30 +416,30 @@ impl ReplyClaim {
         self.nonce = Some(nonce);
         self.released = false;
         self.lease_until = now + millis(LEASE);
-        self.keep_until = now + millis(DONE_TTL);
+        self.keep_until = now + millis(FINAL_STATE_TTL);
     }
 
-    fn duty(&self) -> Duty {
+    fn task(&self) -> ClaimTask {
         match (self.status, &self.end) {
-            (Some(Status::Stored | Status::Done), _) => Duty::Announce,
-            (Some(Status::Sealed), Some(end)) => Duty::StoreSealed { end: end.clone() },
-            _ if self.failures >= ATTEMPTS_MAX => Duty::GiveUp,
-            _ => Duty::Answer,
+            (Some(ReplyPhase::Stored | ReplyPhase::Done), _) => ClaimTask::Announce,
+            (Some(ReplyPhase::Sealed), Some(end)) => ClaimTask::StoreFinalized { end: end.clone() },
+            _ if self.failures >= ATTEMPTS_MAX => ClaimTask::GiveUp,
+            _ => ClaimTask::Generate,
         }
     }
 
-    fn standing(&self) -> Standing {
-        let to_stop = self.cancelled && self.status == Some(Status::Running);
+    fn standing(&self) -> ClaimStatus {
+        let to_stop = self.cancelled && self.status == Some(ReplyPhase::Running);
         if to_stop {
-            Standing::Cancelled
+            ClaimStatus::Cancelled
         } else {
-            Standing::Held
+            ClaimStatus::Held
         }
     }
 
     /// A settle that is repeated because its answer was lost is no news.
     fn is_done_by(&self, token: &ClaimToken) -> bool {
-        self.status == Some(Status::Done)
+        self.status == Some(ReplyPhase::Done)
             && self.attempt == token.attempt
             && self.nonce == Some(token.nonce)
     }
@@ -436,8 +449,8 @@ pub(super) fn is_cancelled_end(end: &Frame) -> bool {
     matches!(&end.body, FrameBody::End(end) if end.status == ReplyStatus::Cancelled)
 }
 
-fn busy(left: Millis) -> Claim {
-    Claim::Busy {
+fn busy(left: Millis) -> ClaimOutcome {
+    ClaimOutcome::Busy {
         retry_after: std::time::Duration::from_millis(left.max(1)),
     }
 }

@@ -2,14 +2,14 @@
 
 use proptest::prelude::*;
 use switchboard_schemas::{
-    conversation::{ReplyStatus, Usage},
+    conversation::{ReplyStatus, TokenUsage},
     ids::{ConversationId, MessageId},
     reply_event::{Frame, FrameBody, ReplyEnd},
 };
 
 use super::{
-    ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, LEASE, Settlement, Standing,
-    claim_state::ConversationClaims, millis, reply_log::Millis,
+    ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
+    LEASE, claim_state::ConversationClaims, millis, reply_log::Millis,
 };
 
 #[derive(Clone, Debug)]
@@ -86,7 +86,7 @@ impl History {
             }
             Event::Seal(age) => self.seal(*age),
             Event::Settle(age, announced) => {
-                let settlement = Settlement {
+                let settlement = ClaimCompletion {
                     end: end(99),
                     message_count: 1,
                     announced: *announced,
@@ -99,7 +99,7 @@ impl History {
             Event::Release(age) => {
                 self.step(*age, |claims, now, token| {
                     claims.release(now, token);
-                    Standing::Held
+                    ClaimStatus::Held
                 });
             }
         }
@@ -108,8 +108,8 @@ impl History {
     fn step(
         &mut self,
         age: usize,
-        work: impl FnOnce(&mut ConversationClaims, Millis, &ClaimToken) -> Standing,
-    ) -> Option<Standing> {
+        work: impl FnOnce(&mut ConversationClaims, Millis, &ClaimToken) -> ClaimStatus,
+    ) -> Option<ClaimStatus> {
         let token = self.token(age)?;
         Some(work(&mut self.claims, self.now, &token))
     }
@@ -129,12 +129,14 @@ impl History {
             .filter(|token| token.reply_id == reply_id)
             .map(|token| token.attempt)
             .max();
-        if let Claim::Granted { token, duty, .. } = self.claims.claim(self.now, &request, nonce) {
+        if let ClaimOutcome::Granted { token, task, .. } =
+            self.claims.claim(self.now, &request, nonce)
+        {
             assert!(
                 Some(token.attempt) > highest,
                 "an attempt number was handed out twice"
             );
-            if let Duty::StoreSealed { end } = duty {
+            if let ClaimTask::StoreFinalized { end } = task {
                 let first = self.sealed.iter().find(|(id, ..)| *id == reply_id);
                 assert_eq!(
                     first.map(|(_, sealed, _)| sealed),
@@ -150,7 +152,7 @@ impl History {
         let Some(token) = self.token(age) else { return };
         let end = end(u64::from(token.attempt));
         let is_first = self.sealed.iter().all(|(id, ..)| *id != token.reply_id);
-        if self.claims.seal(self.now, &token, &end) == Standing::Held && is_first {
+        if self.claims.seal(self.now, &token, &end) == ClaimStatus::Held && is_first {
             let text = self.claims.read_log(self.now, &token.reply_id, 0);
             // A reply that was settled without a seal has its end in the log already.
             if text
@@ -203,7 +205,7 @@ fn end(length: u64) -> Frame {
     let end = ReplyEnd {
         status: ReplyStatus::Cancelled,
         finish_reason: None,
-        usage: Usage {
+        usage: TokenUsage {
             prompt_tokens: 0,
             completion_tokens: 0,
             estimated: false,
@@ -246,9 +248,9 @@ proptest! {
                     attempt_min: 1,
                 };
                 let claim = history.claims.claim(history.now, &request, history.now);
-                let Claim::Granted { token, duty, .. } = claim else { panic!("not granted: {claim:?}") };
-                let expected = if deaths < ATTEMPTS_MAX as usize { Duty::Answer } else { Duty::GiveUp };
-                prop_assert_eq!(duty, expected);
+                let ClaimOutcome::Granted { token, task, .. } = claim else { panic!("not granted: {claim:?}") };
+                let expected = if deaths < ATTEMPTS_MAX as usize { ClaimTask::Generate } else { ClaimTask::GiveUp };
+                prop_assert_eq!(task, expected);
                 history.now += 1;
                 if death {
                     history.now += millis(LEASE);

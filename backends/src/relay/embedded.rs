@@ -15,16 +15,17 @@ use std::{
 use async_trait::async_trait;
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId},
-    reply_event::{Envelope, Frame, PatchOutcome},
-    trial::TeamVerdict,
+    playground::PlaygroundRouting,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
 };
 use tokio::sync::mpsc::{self, error::TrySendError};
 
 use super::{
-    Claim, ClaimRequest, ClaimToken, Decision, Decisions, LISTENER_ENVELOPES_MAX, Offer, Relay,
-    RelayError, Settlement, Standing, attempt_book::AttemptBook, beat,
-    claim_state::ConversationClaims, memory_book::MemoryBook, millis, reply_log::Millis,
-    trial_shelf::TrialShelf, waiting,
+    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, LISTENER_ENVELOPES_MAX,
+    RecordedDecisions, Relay, RelayError, RoundRobinOffer, RoutingDecision,
+    attempt_store::AttemptStore, beat, claim_state::ConversationClaims,
+    key_value_store::KeyValueStore, millis, playground_store::PlaygroundStore, reply_log::Millis,
+    waiting,
 };
 
 /// How often expired entries are looked for.
@@ -33,11 +34,11 @@ const SWEEP_INTERVAL: Duration = Duration::from_secs(60);
 /// The relay of a process that is ingress and worker at once.
 pub struct EmbeddedRelay {
     born: Instant,
-    book: Option<AttemptBook>,
-    memory: MemoryBook,
+    book: Option<AttemptStore>,
+    memory: KeyValueStore,
     conversations: Mutex<Conversations>,
-    listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<Envelope>>>>,
-    trials: Mutex<TrialShelf>,
+    listeners: Mutex<HashMap<IngressId, Vec<mpsc::Sender<IngressEnvelope>>>>,
+    trials: Mutex<PlaygroundStore>,
     dropped: AtomicU64,
 }
 
@@ -55,8 +56,8 @@ impl EmbeddedRelay {
     pub fn open(path: Option<&Path>) -> Result<Self, RelayError> {
         Ok(Self {
             born: Instant::now(),
-            book: path.map(AttemptBook::open).transpose()?,
-            memory: MemoryBook::open(path)?,
+            book: path.map(AttemptStore::open).transpose()?,
+            memory: KeyValueStore::open(path)?,
             conversations: Mutex::default(),
             listeners: Mutex::default(),
             trials: Mutex::default(),
@@ -111,7 +112,7 @@ impl EmbeddedRelay {
         Ok(())
     }
 
-    fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> Envelope) {
+    fn push(&self, to: Option<&IngressId>, envelope: impl FnOnce() -> IngressEnvelope) {
         let Some(to) = to else { return };
         let mut listeners = lock(&self.listeners);
         let Some(senders) = listeners.get_mut(to) else {
@@ -132,7 +133,9 @@ impl EmbeddedRelay {
     }
 
     fn push_frame(&self, to: Option<&IngressId>, reply_id: &MessageId, frame: &Frame) {
-        self.push(to, || Envelope::Reply(reply_id.clone(), frame.clone()));
+        self.push(to, || {
+            IngressEnvelope::Reply(reply_id.clone(), frame.clone())
+        });
     }
 }
 
@@ -147,7 +150,7 @@ impl Conversations {
 
 #[async_trait]
 impl Relay for EmbeddedRelay {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
         self.recall(&request.reply_id)?;
         let (claim, record) = self.with(&request.reply_id.conversation(), |claims, now| {
             (
@@ -156,7 +159,9 @@ impl Relay for EmbeddedRelay {
             )
         });
         // The attempt is counted before its work begins: a crash in the middle of it must be remembered.
-        if let (Some(book), Claim::Granted { .. }, Some(record)) = (&self.book, &claim, record) {
+        if let (Some(book), ClaimOutcome::Granted { .. }, Some(record)) =
+            (&self.book, &claim, record)
+        {
             book.write(&request.reply_id, record)?;
         }
         Ok(claim)
@@ -167,7 +172,7 @@ impl Relay for EmbeddedRelay {
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         let sign_of_life = [beat(token)];
         let frames = if frames.is_empty() {
             &sign_of_life
@@ -185,14 +190,14 @@ impl Relay for EmbeddedRelay {
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         let push = |frame: &Frame| self.push_frame(push_to, &token.reply_id, frame);
         Ok(self.with(&token.reply_id.conversation(), |claims, now| {
             claims.restore(now, token, frames, push)
         }))
     }
 
-    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError> {
         Ok(self.with(&token.reply_id.conversation(), |claims, now| {
             claims.seal(now, token, end)
         }))
@@ -201,14 +206,15 @@ impl Relay for EmbeddedRelay {
     async fn settle(
         &self,
         token: &ClaimToken,
-        settlement: &Settlement,
-    ) -> Result<Standing, RelayError> {
+        settlement: &ClaimCompletion,
+    ) -> Result<ClaimStatus, RelayError> {
         let push =
             |frame: &Frame| self.push_frame(settlement.push_to.as_ref(), &token.reply_id, frame);
         let standing = self.with(&token.reply_id.conversation(), |claims, now| {
             claims.settle(now, token, settlement, push)
         });
-        if let (Some(book), Standing::Held, true) = (&self.book, standing, settlement.announced) {
+        if let (Some(book), ClaimStatus::Held, true) = (&self.book, standing, settlement.announced)
+        {
             book.forget(&token.reply_id, token.attempt)?;
         }
         Ok(standing)
@@ -230,7 +236,9 @@ impl Relay for EmbeddedRelay {
         patch: &EventId,
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
-        self.push(Some(push_to), || Envelope::Patch(patch.clone(), outcome));
+        self.push(Some(push_to), || {
+            IngressEnvelope::Patch(patch.clone(), outcome)
+        });
         Ok(())
     }
 
@@ -247,9 +255,11 @@ impl Relay for EmbeddedRelay {
         &self,
         push_to: &IngressId,
         trial: &MessageId,
-        verdict: TeamVerdict,
+        verdict: PlaygroundRouting,
     ) -> Result<(), RelayError> {
-        self.push(Some(push_to), || Envelope::Trial(trial.clone(), verdict));
+        self.push(Some(push_to), || {
+            IngressEnvelope::Playground(trial.clone(), verdict)
+        });
         Ok(())
     }
 
@@ -258,7 +268,10 @@ impl Relay for EmbeddedRelay {
         Ok(())
     }
 
-    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+    async fn listen(
+        &self,
+        ingress: &IngressId,
+    ) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
         lock(&self.listeners)
             .entry(ingress.clone())
@@ -293,20 +306,20 @@ impl Relay for EmbeddedRelay {
     async fn decide(
         &self,
         message: &MessageId,
-        decision: &Decision,
-    ) -> Result<Decision, RelayError> {
+        decision: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError> {
         self.memory.decide(message, decision)
     }
 
     async fn decide_in_turn(
         &self,
         message: &MessageId,
-        offer: &Offer,
-    ) -> Result<Option<Decision>, RelayError> {
+        offer: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         self.memory.decide_in_turn(message, offer)
     }
 
-    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+    async fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError> {
         self.memory.decisions(message)
     }
 

@@ -14,32 +14,32 @@
 //! - **Cancellation**: a cancel mark is told by the next append, beat or seal; dropping any future here leaves the
 //!   call either done or not done.
 //! - **Queue**: a conversation has so many places; a reply takes one before its job is published and gives it back when it
-//!   is stored, when its publish is voided, or after [`PLACE_TTL`], so that nothing that dies keeps it.
+//!   is stored, when its publish is voided, or after [`QUEUE_SLOT_TTL`], so that nothing that dies keeps it.
 //! - **Memory**: what is remembered (names, decisions) is set once, in one step however many ask, and kept for
-//!   [`DONE_TTL`]; it survives a restart of this process.
+//!   [`FINAL_STATE_TTL`]; it survives a restart of this process.
 //! - **Rotation**: a decision in turn is one step per message, with its count: of the members that are offered, the one
 //!   with the fewest turns in the team; of equals the one whose turn was longest ago, then the first. A message that has a
 //!   decision keeps it and takes no turn. After each turn the counts of those who were offered differ by at most one: who
 //!   is new, or was not offered a while, starts with the least count of the others, and comes back at most one ahead of
-//!   it. Counts are kept for [`ROTATION_TTL`] after the last turn, of members that are away for [`AWAY_MAX`] at most.
-//! - **Trials**: what a trial runs on is kept under its name for [`TRIAL_TTL`] and no longer, and may be lost before.
-//!   Whoever keeps one has bounded it by [`TRIAL_BYTES_MAX`].
-//! - **Amnesia**: the relay may come back empty. It then says [`Standing::Forgotten`], and [`Relay::restore`] teaches it
-//!   anew what the holder knows, unless someone else has claimed the reply meanwhile. For [`AMNESIA_GRACE`] after such a
-//!   return an inherited claim is answered [`Claim::Busy`]: whoever still works on the reply speaks first.
+//!   it. Counts are kept for [`ROUND_ROBIN_TTL`] after the last turn, of members that are away for [`ABSENT_MEMBERS_MAX`] at most.
+//! - **Trials**: what a trial runs on is kept under its name for [`PLAYGROUND_RUN_TTL`] and no longer, and may be lost before.
+//!   Whoever keeps one has bounded it by [`PLAYGROUND_RUN_BYTES_MAX`].
+//! - **Amnesia**: the relay may come back empty. It then says [`ClaimStatus::StateLost`], and [`Relay::restore`] teaches it
+//!   anew what the holder knows, unless someone else has claimed the reply meanwhile. For [`STATE_LOSS_GRACE`] after such a
+//!   return an inherited claim is answered [`ClaimOutcome::Busy`]: whoever still works on the reply speaks first.
 
-mod attempt_book;
+mod attempt_store;
 mod claim_state;
 #[cfg(test)]
 mod claim_state_properties;
 #[cfg(test)]
 mod conformance;
 pub mod embedded;
-mod memory_book;
+mod key_value_store;
+mod playground_store;
 pub mod redis;
 mod reply_log;
-mod rotation;
-mod trial_shelf;
+mod round_robin;
 
 use std::time::Duration;
 
@@ -47,9 +47,9 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
     ids::{AgentId, EventId, IngressId, MessageId, TeamId},
-    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+    playground::PlaygroundRouting,
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
     routing::RoutingFacts,
-    trial::TeamVerdict,
 };
 use tokio::sync::mpsc;
 
@@ -57,26 +57,26 @@ use tokio::sync::mpsc;
 pub const LEASE: Duration = Duration::from_secs(3);
 /// How long a relay that may have lost its memory listens for holders before it grants what they may hold: their next
 /// beat may first have to find a dead connection and make another one.
-pub const AMNESIA_GRACE: Duration = Duration::from_secs(6);
+pub const STATE_LOSS_GRACE: Duration = Duration::from_secs(6);
 /// How often a holder that appends nothing gives a sign.
-pub const BEAT_INTERVAL: Duration = Duration::from_secs(1);
+pub const HEARTBEAT_INTERVAL: Duration = Duration::from_secs(1);
 /// Attempts of one reply, ever.
 pub const ATTEMPTS_MAX: u32 = 3;
 /// How long the log outlives its last frame.
 pub const LOG_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long it is remembered that a reply is final, or that a publish was voided.
-pub const DONE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
+pub const FINAL_STATE_TTL: Duration = Duration::from_secs(24 * 60 * 60);
 /// How long the turns of a team's members are remembered after the last one.
-pub const ROTATION_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
+pub const ROUND_ROBIN_TTL: Duration = Duration::from_secs(30 * 24 * 60 * 60);
 /// Members whose turns are remembered although they were not offered the last one; those who were offered one later
 /// first.
-pub const AWAY_MAX: usize = 100;
+pub const ABSENT_MEMBERS_MAX: usize = 100;
 /// How long a place in a conversation's queue is kept: longer than any turn may wait and take.
-pub const PLACE_TTL: Duration = Duration::from_secs(15 * 60);
+pub const QUEUE_SLOT_TTL: Duration = Duration::from_secs(15 * 60);
 /// How long is kept what a trial runs on: longer than a turn may wait for its worker.
-pub const TRIAL_TTL: Duration = Duration::from_secs(10 * 60);
+pub const PLAYGROUND_RUN_TTL: Duration = Duration::from_secs(10 * 60);
 /// Longest text of it.
-pub const TRIAL_BYTES_MAX: usize = 2 << 20;
+pub const PLAYGROUND_RUN_BYTES_MAX: usize = 2 << 20;
 /// Envelopes that may wait in a listener.
 pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 
@@ -84,7 +84,7 @@ pub const LISTENER_ENVELOPES_MAX: usize = 16_384;
 #[async_trait]
 pub trait Relay: Send + Sync {
     /// Asks for the right to work on a reply.
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError>;
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError>;
 
     /// Logs frames and pushes them to `push_to`; renews the lease. No frames: a beat, which is pushed and not logged.
     async fn append(
@@ -92,27 +92,27 @@ pub trait Relay: Send + Sync {
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError>;
+    ) -> Result<ClaimStatus, RelayError>;
 
-    /// After [`Standing::Forgotten`]: takes the claim again and logs `frames`, the reply so far.
+    /// After [`ClaimStatus::StateLost`]: takes the claim again and logs `frames`, the reply so far.
     async fn restore(
         &self,
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError>;
+    ) -> Result<ClaimStatus, RelayError>;
 
     /// Fixes the reply's text and its end: from here on this end is stored, by this holder or the next one. A
     /// cancelled reply refuses every end but a cancelled one.
-    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError>;
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError>;
 
     /// The end is stored: logs and pushes it, frees the conversation and remembers its number of messages.
     /// Without `announced`, the next claim is told to announce the reply to analytics.
     async fn settle(
         &self,
         token: &ClaimToken,
-        settlement: &Settlement,
-    ) -> Result<Standing, RelayError>;
+        settlement: &ClaimCompletion,
+    ) -> Result<ClaimStatus, RelayError>;
 
     /// Ends the lease now, so that the next claim succeeds at once and with the same attempts left.
     async fn release(&self, token: &ClaimToken) -> Result<(), RelayError>;
@@ -136,7 +136,7 @@ pub trait Relay: Send + Sync {
         &self,
         push_to: &IngressId,
         trial: &MessageId,
-        verdict: TeamVerdict,
+        verdict: PlaygroundRouting,
     ) -> Result<(), RelayError>;
 
     /// Pushes a sign that the reply's message waits for its turn; needs no claim, and is no sign of an attempt.
@@ -144,7 +144,10 @@ pub trait Relay: Send + Sync {
 
     /// Listens on an ingress's channel, before its first job is published. Comes back by itself after any outage;
     /// closed only when the receiver is dropped.
-    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError>;
+    async fn listen(
+        &self,
+        ingress: &IngressId,
+    ) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError>;
 
     /// The logged frames after `after_seq`, oldest first, with an end if there is one.
     async fn read_log(&self, reply: &MessageId, after_seq: u64) -> Result<Vec<Frame>, RelayError>;
@@ -165,19 +168,19 @@ pub trait Relay: Send + Sync {
     async fn decide(
         &self,
         message: &MessageId,
-        decision: &Decision,
-    ) -> Result<Decision, RelayError>;
+        decision: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError>;
 
     /// Decides for the member whose turn it is, unless something was decided before, as [`Relay::decide`] does; gives the
     /// decision that stands. None when nobody is offered.
     async fn decide_in_turn(
         &self,
         message: &MessageId,
-        offer: &Offer,
-    ) -> Result<Option<Decision>, RelayError>;
+        offer: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError>;
 
     /// What was decided for the message, and last in its conversation.
-    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError>;
+    async fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError>;
 
     /// Asks that the reply stops; `false` when it was already final or sealed.
     async fn cancel(&self, reply: &MessageId) -> Result<bool, RelayError>;
@@ -216,13 +219,13 @@ pub struct ClaimToken {
 
 /// The answer to a claim.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Claim {
+pub enum ClaimOutcome {
     /// It is yours.
     Granted {
         /// Shown at every step.
         token: ClaimToken,
         /// What is left to do.
-        duty: Duty,
+        task: ClaimTask,
         /// Messages in the conversation's history when its last turn was settled; none when the relay does not know.
         message_count: Option<u64>,
     },
@@ -239,11 +242,11 @@ pub enum Claim {
 
 /// What the holder of a claim is to do.
 #[derive(Clone, Debug, PartialEq)]
-pub enum Duty {
+pub enum ClaimTask {
     /// Make the reply, or go on with it where its log ends.
-    Answer,
+    Generate,
     /// The text is complete in the log: store it with this end, call no model.
-    StoreSealed {
+    StoreFinalized {
         /// The end that was sealed.
         end: Frame,
     },
@@ -255,7 +258,7 @@ pub enum Duty {
 
 /// How a holder stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Standing {
+pub enum ClaimStatus {
     /// The claim holds.
     Held,
     /// It holds, and the reply is to stop.
@@ -263,12 +266,12 @@ pub enum Standing {
     /// Someone else holds it now: write nothing more.
     Fenced,
     /// The relay lost its memory: [`Relay::restore`].
-    Forgotten,
+    StateLost,
 }
 
 /// The end of a turn, as the relay remembers it.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Settlement {
+pub struct ClaimCompletion {
     /// The end frame.
     pub end: Frame,
     /// Messages in the conversation's history now.
@@ -282,7 +285,7 @@ pub struct Settlement {
 /// Who answers a team's message.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Decision {
+pub struct RoutingDecision {
     /// The agent.
     pub agent_id: AgentId,
     /// Why it, in words a customer can read.
@@ -294,7 +297,7 @@ pub struct Decision {
 
 /// Members of a team who take turns.
 #[derive(Clone, Debug)]
-pub struct Offer {
+pub struct RoundRobinOffer {
     /// The team whose turns are counted.
     pub team: TeamId,
     /// Who can answer now, in the team's order, each once.
@@ -307,17 +310,17 @@ pub struct Offer {
 
 /// What is remembered before a team's message is routed.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Decisions {
+pub struct RecordedDecisions {
     /// For this message.
-    pub own: Option<Decision>,
+    pub own: Option<RoutingDecision>,
     /// The last one in its conversation.
-    pub last: Option<Decision>,
+    pub last: Option<RoutingDecision>,
 }
 
-impl Offer {
+impl RoundRobinOffer {
     /// The decision for the member that was chosen.
-    fn decision(&self, agent_id: AgentId) -> Decision {
-        Decision {
+    fn decision(&self, agent_id: AgentId) -> RoutingDecision {
+        RoutingDecision {
             agent_id,
             reason: self.reason.clone(),
             facts: self.facts.clone(),
@@ -339,7 +342,7 @@ fn beat(token: &ClaimToken) -> Frame {
         attempt: token.attempt,
         generation: 0,
         seq: 0,
-        body: FrameBody::Beat,
+        body: FrameBody::Heartbeat,
     }
 }
 
@@ -349,7 +352,7 @@ const fn waiting() -> Frame {
         attempt: 0,
         generation: 0,
         seq: 0,
-        body: FrameBody::Beat,
+        body: FrameBody::Heartbeat,
     }
 }
 
@@ -358,11 +361,11 @@ fn millis(duration: Duration) -> u64 {
 }
 
 /// A decision as it is kept; our own types, with string keys, always serialize.
-fn encode_decision(decision: &Decision) -> String {
+fn encode_decision(decision: &RoutingDecision) -> String {
     serde_json::to_string(decision).unwrap_or_default()
 }
 
 /// What a newer program kept is as good as unknown.
-fn decode_decision(text: &str) -> Option<Decision> {
+fn decode_decision(text: &str) -> Option<RoutingDecision> {
     serde_json::from_str(text).ok()
 }

@@ -22,8 +22,8 @@ use async_trait::async_trait;
 use bytes::Bytes;
 use switchboard_schemas::{
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, TeamId},
-    reply_event::{Envelope, Frame, PatchOutcome},
-    trial::TeamVerdict,
+    playground::PlaygroundRouting,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
 };
 use tokio::sync::mpsc;
 use tokio_util::task::TaskTracker;
@@ -33,9 +33,10 @@ use self::{
     scripts::{Scripts, frame_args, log_key, on_reply, push_target, with_token},
 };
 use super::{
-    AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty,
-    LISTENER_ENVELOPES_MAX, Offer, Relay, RelayError, Settlement, Standing, TRIAL_TTL, beat,
-    claim_state::is_cancelled_end, decode_decision, encode_decision, millis, waiting,
+    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
+    LISTENER_ENVELOPES_MAX, PLAYGROUND_RUN_TTL, RecordedDecisions, Relay, RelayError,
+    RoundRobinOffer, RoutingDecision, STATE_LOSS_GRACE, beat, claim_state::is_cancelled_end,
+    decode_decision, encode_decision, millis, waiting,
 };
 use crate::{
     config::RedisConfig,
@@ -59,7 +60,7 @@ struct Counters {
 
 /// One entry of a stream: its id, then its fields.
 type StreamEntry = (String, Vec<(String, Bytes)>);
-/// What the claim script answers: verdict, then attempt or milliseconds, duty, count and sealed end.
+/// What the claim script answers: verdict, then attempt or milliseconds, task, count and sealed end.
 type ClaimAnswer = (
     String,
     Option<u64>,
@@ -108,7 +109,7 @@ impl RedisRelay {
             .key(&format!("{{{conversation}}}:void:{publish_nonce}"))
     }
 
-    async fn push(&self, to: &IngressId, envelope: &Envelope) -> Result<(), RelayError> {
+    async fn push(&self, to: &IngressId, envelope: &IngressEnvelope) -> Result<(), RelayError> {
         let mut publish = redis::cmd("PUBLISH");
         publish.arg(self.channel(to)).arg(&envelope.encode()[..]);
         Ok(self.link.query(&publish).await?)
@@ -133,13 +134,16 @@ impl RedisRelay {
         Ok(Duration::from_millis(self.link.invoke(&call).await?))
     }
 
-    async fn standing(&self, call: &redis::ScriptInvocation<'_>) -> Result<Standing, RelayError> {
+    async fn standing(
+        &self,
+        call: &redis::ScriptInvocation<'_>,
+    ) -> Result<ClaimStatus, RelayError> {
         let answer: String = self.link.invoke(call).await?;
         match answer.as_str() {
-            "held" => Ok(Standing::Held),
-            "cancelled" => Ok(Standing::Cancelled),
-            "fenced" => Ok(Standing::Fenced),
-            "forgotten" => Ok(Standing::Forgotten),
+            "held" => Ok(ClaimStatus::Held),
+            "cancelled" => Ok(ClaimStatus::Cancelled),
+            "fenced" => Ok(ClaimStatus::Fenced),
+            "forgotten" => Ok(ClaimStatus::StateLost),
             _ => Err(unexpected()),
         }
     }
@@ -147,13 +151,13 @@ impl RedisRelay {
 
 #[async_trait]
 impl Relay for RedisRelay {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
         if request.inherited
-            && let Some(retry_after) = AMNESIA_GRACE
+            && let Some(retry_after) = STATE_LOSS_GRACE
                 .checked_sub(self.memory_age().await?)
                 .filter(|left| !left.is_zero())
         {
-            return Ok(Claim::Busy { retry_after });
+            return Ok(ClaimOutcome::Busy { retry_after });
         }
         let nonce: u64 = rand::random();
         let mut call = on_reply(&self.scripts.claim, &self.link, &request.reply_id);
@@ -168,7 +172,7 @@ impl Relay for RedisRelay {
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         let sign_of_life = [beat(token)];
         let frames = if frames.is_empty() {
             &sign_of_life
@@ -190,7 +194,7 @@ impl Relay for RedisRelay {
         token: &ClaimToken,
         push_to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         let mut call = with_token(&self.scripts.restore, &self.link, token);
         push_target(
             &mut call,
@@ -201,7 +205,7 @@ impl Relay for RedisRelay {
         self.standing(&call).await
     }
 
-    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError> {
         let mut call = with_token(&self.scripts.seal, &self.link, token);
         frame_args(&mut call, end);
         call.arg(u8::from(is_cancelled_end(end)));
@@ -211,8 +215,8 @@ impl Relay for RedisRelay {
     async fn settle(
         &self,
         token: &ClaimToken,
-        settlement: &Settlement,
-    ) -> Result<Standing, RelayError> {
+        settlement: &ClaimCompletion,
+    ) -> Result<ClaimStatus, RelayError> {
         let mut call = with_token(&self.scripts.settle, &self.link, token);
         let channel = settlement
             .push_to
@@ -237,7 +241,7 @@ impl Relay for RedisRelay {
         patch: &EventId,
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Patch(patch.clone(), outcome))
+        self.push(push_to, &IngressEnvelope::Patch(patch.clone(), outcome))
             .await
     }
 
@@ -246,7 +250,7 @@ impl Relay for RedisRelay {
         set.arg(self.trial_key(trial))
             .arg(text)
             .arg("PX")
-            .arg(millis(TRIAL_TTL));
+            .arg(millis(PLAYGROUND_RUN_TTL));
         Ok(self.link.query(&set).await?)
     }
 
@@ -260,18 +264,24 @@ impl Relay for RedisRelay {
         &self,
         push_to: &IngressId,
         trial: &MessageId,
-        verdict: TeamVerdict,
+        verdict: PlaygroundRouting,
     ) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Trial(trial.clone(), verdict))
-            .await
+        self.push(
+            push_to,
+            &IngressEnvelope::Playground(trial.clone(), verdict),
+        )
+        .await
     }
 
     async fn say_waiting(&self, push_to: &IngressId, reply: &MessageId) -> Result<(), RelayError> {
-        self.push(push_to, &Envelope::Reply(reply.clone(), waiting()))
+        self.push(push_to, &IngressEnvelope::Reply(reply.clone(), waiting()))
             .await
     }
 
-    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+    async fn listen(
+        &self,
+        ingress: &IngressId,
+    ) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(LISTENER_ENVELOPES_MAX);
         let listener = Listener::new(
             self.link.clone(),
@@ -327,8 +337,8 @@ impl Relay for RedisRelay {
     async fn decide(
         &self,
         message: &MessageId,
-        decision: &Decision,
-    ) -> Result<Decision, RelayError> {
+        decision: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError> {
         let [own, last] = self.decision_keys(message);
         let mut call = self.scripts.decide.key(own);
         call.key(last).arg(encode_decision(decision));
@@ -339,8 +349,8 @@ impl Relay for RedisRelay {
     async fn decide_in_turn(
         &self,
         message: &MessageId,
-        offer: &Offer,
-    ) -> Result<Option<Decision>, RelayError> {
+        offer: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         let own = self.decisions(message).await?.own;
         if own.is_some() || offer.members.is_empty() {
             return Ok(own);
@@ -360,12 +370,12 @@ impl Relay for RedisRelay {
             .map(Some)
     }
 
-    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+    async fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError> {
         let mut read = redis::cmd("MGET");
         read.arg(&self.decision_keys(message)[..]);
         let (own, last): (Option<String>, Option<String>) = self.link.query(&read).await?;
         let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
-        Ok(Decisions {
+        Ok(RecordedDecisions {
             own: decision(own),
             last: decision(last),
         })
@@ -397,19 +407,23 @@ impl From<LinkError> for RelayError {
     }
 }
 
-fn read_claim(reply_id: &MessageId, nonce: u64, answer: redis::Value) -> Result<Claim, RelayError> {
+fn read_claim(
+    reply_id: &MessageId,
+    nonce: u64,
+    answer: redis::Value,
+) -> Result<ClaimOutcome, RelayError> {
     let redis::Value::Array(mut parts) = answer else {
         return Err(unexpected());
     };
     parts.resize(5, redis::Value::Nil);
     let answer: ClaimAnswer =
         redis::from_redis_value(redis::Value::Array(parts)).map_err(|_| unexpected())?;
-    let (verdict, number, duty, count, end) = answer;
+    let (verdict, number, task, count, end) = answer;
     let number = number.unwrap_or_default();
     match verdict.as_str() {
-        "voided" => Ok(Claim::Voided),
-        "done" => Ok(Claim::Done),
-        "busy" => Ok(Claim::Busy {
+        "voided" => Ok(ClaimOutcome::Voided),
+        "done" => Ok(ClaimOutcome::Done),
+        "busy" => Ok(ClaimOutcome::Busy {
             retry_after: Duration::from_millis(number),
         }),
         "granted" => {
@@ -419,11 +433,11 @@ fn read_claim(reply_id: &MessageId, nonce: u64, answer: redis::Value) -> Result<
                 attempt,
                 nonce,
             };
-            let duty = read_duty(duty.as_deref(), end)?;
+            let task = read_duty(task.as_deref(), end)?;
             let message_count = count.and_then(|count| u64::try_from(count).ok());
-            Ok(Claim::Granted {
+            Ok(ClaimOutcome::Granted {
                 token,
-                duty,
+                task,
                 message_count,
             })
         }
@@ -431,14 +445,14 @@ fn read_claim(reply_id: &MessageId, nonce: u64, answer: redis::Value) -> Result<
     }
 }
 
-fn read_duty(duty: Option<&str>, end: Option<Bytes>) -> Result<Duty, RelayError> {
-    match duty {
-        Some("answer") => Ok(Duty::Answer),
-        Some("announce") => Ok(Duty::Announce),
-        Some("give_up") => Ok(Duty::GiveUp),
+fn read_duty(task: Option<&str>, end: Option<Bytes>) -> Result<ClaimTask, RelayError> {
+    match task {
+        Some("answer") => Ok(ClaimTask::Generate),
+        Some("announce") => Ok(ClaimTask::Announce),
+        Some("give_up") => Ok(ClaimTask::GiveUp),
         Some("store") => {
             let end = Frame::decode(end.unwrap_or_default()).map_err(|_| unexpected())?;
-            Ok(Duty::StoreSealed { end })
+            Ok(ClaimTask::StoreFinalized { end })
         }
         _ => Err(unexpected()),
     }

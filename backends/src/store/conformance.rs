@@ -1,8 +1,8 @@
 //! The contract of [`super::Store`], sentence by sentence, for both twins; and the conversations that the tests hold.
 
+mod analytics;
 mod deletion;
 mod erasures;
-mod figures;
 mod history;
 mod links;
 mod lists;
@@ -14,22 +14,22 @@ use std::sync::{Arc, atomic::Ordering};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     conversation::{
-        Author, Conversation, ConversationOwner, FinishReason, Message, ReplyFacts, ReplyStatus,
-        Usage,
+        Conversation, ConversationOwner, FinishReason, Message, MessageAuthor, ReplyFacts,
+        ReplyStatus, TokenUsage,
     },
     ids::{AgentId, ConversationId, MessageId, OrgId, RequestId},
     reply_event::{ReplyEnd, ReplyFailure},
     routing::{RoutingFacts, RoutingStage},
     secret::InstallationSecret,
     time::Timestamp,
-    turn::{Source, Turn, Visitor},
+    turn::{MessageSource, Turn, Visitor},
 };
 
 use super::{
-    KnownReply, ReplyRecord, Store, TurnEnd, TurnStart, deletion::Tombstone,
+    ConversationStore, ReplyRecord, ReplyState, TurnEnd, TurnStart, deletion::Tombstone,
     embedded::EmbeddedStore,
 };
-use crate::figures::Figures;
+use crate::analytics::AnalyticsStore;
 
 /// A moment that every test counts from.
 const NOON_MICROS: i64 = 1_800_000_000_000_000;
@@ -37,8 +37,8 @@ const SECOND_MICROS: i64 = 1_000_000;
 
 /// A twin under test.
 pub(super) struct Subject {
-    store: Arc<dyn Store>,
-    figures: Arc<dyn Figures>,
+    store: Arc<dyn ConversationStore>,
+    figures: Arc<dyn AnalyticsStore>,
     /// Work done by reads of pages so far, in the twin's own unit.
     work: Box<dyn Fn() -> u64 + Send + Sync>,
     _directory: Option<tempfile::TempDir>,
@@ -139,7 +139,7 @@ claims! {
         erasures_are_listed_latest_first_and_pages_join,
         another_organization_reads_no_erasure,
     ]
-    figures [
+    analytics [
         figures_equal_a_recount_of_what_is_stored,
         a_turn_is_counted_once_and_as_it_is_stored,
         the_last_rating_of_a_conversation_counts_in_either_order,
@@ -225,7 +225,7 @@ impl Subject {
             .unwrap()
     }
 
-    async fn known(&self, talk: &Talk, turn: &TalkTurn) -> Option<KnownReply> {
+    async fn known(&self, talk: &Talk, turn: &TalkTurn) -> Option<ReplyState> {
         self.store
             .known_reply(&talk.org, &turn.turn.reply_id())
             .await
@@ -291,7 +291,7 @@ impl Talk {
             content: content.into(),
             visitor: Visitor::default(),
             metadata: Map::new(),
-            source: Source::Api,
+            source: MessageSource::Api,
             ip_address: None,
             accepted_at: noon_and(seconds),
             reply_to: None,
@@ -354,7 +354,7 @@ impl TalkTurn {
                 end: ReplyEnd {
                     status,
                     finish_reason: None,
-                    usage: Usage::default(),
+                    usage: TokenUsage::default(),
                     length: message
                         .as_ref()
                         .map_or(0, |message| message.content.len() as u64),
@@ -380,12 +380,12 @@ impl TalkTurn {
             position: self.position + 1,
             content: text.into(),
             created_at: self.turn.accepted_at,
-            author: Author::Assistant(Box::new(ReplyFacts {
+            author: MessageAuthor::Assistant(Box::new(ReplyFacts {
                 agent_id,
                 agent_name: "Shop".into(),
                 status: ReplyStatus::Completed,
                 finish_reason: Some(FinishReason::Stop),
-                usage: Usage {
+                usage: TokenUsage {
                     prompt_tokens: 1,
                     completion_tokens: 2,
                     estimated: true,
@@ -400,7 +400,7 @@ impl TalkTurn {
                 }),
                 ui_spec: Some(serde_json::json!({"type": "product-grid"})),
                 generation: attempt,
-                left_out: None,
+                truncation: None,
                 summary: None,
                 steps: None,
             })),

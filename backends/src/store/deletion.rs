@@ -8,7 +8,7 @@ use std::collections::BTreeSet;
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
-    conversation::{Author, Message},
+    conversation::{Message, MessageAuthor},
     ids::{AgentId, ConversationId, EventId, MessageId, OrgId},
     time::Timestamp,
 };
@@ -18,7 +18,7 @@ use super::{
     rows::{Origin, decode},
     stamp::{Phase, history_stamp, result_stamp},
 };
-use crate::figures::FactWrite;
+use crate::analytics::FactWrite;
 
 /// Messages that a deletion holds in memory at once.
 pub(super) const DELETED_AT_ONCE: u64 = 100;
@@ -27,7 +27,7 @@ const PLACES_UNCOUNTED: u64 = 2;
 
 /// A wish to delete a conversation.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Deletion {
+pub struct ConversationDeletion {
     /// Tenant.
     pub org_id: OrgId,
     /// The conversation.
@@ -76,7 +76,7 @@ impl Tombstone {
     /// Over a conversation of so many messages.
     pub(super) fn over(
         standing: &HistoryState,
-        deletion: &Deletion,
+        deletion: &ConversationDeletion,
         metadata_at: Option<Timestamp>,
     ) -> Self {
         let positions = standing.message_count + PLACES_UNCOUNTED;
@@ -117,7 +117,7 @@ pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings,
     for body in bodies {
         let message: Message = decode(body)?;
         match message.author {
-            Author::User => {
+            MessageAuthor::User => {
                 let stamp = result_stamp(message.created_at, u32::MAX).max(at.micros());
                 found.facts.push(FactWrite::without_turn(
                     &message.id,
@@ -126,7 +126,7 @@ pub(super) fn belongings(bodies: &[String], at: Timestamp) -> Result<Belongings,
                 ));
                 found.replies.push((message.id.reply(), stamp));
             }
-            Author::Assistant(facts) => {
+            MessageAuthor::Assistant(facts) => {
                 found.agents.insert(facts.agent_id);
             }
         }
@@ -140,8 +140,8 @@ mod tests {
 
     use super::*;
 
-    fn deletion() -> Deletion {
-        Deletion {
+    fn deletion() -> ConversationDeletion {
+        ConversationDeletion {
             org_id: "org_00000000000000000000000000".parse().unwrap(),
             conversation_id: "conv_00000000000000000000000000".parse().unwrap(),
             event_id: EventId::of("a", "b"),

@@ -17,9 +17,9 @@ use switchboard_schemas::{
 };
 
 use super::{
-    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd,
-    TurnStart,
-    deletion::{Deletion, HistoryState, moment_behind},
+    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, StoreError,
+    TurnEnd, TurnStart,
+    deletion::{ConversationDeletion, HistoryState, moment_behind},
     embedded_deletion, erasures,
     listing::{ListQuery, ListRange, ListRow, ListedConversation, listed},
     rows::{
@@ -27,7 +27,7 @@ use super::{
         known_reply, latest_first, page_range, read_page,
     },
 };
-use crate::{figures::put_fact, sqlite::SqliteDatabase};
+use crate::{analytics::put_fact, sqlite::SqliteDatabase};
 
 /// Tables, oldest change first.
 const MIGRATIONS: &[&str] = &[
@@ -104,7 +104,7 @@ impl EmbeddedStore {
 }
 
 #[async_trait]
-impl Store for EmbeddedStore {
+impl ConversationStore for EmbeddedStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
         let rows = StartRows::of(start)?;
         self.database
@@ -131,7 +131,7 @@ impl Store for EmbeddedStore {
         &self,
         org: &OrgId,
         reply: &MessageId,
-    ) -> Result<Option<KnownReply>, StoreError> {
+    ) -> Result<Option<ReplyState>, StoreError> {
         let key = [org.to_string(), reply.to_string()];
         let body: Option<String> = self
             .database
@@ -170,7 +170,10 @@ impl Store for EmbeddedStore {
         self.database.read(read).await
     }
 
-    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError> {
         embedded_deletion::delete(&self.database, deletion).await
     }
 

@@ -7,12 +7,13 @@ use switchboard_schemas::ids::{ConversationId, OrgId};
 use super::{
     StoreError,
     deletion::{
-        Belongings, DELETED_AT_ONCE, Deletion, HistoryState, Tombstone, belongings, unrated,
+        Belongings, ConversationDeletion, DELETED_AT_ONCE, HistoryState, Tombstone, belongings,
+        unrated,
     },
     embedded::{PUT_ORIGIN, head, put_progress},
     rows::{Origin, buried, column},
 };
-use crate::{figures::put_fact, sqlite::SqliteDatabase};
+use crate::{analytics::put_fact, sqlite::SqliteDatabase};
 
 const GET_BODIES: &str = "SELECT body FROM messages
     WHERE org_id = ?1 AND conversation_id = ?2 AND position >= ?3 AND position < ?4";
@@ -37,7 +38,7 @@ struct Found {
 /// Deletes it; `false` when there is nothing, `true` when there was or when this deletion did it before.
 pub(super) async fn delete(
     database: &SqliteDatabase,
-    deletion: &Deletion,
+    deletion: &ConversationDeletion,
 ) -> Result<bool, StoreError> {
     let wanted = deletion.clone();
     let found = match database
@@ -66,7 +67,10 @@ pub(super) async fn delete(
 }
 
 /// What there is, or whether this deletion removed it.
-fn find(connection: &Connection, deletion: &Deletion) -> Result<Result<Found, bool>, StoreError> {
+fn find(
+    connection: &Connection,
+    deletion: &ConversationDeletion,
+) -> Result<Result<Found, bool>, StoreError> {
     let Some(head) = head(connection, &deletion.org_id, &deletion.conversation_id)? else {
         return Ok(Err(false));
     };
@@ -86,12 +90,12 @@ fn find(connection: &Connection, deletion: &Deletion) -> Result<Result<Found, bo
 
 fn remove_belongings(
     connection: &Connection,
-    Deletion {
+    ConversationDeletion {
         org_id,
         conversation_id,
         at,
         ..
-    }: &Deletion,
+    }: &ConversationDeletion,
     from: u64,
     session: &str,
 ) -> Result<(), StoreError> {
@@ -140,7 +144,11 @@ fn bodies(
     Ok(bodies.collect::<rusqlite::Result<_>>()?)
 }
 
-fn bury(connection: &Connection, deletion: &Deletion, found: &Found) -> Result<(), StoreError> {
+fn bury(
+    connection: &Connection,
+    deletion: &ConversationDeletion,
+    found: &Found,
+) -> Result<(), StoreError> {
     let (org, id) = (&deletion.org_id, &deletion.conversation_id);
     let key = [org.as_str(), id.as_str()];
     let row = super::listing::ListRow::of(&found.origin.owner, found.origin.created_at);

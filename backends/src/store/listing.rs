@@ -24,14 +24,14 @@ pub struct ListQuery {
     /// Only those that began at this moment or after it.
     pub since: Option<Timestamp>,
     /// Only those behind this place of the list.
-    pub behind: Option<ListPlace>,
+    pub behind: Option<ListCursor>,
     /// How many at most.
     pub limit: u32,
 }
 
 /// A place between two conversations of a list.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct ListPlace {
+pub struct ListCursor {
     /// Behind those that began at this moment or after it …
     pub began_at: Timestamp,
     /// … but, of those that began at this very moment, only behind this one and those before it.

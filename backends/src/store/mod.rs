@@ -29,7 +29,7 @@ mod scylla_lists;
 mod stamp;
 
 use self::{
-    deletion::{Deletion, HistoryState, Tombstone},
+    deletion::{ConversationDeletion, HistoryState, Tombstone},
     listing::{ListQuery, ListedConversation},
 };
 use async_trait::async_trait;
@@ -50,12 +50,12 @@ pub const SESSION_LINKS_MAX: u32 = 100;
 
 /// Where conversations are kept.
 #[async_trait]
-pub trait Store: Send + Sync {
+pub trait ConversationStore: Send + Sync {
     /// A turn begins: makes the conversation if it is the first one, stores the user message at its position, counts it,
     /// names the active reply, and merges what the turn says of its visitor into the metadata.
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError>;
 
-    /// A turn ends: stores the reply, if it has text, and its record; counts it, also for [`crate::figures`]; no reply is
+    /// A turn ends: stores the reply, if it has text, and its record; counts it, also for [`crate::analytics`]; no reply is
     /// active any more.
     async fn finish_turn(&self, end: &TurnEnd) -> Result<(), StoreError>;
 
@@ -68,7 +68,7 @@ pub trait Store: Send + Sync {
         &self,
         org: &OrgId,
         reply: &MessageId,
-    ) -> Result<Option<KnownReply>, StoreError>;
+    ) -> Result<Option<ReplyState>, StoreError>;
 
     /// What became of a reply; none while it has no final state.
     async fn reply(
@@ -77,8 +77,8 @@ pub trait Store: Send + Sync {
         reply: &MessageId,
     ) -> Result<Option<ReplyRecord>, StoreError> {
         Ok(match self.known_reply(org, reply).await? {
-            Some(KnownReply::Final(record)) => Some(*record),
-            Some(KnownReply::Accepted(_)) | None => None,
+            Some(ReplyState::Final(record)) => Some(*record),
+            Some(ReplyState::Accepted(_)) | None => None,
         })
     }
 
@@ -99,7 +99,10 @@ pub trait Store: Send + Sync {
     /// Deletes a conversation with its messages, its replies' records, its notes of who answered, and its places in the
     /// lists; called by the one who writes its turns, between two of them. `false` when there is none, or when another
     /// deletion was faster; a repeat of the one that did it says `true`.
-    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError>;
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError>;
 
     /// Messages from position `from` on, oldest first, at most `limit`; only those that are counted.
     async fn messages(
@@ -228,7 +231,7 @@ pub struct AcceptedReply {
 
 /// What the store knows under a reply's id.
 #[derive(Clone, Debug, PartialEq)]
-pub enum KnownReply {
+pub enum ReplyState {
     /// It was accepted; how far it is, its conversation tells.
     Accepted(AcceptedReply),
     /// It has its final state.

@@ -6,19 +6,19 @@ use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::{Map, Value};
 use switchboard_schemas::{
     client_text::SessionId,
-    conversation::{Author, Conversation, ConversationOwner, Message, RESERVED_KEYS},
+    conversation::{Conversation, ConversationOwner, Message, MessageAuthor, RESERVED_KEYS},
     ids::{ConversationId, MessageId, OrgId},
     time::Timestamp,
     turn::Turn,
 };
 
 use super::{
-    AcceptedReply, KnownReply, ReplyRecord, StoreError, TurnEnd, TurnStart,
+    AcceptedReply, ReplyRecord, ReplyState, StoreError, TurnEnd, TurnStart,
     deletion::{HistoryState, Tombstone, moment_behind, places_before},
     listing::ListRow,
     stamp::{ACCEPTANCE_STAMP, Phase, history_stamp, result_stamp},
 };
-use crate::figures::FactWrite;
+use crate::analytics::FactWrite;
 
 /// The key of the metadata that figures count.
 const RATING_KEY: &str = "rating";
@@ -315,10 +315,10 @@ pub(super) fn accepted_cell(accepted: &AcceptedReply) -> Result<Cell, StoreError
 }
 
 /// What a row under a reply's id says.
-pub(super) fn known_reply(body: &str) -> Result<KnownReply, StoreError> {
+pub(super) fn known_reply(body: &str) -> Result<ReplyState, StoreError> {
     match decode::<ReplyRow>(body)?.accepted {
-        Some(accepted) => Ok(KnownReply::Accepted(accepted)),
-        None => decode::<ReplyRecord>(body).map(|record| KnownReply::Final(Box::new(record))),
+        Some(accepted) => Ok(ReplyState::Accepted(accepted)),
+        None => decode::<ReplyRecord>(body).map(|record| ReplyState::Final(Box::new(record))),
     }
 }
 
@@ -373,7 +373,7 @@ fn user_message(start: &TurnStart) -> Message {
         position: start.position,
         content: start.turn.content.clone(),
         created_at: start.turn.accepted_at,
-        author: Author::User,
+        author: MessageAuthor::User,
     }
 }
 

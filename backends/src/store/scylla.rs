@@ -20,9 +20,9 @@ use switchboard_schemas::{
 use tokio::sync::OnceCell;
 
 use super::{
-    AcceptedReply, KnownReply, SESSION_LINKS_MAX, SessionLink, Store, StoreError, TurnEnd,
-    TurnStart,
-    deletion::{Deletion, HistoryState, moment_behind},
+    AcceptedReply, ConversationStore, ReplyState, SESSION_LINKS_MAX, SessionLink, StoreError,
+    TurnEnd, TurnStart,
+    deletion::{ConversationDeletion, HistoryState, moment_behind},
     listing::{ListQuery, ListRange, ListRow, ListedConversation},
     rows::{
         Cell, EndRows, HeadRow, MetadataChange, Progress, StartRows, accepted_cell, column, decode,
@@ -33,7 +33,7 @@ use super::{
     scylla_lists::PreparedLists,
 };
 use crate::{
-    figures::{FactWrite, PreparedFigures},
+    analytics::{FactWrite, PreparedAnalytics},
     scylla_link::ScyllaLink,
 };
 
@@ -98,7 +98,7 @@ struct Prepared {
     lists: PreparedLists,
     deletion: PreparedDeletion,
     erasures: PreparedErasures,
-    figures: PreparedFigures,
+    figures: PreparedAnalytics,
 }
 
 impl ScyllaStore {
@@ -117,7 +117,7 @@ impl ScyllaStore {
     }
 
     /// The statements of figures, and what they run on.
-    pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedFigures), StoreError> {
+    pub(crate) async fn figures(&self) -> Result<(&ScyllaLink, &PreparedAnalytics), StoreError> {
         Ok((&self.link, &self.prepared().await?.figures))
     }
 
@@ -242,7 +242,7 @@ impl ScyllaStore {
 }
 
 #[async_trait]
-impl Store for ScyllaStore {
+impl ConversationStore for ScyllaStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
         let rows = StartRows::of(start)?;
         let (org, id) = (&rows.org, &rows.conversation);
@@ -297,7 +297,7 @@ impl Store for ScyllaStore {
         &self,
         org: &OrgId,
         reply: &MessageId,
-    ) -> Result<Option<KnownReply>, StoreError> {
+    ) -> Result<Option<ReplyState>, StoreError> {
         let values = (org.as_str(), reply.as_str());
         let rows = self
             .link
@@ -327,7 +327,10 @@ impl Store for ScyllaStore {
             .map_or_else(|| Ok(HistoryState::default()), |head| head.history_state())
     }
 
-    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError> {
         let Some(head) = self
             .head(&deletion.org_id, &deletion.conversation_id)
             .await?
@@ -493,7 +496,7 @@ impl Prepared {
             lists: PreparedLists::new(link).await?,
             deletion: PreparedDeletion::new(link).await?,
             erasures: PreparedErasures::new(link).await?,
-            figures: PreparedFigures::new(link).await?,
+            figures: PreparedAnalytics::new(link).await?,
         })
     }
 }

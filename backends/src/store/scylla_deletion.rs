@@ -9,13 +9,13 @@ use scylla::statement::prepared::PreparedStatement;
 
 use super::{
     StoreError,
-    deletion::{Belongings, DELETED_AT_ONCE, Deletion, Tombstone, belongings, unrated},
+    deletion::{Belongings, ConversationDeletion, DELETED_AT_ONCE, Tombstone, belongings, unrated},
     listing::ListRow,
     rows::{HeadRow, Origin, buried, column},
     scylla::BUCKET_POSITIONS,
     scylla_lists::PreparedLists,
 };
-use crate::{figures::PreparedFigures, scylla_link::ScyllaLink};
+use crate::{analytics::PreparedAnalytics, scylla_link::ScyllaLink};
 
 const BURY: &str =
     "INSERT INTO switchboard.conversations (org_id, conversation_id, origin, progress)
@@ -58,8 +58,8 @@ impl PreparedDeletion {
     pub(super) async fn delete(
         &self,
         link: &ScyllaLink,
-        (lists, figures): (&PreparedLists, &PreparedFigures),
-        deletion: &Deletion,
+        (lists, figures): (&PreparedLists, &PreparedAnalytics),
+        deletion: &ConversationDeletion,
         head: &HeadRow,
     ) -> Result<bool, StoreError> {
         let standing = head.history_state()?;
@@ -97,7 +97,7 @@ impl PreparedDeletion {
     async fn bury(
         &self,
         link: &ScyllaLink,
-        deletion: &Deletion,
+        deletion: &ConversationDeletion,
         tombstone: &Tombstone,
     ) -> Result<(), StoreError> {
         let (origin, progress) = buried(tombstone)?;
@@ -109,8 +109,8 @@ impl PreparedDeletion {
     async fn remove_belongings(
         &self,
         link: &ScyllaLink,
-        figures: &PreparedFigures,
-        deletion: &Deletion,
+        figures: &PreparedAnalytics,
+        deletion: &ConversationDeletion,
         origin: &Origin,
         message_count: u64,
     ) -> Result<(), StoreError> {
@@ -150,7 +150,7 @@ impl PreparedDeletion {
     async fn bodies(
         &self,
         link: &ScyllaLink,
-        deletion: &Deletion,
+        deletion: &ConversationDeletion,
         from: u64,
     ) -> Result<Vec<String>, StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
@@ -167,7 +167,7 @@ impl PreparedDeletion {
     async fn remove_messages(
         &self,
         link: &ScyllaLink,
-        deletion: &Deletion,
+        deletion: &ConversationDeletion,
         tombstone: &Tombstone,
     ) -> Result<(), StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());
@@ -184,7 +184,7 @@ impl PreparedDeletion {
     async fn remove_metadata(
         &self,
         link: &ScyllaLink,
-        deletion: &Deletion,
+        deletion: &ConversationDeletion,
         tombstone: &Tombstone,
     ) -> Result<(), StoreError> {
         let (org, id) = (deletion.org_id.as_str(), deletion.conversation_id.as_str());

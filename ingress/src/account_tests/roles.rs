@@ -1,10 +1,10 @@
 //! What roles allow, whose things they reach, and the care that people are managed with.
 
 use serde_json::{Value, json};
-use switchboard_backends::catalog::Entry;
+use switchboard_backends::catalog::CatalogEntry;
 use switchboard_schemas::{
     ids::OrgId,
-    user::{Role, UserState},
+    user::{UserRole, UserState},
 };
 
 use super::{admin, invited, of, person, unthrottled};
@@ -245,8 +245,8 @@ async fn the_last_owner_cannot_go_and_two_cannot_send_each_other_away_at_once() 
             .unwrap()
             .values()
             .filter_map(|entry| match entry {
-                Entry::User(account)
-                    if account.user.role == Role::Owner
+                CatalogEntry::User(account)
+                    if account.user.role == UserRole::Owner
                         && account.user.state == UserState::Active =>
                 {
                     Some(account.user.id.as_str().to_owned())

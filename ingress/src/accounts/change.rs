@@ -2,10 +2,10 @@
 //! because some rules (there is always an owner) hold for all of them together.
 
 use sha2::{Digest, Sha256};
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     ids::{OrgId, RequestId, UserId},
-    user::{Account, Role, UserState},
+    user::{UserAccount, UserRole, UserState},
 };
 
 use crate::{
@@ -36,8 +36,8 @@ pub(crate) struct AccountEdit<'a> {
 pub(crate) async fn change_account(
     state: &AppState,
     what: AccountEdit<'_>,
-    edit: impl Fn(Account, i64, &[Account]) -> ApiResult<Option<Account>>,
-) -> ApiResult<(Account, Option<Account>)> {
+    edit: impl Fn(UserAccount, i64, &[UserAccount]) -> ApiResult<Option<UserAccount>>,
+) -> ApiResult<(UserAccount, Option<UserAccount>)> {
     let nonce = RequestId::random();
     loop {
         {
@@ -80,7 +80,7 @@ pub(crate) async fn change_account(
 ///
 /// # Errors
 /// 409 when the address names one already, of whatever organization, or the organization has too many.
-pub(crate) async fn make_account(state: &AppState, account: Account) -> ApiResult<()> {
+pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiResult<()> {
     let nonce = RequestId::random();
     let id = account.user.id.clone();
     loop {
@@ -110,7 +110,7 @@ pub(crate) async fn make_account(state: &AppState, account: Account) -> ApiResul
                 return Ok(state
                     .backends
                     .catalog
-                    .put(&Entry::User(Box::new(account)))
+                    .put(&CatalogEntry::User(Box::new(account)))
                     .await?);
             }
         }
@@ -120,12 +120,12 @@ pub(crate) async fn make_account(state: &AppState, account: Account) -> ApiResul
 
 /// Refuses a change that leaves an organization without anybody who can let people in.
 pub(crate) fn last_owner(
-    before: &Account,
-    after: Option<&Account>,
-    fellows: &[Account],
+    before: &UserAccount,
+    after: Option<&UserAccount>,
+    fellows: &[UserAccount],
 ) -> ApiResult<()> {
-    let decides = |account: &Account| {
-        account.user.role == Role::Owner && account.user.state == UserState::Active
+    let decides = |account: &UserAccount| {
+        account.user.role == UserRole::Owner && account.user.state == UserState::Active
     };
     if !decides(before) || after.is_some_and(decides) || fellows.iter().any(decides) {
         return Ok(());
@@ -137,7 +137,7 @@ pub(crate) fn last_owner(
 }
 
 /// The accounts, with the name of the change that leads on from exactly these.
-async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<Account>)> {
+async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<UserAccount>)> {
     let entries = state
         .backends
         .catalog
@@ -149,19 +149,23 @@ async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<Accou
         .map(|byte| format!("{byte:02x}"))
         .collect();
     let accounts = entries.into_iter().filter_map(|entry| match entry {
-        Entry::User(account) => Some(*account),
+        CatalogEntry::User(account) => Some(*account),
         _ => None,
     });
     Ok((format!("admin-accounts:{org}:{digest}"), accounts.collect()))
 }
 
-async fn write(state: &AppState, what: AccountEdit<'_>, after: Option<&Account>) -> ApiResult<()> {
+async fn write(
+    state: &AppState,
+    what: AccountEdit<'_>,
+    after: Option<&UserAccount>,
+) -> ApiResult<()> {
     match after {
         Some(account) => {
             state
                 .backends
                 .catalog
-                .put(&Entry::User(Box::new(account.clone())))
+                .put(&CatalogEntry::User(Box::new(account.clone())))
                 .await?
         }
         None => {

@@ -4,8 +4,8 @@
 use std::{sync::Arc, time::Duration};
 
 use switchboard_backends::{
-    accounts::Accounts,
-    catalog::{Catalog, Entry, EntryKind},
+    accounts::AccountStore,
+    catalog::{CatalogEntry, CatalogStore, EntryKind},
     store::StoreError,
 };
 use switchboard_schemas::{
@@ -16,7 +16,7 @@ use switchboard_schemas::{
     random_token::{RandomToken, TokenHash, TokenPurpose},
     secret::InstallationSecret,
     time::Timestamp,
-    user::{Account, LinkPurpose, OneTimeLink, Role, User, UserState},
+    user::{LinkPurpose, OneTimeLink, User, UserAccount, UserRole, UserState},
 };
 
 use crate::audit::record_command;
@@ -30,9 +30,9 @@ pub(crate) struct LinkText {
 /// Makes links where no request asks for one: at a start, and for a command.
 pub struct LinkMaker {
     /// Where accounts lie.
-    pub catalog: Arc<dyn Catalog>,
+    pub catalog: Arc<dyn CatalogStore>,
     /// Where it is noted.
-    pub accounts: Arc<dyn Accounts>,
+    pub accounts: Arc<dyn AccountStore>,
     /// Of the installation.
     pub secret: InstallationSecret,
     /// Where a browser reaches the dashboard.
@@ -59,7 +59,7 @@ impl LinkText {
     /// Gives `account` a link, in the place of any other.
     pub(crate) fn give(
         secret: &InstallationSecret,
-        account: &mut Account,
+        account: &mut UserAccount,
         purpose: LinkPurpose,
         lifetime: Duration,
     ) -> Self {
@@ -94,7 +94,7 @@ impl LinkText {
     pub(crate) fn working<'a>(
         &self,
         secret: &InstallationSecret,
-        account: &'a Account,
+        account: &'a UserAccount,
     ) -> Option<&'a OneTimeLink> {
         let link = account
             .link
@@ -126,7 +126,7 @@ impl LinkMaker {
     ) -> Result<String, LinkError> {
         let id = UserId::derive(&self.secret, email);
         let known = match self.catalog.get(EntryKind::User, id.as_str()).await? {
-            Some(Entry::User(account)) => Some(*account),
+            Some(CatalogEntry::User(account)) => Some(*account),
             _ => None,
         };
         let action = if known.is_some() {
@@ -147,7 +147,9 @@ impl LinkMaker {
             LinkPurpose::SignIn,
             self.lifetime,
         );
-        self.catalog.put(&Entry::User(Box::new(account))).await?;
+        self.catalog
+            .put(&CatalogEntry::User(Box::new(account)))
+            .await?;
         record_command(
             self.accounts.as_ref(),
             org,
@@ -163,19 +165,21 @@ impl LinkMaker {
     pub async fn owners(&self, org: &OrgId) -> Result<Vec<User>, LinkError> {
         let entries = self.catalog.list(EntryKind::User, Some(org)).await?;
         let owners = entries.into_iter().filter_map(|entry| match entry {
-            Entry::User(account) if account.user.role == Role::Owner => Some(account.user),
+            CatalogEntry::User(account) if account.user.role == UserRole::Owner => {
+                Some(account.user)
+            }
             _ => None,
         });
         Ok(owners.collect())
     }
 
-    fn new_owner(&self, org: &OrgId, email: &EmailAddress) -> Account {
+    fn new_owner(&self, org: &OrgId, email: &EmailAddress) -> UserAccount {
         new_account(
             &self.secret,
             org,
             email.clone(),
             "Owner".to_owned(),
-            Role::Owner,
+            UserRole::Owner,
         )
     }
 }
@@ -186,8 +190,8 @@ pub(crate) fn new_account(
     org: &OrgId,
     email: EmailAddress,
     name: String,
-    role: Role,
-) -> Account {
+    role: UserRole,
+) -> UserAccount {
     let user = User {
         id: UserId::derive(secret, &email),
         org_id: org.clone(),
@@ -197,7 +201,7 @@ pub(crate) fn new_account(
         state: UserState::Invited,
         created_at: Timestamp::now(),
     };
-    let mut account = Account {
+    let mut account = UserAccount {
         user,
         password: None,
         link: None,
@@ -214,13 +218,13 @@ mod tests {
     use super::*;
     use crate::testing::{org_id, secret};
 
-    fn account() -> Account {
+    fn account() -> UserAccount {
         new_account(
             &secret(),
             &org_id(),
             "ada@example.org".parse().unwrap(),
             "Ada".into(),
-            Role::Owner,
+            UserRole::Owner,
         )
     }
 

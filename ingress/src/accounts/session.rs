@@ -4,14 +4,14 @@
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, StatusCode, request::Parts};
 use switchboard_backends::{
-    accounts::Session,
-    catalog::{Entry, EntryKind},
+    accounts::DashboardSession,
+    catalog::{CatalogEntry, EntryKind},
 };
 use switchboard_schemas::{
     ids::UserId,
     random_token::{RandomToken, TokenHash, TokenPurpose},
     time::Timestamp,
-    user::{Account, UserState},
+    user::{UserAccount, UserState},
 };
 
 use super::{
@@ -32,9 +32,9 @@ const NOTES_PER_IDLE_TIME: u64 = 10;
 #[derive(Debug)]
 pub(crate) struct SignedIn {
     /// As it is kept now: what a person loses is lost with the next request.
-    pub(crate) account: Account,
+    pub(crate) account: UserAccount,
     /// The session.
-    pub(crate) session: Session,
+    pub(crate) session: DashboardSession,
 }
 
 impl FromRequestParts<AppState> for SignedIn {
@@ -96,14 +96,14 @@ impl SignedIn {
 }
 
 /// The account with this id. Read from the store itself: a cached one would let somebody in who was just shut out.
-pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<Account>> {
+pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<UserAccount>> {
     match state
         .backends
         .catalog
         .get(EntryKind::User, id.as_str())
         .await?
     {
-        Some(Entry::User(account)) => Ok(Some(*account)),
+        Some(CatalogEntry::User(account)) => Ok(Some(*account)),
         _ => Ok(None),
     }
 }
@@ -111,10 +111,10 @@ pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<A
 /// Begins a session of `account`. Its token is always a new one, so that nobody is signed in with one that others know.
 pub(super) async fn begin(
     state: &AppState,
-    account: &Account,
-) -> ApiResult<(RandomToken, Session)> {
+    account: &UserAccount,
+) -> ApiResult<(RandomToken, DashboardSession)> {
     let (token, now) = (RandomToken::generate(), Timestamp::now());
-    let session = Session {
+    let session = DashboardSession {
         user: account.user.id.clone(),
         epoch: account.session_epoch,
         began_at: now,

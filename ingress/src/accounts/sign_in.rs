@@ -9,14 +9,14 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
-    accounts::Session,
-    catalog::{Entry, EntryKind},
+    accounts::DashboardSession,
+    catalog::{CatalogEntry, EntryKind},
 };
 use switchboard_schemas::{
-    audit::{Actor, AuditAction, FieldChange},
+    audit::{AuditAction, AuditActor, FieldChange},
     email::EmailAddress,
     ids::UserId,
-    user::{Account, LinkPurpose, UserState},
+    user::{LinkPurpose, UserAccount, UserState},
 };
 
 use super::{
@@ -240,7 +240,7 @@ async fn welcome(
     state: &AppState,
     headers: &HeaderMap,
     trail: &Trail,
-    account: &Account,
+    account: &UserAccount,
 ) -> ApiResult<Response> {
     end_held(state, headers).await?;
     let (token, session) = begin(state, account).await?;
@@ -260,8 +260,8 @@ async fn welcome(
 
 async fn shown(
     state: &AppState,
-    Account { user, password, .. }: &Account,
-    session: &Session,
+    UserAccount { user, password, .. }: &UserAccount,
+    session: &DashboardSession,
 ) -> ApiResult<Value> {
     let organization = match state
         .backends
@@ -269,7 +269,7 @@ async fn shown(
         .get(EntryKind::Organization, user.org_id.as_str())
         .await?
     {
-        Some(Entry::Organization(organization)) => organization,
+        Some(CatalogEntry::Organization(organization)) => organization,
         _ => {
             return Err(ApiError::uncoded(
                 StatusCode::UNAUTHORIZED,
@@ -307,14 +307,14 @@ fn required<'a>(body: &'a Map<String, Value>, field: &str) -> ApiResult<&'a str>
     fields::optional_text(body, field)?.ok_or_else(|| ApiError::field(field, "is missing"))
 }
 
-fn actor(account: &Account) -> Actor {
-    Actor::User {
+fn actor(account: &UserAccount) -> AuditActor {
+    AuditActor::User {
         id: account.user.id.clone(),
         email: account.user.email.clone(),
     }
 }
 
-fn change<'a>(account: &'a Account, action: AuditAction, fields: &[&str]) -> Change<'a> {
+fn change<'a>(account: &'a UserAccount, action: AuditAction, fields: &[&str]) -> Change<'a> {
     let named = fields.iter().map(|field| FieldChange {
         field: (*field).to_owned(),
         before: None,
@@ -338,7 +338,7 @@ fn no_such_link() -> ApiError {
 }
 
 /// Says to the holder of a link, who may know, what page to show.
-fn password_wanted(account: &Account, purpose: LinkPurpose) -> ApiError {
+fn password_wanted(account: &UserAccount, purpose: LinkPurpose) -> ApiError {
     let details =
         json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });
     ApiError::field(PASSWORD, "is missing").details(details)

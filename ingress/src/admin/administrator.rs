@@ -5,9 +5,9 @@ use http::{header, request::Parts};
 use secrecy::ExposeSecret;
 use subtle::ConstantTimeEq;
 use switchboard_schemas::{
-    audit::Actor,
+    audit::AuditActor,
     ids::OrgId,
-    user::{Role, User},
+    user::{User, UserRole},
 };
 
 use super::things::not_found;
@@ -66,38 +66,38 @@ pub(crate) enum Action {
 
 /// The matrix of rights: the least role that may, each role may what those before it may; none: only the installation's
 /// token. The names are what the dashboard is told.
-const RIGHTS: [(Action, &str, Option<Role>); 8] = [
+const RIGHTS: [(Action, &str, Option<UserRole>); 8] = [
     (
         Action::ReadConfiguration,
         "readConfiguration",
-        Some(Role::Viewer),
+        Some(UserRole::Viewer),
     ),
     (
         Action::ReadConversations,
         "readConversations",
-        Some(Role::Viewer),
+        Some(UserRole::Viewer),
     ),
     (
         Action::ActOnConversations,
         "actOnConversations",
-        Some(Role::Operator),
+        Some(UserRole::Operator),
     ),
-    (Action::Configure, "configure", Some(Role::Editor)),
-    (Action::ReadAudit, "readAudit", Some(Role::Editor)),
-    (Action::ManageKeys, "manageKeys", Some(Role::Owner)),
-    (Action::ManageUsers, "manageUsers", Some(Role::Owner)),
+    (Action::Configure, "configure", Some(UserRole::Editor)),
+    (Action::ReadAudit, "readAudit", Some(UserRole::Editor)),
+    (Action::ManageKeys, "manageKeys", Some(UserRole::Owner)),
+    (Action::ManageUsers, "manageUsers", Some(UserRole::Owner)),
     (Action::ManageOrganizations, "manageOrganizations", None),
 ];
 
 /// The names of what a role may do in its organization.
-pub(crate) fn rights_of(role: Role) -> Vec<&'static str> {
+pub(crate) fn rights_of(role: UserRole) -> Vec<&'static str> {
     let rights = RIGHTS
         .iter()
         .filter(|(_, _, least)| least.is_some_and(|least| role >= least));
     rights.map(|(_, name, _)| *name).collect()
 }
 
-fn role_may(role: Role, action: Action) -> bool {
+fn role_may(role: UserRole, action: Action) -> bool {
     let right = RIGHTS.iter().find(|(listed, _, _)| *listed == action);
     right
         .and_then(|(_, _, least)| *least)
@@ -143,10 +143,10 @@ impl Administrator {
     }
 
     /// Who they are, as the audit log names them.
-    pub(crate) fn actor(&self) -> Actor {
+    pub(crate) fn actor(&self) -> AuditActor {
         match &self.reach {
-            Reach::Installation => Actor::Token,
-            Reach::Person(user) => Actor::User {
+            Reach::Installation => AuditActor::Token,
+            Reach::Person(user) => AuditActor::User {
                 id: user.id.clone(),
                 email: user.email.clone(),
             },
@@ -243,7 +243,7 @@ mod tests {
         testing::{org_id, secret},
     };
 
-    fn person(role: Role) -> Administrator {
+    fn person(role: UserRole) -> Administrator {
         let account = new_account(
             &secret(),
             &org_id(),
@@ -274,7 +274,10 @@ mod tests {
             (ManageUsers, false, false, false, true),
             (ManageOrganizations, false, false, false, false),
         ] {
-            for (role, may) in Role::ALL.into_iter().zip([viewer, operator, editor, owner]) {
+            for (role, may) in UserRole::ALL
+                .into_iter()
+                .zip([viewer, operator, editor, owner])
+            {
                 assert_eq!(
                     person(role).may_in(&org_id(), action).is_ok(),
                     may,

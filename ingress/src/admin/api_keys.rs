@@ -10,7 +10,7 @@ use axum::{
 };
 use http::{StatusCode, header};
 use serde_json::{Value, json};
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     api_key::{ApiKey, ApiKeyText},
     audit::AuditAction,
@@ -87,12 +87,12 @@ pub(super) async fn rotate(
     let _turn = state.apply.turn.lock().await;
     let found = find(&state, &organization.id, EntryKind::Key, &id).await?;
     precondition.check(found.version)?;
-    let Entry::Key { key: old, hash } = found.entry else {
+    let CatalogEntry::Key { key: old, hash } = found.entry else {
         return Err(ApiError::internal(&"no key lies under a key's id"));
     };
     let (text, now) = (ApiKeyText::generate(), Timestamp::now());
     let successor = wanted.successor(&state, &old, &text, now);
-    let ended = Entry::Key {
+    let ended = CatalogEntry::Key {
         key: wanted.ended(old.clone(), now),
         hash,
     };
@@ -115,7 +115,7 @@ pub(super) async fn rotate(
         Some(&entry),
     )
     .await;
-    let old = Entry::Key { key: old, hash };
+    let old = CatalogEntry::Key { key: old, hash };
     record_entry(
         &administrator,
         &state,
@@ -138,7 +138,7 @@ pub(super) async fn refuse_taken_name(state: &AppState, org: &OrgId, name: &str)
     let keys = state.apply.catalog.list(EntryKind::Key, Some(org)).await?;
     let taken = keys
         .iter()
-        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == name));
+        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == name));
     match taken {
         None => Ok(()),
         Some(taken) => Err(name_is_taken(taken.id())),
@@ -152,8 +152,8 @@ fn name_is_taken(id: &str) -> ApiError {
         .details(json!({ "id": id }))
 }
 
-async fn put(state: &AppState, key: ApiKey, text: &ApiKeyText) -> ApiResult<Entry> {
-    let entry = Entry::Key {
+async fn put(state: &AppState, key: ApiKey, text: &ApiKeyText) -> ApiResult<CatalogEntry> {
+    let entry = CatalogEntry::Key {
         key,
         hash: text.hash(&state.secret).0,
     };
@@ -163,7 +163,7 @@ async fn put(state: &AppState, key: ApiKey, text: &ApiKeyText) -> ApiResult<Entr
 
 async fn shown_once(
     state: &AppState,
-    entry: &Entry,
+    entry: &CatalogEntry,
     text: &ApiKeyText,
     more: Value,
 ) -> ApiResult<Response> {

@@ -7,11 +7,11 @@ use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use switchboard_backends::{
     Backends,
-    bus::Bus,
-    catalog::{Catalog, Entry, EntryKind},
+    bus::MessageBus,
+    catalog::{CatalogEntry, CatalogStore, EntryKind},
     relay::Relay,
     store::StoreError,
-    vault::{SealBroken, Vault},
+    vault::{SecretVault, UnsealError},
 };
 use switchboard_schemas::{
     agent::Agent,
@@ -19,7 +19,7 @@ use switchboard_schemas::{
     organization::Organization,
     provider::Provider,
     secret::InstallationSecret,
-    team::{Member, Team},
+    team::{Team, TeamMember},
 };
 use tokio::sync::Mutex;
 
@@ -35,11 +35,11 @@ use super::{
 
 /// What applying a document needs.
 pub struct ApplyContext {
-    pub(super) catalog: Arc<dyn Catalog>,
-    pub(super) bus: Arc<dyn Bus>,
+    pub(super) catalog: Arc<dyn CatalogStore>,
+    pub(super) bus: Arc<dyn MessageBus>,
     pub(super) relay: Arc<dyn Relay>,
     pub(super) secret: InstallationSecret,
-    vault: Vault,
+    vault: SecretVault,
     /// One change at a time on a process: otherwise two that name the same new key could both make it.
     pub(crate) turn: Mutex<()>,
 }
@@ -55,7 +55,7 @@ pub enum ApplyError {
     Store(#[from] StoreError),
     /// A provider's key could not be sealed.
     #[error(transparent)]
-    Seal(#[from] SealBroken),
+    Seal(#[from] UnsealError),
 }
 
 /// The document with ids. Holds the values of new keys, and is therefore not to be logged.
@@ -108,7 +108,7 @@ impl ApplyContext {
             catalog,
             bus,
             relay,
-            vault: Vault::new(&secret),
+            vault: SecretVault::new(&secret),
             secret,
             turn: Mutex::new(()),
         }
@@ -157,7 +157,7 @@ pub(super) async fn planned_entry(
     context: &ApplyContext,
     organization: &OrganizationDocument,
     path: &str,
-) -> Result<Option<Entry>, ApplyError> {
+) -> Result<Option<CatalogEntry>, ApplyError> {
     let plan = Plan {
         context,
         organization,
@@ -169,7 +169,7 @@ pub(super) async fn planned_entry(
 /// A document that was applied before costs reads only, and tells no one of a change.
 async fn write_if_changed(
     context: &ApplyContext,
-    after: Entry,
+    after: CatalogEntry,
 ) -> Result<Option<WrittenEntry>, StoreError> {
     let before = context.catalog.get(after.kind(), after.id()).await?;
     if before.as_ref() == Some(&after) {
@@ -230,14 +230,14 @@ struct Plan<'a> {
 
 impl Plan<'_> {
     /// All entries but keys, each before those that name it. Reads the catalogue and writes nothing.
-    async fn entries(&self, path: &str) -> Result<Vec<Entry>, ApplyError> {
+    async fn entries(&self, path: &str) -> Result<Vec<CatalogEntry>, ApplyError> {
         let OrganizationDocument { slug, name, .. } = self.organization;
         let organization = Organization {
             id: self.id.clone(),
             slug: slug.clone(),
             name: name.clone(),
         };
-        let mut entries = vec![Entry::Organization(organization)];
+        let mut entries = vec![CatalogEntry::Organization(organization)];
         for provider in &self.organization.providers {
             entries.push(self.provider(provider).await?);
         }
@@ -253,7 +253,7 @@ impl Plan<'_> {
         Ok(entries)
     }
 
-    async fn provider(&self, document: &ProviderDocument) -> Result<Entry, ApplyError> {
+    async fn provider(&self, document: &ProviderDocument) -> Result<CatalogEntry, ApplyError> {
         let id = ProviderId::derive(&self.context.secret, &self.id, &document.slug);
         let kept = match self
             .context
@@ -261,7 +261,7 @@ impl Plan<'_> {
             .get(EntryKind::Provider, id.as_str())
             .await?
         {
-            Some(Entry::Provider { sealed_key, .. }) => sealed_key,
+            Some(CatalogEntry::Provider { sealed_key, .. }) => sealed_key,
             _ => Vec::new(),
         };
         let provider = Provider {
@@ -273,7 +273,7 @@ impl Plan<'_> {
             embedding_model: document.embedding_model.clone(),
             continues_prefix: document.continues_prefix,
         };
-        Ok(Entry::Provider {
+        Ok(CatalogEntry::Provider {
             provider,
             sealed_key: self.sealed_key(document.api_key.as_ref(), kept)?,
         })
@@ -284,7 +284,7 @@ impl Plan<'_> {
         &self,
         wanted: Option<&SecretString>,
         kept: Vec<u8>,
-    ) -> Result<Vec<u8>, SealBroken> {
+    ) -> Result<Vec<u8>, UnsealError> {
         let Some(wanted) = wanted else {
             return Ok(kept);
         };
@@ -298,13 +298,17 @@ impl Plan<'_> {
         self.context.vault.seal(&self.id, wanted)
     }
 
-    async fn agent(&self, document: &AgentDocument, path: &str) -> Result<Entry, ApplyError> {
+    async fn agent(
+        &self,
+        document: &AgentDocument,
+        path: &str,
+    ) -> Result<CatalogEntry, ApplyError> {
         let AgentDocument { names, settings } = document;
         let provider = self
             .provider_named(names.provider.as_deref(), &format!("{path}.provider"))
             .await?;
         let fallback = names.fallback_provider.as_deref();
-        Ok(Entry::Agent(Box::new(Agent {
+        Ok(CatalogEntry::Agent(Box::new(Agent {
             id: AgentId::derive(&self.context.secret, &self.id, &names.slug),
             org_id: self.id.clone(),
             slug: names.slug.clone(),
@@ -317,13 +321,13 @@ impl Plan<'_> {
         })))
     }
 
-    async fn team(&self, document: &TeamDocument, path: &str) -> Result<Entry, ApplyError> {
+    async fn team(&self, document: &TeamDocument, path: &str) -> Result<CatalogEntry, ApplyError> {
         let mut members = Vec::with_capacity(document.members.len());
         for (index, member) in document.members.iter().enumerate() {
             let agent = self
                 .agent_named(&member.agent, &format!("{path}.members[{index}].agent"))
                 .await?;
-            members.push(Member {
+            members.push(TeamMember {
                 agent,
                 specialization: member.specialization.clone(),
             });
@@ -335,7 +339,7 @@ impl Plan<'_> {
             ),
             None => None,
         };
-        Ok(Entry::Team(Team {
+        Ok(CatalogEntry::Team(Team {
             id: TeamId::derive(&self.context.secret, &self.id, &document.slug),
             org_id: self.id.clone(),
             slug: document.slug.clone(),

@@ -2,7 +2,7 @@
 //! changed is named; [`crate::audit`] shows none of them.
 
 use serde_json::{Value, json};
-use switchboard_backends::catalog::Entry;
+use switchboard_backends::catalog::CatalogEntry;
 use switchboard_schemas::audit::AuditAction;
 
 use super::{
@@ -17,9 +17,9 @@ use crate::{
 /// What a write did to one entry.
 pub(super) struct WrittenEntry {
     /// What was there.
-    pub(super) before: Option<Entry>,
+    pub(super) before: Option<CatalogEntry>,
     /// What is there.
-    pub(super) after: Entry,
+    pub(super) after: CatalogEntry,
 }
 
 /// Writes into the audit log what became of an entry.
@@ -27,8 +27,8 @@ pub(super) async fn record_entry(
     administrator: &Administrator,
     state: &AppState,
     action: AuditAction,
-    before: Option<&Entry>,
-    after: Option<&Entry>,
+    before: Option<&CatalogEntry>,
+    after: Option<&CatalogEntry>,
 ) {
     let Some(subject) = after.or(before) else {
         return;
@@ -60,17 +60,19 @@ pub(super) async fn record_written(
     }
 }
 
-fn compared(entry: &Entry) -> Fields {
+fn compared(entry: &CatalogEntry) -> Fields {
     let mut fields = document_fields(entry, &Slugs::default()).unwrap_or_default();
     let more = match entry {
-        Entry::Organization(_) => json!({}),
-        Entry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
-        Entry::Agent(agent) => {
+        CatalogEntry::Organization(_) => json!({}),
+        CatalogEntry::Provider { sealed_key, .. } => json!({ "apiKey": sealed_key }),
+        CatalogEntry::Agent(agent) => {
             json!({ "provider": agent.provider, "fallbackProvider": agent.fallback_provider })
         }
-        Entry::Team(team) => json!({ "defaultAgent": team.default_agent, "members": team.members }),
-        Entry::Key { hash, .. } => json!({ "value": hash }),
-        Entry::User(account) => json!({
+        CatalogEntry::Team(team) => {
+            json!({ "defaultAgent": team.default_agent, "members": team.members })
+        }
+        CatalogEntry::Key { hash, .. } => json!({ "value": hash }),
+        CatalogEntry::User(account) => json!({
             "password": account.password,
             "link": account.link.as_ref().map(|link| link.hash.to_vec()),
         }),

@@ -9,7 +9,7 @@ use axum::{
 use serde::Deserialize;
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    audit::{Actor, AuditEntry},
+    audit::{AuditActor, AuditEntry},
     ids::{AuditId, OrgId},
 };
 
@@ -96,8 +96,8 @@ impl Wanted {
             wanted.as_deref().is_none_or(|wanted| wanted == found)
         };
         let user = match &entry.actor {
-            Actor::User { id, .. } => id.as_str(),
-            Actor::Token | Actor::Command => "",
+            AuditActor::User { id, .. } => id.as_str(),
+            AuditActor::Token | AuditActor::Command => "",
         };
         let action = serde_json::to_value(entry.action).unwrap_or_default();
         is(&self.kind, &entry.kind)

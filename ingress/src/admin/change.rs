@@ -4,7 +4,7 @@
 //! Processes agree on who is first by a note in the relay ([`crate::first`]), because the store has no comparison.
 
 use serde_json::Value;
-use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
 use switchboard_schemas::{
     api_key::ApiKey, audit::AuditAction, ids::RequestId, organization::Organization,
 };
@@ -58,7 +58,7 @@ pub(super) async fn change(
     (kind, id): (EntryKind, &str),
     precondition: &Precondition,
     wanted: Wanted,
-) -> ApiResult<Versioned> {
+) -> ApiResult<VersionedEntry> {
     let nonce = RequestId::random();
     let slugs = Slugs::named_by(&state.apply, organization, kind).await?;
     loop {
@@ -101,7 +101,7 @@ pub(super) async fn drafted(
     organization: &Organization,
     (kind, id): (EntryKind, &str),
     draft: Option<Fields>,
-) -> ApiResult<Entry> {
+) -> ApiResult<CatalogEntry> {
     if id == UNSAVED {
         let fields = draft
             .ok_or_else(|| ApiError::field("draft", "is required for what is not saved yet"))?;
@@ -128,19 +128,19 @@ pub(super) async fn drafted(
 async fn changed_entry(
     state: &AppState,
     organization: &Organization,
-    found: &Versioned,
+    found: &VersionedEntry,
     wanted: &Wanted,
     slugs: &Slugs,
-) -> ApiResult<Entry> {
+) -> ApiResult<CatalogEntry> {
     let kind = found.entry.kind();
     let fields = new_fields(found, wanted, slugs)?;
     let document = read_one(organization, kind, fields)?;
-    if let Entry::Key { key, hash } = &found.entry {
+    if let CatalogEntry::Key { key, hash } = &found.entry {
         let changed = changed_key(document, key)?;
         if changed.name != key.name {
             refuse_taken_name(state, &organization.id, &changed.name).await?;
         }
-        return Ok(Entry::Key {
+        return Ok(CatalogEntry::Key {
             key: changed,
             hash: *hash,
         });
@@ -167,7 +167,7 @@ fn changed_key(document: OrganizationDocument, key: &ApiKey) -> ApiResult<ApiKey
     })
 }
 
-fn new_fields(found: &Versioned, wanted: &Wanted, slugs: &Slugs) -> ApiResult<Fields> {
+fn new_fields(found: &VersionedEntry, wanted: &Wanted, slugs: &Slugs) -> ApiResult<Fields> {
     let mut fields = wanted.fields.clone();
     // What was read can be sent back whole.
     for (name, value) in set_by_service(&found.entry, None) {

@@ -20,9 +20,9 @@ use axum::{
 };
 use futures::{Stream, StreamExt, TryStreamExt, stream};
 use serde_json::{Value, json};
-use switchboard_backends::store::{KnownReply, listing::ListedConversation};
+use switchboard_backends::store::{ReplyState, listing::ListedConversation};
 use switchboard_schemas::{
-    conversation::{Author, Conversation, Message},
+    conversation::{Conversation, Message, MessageAuthor},
     ids::{ConversationId, MessageId, OrgId},
     organization::Organization,
 };
@@ -135,13 +135,14 @@ async fn with_failures(
     let show = |message: &Message| {
         let reply = message.id.reply();
         let is_open = conversation.active_message_id.as_ref() == Some(&reply);
-        let is_alone = message.author == Author::User && !is_open && !answered.contains(&reply);
+        let is_alone =
+            message.author == MessageAuthor::User && !is_open && !answered.contains(&reply);
         (view::message(message), is_alone.then_some(reply))
     };
     let shown: Vec<(Value, Option<MessageId>)> = messages.iter().map(show).collect();
     let complete = move |(mut shown, reply): (Value, Option<MessageId>)| async move {
         let Some(reply) = reply else { return Ok(shown) };
-        if let Some(KnownReply::Final(record)) = state
+        if let Some(ReplyState::Final(record)) = state
             .backends
             .store
             .known_reply(&conversation.org_id, &reply)

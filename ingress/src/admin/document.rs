@@ -4,8 +4,8 @@ use secrecy::SecretString;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 use switchboard_schemas::{
-    agent::{AgentSettings, Status},
-    api_key::{KeyLimits, Scope},
+    agent::{ActivationStatus, AgentSettings},
+    api_key::{KeyLimits, KeyScope},
     team::RoutingStrategy,
     time::Timestamp,
 };
@@ -106,7 +106,7 @@ pub(super) struct TeamDocument {
     #[serde(default = "default_public")]
     pub(super) public: bool,
     #[serde(default = "default_status")]
-    pub(super) status: Status,
+    pub(super) status: ActivationStatus,
 }
 
 const fn default_routing() -> RoutingStrategy {
@@ -117,8 +117,8 @@ const fn default_public() -> bool {
     true
 }
 
-const fn default_status() -> Status {
-    Status::Active
+const fn default_status() -> ActivationStatus {
+    ActivationStatus::Active
 }
 
 #[derive(Debug, Deserialize)]
@@ -134,7 +134,7 @@ pub(super) struct MemberDocument {
 pub(super) struct KeyDocument {
     pub(super) name: String,
     #[serde(default)]
-    pub(super) scopes: Vec<Scope>,
+    pub(super) scopes: Vec<KeyScope>,
     #[serde(default)]
     pub(super) expires_at: Option<Timestamp>,
     #[serde(default)]

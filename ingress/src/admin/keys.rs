@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use serde::Serialize;
 use switchboard_backends::{
-    catalog::{Entry, EntryKind},
+    catalog::{CatalogEntry, EntryKind},
     store::StoreError,
 };
 use switchboard_schemas::{
@@ -46,7 +46,7 @@ pub(super) async fn apply_keys(
     let (mut applied, mut written) = (Vec::with_capacity(documents.len()), Vec::new());
     for document in documents {
         let known = existing.iter().filter_map(|entry| match entry {
-            Entry::Key { key, hash } if key.name == document.name => Some((key, *hash)),
+            CatalogEntry::Key { key, hash } if key.name == document.name => Some((key, *hash)),
             _ => None,
         });
         // A rotated key keeps its name until it ends: the document means its successor.
@@ -73,10 +73,10 @@ pub(super) async fn apply_keys(
                 ..key.clone()
             };
             if changed != key {
-                let after = Entry::Key { key: changed, hash };
+                let after = CatalogEntry::Key { key: changed, hash };
                 context.catalog.put(&after).await?;
                 written.push(WrittenEntry {
-                    before: Some(Entry::Key { key, hash }),
+                    before: Some(CatalogEntry::Key { key, hash }),
                     after,
                 });
             }
@@ -87,7 +87,7 @@ pub(super) async fn apply_keys(
             id: key.id.clone(),
             value: Some(text.expose().to_owned()),
         });
-        let after = Entry::Key {
+        let after = CatalogEntry::Key {
             key,
             hash: text.hash(&context.secret).0,
         };
@@ -151,7 +151,7 @@ async fn awaited(
 ) -> Result<Option<(ApiKey, [u8; 32])>, StoreError> {
     loop {
         match context.catalog.get(EntryKind::Key, id).await? {
-            Some(Entry::Key { key: made, hash }) if made.org_id == key.org_id => {
+            Some(CatalogEntry::Key { key: made, hash }) if made.org_id == key.org_id => {
                 return Ok(Some((made, hash)).filter(|(made, _)| made.name == key.name));
             }
             _ => {}

@@ -5,7 +5,7 @@
 use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{
     agent::Agent, api_key::ApiKey, organization::Organization, provider::Provider, team::Team,
     time::Timestamp, user::User,
@@ -91,47 +91,50 @@ pub(super) const fn list_of(kind: EntryKind) -> &'static str {
 }
 
 /// What people call it: its slug, or a key's name.
-pub(super) fn label(entry: &Entry) -> &str {
+pub(super) fn label(entry: &CatalogEntry) -> &str {
     match entry {
-        Entry::Organization(organization) => &organization.slug,
-        Entry::Provider { provider, .. } => &provider.slug,
-        Entry::Agent(agent) => &agent.slug,
-        Entry::Team(team) => &team.slug,
-        Entry::Key { key, .. } => &key.name,
-        Entry::User(account) => account.user.email.as_str(),
+        CatalogEntry::Organization(organization) => &organization.slug,
+        CatalogEntry::Provider { provider, .. } => &provider.slug,
+        CatalogEntry::Agent(agent) => &agent.slug,
+        CatalogEntry::Team(team) => &team.slug,
+        CatalogEntry::Key { key, .. } => &key.name,
+        CatalogEntry::User(account) => account.user.email.as_str(),
     }
 }
 
 /// Its fields as a document has them; no key of a provider and no text of an API key is among them.
-pub(super) fn document_fields(entry: &Entry, slugs: &Slugs) -> ApiResult<Fields> {
+pub(super) fn document_fields(entry: &CatalogEntry, slugs: &Slugs) -> ApiResult<Fields> {
     let fields = match entry {
-        Entry::Organization(organization) => {
+        CatalogEntry::Organization(organization) => {
             json!({ "slug": organization.slug, "name": organization.name })
         }
-        Entry::Provider { provider, .. } => provider_fields(provider),
-        Entry::Agent(agent) => return agent_fields(agent, slugs),
-        Entry::Team(team) => team_fields(team, slugs),
-        Entry::Key { key, .. } => key_fields(key),
-        Entry::User(account) => user_fields(&account.user),
+        CatalogEntry::Provider { provider, .. } => provider_fields(provider),
+        CatalogEntry::Agent(agent) => return agent_fields(agent, slugs),
+        CatalogEntry::Team(team) => team_fields(team, slugs),
+        CatalogEntry::Key { key, .. } => key_fields(key),
+        CatalogEntry::User(account) => user_fields(&account.user),
     };
     object(fields)
 }
 
 /// What only the service sets.
-pub(super) fn set_by_service(entry: &Entry, version: Option<i64>) -> Fields {
+pub(super) fn set_by_service(entry: &CatalogEntry, version: Option<i64>) -> Fields {
     let mut facts = Fields::from_iter([("id".to_owned(), entry.id().into())]);
     if entry.kind() != EntryKind::Organization {
         facts.insert("organizationId".into(), entry.org_id().as_str().into());
     }
     match entry {
-        Entry::Provider { sealed_key, .. } => {
+        CatalogEntry::Provider { sealed_key, .. } => {
             facts.insert("hasApiKey".into(), (!sealed_key.is_empty()).into());
         }
-        Entry::Key { key, .. } => {
+        CatalogEntry::Key { key, .. } => {
             facts.insert("lastFour".into(), key.last_four.clone().into());
             facts.insert("createdAt".into(), key.created_at.to_string().into());
         }
-        Entry::Organization(_) | Entry::Agent(_) | Entry::Team(_) | Entry::User(_) => {}
+        CatalogEntry::Organization(_)
+        | CatalogEntry::Agent(_)
+        | CatalogEntry::Team(_)
+        | CatalogEntry::User(_) => {}
     }
     if let Some(version) = version {
         facts.insert("version".into(), version.to_string().into());
@@ -140,21 +143,22 @@ pub(super) fn set_by_service(entry: &Entry, version: Option<i64>) -> Fields {
 }
 
 /// Whether `entry` names the thing with this id, so that the thing cannot go.
-pub(super) fn names(entry: &Entry, id: &str) -> bool {
+pub(super) fn names(entry: &CatalogEntry, id: &str) -> bool {
     match entry {
-        Entry::Agent(agent) => [&agent.provider, &agent.fallback_provider]
+        CatalogEntry::Agent(agent) => [&agent.provider, &agent.fallback_provider]
             .into_iter()
             .flatten()
             .any(|provider| provider.as_str() == id),
-        Entry::Team(team) => {
+        CatalogEntry::Team(team) => {
             let members = team.members.iter().map(|member| &member.agent);
             members
                 .chain(&team.default_agent)
                 .any(|agent| agent.as_str() == id)
         }
-        Entry::Organization(_) | Entry::Provider { .. } | Entry::Key { .. } | Entry::User(_) => {
-            false
-        }
+        CatalogEntry::Organization(_)
+        | CatalogEntry::Provider { .. }
+        | CatalogEntry::Key { .. }
+        | CatalogEntry::User(_) => false,
     }
 }
 
@@ -197,7 +201,7 @@ pub(super) async fn plan_one(
     context: &ApplyContext,
     kind: EntryKind,
     document: &OrganizationDocument,
-) -> ApiResult<Entry> {
+) -> ApiResult<CatalogEntry> {
     let planned = planned_entry(context, document, "organizations[0]").await;
     let planned = planned.map_err(|error| match error {
         ApplyError::Invalid(invalid) => ApplyError::Invalid(shortened(invalid, &path_of(kind))),

@@ -5,7 +5,7 @@ use axum::{
     response::Response,
 };
 use http::{HeaderMap, StatusCode};
-use switchboard_backends::catalog::{Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind};
 use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
 
 use super::{
@@ -160,7 +160,7 @@ pub(super) async fn remove(
     Ok(StatusCode::NO_CONTENT)
 }
 
-async fn held(state: &AppState, org: &OrgId) -> ApiResult<Vec<Entry>> {
+async fn held(state: &AppState, org: &OrgId) -> ApiResult<Vec<CatalogEntry>> {
     let mut held = Vec::new();
     for kind in HELD {
         held.extend(state.apply.catalog.list(kind, Some(org)).await?);

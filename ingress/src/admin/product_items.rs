@@ -8,7 +8,7 @@ use axum::{
 };
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_backends::products::{Kept, Products, reader::products_of};
+use switchboard_backends::products::{ProductStore, PublishedProducts, reader::products_of};
 use switchboard_schemas::{agent::Agent, catalog_product::CatalogProduct};
 
 use super::{
@@ -68,9 +68,9 @@ pub(super) async fn list(
 
 /// Reads a version chunk by chunk, so that a large one costs no memory; none when another took its place meanwhile.
 async fn read(
-    products: &dyn Products,
+    products: &dyn ProductStore,
     agent: &Agent,
-    kept: &Kept,
+    kept: &PublishedProducts,
     words: &[String],
     (offset, limit): (u64, u32),
 ) -> ApiResult<Option<Found>> {

@@ -14,9 +14,9 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::BodyExt;
 use serde_json::{Value, json};
 use switchboard_backends::{
-    catalog::{Entry, EntryKind},
+    catalog::{CatalogEntry, EntryKind},
     products::{
-        Kept, ProductsStatus, Rejections, Source,
+        FeedRejections, ProductSource, ProductsStatus, PublishedProducts,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -106,7 +106,7 @@ pub(super) async fn upload(
                 .products
                 .status(&agent.org_id, &agent.id)
                 .await?;
-            let kept = writer.publish(Source::Upload, rejected).await?;
+            let kept = writer.publish(ProductSource::Upload, rejected).await?;
             let after = ProductsStatus {
                 kept: Some(kept.clone()),
                 ..before.clone()
@@ -193,7 +193,7 @@ pub(super) async fn agent(
         .await?
         .entry
     {
-        Entry::Agent(agent) => Ok(*agent),
+        CatalogEntry::Agent(agent) => Ok(*agent),
         _ => Err(not_found(EntryKind::Agent.name())),
     }
 }
@@ -249,7 +249,7 @@ async fn read(
     mut reader: FeedReader,
     writer: &mut ProductsWriter,
     config: &ProductsConfig,
-) -> ApiResult<Rejections> {
+) -> ApiResult<FeedRejections> {
     let mut bytes = 0;
     while let Some(frame) = body.frame().await {
         let frame = frame
@@ -347,7 +347,7 @@ fn view(agent: &Agent, status: &ProductsStatus) -> Value {
 }
 
 /// What is kept, and whether visitors see it: an upload that nobody is shown should not look like a success.
-fn kept_view(agent: &Agent, kept: &Kept) -> Value {
+fn kept_view(agent: &Agent, kept: &PublishedProducts) -> Value {
     json!({
         "version": kept.version,
         "shown": agent.settings.ecommerce.enabled,

@@ -4,7 +4,7 @@
 use std::time::Duration;
 
 use serde_json::json;
-use switchboard_backends::{bus::OutgoingRecord, catalog::Entry};
+use switchboard_backends::{bus::OutgoingRecord, catalog::CatalogEntry};
 use switchboard_schemas::{time::Timestamp, topics::Topic};
 
 use super::apply::ApplyContext;
@@ -12,7 +12,7 @@ use super::apply::ApplyContext;
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(2);
 
 /// Publishes one record for each changed entry; stops at the first failure, because the next would wait as long.
-pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&Entry]) {
+pub(super) async fn publish_changes(context: &ApplyContext, changed: &[&CatalogEntry]) {
     for entry in changed {
         let change =
             json!({ "kind": entry.kind().name(), "id": entry.id(), "updatedAt": Timestamp::now() });

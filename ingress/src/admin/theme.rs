@@ -1,12 +1,12 @@
 //! Theme values end up in style sheets of other people's pages: only values that can be nothing but a colour, a length
 //! or a list of fonts are kept.
 
-use switchboard_schemas::agent::Theme;
+use switchboard_schemas::agent::WidgetTheme;
 
 const VALUE_BYTES_MAX: usize = 200;
 
 /// The first field of a theme whose value is refused, and why.
-pub(super) fn mistake(theme: &Theme) -> Option<(&'static str, &'static str)> {
+pub(super) fn mistake(theme: &WidgetTheme) -> Option<(&'static str, &'static str)> {
     let colors = [
         ("primaryColor", &theme.primary_color),
         ("backgroundColor", &theme.background_color),
@@ -87,7 +87,7 @@ mod tests {
 
     #[test]
     fn the_usual_theme_and_usual_values_are_kept() {
-        assert_eq!(mistake(&Theme::default()), None);
+        assert_eq!(mistake(&WidgetTheme::default()), None);
         for color in [
             "#fff",
             "#FFAA0080",

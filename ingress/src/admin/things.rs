@@ -8,7 +8,7 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 use serde_json::{Value, json};
-use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
 use switchboard_schemas::{audit::AuditAction, ids::OrgId, organization::Organization};
 
 use super::{
@@ -86,7 +86,7 @@ pub(super) async fn organization(
         .get(EntryKind::Organization, id.as_str())
         .await?
     {
-        Some(Entry::Organization(organization)) => Ok(organization),
+        Some(CatalogEntry::Organization(organization)) => Ok(organization),
         _ => Err(not_found("organization")),
     }
 }
@@ -97,7 +97,7 @@ pub(super) async fn find(
     org: &OrgId,
     kind: EntryKind,
     id: &str,
-) -> ApiResult<Versioned> {
+) -> ApiResult<VersionedEntry> {
     let found = state.apply.catalog.versioned(kind, id).await?;
     found
         .filter(|found| found.entry.org_id() == org)
@@ -124,9 +124,9 @@ pub(super) async fn list<K: Kind>(
 
 /// A page of `entries`, each as `show` has it.
 pub(super) fn listed(
-    mut entries: Vec<Entry>,
+    mut entries: Vec<CatalogEntry>,
     page: &Page,
-    show: impl Fn(&Entry) -> ApiResult<Value>,
+    show: impl Fn(&CatalogEntry) -> ApiResult<Value>,
 ) -> ApiResult<Response> {
     entries.sort_by(|left, right| (label(left), left.id()).cmp(&(label(right), right.id())));
     let shown = page
@@ -179,8 +179,8 @@ pub(super) async fn create<K: Kind>(
 pub(super) async fn make(
     state: &AppState,
     administrator: &Administrator,
-    entry: Entry,
-) -> ApiResult<Entry> {
+    entry: CatalogEntry,
+) -> ApiResult<CatalogEntry> {
     if state
         .apply
         .catalog
@@ -277,7 +277,7 @@ pub(super) async fn remove<K: Kind>(
         .catalog
         .remove(K::KIND, &organization.id, &id)
         .await?;
-    if let Entry::Agent(agent) = &found.entry {
+    if let CatalogEntry::Agent(agent) = &found.entry {
         // An agent of the same slug would have the same id, and find them.
         state
             .backends
@@ -298,7 +298,7 @@ pub(super) async fn remove<K: Kind>(
 }
 
 /// Says who still needs a thing.
-pub(super) fn refuse_if_used(users: &[Entry]) -> ApiResult<()> {
+pub(super) fn refuse_if_used(users: &[CatalogEntry]) -> ApiResult<()> {
     if users.is_empty() {
         return Ok(());
     }
@@ -320,7 +320,11 @@ pub(super) async fn read_fields(
 }
 
 /// The answer that shows one thing.
-pub(super) fn answer(status: StatusCode, found: &Versioned, slugs: &Slugs) -> ApiResult<Response> {
+pub(super) fn answer(
+    status: StatusCode,
+    found: &VersionedEntry,
+    slugs: &Slugs,
+) -> ApiResult<Response> {
     let mut response = (
         status,
         Json(view(&found.entry, Some(found.version), slugs)?),
@@ -341,7 +345,7 @@ pub(super) fn created(mut response: Response, path: &str) -> Response {
 }
 
 /// A thing as it is shown.
-pub(super) fn view(entry: &Entry, version: Option<i64>, slugs: &Slugs) -> ApiResult<Value> {
+pub(super) fn view(entry: &CatalogEntry, version: Option<i64>, slugs: &Slugs) -> ApiResult<Value> {
     let mut fields = set_by_service(entry, version);
     if entry.kind() == EntryKind::Key {
         fields.insert(LAST_USED_AT.into(), json!(slugs.last_use(entry.id())));

@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Value, json};
-use switchboard_schemas::{ids::AgentId, trial::Said};
+use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
 
 use super::one_thing::Fields;
 use crate::{
@@ -96,7 +96,7 @@ impl Past {
     }
 
     /// The messages, where `speaker` said whatever names nobody.
-    pub(super) fn said_by(self, speaker: Option<&AgentId>) -> ApiResult<Vec<Said>> {
+    pub(super) fn said_by(self, speaker: Option<&AgentId>) -> ApiResult<Vec<PlaygroundMessage>> {
         let said = |(index, message): (usize, PastMessage)| {
             let PastMessage {
                 role,
@@ -105,11 +105,11 @@ impl Past {
                 ui_spec,
             } = message;
             if matches!(role, Role::User) {
-                return Ok(Said::User { content });
+                return Ok(PlaygroundMessage::User { content });
             }
             let missing = || ApiError::field(format!("{HISTORY}[{index}].agentId"), "is required");
             let agent_id = agent_id.or_else(|| speaker.cloned()).ok_or_else(missing)?;
-            Ok(Said::Assistant {
+            Ok(PlaygroundMessage::Assistant {
                 agent_id,
                 content,
                 ui_spec,

@@ -14,20 +14,22 @@ use axum::{
 use serde::Serialize;
 use serde_json::{Map, Value, json};
 use switchboard_backends::{
-    catalog::{Entry, EntryKind},
-    relay::TRIAL_BYTES_MAX,
+    catalog::{CatalogEntry, EntryKind},
+    relay::PLAYGROUND_RUN_BYTES_MAX,
 };
 use switchboard_schemas::{
-    agent::{Agent, OnDisconnect, Status},
+    agent::{ActivationStatus, Agent, OnDisconnect},
     client_text::SessionId,
+    conversation_job::ReplyJob,
     ids::{AgentId, ConversationId, MessageId, RequestId},
-    inference_job::AnswerJob,
     organization::Organization,
+    playground::{
+        AgentPlaygroundRun, PlaygroundRouting, RoutedAgent, TeamPlaygroundJob, TeamPlaygroundRun,
+    },
     routing::MemberScore,
     team::Team,
     time::Timestamp,
-    trial::{AgentTrial, Chosen, TeamTrial, TeamTrialJob, TeamVerdict},
-    turn::{Source, Turn, Visitor},
+    turn::{MessageSource, Turn, Visitor},
 };
 
 use super::{
@@ -60,7 +62,7 @@ pub(super) async fn agent(
     state.limits.admit_trial(administrator.counted_as()).await?;
     let (_, fields) = read_fields(&state, request).await?;
     let asked = TrialRequest::read(fields)?;
-    let Entry::Agent(agent) =
+    let CatalogEntry::Agent(agent) =
         drafted(&state, &organization, (EntryKind::Agent, &id), asked.draft).await?
     else {
         return Err(ApiError::internal(&"the draft of an agent is none"));
@@ -71,14 +73,14 @@ pub(super) async fn agent(
     keep(
         &state,
         &turn.message_id,
-        &AgentTrial {
+        &AgentPlaygroundRun {
             agent: *agent,
             past,
         },
     )
     .await?;
     let slot = state.registry.wait_for_reply(turn.reply_id());
-    let job = TurnJob::Trial(AnswerJob {
+    let job = TurnJob::Trial(ReplyJob {
         agent_id,
         routed: None,
         turn,
@@ -114,39 +116,39 @@ pub(super) async fn team(
     state.limits.admit_trial(administrator.counted_as()).await?;
     let (_, fields) = read_fields(&state, request).await?;
     let asked = TrialRequest::read(fields)?;
-    let Entry::Team(team) =
+    let CatalogEntry::Team(team) =
         drafted(&state, &organization, (EntryKind::Team, &id), asked.draft).await?
     else {
         return Err(ApiError::internal(&"the draft of a team is none"));
     };
     let past = asked.past.said_by(None)?;
     let conversation = ConversationId::of_team(&team.org_id, &team.id, &session_of(&request_id)?);
-    let trial_id = MessageId::new_in(&conversation);
+    let run_id = MessageId::new_in(&conversation);
     keep(
         &state,
-        &trial_id,
-        &TeamTrial {
+        &run_id,
+        &TeamPlaygroundRun {
             team: team.clone(),
             message: asked.message,
             past,
         },
     )
     .await?;
-    let mut slot = state.registry.wait_for_trial(trial_id.clone());
+    let mut slot = state.registry.wait_for_trial(run_id.clone());
     let reply_to = state.ingress_id.clone();
-    let job = TeamTrialJob {
-        trial_id,
+    let job = TeamPlaygroundJob {
+        run_id,
         org_id: team.org_id.clone(),
         request_id,
         reply_to,
     };
     publish_team_trial(&state, &job).await?;
     match tokio::time::timeout(VERDICT_TIMEOUT, slot.verdict()).await {
-        Ok(Some(TeamVerdict::Chosen(chosen))) => {
+        Ok(Some(PlaygroundRouting::Agent(chosen))) => {
             told(&state, &organization, &team, Some(*chosen)).await
         }
-        Ok(Some(TeamVerdict::Nobody)) => told(&state, &organization, &team, None).await,
-        Ok(Some(TeamVerdict::Forgotten) | None) | Err(_) => Err(ApiError::unavailable(
+        Ok(Some(PlaygroundRouting::NoAgent)) => told(&state, &organization, &team, None).await,
+        Ok(Some(PlaygroundRouting::Expired) | None) | Err(_) => Err(ApiError::unavailable(
             "nobody decided in time who would answer",
         )),
     }
@@ -155,8 +157,8 @@ pub(super) async fn team(
 /// Keeps what a trial runs on where its worker finds it.
 async fn keep(state: &AppState, trial: &MessageId, runs_on: &impl Serialize) -> ApiResult<()> {
     let text = serde_json::to_string(runs_on).map_err(|error| ApiError::internal(&error))?;
-    if text.len() > TRIAL_BYTES_MAX {
-        let details = json!({ "max": TRIAL_BYTES_MAX });
+    if text.len() > PLAYGROUND_RUN_BYTES_MAX {
+        let details = json!({ "max": PLAYGROUND_RUN_BYTES_MAX });
         return Err(ApiError::new(
             ErrorCode::PayloadTooLarge,
             "the draft is too large to be tried",
@@ -199,7 +201,7 @@ fn turn_of(
         content: message,
         visitor: Visitor::default(),
         metadata: Map::new(),
-        source: Source::Api,
+        source: MessageSource::Api,
         ip_address: None,
         accepted_at: Timestamp::now(),
         reply_to: Some(state.ingress_id.clone()),
@@ -212,7 +214,7 @@ async fn told(
     state: &AppState,
     organization: &Organization,
     team: &Team,
-    chosen: Option<Chosen>,
+    chosen: Option<RoutedAgent>,
 ) -> ApiResult<Json<Value>> {
     let entries = state
         .apply
@@ -250,9 +252,9 @@ async fn told(
     })))
 }
 
-fn agent_in(entry: Entry) -> Option<Agent> {
+fn agent_in(entry: CatalogEntry) -> Option<Agent> {
     match entry {
-        Entry::Agent(agent) => Some(*agent),
+        CatalogEntry::Agent(agent) => Some(*agent),
         _ => None,
     }
 }
@@ -263,7 +265,7 @@ fn name_of(agent: Option<&Agent>, id: &AgentId) -> Value {
 
 /// Routing leaves out whom visitors do not reach.
 fn can_answer(agent: &Agent) -> bool {
-    agent.settings.public && agent.settings.status == Status::Active
+    agent.settings.public && agent.settings.status == ActivationStatus::Active
 }
 
 fn score_of(scores: &[MemberScore], agent: &AgentId) -> Option<u16> {

@@ -11,12 +11,12 @@ use axum::{
 use http::{HeaderMap, StatusCode, header};
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
-use switchboard_backends::catalog::{Entry, EntryKind, Versioned};
+use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
 use switchboard_schemas::{
     audit::AuditAction,
     email::EmailAddress,
     ids::OrgId,
-    user::{Account, LinkPurpose, UserState},
+    user::{LinkPurpose, UserAccount, UserState},
 };
 
 use super::{
@@ -94,7 +94,7 @@ pub(super) async fn create(
     let mut account = new_account(&state.secret, &organization.id, email, name, role);
     let link = give_link(&state, &mut account, LinkPurpose::Invitation);
     make_account(&state, account.clone()).await?;
-    let entry = Entry::User(Box::new(account.clone()));
+    let entry = CatalogEntry::User(Box::new(account.clone()));
     record_entry(
         &administrator,
         &state,
@@ -226,7 +226,7 @@ pub(super) async fn link(
 /// What a patch asks for.
 struct Wanted {
     name: Option<String>,
-    role: Option<switchboard_schemas::user::Role>,
+    role: Option<switchboard_schemas::user::UserRole>,
     state: Option<UserState>,
 }
 
@@ -245,7 +245,7 @@ impl Wanted {
         Ok(wanted)
     }
 
-    fn made_of(&self, mut account: Account) -> ApiResult<Account> {
+    fn made_of(&self, mut account: UserAccount) -> ApiResult<UserAccount> {
         if let Some(name) = &self.name {
             account.user.name.clone_from(name);
         }
@@ -281,19 +281,19 @@ async fn record_change(
     administrator: &Administrator,
     state: &AppState,
     action: AuditAction,
-    before: Account,
-    after: Option<Account>,
+    before: UserAccount,
+    after: Option<UserAccount>,
 ) {
     let (before, after) = (
-        Entry::User(Box::new(before)),
-        after.map(|account| Entry::User(Box::new(account))),
+        CatalogEntry::User(Box::new(before)),
+        after.map(|account| CatalogEntry::User(Box::new(account))),
     );
     if after.as_ref() != Some(&before) {
         record_entry(administrator, state, action, Some(&before), after.as_ref()).await;
     }
 }
 
-fn give_link(state: &AppState, account: &mut Account, purpose: LinkPurpose) -> LinkText {
+fn give_link(state: &AppState, account: &mut UserAccount, purpose: LinkPurpose) -> LinkText {
     let lifetime_ms = match purpose {
         LinkPurpose::Invitation => state.config.invitation_lifetime_ms,
         LinkPurpose::Reset | LinkPurpose::SignIn => state.config.sign_in_link_lifetime_ms,
@@ -306,7 +306,7 @@ fn give_link(state: &AppState, account: &mut Account, purpose: LinkPurpose) -> L
     )
 }
 
-fn shown_link(state: &AppState, account: &Account, text: &LinkText) -> Value {
+fn shown_link(state: &AppState, account: &UserAccount, text: &LinkText) -> Value {
     let kept = account.link.as_ref();
     json!({
         "url": text.url(&state.config.dashboard_url),
@@ -315,7 +315,7 @@ fn shown_link(state: &AppState, account: &Account, text: &LinkText) -> Value {
     })
 }
 
-fn answer(status: StatusCode, found: &Versioned, link: Option<Value>) -> ApiResult<Response> {
+fn answer(status: StatusCode, found: &VersionedEntry, link: Option<Value>) -> ApiResult<Response> {
     let mut shown = view(account_of(&found.entry)?, Some(found.version));
     if let Some(link) = link {
         shown.insert(LINK.to_owned(), link);
@@ -328,12 +328,12 @@ fn answer(status: StatusCode, found: &Versioned, link: Option<Value>) -> ApiResu
 }
 
 fn view(
-    Account {
+    UserAccount {
         user,
         password,
         link,
         ..
-    }: &Account,
+    }: &UserAccount,
     version: Option<i64>,
 ) -> Fields {
     let shown = json!({
@@ -357,9 +357,9 @@ fn view(
     shown
 }
 
-fn account_of(entry: &Entry) -> ApiResult<&Account> {
+fn account_of(entry: &CatalogEntry) -> ApiResult<&UserAccount> {
     match entry {
-        Entry::User(account) => Ok(account),
+        CatalogEntry::User(account) => Ok(account),
         _ => Err(ApiError::internal(&"no account lies under a user's id")),
     }
 }

@@ -10,7 +10,7 @@ use std::{
 };
 
 use prometheus::IntCounter;
-use switchboard_backends::limiter::Quota;
+use switchboard_backends::limiter::RequestQuota;
 
 use super::{shared::SharedLimiter, too_many};
 use crate::error::{ApiError, ApiResult};
@@ -21,7 +21,7 @@ const REFUSED_MAX: usize = 10_000;
 /// A limit of misses. A subject is whoever misses; none is one whose address is unknown, and it is not counted.
 pub(crate) struct MissLimit {
     name: &'static str,
-    quota: Quota,
+    quota: RequestQuota,
     limiter: Arc<SharedLimiter>,
     /// Until when; answered from memory, so that a flood of guesses does not reach the limiter.
     refused: Mutex<HashMap<String, Instant>>,
@@ -32,7 +32,7 @@ impl MissLimit {
     /// A quota of 0 is no limit.
     pub(super) fn new(
         name: &'static str,
-        quota: Quota,
+        quota: RequestQuota,
         limiter: Arc<SharedLimiter>,
         refusals: IntCounter,
     ) -> Self {
@@ -113,7 +113,7 @@ mod tests {
             Arc::new(EmbeddedLimiter::new()),
             counter(),
         ));
-        MissLimit::new("misses", Quota { limit, window }, limiter, counter())
+        MissLimit::new("misses", RequestQuota { limit, window }, limiter, counter())
     }
 
     #[tokio::test]

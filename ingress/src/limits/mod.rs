@@ -14,7 +14,7 @@ mod told;
 use std::{fmt::Write, sync::Arc, time::Duration};
 
 use serde_json::json;
-use switchboard_backends::limiter::{Limiter, Quota, Verdict};
+use switchboard_backends::limiter::{RateLimitOutcome, RateLimiter, RequestQuota};
 use switchboard_schemas::{
     api_key::{ApiKey, KeyLimits},
     ids::OrgId,
@@ -95,31 +95,31 @@ impl Bucket {
     }
 
     /// The administrator's limit, else the usual one (specification: Limits).
-    fn quota(self, limits: &KeyLimits) -> Quota {
+    fn quota(self, limits: &KeyLimits) -> RequestQuota {
         let (own, usual) = match self {
             Self::Chat => (limits.chat_per_minute, 60),
             Self::Config => (limits.config_per_minute, 120),
             Self::Conversations => (limits.conversations_per_minute, 120),
         };
-        Quota {
+        RequestQuota {
             limit: own.unwrap_or(usual),
             window: WINDOW,
         }
     }
 
     /// The quota of one visitor: a key's usual one, or less where the token was made with a key that has less.
-    fn visitor_quota(self, key: Option<&ApiKey>) -> Quota {
+    fn visitor_quota(self, key: Option<&ApiKey>) -> RequestQuota {
         let usual = self.quota(&KeyLimits::default());
         let limit = key.map_or(usual.limit, |key| {
             self.quota(&key.limits).limit.min(usual.limit)
         });
-        Quota { limit, ..usual }
+        RequestQuota { limit, ..usual }
     }
 }
 
 impl Limits {
     pub(crate) fn new(
-        limiter: Arc<dyn Limiter>,
+        limiter: Arc<dyn RateLimiter>,
         secret: InstallationSecret,
         config: &IngressConfig,
         metrics: Metrics,
@@ -130,7 +130,12 @@ impl Limits {
         ));
         let misses_in = |name, limit, window| {
             let refused = metrics.rate_limited.with_label_values(&[name]);
-            MissLimit::new(name, Quota { limit, window }, Arc::clone(&limiter), refused)
+            MissLimit::new(
+                name,
+                RequestQuota { limit, window },
+                Arc::clone(&limiter),
+                refused,
+            )
         };
         let misses = |name, limit| misses_in(name, limit, WINDOW);
         Self {
@@ -218,7 +223,7 @@ impl Limits {
         sender: Sender<'_>,
         told: &LimitsTold,
     ) -> ApiResult<()> {
-        let quota = Quota {
+        let quota = RequestQuota {
             limit: per_minute,
             window: WINDOW,
         };
@@ -238,7 +243,7 @@ impl Limits {
         if self.trials_per_minute == 0 {
             return Ok(());
         }
-        let quota = Quota {
+        let quota = RequestQuota {
             limit: self.trials_per_minute,
             window: WINDOW,
         };
@@ -300,7 +305,7 @@ impl Limits {
         &self,
         subject: &str,
         bucket: Bucket,
-        quota: Quota,
+        quota: RequestQuota,
         told: &LimitsTold,
     ) -> ApiResult<()> {
         let verdict = self
@@ -311,7 +316,7 @@ impl Limits {
         self.pass(bucket.name(), quota, verdict)
     }
 
-    fn pass(&self, bucket: &str, quota: Quota, verdict: Verdict) -> ApiResult<()> {
+    fn pass(&self, bucket: &str, quota: RequestQuota, verdict: RateLimitOutcome) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }
@@ -336,7 +341,7 @@ impl Limits {
     }
 }
 
-fn too_many(bucket: &str, quota: Quota, retry_after: Duration) -> ApiError {
+fn too_many(bucket: &str, quota: RequestQuota, retry_after: Duration) -> ApiError {
     let details = json!({ "bucket": bucket, "limit": quota.limit });
     let detail = if quota.window == SIGN_IN_WINDOW {
         "too many attempts to sign in"

@@ -6,7 +6,7 @@
 use std::sync::Arc;
 
 use prometheus::{IntCounter, IntCounterVec};
-use switchboard_backends::limiter::{Quota, Verdict};
+use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 use switchboard_schemas::ids::AgentId;
 
 use super::{WINDOW, shared::SharedLimiter, told::LimitsTold, too_many};
@@ -28,7 +28,7 @@ pub(crate) struct PageLimits {
 /// A quota that each subject has for itself.
 struct SubjectLimit {
     name: &'static str,
-    quota: Quota,
+    quota: RequestQuota,
     limiter: Arc<SharedLimiter>,
     refusals: IntCounter,
 }
@@ -41,7 +41,7 @@ impl PageLimits {
     ) -> Self {
         let limit = |name, limit| SubjectLimit {
             name,
-            quota: Quota {
+            quota: RequestQuota {
                 limit,
                 window: WINDOW,
             },
@@ -123,7 +123,7 @@ impl SubjectLimit {
     }
 
     /// None where nothing is counted: the subject is unknown, or the limit is 0.
-    async fn take(&self, subject: Option<&str>) -> Option<Verdict> {
+    async fn take(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
         let subject = subject.filter(|_| self.quota.limit > 0)?;
         Some(
             self.limiter
@@ -132,7 +132,7 @@ impl SubjectLimit {
         )
     }
 
-    fn pass(&self, verdict: Verdict) -> ApiResult<()> {
+    fn pass(&self, verdict: RateLimitOutcome) -> ApiResult<()> {
         if verdict.admitted {
             return Ok(());
         }

@@ -11,16 +11,16 @@ use std::{
 
 use prometheus::IntCounter;
 use switchboard_backends::limiter::{
-    Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter,
+    RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota, embedded::EmbeddedLimiter,
 };
 use tokio::sync::Notify;
 
 /// Pause between two looks for a limiter that is away.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
 /// What a look asks for: the same script as a request's, because a service can answer a ping and yet refuse that.
-const PROBE: (&str, Quota) = (
+const PROBE: (&str, RequestQuota) = (
     "probe",
-    Quota {
+    RequestQuota {
         limit: 1,
         window: Duration::from_secs(1),
     },
@@ -28,7 +28,7 @@ const PROBE: (&str, Quota) = (
 
 /// Counts requests, always with an answer.
 pub(super) struct SharedLimiter {
-    shared: Arc<dyn Limiter>,
+    shared: Arc<dyn RateLimiter>,
     local: EmbeddedLimiter,
     is_away: AtomicBool,
     lost: Notify,
@@ -36,7 +36,7 @@ pub(super) struct SharedLimiter {
 }
 
 impl SharedLimiter {
-    pub(super) fn new(shared: Arc<dyn Limiter>, fallbacks: IntCounter) -> Self {
+    pub(super) fn new(shared: Arc<dyn RateLimiter>, fallbacks: IntCounter) -> Self {
         Self {
             shared,
             local: EmbeddedLimiter::new(),
@@ -47,7 +47,7 @@ impl SharedLimiter {
     }
 
     /// Counts one request under `key`; by this process alone while the shared limiter is away.
-    pub(super) async fn take(&self, key: &str, quota: Quota) -> Verdict {
+    pub(super) async fn take(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
         if !self.is_away.load(Ordering::Acquire) {
             match self.shared.take(key, quota).await {
                 Ok(verdict) => return verdict,
@@ -56,7 +56,7 @@ impl SharedLimiter {
         }
         self.fallbacks.inc();
         // The one in memory never fails; should it, nobody is refused for our own fault.
-        let granted = Verdict {
+        let granted = RateLimitOutcome {
             admitted: true,
             remaining: quota.limit.saturating_sub(1),
             retry_after: Duration::ZERO,
@@ -77,7 +77,7 @@ impl SharedLimiter {
         }
     }
 
-    fn lose(&self, error: &LimiterError) {
+    fn lose(&self, error: &RateLimiterError) {
         if !self.is_away.swap(true, Ordering::AcqRel) {
             tracing::warn!(%error, "limiter away, each process counts by itself");
             self.lost.notify_one();
@@ -94,7 +94,7 @@ mod tests {
 
     use super::*;
 
-    const QUOTA: Quota = Quota {
+    const QUOTA: RequestQuota = RequestQuota {
         limit: 2,
         window: Duration::from_secs(60),
     };
@@ -110,17 +110,21 @@ mod tests {
     }
 
     #[async_trait]
-    impl Limiter for Flaky {
-        async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+    impl RateLimiter for Flaky {
+        async fn take(
+            &self,
+            key: &str,
+            quota: RequestQuota,
+        ) -> Result<RateLimitOutcome, RateLimiterError> {
             self.asked.fetch_add(1, Ordering::SeqCst);
             if self.is_away.load(Ordering::SeqCst) {
                 tokio::time::sleep(STALL).await;
-                return Err(LimiterError::Unavailable("away".into()));
+                return Err(RateLimiterError::Unavailable("away".into()));
             }
             self.inner.take(key, quota).await
         }
 
-        async fn check(&self) -> Result<(), LimiterError> {
+        async fn check(&self) -> Result<(), RateLimiterError> {
             Ok(())
         }
     }

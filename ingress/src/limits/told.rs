@@ -8,7 +8,7 @@ use std::{
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use http::{Extensions, HeaderMap, HeaderName, HeaderValue};
-use switchboard_backends::limiter::{Quota, Verdict};
+use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
@@ -19,8 +19,8 @@ pub(crate) struct LimitsTold(Arc<Mutex<Vec<Told>>>);
 
 struct Told {
     name: &'static str,
-    quota: Quota,
-    verdict: Option<Verdict>,
+    quota: RequestQuota,
+    verdict: Option<RateLimitOutcome>,
 }
 
 /// The layer that writes the fields: an extractor decides about limits, and only a layer sees every answer.
@@ -39,7 +39,7 @@ impl LimitsTold {
     }
 
     /// Tells a quota whose use is not looked at.
-    pub(super) fn policy(&self, name: &'static str, quota: Quota) {
+    pub(super) fn policy(&self, name: &'static str, quota: RequestQuota) {
         self.push(Told {
             name,
             quota,
@@ -48,7 +48,12 @@ impl LimitsTold {
     }
 
     /// Tells a quota and what is left of it.
-    pub(super) fn verdict(&self, name: &'static str, quota: Quota, verdict: Verdict) {
+    pub(super) fn verdict(
+        &self,
+        name: &'static str,
+        quota: RequestQuota,
+        verdict: RateLimitOutcome,
+    ) {
         self.push(Told {
             name,
             quota,
@@ -107,7 +112,7 @@ fn separated(list: &mut String) -> &mut String {
 
 /// Until something, or with something left until everything, is free again: the draft wants an exhausted quota's reset
 /// not to lie behind its `Retry-After`.
-fn reset_seconds(verdict: &Verdict) -> u128 {
+fn reset_seconds(verdict: &RateLimitOutcome) -> u128 {
     let wait = if verdict.remaining == 0 {
         verdict.retry_after
     } else {
@@ -122,15 +127,15 @@ mod tests {
 
     use super::*;
 
-    const QUOTA: Quota = Quota {
+    const QUOTA: RequestQuota = RequestQuota {
         limit: 60,
         window: Duration::from_secs(60),
     };
 
-    fn verdict(remaining: u32) -> Verdict {
+    fn verdict(remaining: u32) -> RateLimitOutcome {
         let (retry_after, reset_after) =
             (Duration::from_millis(1500), Duration::from_millis(30_001));
-        Verdict {
+        RateLimitOutcome {
             admitted: remaining > 0,
             remaining,
             retry_after,
@@ -161,7 +166,7 @@ mod tests {
                 Some("\"chat\";r=12;t=31".into())
             )
         );
-        told.verdict("visitor", Quota { limit: 2, ..QUOTA }, verdict(0));
+        told.verdict("visitor", RequestQuota { limit: 2, ..QUOTA }, verdict(0));
         let expected = (
             "\"chat\";q=60;w=60, \"visitor\";q=2;w=60",
             "\"chat\";r=12;t=31, \"visitor\";r=0;t=2",

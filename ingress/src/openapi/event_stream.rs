@@ -6,7 +6,7 @@
 )]
 
 use switchboard_schemas::{
-    conversation::{FinishReason, ReplyStatus, Usage},
+    conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId},
 };
 use utoipa::ToSchema;
@@ -69,7 +69,7 @@ pub(crate) struct DoneEvent {
     /// Why the model stopped.
     finish_reason: Option<FinishReason>,
     /// Tokens.
-    usage: Usage,
+    usage: TokenUsage,
     /// Bytes of the whole text.
     length: u64,
     /// Milliseconds from acceptance to the end.

@@ -73,7 +73,7 @@ impl ReplyAssembly {
     /// Takes one frame.
     pub(crate) fn accept(&mut self, frame: Frame, source: FrameSource) -> Step {
         self.attempt_heard = self.attempt_heard.max(frame.attempt);
-        if frame.body == FrameBody::Beat {
+        if frame.body == FrameBody::Heartbeat {
             return Step::Nothing;
         }
         match self.generation {
@@ -165,7 +165,7 @@ impl ReplyAssembly {
                 Step::Note(Note::Ui)
             }
             FrameBody::Tool(progress) if follows && is_new => Step::Note(Note::Tool(progress)),
-            FrameBody::Beat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
+            FrameBody::Heartbeat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
                 Step::Nothing
             }
             FrameBody::Text { offset, text } => self.text(offset, text, follows),

@@ -2,7 +2,7 @@
 //! clean end is one that is equal to it.
 
 use proptest::{collection::vec, prelude::*, sample::Index};
-use switchboard_schemas::conversation::{FinishReason, ReplyStatus, Usage};
+use switchboard_schemas::conversation::{FinishReason, ReplyStatus, TokenUsage};
 
 use super::*;
 use crate::testing::head;
@@ -18,7 +18,7 @@ fn end(text: &str, status: ReplyStatus) -> FrameBody {
     FrameBody::End(Box::new(ReplyEnd {
         status,
         finish_reason: Some(FinishReason::Stop),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         length: text.len() as u64,
         sha256: sha(text),
         response_time_ms: 1,
@@ -296,7 +296,7 @@ fn a_beat_tells_the_attempt_and_nothing_else() {
         attempt: 2,
         generation: 7,
         seq: 0,
-        body: FrameBody::Beat,
+        body: FrameBody::Heartbeat,
     };
     let frames = log(1, &parts_of(&["a"]));
     let (assembly, steps) = accept_all([frames[0].clone(), frames[1].clone(), beat]);

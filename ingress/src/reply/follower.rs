@@ -6,8 +6,8 @@ use std::{collections::VecDeque, time::Duration};
 use bytes::{Bytes, BytesMut};
 use switchboard_schemas::{
     agent::OnDisconnect,
+    conversation_job::{ReplyJob, TeamRouting},
     ids::{AgentId, MessageId, OrgId},
-    inference_job::{AnswerJob, Routed},
     reply_event::{Frame, ReplyEnd},
     topics::Topic,
 };
@@ -421,7 +421,7 @@ impl Follower {
         let (Some(asked), Some(job)) = (&self.job, self.answer_job().await) else {
             return;
         };
-        let job = AnswerJob {
+        let job = ReplyJob {
             attempt_min: self.assembly.attempt_heard() + 1,
             ..job
         };
@@ -446,7 +446,7 @@ impl Follower {
 
     /// The job as the worker had it; none for a reader, and while a team's message has nobody to answer it, and so no
     /// worker either.
-    async fn answer_job(&self) -> Option<AnswerJob> {
+    async fn answer_job(&self) -> Option<ReplyJob> {
         let job = match self.job.as_ref()? {
             TurnJob::Agent(job) | TurnJob::Trial(job) => return Some(job.clone()),
             TurnJob::Team(job) => job,
@@ -460,13 +460,13 @@ impl Follower {
             .ok()?
             .own?;
         // When the router decided, the relay does not tell.
-        let routed = Routed {
+        let routed = TeamRouting {
             team_id: job.team_id.clone(),
             reason: decided.reason,
             facts: decided.facts,
             routed_at: None,
         };
-        Some(AnswerJob {
+        Some(ReplyJob {
             agent_id: decided.agent_id,
             routed: Some(routed),
             turn: job.turn.clone(),

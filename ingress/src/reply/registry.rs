@@ -13,8 +13,8 @@ use std::{
 use switchboard_backends::relay::Relay;
 use switchboard_schemas::{
     ids::{EventId, IngressId, MessageId},
-    reply_event::{Envelope, Frame, PatchOutcome},
-    trial::TeamVerdict,
+    playground::PlaygroundRouting,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
 };
 use tokio::sync::{mpsc, oneshot};
 
@@ -34,7 +34,7 @@ pub(crate) struct Registry {
 struct Waiting {
     replies: HashMap<MessageId, Vec<Waiter>>,
     patches: HashMap<EventId, oneshot::Sender<PatchOutcome>>,
-    trials: HashMap<MessageId, oneshot::Sender<TeamVerdict>>,
+    trials: HashMap<MessageId, oneshot::Sender<PlaygroundRouting>>,
     last_number: u64,
 }
 
@@ -64,7 +64,7 @@ pub(crate) struct PatchSlot {
 pub(crate) struct TrialSlot {
     registry: Arc<Registry>,
     trial: MessageId,
-    verdict: oneshot::Receiver<TeamVerdict>,
+    verdict: oneshot::Receiver<PlaygroundRouting>,
 }
 
 impl Registry {
@@ -132,15 +132,15 @@ impl Registry {
     }
 
     /// Hands an envelope to whoever waits for it.
-    pub(crate) fn deliver(&self, envelope: Envelope) {
+    pub(crate) fn deliver(&self, envelope: IngressEnvelope) {
         let claimed = match envelope {
-            Envelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
-            Envelope::Patch(event, outcome) => self
+            IngressEnvelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
+            IngressEnvelope::Patch(event, outcome) => self
                 .lock()
                 .patches
                 .remove(&event)
                 .is_some_and(|slot| slot.send(outcome).is_ok()),
-            Envelope::Trial(trial, verdict) => self
+            IngressEnvelope::Playground(trial, verdict) => self
                 .lock()
                 .trials
                 .remove(&trial)
@@ -208,7 +208,7 @@ impl Drop for PatchSlot {
 
 impl TrialSlot {
     /// The verdict, if the relay brings it. Cancel-safe.
-    pub(crate) async fn verdict(&mut self) -> Option<TeamVerdict> {
+    pub(crate) async fn verdict(&mut self) -> Option<PlaygroundRouting> {
         (&mut self.verdict).await.ok()
     }
 }
@@ -224,7 +224,7 @@ pub(crate) async fn listen(
     relay: Arc<dyn Relay>,
     ingress: IngressId,
     registry: Arc<Registry>,
-    mut opened: Option<mpsc::Receiver<Envelope>>,
+    mut opened: Option<mpsc::Receiver<IngressEnvelope>>,
 ) {
     loop {
         if let Some(mut envelopes) = opened.take() {
@@ -254,7 +254,7 @@ mod tests {
             attempt: 1,
             generation: 1,
             seq,
-            body: FrameBody::Beat,
+            body: FrameBody::Heartbeat,
         }
     }
 
@@ -263,7 +263,7 @@ mod tests {
         let registry = Registry::new(2, metrics());
         let mut slot = registry.wait_for_reply(message_id());
         for seq in 1..=3 {
-            registry.deliver(Envelope::Reply(message_id(), beat(seq)));
+            registry.deliver(IngressEnvelope::Reply(message_id(), beat(seq)));
         }
         assert!(!slot.must_pull(), "two frames are still to be read");
         assert_eq!(
@@ -281,7 +281,7 @@ mod tests {
             registry.wait_for_reply(message_id()),
             registry.wait_for_reply(message_id()),
         ];
-        registry.deliver(Envelope::Reply(message_id(), beat(1)));
+        registry.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
         for slot in &mut slots {
             assert_eq!(slot.next().await, Some(beat(1)));
         }
@@ -302,7 +302,7 @@ mod tests {
             waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty()
         );
         drop(waiting);
-        registry.deliver(Envelope::Reply(message_id(), beat(1)));
+        registry.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
         assert_eq!(registry.metrics.envelopes_unclaimed.get(), 1);
     }
 
@@ -310,13 +310,16 @@ mod tests {
     async fn an_outcome_reaches_its_change_and_a_verdict_its_trial() {
         let registry = Registry::new(2, metrics());
         let mut slot = registry.wait_for_patch(EventId::of("a", "b"));
-        registry.deliver(Envelope::Patch(
+        registry.deliver(IngressEnvelope::Patch(
             EventId::of("a", "b"),
             PatchOutcome::NotFound,
         ));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
         let mut slot = registry.wait_for_trial(message_id());
-        registry.deliver(Envelope::Trial(message_id(), TeamVerdict::Nobody));
-        assert_eq!(slot.verdict().await, Some(TeamVerdict::Nobody));
+        registry.deliver(IngressEnvelope::Playground(
+            message_id(),
+            PlaygroundRouting::NoAgent,
+        ));
+        assert_eq!(slot.verdict().await, Some(PlaygroundRouting::NoAgent));
     }
 }

@@ -4,7 +4,7 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_backends::store::ReplyRecord;
 use switchboard_schemas::{
-    conversation::{FinishReason, ReplyStatus, Usage},
+    conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId},
     reply_event::{ReplyEnd, ReplyHead},
     time::Timestamp,
@@ -44,7 +44,7 @@ pub(crate) struct ReplyView {
     finish_reason: Option<FinishReason>,
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     /// Milliseconds.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]

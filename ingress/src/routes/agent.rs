@@ -7,7 +7,7 @@ use axum::{
 };
 use serde::Serialize;
 use switchboard_schemas::{
-    agent::{Agent, AgentLimits, Features, Theme},
+    agent::{Agent, AgentFeatures, AgentLimits, WidgetTheme},
     ids::AgentId,
 };
 use utoipa::ToSchema;
@@ -27,8 +27,8 @@ pub(crate) struct AgentView<'a> {
     description: &'a str,
     welcome_message: &'a str,
     placeholder_text: &'a str,
-    theme: &'a Theme,
-    features: &'a Features,
+    theme: &'a WidgetTheme,
+    features: &'a AgentFeatures,
     limits: &'a AgentLimits,
 }
 

@@ -7,8 +7,8 @@ use axum::{
 };
 use serde_json::json;
 use switchboard_schemas::{
+    conversation_job::PatchJob,
     ids::{EventId, RequestId},
-    inference_job::PatchJob,
     time::Timestamp,
 };
 

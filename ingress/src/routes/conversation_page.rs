@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 use switchboard_schemas::{
     agent::Agent,
     client_text::SessionId,
-    conversation::{Author, Conversation, FinishReason, Message, ReplyStatus},
+    conversation::{Conversation, FinishReason, Message, MessageAuthor, ReplyStatus},
     ids::{AgentId, ConversationId, MessageId},
     time::Timestamp,
 };
@@ -154,12 +154,12 @@ impl<'a> MessageView<'a> {
     fn new(message: &'a Message) -> Self {
         let (id, content, timestamp) = (&message.id, message.content.as_str(), message.created_at);
         match &message.author {
-            Author::User => Self::User(UserMessageView {
+            MessageAuthor::User => Self::User(UserMessageView {
                 id,
                 content,
                 timestamp,
             }),
-            Author::Assistant(facts) => Self::Assistant(AssistantMessageView {
+            MessageAuthor::Assistant(facts) => Self::Assistant(AssistantMessageView {
                 id,
                 content,
                 timestamp,

@@ -2,9 +2,9 @@
 //! cannot disagree.
 
 use serde_json::{Map, Value};
-use switchboard_backends::store::Store;
+use switchboard_backends::store::ConversationStore;
 use switchboard_schemas::{
-    inference_job::{ConversationJob, PatchJob},
+    conversation_job::{ConversationJob, PatchJob},
     reply_event::PatchOutcome,
 };
 
@@ -115,7 +115,7 @@ pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
     }
 }
 
-async fn holds(store: &dyn Store, job: &PatchJob) -> bool {
+async fn holds(store: &dyn ConversationStore, job: &PatchJob) -> bool {
     let Ok(Some(conversation)) = store.conversation(&job.org_id, &job.conversation_id).await else {
         return false;
     };

@@ -8,7 +8,7 @@ use axum::{
 };
 use serde::Serialize;
 use switchboard_schemas::{
-    agent::{Agent, Status, Theme, WidgetPosition, WidgetSize},
+    agent::{ActivationStatus, Agent, WidgetPosition, WidgetSize, WidgetTheme},
     client_text::VisitorId,
     ids::AgentId,
     time::Timestamp,
@@ -49,7 +49,7 @@ pub(crate) struct VisitorTokenView<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<WidgetView<'a>>,
     /// All colours and shapes: those of the configuration are three of them.
-    theme: &'a Theme,
+    theme: &'a WidgetTheme,
     /// What is shown instead of a chat; for an agent that is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     offline: Option<OfflineView<'a>>,
@@ -108,7 +108,7 @@ pub(crate) async fn post(
     let admission = applicant
         .admit(&agent, &parts.headers, &body, &state)
         .await?;
-    let is_active = agent.settings.status == Status::Active;
+    let is_active = agent.settings.status == ActivationStatus::Active;
     let view = VisitorTokenView {
         token: admission.token.expose(),
         expires_at: admission.claims.expires_at,

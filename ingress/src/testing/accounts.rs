@@ -10,7 +10,7 @@ use std::{
 
 use async_trait::async_trait;
 use switchboard_backends::{
-    accounts::{Accounts, Session},
+    accounts::{AccountStore, DashboardSession},
     store::StoreError,
 };
 use switchboard_schemas::{
@@ -22,7 +22,7 @@ use switchboard_schemas::{
 /// Keeps sessions until they are ended, and every entry.
 #[derive(Default)]
 pub(crate) struct FakeAccounts {
-    pub(crate) sessions: Mutex<HashMap<[u8; 32], Session>>,
+    pub(crate) sessions: Mutex<HashMap<[u8; 32], DashboardSession>>,
     pub(crate) entries: Mutex<BTreeMap<AuditId, AuditEntry>>,
     pub(crate) away: AtomicBool,
 }
@@ -38,8 +38,12 @@ impl FakeAccounts {
 }
 
 #[async_trait]
-impl Accounts for FakeAccounts {
-    async fn begin_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+impl AccountStore for FakeAccounts {
+    async fn begin_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         self.answers()?;
         self.sessions
             .lock()
@@ -48,12 +52,16 @@ impl Accounts for FakeAccounts {
         Ok(())
     }
 
-    async fn session(&self, hash: &TokenHash) -> Result<Option<Session>, StoreError> {
+    async fn session(&self, hash: &TokenHash) -> Result<Option<DashboardSession>, StoreError> {
         self.answers()?;
         Ok(self.sessions.lock().unwrap().get(&hash.0).cloned())
     }
 
-    async fn touch_session(&self, hash: &TokenHash, session: &Session) -> Result<(), StoreError> {
+    async fn touch_session(
+        &self,
+        hash: &TokenHash,
+        session: &DashboardSession,
+    ) -> Result<(), StoreError> {
         self.answers()?;
         if let Some(kept) = self.sessions.lock().unwrap().get_mut(&hash.0) {
             kept.seen_at = session.seen_at;

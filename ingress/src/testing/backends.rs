@@ -9,16 +9,19 @@ use std::{
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
-    bus::{Bus, BusError, Consumer, OutgoingRecord},
-    catalog::{Catalog, Entry, EntryKind, KeyUse, Versioned},
-    limiter::{Limiter, LimiterError, Quota, Verdict, embedded::EmbeddedLimiter},
+    bus::{BusConsumer, BusError, MessageBus, OutgoingRecord},
+    catalog::{CatalogEntry, CatalogStore, EntryKind, KeyUse, VersionedEntry},
+    limiter::{
+        RateLimitOutcome, RateLimiter, RateLimiterError, RequestQuota, embedded::EmbeddedLimiter,
+    },
     relay::{
-        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Offer, Relay, RelayError, Settlement,
-        Standing,
+        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, RecordedDecisions,
+        Relay, RelayError, RoundRobinOffer, RoutingDecision,
     },
     store::{
-        AcceptedReply, KnownReply, ReplyRecord, SessionLink, Store, StoreError, TurnEnd, TurnStart,
-        deletion::{Deletion, HistoryState},
+        AcceptedReply, ConversationStore, ReplyRecord, ReplyState, SessionLink, StoreError,
+        TurnEnd, TurnStart,
+        deletion::{ConversationDeletion, HistoryState},
         listing::{ListQuery, ListedConversation},
     },
 };
@@ -28,10 +31,10 @@ use switchboard_schemas::{
     conversation::{Conversation, Message},
     erasure::Erasure,
     ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
-    reply_event::{Envelope, Frame, PatchOutcome},
+    playground::PlaygroundRouting,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
     time::Timestamp,
     topics::Topic,
-    trial::TeamVerdict,
 };
 use tokio::sync::mpsc;
 
@@ -45,7 +48,7 @@ pub(crate) struct FakeBus {
 }
 
 #[async_trait]
-impl Bus for FakeBus {
+impl MessageBus for FakeBus {
     async fn publish(&self, record: OutgoingRecord, _: Duration) -> Result<(), BusError> {
         if self.away.load(Ordering::SeqCst) {
             return Err(BusError::Unavailable("away".into()));
@@ -58,7 +61,7 @@ impl Bus for FakeBus {
         Ok(())
     }
 
-    async fn consume(&self, _: &str, _: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+    async fn consume(&self, _: &str, _: &[Topic]) -> Result<Box<dyn BusConsumer>, BusError> {
         Err(BusError::Fatal("this fake has no consumers".into()))
     }
 
@@ -74,7 +77,7 @@ impl Bus for FakeBus {
 /// A channel and a log.
 #[derive(Default)]
 pub(crate) struct FakeRelay {
-    listener: Mutex<Option<mpsc::Sender<Envelope>>>,
+    listener: Mutex<Option<mpsc::Sender<IngressEnvelope>>>,
     logs: Mutex<HashMap<MessageId, Vec<Frame>>>,
     pub(crate) voided: Mutex<Vec<String>>,
     pub(crate) cancelled: Mutex<Vec<MessageId>>,
@@ -84,7 +87,7 @@ pub(crate) struct FakeRelay {
     /// What trials run on.
     pub(crate) trials: Mutex<HashMap<MessageId, String>>,
     /// What routing decided.
-    pub(crate) decision: Mutex<Option<Decision>>,
+    pub(crate) decision: Mutex<Option<RoutingDecision>>,
     pub(crate) away: AtomicBool,
     /// Whether what is logged is pushed as well.
     pub(crate) deaf: AtomicBool,
@@ -99,11 +102,11 @@ impl FakeRelay {
             .entry(reply.clone())
             .or_default()
             .push(frame.clone());
-        self.push(Envelope::Reply(reply.clone(), frame));
+        self.push(IngressEnvelope::Reply(reply.clone(), frame));
     }
 
     /// Pushes, as far as anyone listens.
-    pub(crate) fn push(&self, envelope: Envelope) {
+    pub(crate) fn push(&self, envelope: IngressEnvelope) {
         if !self.deaf.load(Ordering::SeqCst)
             && let Some(listener) = &*self.listener.lock().unwrap()
         {
@@ -129,7 +132,7 @@ fn no_worker<T>() -> Result<T, RelayError> {
 
 #[async_trait]
 impl Relay for FakeRelay {
-    async fn claim(&self, _: &ClaimRequest) -> Result<Claim, RelayError> {
+    async fn claim(&self, _: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
         no_worker()
     }
 
@@ -138,7 +141,7 @@ impl Relay for FakeRelay {
         _: &ClaimToken,
         _: Option<&IngressId>,
         _: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         no_worker()
     }
 
@@ -147,15 +150,15 @@ impl Relay for FakeRelay {
         _: &ClaimToken,
         _: Option<&IngressId>,
         _: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         no_worker()
     }
 
-    async fn seal(&self, _: &ClaimToken, _: &Frame) -> Result<Standing, RelayError> {
+    async fn seal(&self, _: &ClaimToken, _: &Frame) -> Result<ClaimStatus, RelayError> {
         no_worker()
     }
 
-    async fn settle(&self, _: &ClaimToken, _: &Settlement) -> Result<Standing, RelayError> {
+    async fn settle(&self, _: &ClaimToken, _: &ClaimCompletion) -> Result<ClaimStatus, RelayError> {
         no_worker()
     }
 
@@ -170,7 +173,7 @@ impl Relay for FakeRelay {
         outcome: PatchOutcome,
     ) -> Result<(), RelayError> {
         self.answers()?;
-        self.push(Envelope::Patch(patch.clone(), outcome));
+        self.push(IngressEnvelope::Patch(patch.clone(), outcome));
         Ok(())
     }
 
@@ -191,9 +194,9 @@ impl Relay for FakeRelay {
         &self,
         _: &IngressId,
         trial: &MessageId,
-        verdict: TeamVerdict,
+        verdict: PlaygroundRouting,
     ) -> Result<(), RelayError> {
-        self.push(Envelope::Trial(trial.clone(), verdict));
+        self.push(IngressEnvelope::Playground(trial.clone(), verdict));
         Ok(())
     }
 
@@ -201,7 +204,7 @@ impl Relay for FakeRelay {
         no_worker()
     }
 
-    async fn listen(&self, _: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+    async fn listen(&self, _: &IngressId) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError> {
         let (sender, receiver) = mpsc::channel(1024);
         *self.listener.lock().unwrap() = Some(sender);
         Ok(receiver)
@@ -255,21 +258,25 @@ impl Relay for FakeRelay {
             .clone())
     }
 
-    async fn decide(&self, _: &MessageId, _: &Decision) -> Result<Decision, RelayError> {
+    async fn decide(
+        &self,
+        _: &MessageId,
+        _: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError> {
         no_worker()
     }
 
     async fn decide_in_turn(
         &self,
         _: &MessageId,
-        _: &Offer,
-    ) -> Result<Option<Decision>, RelayError> {
+        _: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         no_worker()
     }
 
-    async fn decisions(&self, _: &MessageId) -> Result<Decisions, RelayError> {
+    async fn decisions(&self, _: &MessageId) -> Result<RecordedDecisions, RelayError> {
         self.answers()?;
-        Ok(Decisions {
+        Ok(RecordedDecisions {
             own: self.decision.lock().unwrap().clone(),
             last: None,
         })
@@ -315,7 +322,7 @@ impl FakeStore {
 }
 
 #[async_trait]
-impl Store for FakeStore {
+impl ConversationStore for FakeStore {
     async fn begin_turn(&self, _: &TurnStart) -> Result<(), StoreError> {
         Err(StoreError::Unavailable(
             "this fake serves no workers".into(),
@@ -341,16 +348,16 @@ impl Store for FakeStore {
         &self,
         org: &OrgId,
         reply: &MessageId,
-    ) -> Result<Option<KnownReply>, StoreError> {
+    ) -> Result<Option<ReplyState>, StoreError> {
         self.answers()?;
         let record = self.replies.lock().unwrap().get(reply).cloned();
         if let Some(record) = record.filter(|_| self.belongs(org, &reply.conversation())) {
-            return Ok(Some(KnownReply::Final(Box::new(record))));
+            return Ok(Some(ReplyState::Final(Box::new(record))));
         }
         let accepted = self.accepted.lock().unwrap().get(reply).cloned();
         Ok(accepted
             .filter(|accepted| accepted.org_id == *org)
-            .map(KnownReply::Accepted))
+            .map(ReplyState::Accepted))
     }
 
     async fn conversation(
@@ -373,7 +380,7 @@ impl Store for FakeStore {
         ))
     }
 
-    async fn delete_conversation(&self, _: &Deletion) -> Result<bool, StoreError> {
+    async fn delete_conversation(&self, _: &ConversationDeletion) -> Result<bool, StoreError> {
         Err(StoreError::Unavailable(
             "this fake serves no workers".into(),
         ))
@@ -521,7 +528,7 @@ impl Store for FakeStore {
 /// Entries by kind and id.
 #[derive(Default)]
 pub(crate) struct FakeCatalog {
-    pub(crate) entries: Mutex<BTreeMap<(&'static str, String), Entry>>,
+    pub(crate) entries: Mutex<BTreeMap<(&'static str, String), CatalogEntry>>,
     /// Puts so far.
     puts: Mutex<HashMap<String, i64>>,
     /// Each note of uses of keys.
@@ -540,8 +547,8 @@ impl FakeCatalog {
 }
 
 #[async_trait]
-impl Catalog for FakeCatalog {
-    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<Entry>, StoreError> {
+impl CatalogStore for FakeCatalog {
+    async fn get(&self, kind: EntryKind, id: &str) -> Result<Option<CatalogEntry>, StoreError> {
         self.answers()?;
         Ok(self
             .entries
@@ -551,7 +558,11 @@ impl Catalog for FakeCatalog {
             .cloned())
     }
 
-    async fn versioned(&self, kind: EntryKind, id: &str) -> Result<Option<Versioned>, StoreError> {
+    async fn versioned(
+        &self,
+        kind: EntryKind,
+        id: &str,
+    ) -> Result<Option<VersionedEntry>, StoreError> {
         let version = self
             .puts
             .lock()
@@ -562,19 +573,19 @@ impl Catalog for FakeCatalog {
         Ok(self
             .get(kind, id)
             .await?
-            .map(|entry| Versioned { entry, version }))
+            .map(|entry| VersionedEntry { entry, version }))
     }
 
     async fn key_by_hash(&self, hash: &ApiKeyHash) -> Result<Option<ApiKey>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
         Ok(entries.values().find_map(|entry| match entry {
-            Entry::Key { key, hash: kept } if *kept == hash.0 => Some(key.clone()),
+            CatalogEntry::Key { key, hash: kept } if *kept == hash.0 => Some(key.clone()),
             _ => None,
         }))
     }
 
-    async fn put(&self, entry: &Entry) -> Result<(), StoreError> {
+    async fn put(&self, entry: &CatalogEntry) -> Result<(), StoreError> {
         self.answers()?;
         // A real write takes a while, in which others read.
         tokio::task::yield_now().await;
@@ -600,7 +611,11 @@ impl Catalog for FakeCatalog {
         Ok(())
     }
 
-    async fn list(&self, kind: EntryKind, org: Option<&OrgId>) -> Result<Vec<Entry>, StoreError> {
+    async fn list(
+        &self,
+        kind: EntryKind,
+        org: Option<&OrgId>,
+    ) -> Result<Vec<CatalogEntry>, StoreError> {
         self.answers()?;
         let entries = self.entries.lock().unwrap();
         let listed = entries
@@ -640,15 +655,19 @@ pub(crate) struct FakeLimiter {
 }
 
 #[async_trait]
-impl Limiter for FakeLimiter {
-    async fn take(&self, key: &str, quota: Quota) -> Result<Verdict, LimiterError> {
+impl RateLimiter for FakeLimiter {
+    async fn take(
+        &self,
+        key: &str,
+        quota: RequestQuota,
+    ) -> Result<RateLimitOutcome, RateLimiterError> {
         if self.away.load(Ordering::SeqCst) {
-            return Err(LimiterError::Unavailable("away".into()));
+            return Err(RateLimiterError::Unavailable("away".into()));
         }
         self.counted.take(key, quota).await
     }
 
-    async fn check(&self) -> Result<(), LimiterError> {
+    async fn check(&self) -> Result<(), RateLimiterError> {
         Ok(())
     }
 }

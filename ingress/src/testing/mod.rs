@@ -10,7 +10,7 @@ pub(crate) use backends::{FakeBus, FakeCatalog, FakeRelay, FakeStore};
 pub(crate) use world::{ADMIN_TOKEN, Answer, World, put_conversation, reply_of};
 
 use switchboard_schemas::{
-    conversation::{FinishReason, ReplyStatus, Usage},
+    conversation::{FinishReason, ReplyStatus, TokenUsage},
     ids::{AgentId, ConversationId, MessageId, OrgId},
     reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead},
     secret::InstallationSecret,
@@ -78,7 +78,7 @@ pub(crate) fn end_of(text: &str, status: ReplyStatus) -> ReplyEnd {
     ReplyEnd {
         status,
         finish_reason: Some(FinishReason::Stop),
-        usage: Usage::default(),
+        usage: TokenUsage::default(),
         length: text.len() as u64,
         sha256: Sha256::digest(text.as_bytes())
             .iter()

@@ -13,15 +13,15 @@ use secrecy::SecretString;
 use serde_json::{Value, json};
 use switchboard_backends::{
     Backends,
-    catalog::{Entry, cache::CatalogCache},
+    catalog::{CatalogEntry, cache::CatalogCache},
     products::embedded::EmbeddedProducts,
     store::{ReplyRecord, embedded::EmbeddedStore},
 };
 use switchboard_schemas::{
     agent::Agent,
     conversation::{Conversation, ConversationOwner, ReplyStatus},
+    conversation_job::ConversationJob,
     ids::{AgentId, ConversationId, MessageId, OrgId},
-    inference_job::ConversationJob,
     reply_event::Frame,
     time::Timestamp,
     topics::Topic,
@@ -172,7 +172,7 @@ impl World {
             bus: Arc::clone(&bus) as _,
             relay: Arc::clone(&relay) as _,
             store: Arc::clone(&store) as _,
-            figures: Arc::clone(&counted) as _,
+            analytics: Arc::clone(&counted) as _,
             catalog: Arc::clone(&catalog) as _,
             products: Arc::clone(&products) as _,
             limiter: Arc::clone(&limiter) as _,
@@ -230,7 +230,7 @@ impl World {
     pub(crate) fn edit_agent(&self, edit: impl FnOnce(&mut Agent)) {
         let mut entries = self.catalog.entries.lock().unwrap();
         let id = ("agent", agent_id().as_str().to_owned());
-        let Some(Entry::Agent(agent)) = entries.get_mut(&id) else {
+        let Some(CatalogEntry::Agent(agent)) = entries.get_mut(&id) else {
             panic!("the agent is missing")
         };
         edit(agent);
@@ -427,7 +427,7 @@ impl World {
 /// The reply that a job asks for.
 pub(crate) fn reply_of(job: &ConversationJob) -> switchboard_schemas::ids::MessageId {
     match job {
-        ConversationJob::Answer(job) | ConversationJob::Trial(job) => job.turn.reply_id(),
+        ConversationJob::Reply(job) | ConversationJob::Playground(job) => job.turn.reply_id(),
         ConversationJob::Patch(_) | ConversationJob::Delete(_) => panic!("a change has no reply"),
     }
 }

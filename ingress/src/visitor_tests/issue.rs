@@ -4,9 +4,9 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    agent::Status,
+    agent::ActivationStatus,
     time::Timestamp,
-    visitor_token::{StatementKind, VisitorClaims},
+    visitor_token::{CredentialKind, VisitorClaims},
 };
 
 use super::{ORIGIN, TOKEN_ROUTE, claims, problem, text, token_of};
@@ -22,7 +22,7 @@ async fn with_key(world: &World, key: &str, headers: &[(&str, &str)]) -> Answer 
 
 fn secret_of(claims: &VisitorClaims) -> String {
     claims
-        .sign(StatementKind::Secret, &secret())
+        .sign(CredentialKind::Secret, &secret())
         .expose()
         .to_owned()
 }
@@ -60,7 +60,7 @@ async fn a_page_gets_a_token_for_a_quarter_of_an_hour_and_what_its_widget_starts
 async fn an_inactive_agent_gives_tokens_and_its_offline_message_and_no_configuration() {
     let world = World::new().await;
     world.edit_agent(|agent| {
-        agent.settings.status = Status::Inactive;
+        agent.settings.status = ActivationStatus::Inactive;
         agent.settings.widget.offline_message = "gone fishing".into();
     });
     let answer = world.new_visitor().await;
@@ -239,7 +239,7 @@ async fn nobody_is_believed_to_be_a_visitor_without_a_good_secret() {
         ..known.clone()
     };
     let forged = known.sign(
-        StatementKind::Secret,
+        CredentialKind::Secret,
         &switchboard_schemas::secret::InstallationSecret::from_bytes([9; 32]),
     );
     let bad_secrets = [

@@ -3,11 +3,11 @@
 use serde_json::{Value, json};
 use switchboard_schemas::{
     conversation::{Conversation, ReplyStatus},
+    conversation_job::{ConversationJob, ReplyJob},
     ids::{ConversationId, MessageId},
-    inference_job::{AnswerJob, ConversationJob},
-    reply_event::{Envelope, PatchOutcome},
+    reply_event::{IngressEnvelope, PatchOutcome},
     topics::Topic,
-    turn::Source,
+    turn::MessageSource,
     visitor_token::VisitorClaims,
 };
 
@@ -44,7 +44,7 @@ impl World {
         claims: &VisitorClaims,
         headers: &[(&str, &str)],
         body: &str,
-    ) -> (Answer, Box<AnswerJob>) {
+    ) -> (Answer, Box<ReplyJob>) {
         let token = token_of(claims);
         let headers = [
             &[("x-api-key", token.as_str()), ("prefer", "respond-async")],
@@ -60,7 +60,7 @@ impl World {
             )
             .await;
         assert_eq!(answer.status, 202, "{}", answer.text);
-        let Some(ConversationJob::Answer(job)) = self.jobs(Topic::Jobs).pop() else {
+        let Some(ConversationJob::Reply(job)) = self.jobs(Topic::Jobs).pop() else {
             panic!("a message is published")
         };
         (answer, job)
@@ -78,7 +78,7 @@ async fn a_message_is_the_visitors_from_the_widget_and_in_a_conversation_of_its_
     let (_, job) = world.accepted_of(&ada, &[], CHAT).await;
     assert_eq!(
         (job.turn.source, job.turn.session_id.as_str()),
-        (Source::Widget, "s")
+        (MessageSource::Widget, "s")
     );
     assert_eq!(job.turn.visitor.id.as_ref(), Some(&ada.visitor_id));
     assert_eq!(job.turn.key_id, None);
@@ -230,9 +230,10 @@ async fn a_change_is_the_visitors_and_reaches_its_own_conversation() {
         let ConversationJob::Patch(job) = world.jobs(Topic::Jobs).remove(0) else {
             panic!("a change is asked for")
         };
-        world
-            .relay
-            .push(Envelope::Patch(job.event_id.clone(), PatchOutcome::Applied));
+        world.relay.push(IngressEnvelope::Patch(
+            job.event_id.clone(),
+            PatchOutcome::Applied,
+        ));
         job
     };
     let (answer, job) = tokio::join!(

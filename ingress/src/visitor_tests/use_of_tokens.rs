@@ -3,12 +3,12 @@
 use std::time::{Duration, Instant};
 
 use serde_json::json;
-use switchboard_backends::catalog::{Catalog, Entry, EntryKind};
+use switchboard_backends::catalog::{CatalogEntry, CatalogStore, EntryKind};
 use switchboard_schemas::{
-    api_key::Scope,
+    api_key::KeyScope,
     secret::InstallationSecret,
     time::Timestamp,
-    visitor_token::{StatementKind, VisitorClaims},
+    visitor_token::{CredentialKind, VisitorClaims},
 };
 
 use super::{CHAT, ORIGIN, claims, problem, text, token_of};
@@ -101,10 +101,10 @@ async fn a_damaged_token_is_no_key_and_counts_as_a_guess() {
     let last = if damaged.pop() == Some('0') { '1' } else { '0' };
     damaged.push(last);
     let foreign = claims().sign(
-        StatementKind::Token,
+        CredentialKind::Token,
         &InstallationSecret::from_bytes([9; 32]),
     );
-    let kind = claims().sign(StatementKind::Secret, &secret());
+    let kind = claims().sign(CredentialKind::Secret, &secret());
     for bad in [damaged.as_str(), foreign.expose(), kind.expose()] {
         assert_eq!(
             world.send_as(bad, "GET", &chat, "").await.problem(),
@@ -281,17 +281,17 @@ async fn a_token_ends_with_the_key_that_it_was_made_with() {
         .unwrap();
     let mut entry = keys
         .into_iter()
-        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "page"))
+        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == "page"))
         .unwrap();
     for (change, expected) in [
         (
-            Some(vec![Scope::Config]),
+            Some(vec![KeyScope::Config]),
             problem(403, "INSUFFICIENT_SCOPE"),
         ),
         (None, problem(401, "INVALID_API_KEY")),
     ] {
         match (change, &mut entry) {
-            (Some(scopes), Entry::Key { key, .. }) => {
+            (Some(scopes), CatalogEntry::Key { key, .. }) => {
                 key.scopes = scopes;
                 world.catalog.put(&entry).await.unwrap();
             }
@@ -325,13 +325,17 @@ async fn a_token_ends_with_the_key_that_it_was_made_with() {
         .unwrap();
     let entry = keys
         .into_iter()
-        .find(|entry| matches!(entry, Entry::Key { key, .. } if key.name == "soon"))
+        .find(|entry| matches!(entry, CatalogEntry::Key { key, .. } if key.name == "soon"))
         .unwrap();
-    let Entry::Key { mut key, hash } = entry else {
+    let CatalogEntry::Key { mut key, hash } = entry else {
         unreachable!()
     };
     key.expires_at = Some(Timestamp::now());
-    world.catalog.put(&Entry::Key { key, hash }).await.unwrap();
+    world
+        .catalog
+        .put(&CatalogEntry::Key { key, hash })
+        .await
+        .unwrap();
     let answer = world
         .send_as(
             text(&answer, "token"),

@@ -4,7 +4,7 @@ use anyhow::{Context, bail, ensure};
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use switchboard_schemas::{
-    agent::Status,
+    agent::ActivationStatus,
     ids::{AgentId, TeamId},
     team::RoutingStrategy,
     time::Timestamp,
@@ -32,7 +32,7 @@ pub(super) struct AgentView {
     #[serde(default)]
     pub(super) description: String,
     pub(super) public: bool,
-    pub(super) status: Status,
+    pub(super) status: ActivationStatus,
 }
 
 /// A team; its agents are named by their slugs.

@@ -3,7 +3,7 @@
 use anyhow::{Context, bail};
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
-use switchboard_schemas::{agent::Status, ids::TeamId, team::RoutingStrategy};
+use switchboard_schemas::{agent::ActivationStatus, ids::TeamId, team::RoutingStrategy};
 use switchboard_workers::replay::{TriedMember, TriedTeam};
 
 use super::service::{AgentView, Service, TeamView};
@@ -28,7 +28,7 @@ pub(super) async fn read(
     let answers = |slug: &str| -> anyhow::Result<Option<&AgentView>> {
         let agent = agents.iter().find(|agent| agent.slug == slug);
         let agent = agent.with_context(|| format!("the agent {slug:?} does not exist yet"))?;
-        Ok((agent.status == Status::Active).then_some(agent))
+        Ok((agent.status == ActivationStatus::Active).then_some(agent))
     };
     let default_agent = team
         .default_agent

@@ -17,7 +17,7 @@ use std::{
 
 use hdrhistogram::Histogram;
 use switchboard_backends::products::{
-    Products, Rejections, Source, embedded::EmbeddedProducts, writer::ProductsWriter,
+    FeedRejections, ProductSource, ProductStore, embedded::EmbeddedProducts, writer::ProductsWriter,
 };
 use switchboard_schemas::{
     agent::{Agent, AgentSettings},
@@ -53,7 +53,7 @@ fn main() {
 
 async fn measure() {
     let directory = tempfile::tempdir().unwrap();
-    let products: Arc<dyn Products> =
+    let products: Arc<dyn ProductStore> =
         Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
     let (mut shop, agent) = (Shop::new(), agent());
     let begun = Instant::now();
@@ -68,7 +68,7 @@ async fn measure() {
         writer.push(&shop.product()).await.unwrap();
     }
     let kept = writer
-        .publish(Source::Upload, Rejections::default())
+        .publish(ProductSource::Upload, FeedRejections::default())
         .await
         .unwrap();
     println!(

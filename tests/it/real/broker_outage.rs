@@ -5,7 +5,7 @@ use std::time::{Duration, Instant};
 
 use futures::future::join_all;
 use serde_json::json;
-use switchboard_schemas::message_event::Fact;
+use switchboard_schemas::message_event::EventBody;
 
 use super::{kafka::Witness, own_services::OwnKafka, start_cluster};
 use crate::support::{
@@ -151,8 +151,8 @@ async fn assert_announced(witness: &Witness, service: &TestService, reply: &Repl
         .await;
     let contents: Vec<_> = events
         .iter()
-        .filter_map(|(_, event)| match &event.fact {
-            Fact::AssistantMessage(fact) => Some(fact.content.clone()),
+        .filter_map(|(_, event)| match &event.body {
+            EventBody::AssistantMessage(fact) => Some(fact.content.clone()),
             _ => None,
         })
         .collect();

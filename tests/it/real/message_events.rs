@@ -3,7 +3,7 @@
 use std::path::Path;
 
 use serde_json::json;
-use switchboard_schemas::message_event::{Fact, MessageEvent};
+use switchboard_schemas::message_event::{EventBody, MessageEvent};
 
 use super::{kafka::Witness, shared_cluster};
 use crate::support::{Client, Organization, Reply, Script, TestService};
@@ -73,24 +73,24 @@ async fn rating_is_published_after_its_messages() {
         200
     );
     let events = valid_events(&service, &reply, 3).await;
-    let Fact::ConversationUpdated(update) = &events[2].fact else {
+    let EventBody::ConversationUpdated(update) = &events[2].body else {
         panic!("{:?}", events[2])
     };
     assert_eq!(update.changes["rating"], 5);
 }
 
 pub(super) fn content(event: &MessageEvent) -> &str {
-    match &event.fact {
-        Fact::UserMessage(fact) => &fact.content,
-        Fact::AssistantMessage(fact) => &fact.content,
-        Fact::ConversationUpdated(_) => panic!("nobody changed anything"),
+    match &event.body {
+        EventBody::UserMessage(fact) => &fact.content,
+        EventBody::AssistantMessage(fact) => &fact.content,
+        EventBody::ConversationUpdated(_) => panic!("nobody changed anything"),
     }
 }
 
 pub(super) fn position(event: &MessageEvent) -> Option<u64> {
-    match &event.fact {
-        Fact::UserMessage(fact) => Some(fact.position),
-        Fact::AssistantMessage(fact) => fact.position,
-        Fact::ConversationUpdated(_) => None,
+    match &event.body {
+        EventBody::UserMessage(fact) => Some(fact.position),
+        EventBody::AssistantMessage(fact) => fact.position,
+        EventBody::ConversationUpdated(_) => None,
     }
 }

@@ -9,13 +9,13 @@ use std::{
 };
 
 use switchboard_backends::{
-    relay::{Duty, LEASE},
+    relay::{ClaimTask, LEASE},
     store::{StoreError, TurnStart},
 };
 use switchboard_schemas::{
-    agent::{Agent, Status},
+    agent::{ActivationStatus, Agent},
     conversation::{ConversationOwner, FinishReason, ReplySteps},
-    inference_job::AnswerJob,
+    conversation_job::ReplyJob,
     reply_event::{FrameBody, ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
 };
@@ -45,28 +45,28 @@ use crate::{
 /// Answers one message, or does what an earlier attempt left undone.
 pub(super) async fn run(
     inference: &Inference,
-    job: &AnswerJob,
+    job: &ReplyJob,
     queued_at: Timestamp,
     inherited: &AtomicBool,
     handover: &CancellationToken,
 ) -> JobEnd {
     let Claimed {
         writer,
-        duty,
+        task,
         settled_count,
     } = match claim::claim(inference, job, inherited).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
     let turn = Turn::new(inference, job, queued_at, &writer, None);
-    turn.while_ours(handover, turn.run(duty, settled_count))
+    turn.while_ours(handover, turn.run(task, settled_count))
         .await
 }
 
 /// A claimed turn.
 pub(super) struct Turn<'a> {
     pub(super) inference: &'a Inference,
-    pub(super) job: &'a AnswerJob,
+    pub(super) job: &'a ReplyJob,
     pub(super) writer: &'a ReplyWriter,
     /// When the reply must be made.
     deadline: Instant,
@@ -94,7 +94,7 @@ enum Making {
 impl<'a> Turn<'a> {
     pub(super) fn new(
         inference: &'a Inference,
-        job: &'a AnswerJob,
+        job: &'a ReplyJob,
         queued_at: Timestamp,
         writer: &'a ReplyWriter,
         draft: Option<Arc<Agent>>,
@@ -161,18 +161,18 @@ impl<'a> Turn<'a> {
         }
     }
 
-    async fn run(&self, duty: Duty, settled_count: Option<u64>) -> JobEnd {
-        match duty {
-            Duty::Answer => self.begin(settled_count, Making::Model).await,
-            Duty::Announce => self.begin(None, Making::Model).await,
-            Duty::StoreSealed { end } => match end.body {
+    async fn run(&self, task: ClaimTask, settled_count: Option<u64>) -> JobEnd {
+        match task {
+            ClaimTask::Generate => self.begin(settled_count, Making::Model).await,
+            ClaimTask::Announce => self.begin(None, Making::Model).await,
+            ClaimTask::StoreFinalized { end } => match end.body {
                 FrameBody::End(end) => self.begin(None, Making::Sealed(*end)).await,
                 _ => {
                     self.begin(None, Making::Failed(ReplyFailure::Internal))
                         .await
                 }
             },
-            Duty::GiveUp => self.give_up().await,
+            ClaimTask::GiveUp => self.give_up().await,
         }
     }
 
@@ -354,8 +354,9 @@ impl<'a> Turn<'a> {
             Ok::<_, StoreError>(Some((agent, endpoints)))
         });
         let found = found.await.ok_or(ReplyFailure::Internal)?;
-        let may_answer =
-            |agent: &Agent| self.draft.is_some() || agent.settings.status == Status::Active;
+        let may_answer = |agent: &Agent| {
+            self.draft.is_some() || agent.settings.status == ActivationStatus::Active
+        };
         found
             .filter(|(agent, _)| agent.org_id == self.job.turn.org_id && may_answer(agent))
             .ok_or(ReplyFailure::AgentUnavailable)

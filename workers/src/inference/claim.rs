@@ -5,8 +5,10 @@ use std::{
     time::Duration,
 };
 
-use switchboard_backends::relay::{Claim, ClaimRequest, ClaimToken, Duty, LEASE, RelayError};
-use switchboard_schemas::{inference_job::AnswerJob, time::Timestamp};
+use switchboard_backends::relay::{
+    ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, RelayError,
+};
+use switchboard_schemas::{conversation_job::ReplyJob, time::Timestamp};
 use tokio::time::sleep;
 
 use super::{Inference, reply_log::LoggedReply, reply_writer::ReplyWriter};
@@ -26,7 +28,7 @@ pub(super) struct Claimed {
     /// Its writer.
     pub(super) writer: ReplyWriter,
     /// What is left to do.
-    pub(super) duty: Duty,
+    pub(super) task: ClaimTask,
     /// Messages in the conversation when its last turn was settled.
     pub(super) settled_count: Option<u64>,
 }
@@ -34,7 +36,7 @@ pub(super) struct Claimed {
 /// Claims the reply of `job`, or says how this run of the job ends. `inherited`: an earlier owner may work on it.
 pub(super) async fn claim(
     inference: &Inference,
-    job: &AnswerJob,
+    job: &ReplyJob,
     inherited: &AtomicBool,
 ) -> Result<Claimed, JobEnd> {
     let request = ClaimRequest {
@@ -49,17 +51,17 @@ pub(super) async fn claim(
         CLAIM_TRIES_MAX
     };
     match ask(inference, &request, tries).await {
-        Ok(Claim::Granted {
+        Ok(ClaimOutcome::Granted {
             token,
-            duty,
+            task,
             message_count,
-        }) => granted(inference, job, token, duty, message_count).await,
+        }) => granted(inference, job, token, task, message_count).await,
         // The lane is held while the job is parked, and no slot is.
-        Ok(Claim::Busy { retry_after }) => {
+        Ok(ClaimOutcome::Busy { retry_after }) => {
             inherited.store(true, Ordering::Relaxed);
             Err(JobEnd::Open(retry_after.clamp(BUSY_DELAY_MIN, LEASE)))
         }
-        Ok(Claim::Done | Claim::Voided) => Err(JobEnd::Finished),
+        Ok(ClaimOutcome::Done | ClaimOutcome::Voided) => Err(JobEnd::Finished),
         Err(error) => {
             let inherited = request.inherited;
             tracing::warn!(%error, inherited, "the relay is away and cannot say who makes the reply");
@@ -72,7 +74,7 @@ async fn ask(
     inference: &Inference,
     request: &ClaimRequest,
     tries: u32,
-) -> Result<Claim, RelayError> {
+) -> Result<ClaimOutcome, RelayError> {
     let relay = &inference.backends.relay;
     for _ in 1..tries {
         if let Ok(claim) = relay.claim(request).await {
@@ -85,14 +87,14 @@ async fn ask(
 
 async fn granted(
     inference: &Inference,
-    job: &AnswerJob,
+    job: &ReplyJob,
     token: ClaimToken,
-    duty: Duty,
+    task: ClaimTask,
     settled_count: Option<u64>,
 ) -> Result<Claimed, JobEnd> {
     let relay = inference.backends.relay.clone();
     // A first attempt has no log, and is spared the look.
-    let logged = if token.attempt == 1 && duty == Duty::Answer {
+    let logged = if token.attempt == 1 && task == ClaimTask::Generate {
         LoggedReply::default()
     } else {
         match relay.read_log(&token.reply_id, 0).await {
@@ -108,7 +110,7 @@ async fn granted(
     let writer = ReplyWriter::new(relay, token, job.turn.reply_to.clone(), bytes_max, logged);
     Ok(Claimed {
         writer,
-        duty,
+        task,
         settled_count,
     })
 }
@@ -116,7 +118,7 @@ async fn granted(
 /// Degraded mode: ownership of the partition is all we have, and the store says whether the reply is final.
 async fn without_relay(
     inference: &Inference,
-    job: &AnswerJob,
+    job: &ReplyJob,
     inherited: bool,
 ) -> Result<Claimed, JobEnd> {
     let reply_id = job.turn.reply_id();
@@ -150,7 +152,7 @@ async fn without_relay(
     let writer = ReplyWriter::without_claim(relay, token, job.turn.reply_to.clone(), bytes_max);
     Ok(Claimed {
         writer,
-        duty: Duty::Answer,
+        task: ClaimTask::Generate,
         settled_count: None,
     })
 }

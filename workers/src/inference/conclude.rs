@@ -10,7 +10,7 @@ use switchboard_backends::{
     store::{ReplyRecord, SessionLink},
 };
 use switchboard_schemas::{
-    conversation::{Author, FinishReason, Message, ReplyStatus},
+    conversation::{FinishReason, Message, MessageAuthor, ReplyStatus},
     ids::ConversationId,
     message_event::MessageEvent,
     reply_event::{ReplyEnd, ReplyFailure},
@@ -235,7 +235,7 @@ impl Turn<'_> {
             position: ended.user_position,
             content: turn.content.clone(),
             created_at: turn.accepted_at,
-            author: Author::User,
+            author: MessageAuthor::User,
         };
         self.inference.histories.add(
             &turn.conversation_id,

@@ -5,12 +5,12 @@
 
 use switchboard_backends::{
     relay::LOG_TTL,
-    store::{StoreError, deletion::Deletion},
+    store::{StoreError, deletion::ConversationDeletion},
 };
 use switchboard_schemas::{
-    conversation::{Author, Message},
+    conversation::{Message, MessageAuthor},
+    conversation_job::DeleteJob,
     ids::MessageId,
-    inference_job::DeleteJob,
     reply_event::PatchOutcome,
     time::Timestamp,
 };
@@ -48,7 +48,7 @@ async fn delete(inference: &Inference, job: &DeleteJob) -> JobEnd {
     inference.histories.remove(&job.conversation_id);
     inference.summaries.remove(&job.conversation_id);
     forget_texts(inference, job).await;
-    let deletion = Deletion {
+    let deletion = ConversationDeletion {
         org_id: job.org_id.clone(),
         conversation_id: job.conversation_id.clone(),
         event_id: job.event_id.clone(),
@@ -118,7 +118,7 @@ async fn recent_questions(
         let asked = page
             .iter()
             .rev()
-            .filter(|message| message.author == Author::User);
+            .filter(|message| message.author == MessageAuthor::User);
         questions.extend(asked.map(|message| message.id.clone()));
         end = if page.first().is_some_and(is_recent) {
             from

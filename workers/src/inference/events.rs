@@ -1,14 +1,15 @@
 //! What analytics is told, with ids that a repeat of the work makes again.
 
 use switchboard_backends::{
-    bus::{Bus, BusError, OutgoingRecord},
+    bus::{BusError, MessageBus, OutgoingRecord},
     store::ReplyRecord,
 };
 use switchboard_schemas::{
+    conversation_job::{DeleteJob, PatchJob, ReplyJob},
     ids::EventId,
-    inference_job::{AnswerJob, DeleteJob, PatchJob},
     message_event::{
-        Actor, AssistantMessageFact, ConversationUpdatedFact, Fact, MessageEvent, UserMessageFact,
+        AssistantMessageFact, ConversationUpdatedFact, EventActor, EventBody, MessageEvent,
+        UserMessageFact,
     },
     time::Timestamp,
     topics::Topic,
@@ -28,7 +29,7 @@ const PERSONAL_KEYS: [&str; 5] = [
 
 /// Publishes one event under its conversation.
 pub(crate) async fn publish(
-    bus: &dyn Bus,
+    bus: &dyn MessageBus,
     config: &WorkersConfig,
     event: &MessageEvent,
 ) -> Result<(), BusError> {
@@ -43,7 +44,7 @@ pub(crate) async fn publish(
 }
 
 /// A user message entered the history.
-pub(crate) fn user_message(job: &AnswerJob, position: u64) -> MessageEvent {
+pub(crate) fn user_message(job: &ReplyJob, position: u64) -> MessageEvent {
     let turn = &job.turn;
     let fact = UserMessageFact {
         message_id: turn.message_id.clone(),
@@ -60,13 +61,13 @@ pub(crate) fn user_message(job: &AnswerJob, position: u64) -> MessageEvent {
         job,
         id,
         turn.accepted_at,
-        Actor::Visitor,
-        Fact::UserMessage(Box::new(fact)),
+        EventActor::Visitor,
+        EventBody::UserMessage(Box::new(fact)),
     )
 }
 
 /// A reply reached its final state.
-pub(crate) fn assistant_message(job: &AnswerJob, record: &ReplyRecord, text: &str) -> MessageEvent {
+pub(crate) fn assistant_message(job: &ReplyJob, record: &ReplyRecord, text: &str) -> MessageEvent {
     let (end, head) = (&record.end, record.head.as_ref());
     let fact = AssistantMessageFact {
         message_id: job.turn.reply_id(),
@@ -92,8 +93,8 @@ pub(crate) fn assistant_message(job: &AnswerJob, record: &ReplyRecord, text: &st
         job,
         id,
         record.finished_at,
-        Actor::Agent,
-        Fact::AssistantMessage(Box::new(fact)),
+        EventActor::Agent,
+        EventBody::AssistantMessage(Box::new(fact)),
     )
 }
 
@@ -105,14 +106,14 @@ pub(crate) fn conversation_updated(job: &PatchJob) -> MessageEvent {
         org_id: job.org_id.clone(),
         conversation_id: job.conversation_id.clone(),
         actor: if job.actor == "visitor" {
-            Actor::Visitor
+            EventActor::Visitor
         } else {
-            Actor::Api
+            EventActor::Api
         },
         agent_id: job.agent_id.clone(),
         team_id: None,
         request_id: job.request_id.clone(),
-        fact: Fact::ConversationUpdated(Box::new(ConversationUpdatedFact {
+        body: EventBody::ConversationUpdated(Box::new(ConversationUpdatedFact {
             changes: job.changes.clone(),
             deleted: false,
         })),
@@ -127,11 +128,11 @@ pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
         occurred_at: job.accepted_at,
         org_id: job.org_id.clone(),
         conversation_id: job.conversation_id.clone(),
-        actor: Actor::Api,
+        actor: EventActor::Api,
         agent_id: job.agent_id.clone()?,
         team_id: job.team_id.clone(),
         request_id: job.request_id.clone(),
-        fact: Fact::ConversationUpdated(Box::new(ConversationUpdatedFact {
+        body: EventBody::ConversationUpdated(Box::new(ConversationUpdatedFact {
             changes: cleared.into_iter().collect(),
             deleted: true,
         })),
@@ -139,11 +140,11 @@ pub(crate) fn conversation_deleted(job: &DeleteJob) -> Option<MessageEvent> {
 }
 
 fn of_turn(
-    job: &AnswerJob,
+    job: &ReplyJob,
     event_id: EventId,
     occurred_at: Timestamp,
-    actor: Actor,
-    fact: Fact,
+    actor: EventActor,
+    body: EventBody,
 ) -> MessageEvent {
     MessageEvent {
         event_id,
@@ -154,7 +155,7 @@ fn of_turn(
         agent_id: job.agent_id.clone(),
         team_id: job.routed.as_ref().map(|routed| routed.team_id.clone()),
         request_id: job.turn.request_id.clone(),
-        fact,
+        body,
     }
 }
 

@@ -5,11 +5,11 @@ use std::sync::Arc;
 use moka::sync::Cache;
 use serde_json::Value;
 use switchboard_backends::store::{
-    ReplyRecord, Store, StoreError,
+    ConversationStore, ReplyRecord, StoreError,
     deletion::{HistoryState, Tombstone},
 };
 use switchboard_schemas::{
-    conversation::{Author, Message},
+    conversation::{Message, MessageAuthor},
     ids::{ConversationId, OrgId},
     turn::Turn,
 };
@@ -64,7 +64,7 @@ impl Histories {
     /// The past of a turn: from memory when `settled_count`, which the relay told, agrees, else from the store.
     pub(crate) async fn before(
         &self,
-        store: &dyn Store,
+        store: &dyn ConversationStore,
         turn: &Turn,
         settled_count: Option<u64>,
     ) -> Result<Known, StoreError> {
@@ -147,7 +147,7 @@ impl Histories {
 
     async fn read(
         &self,
-        store: &dyn Store,
+        store: &dyn ConversationStore,
         org: &OrgId,
         id: &ConversationId,
         count: u64,
@@ -185,14 +185,14 @@ impl History {
 
 fn message_bytes(message: &Message) -> usize {
     let facts = match &message.author {
-        Author::Assistant(facts) => {
+        MessageAuthor::Assistant(facts) => {
             let summary = facts
                 .summary
                 .as_ref()
                 .map_or(0, |summary| summary.text.len());
             summary + facts.ui_spec.as_ref().map_or(0, value_bytes)
         }
-        Author::User => 0,
+        MessageAuthor::User => 0,
     };
     message.content.len() + facts + MESSAGE_OVERHEAD_BYTES
 }

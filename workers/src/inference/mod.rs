@@ -33,7 +33,7 @@ use switchboard_backends::{
     Backends, bus::IncomingRecord, catalog::cache::CatalogCache, relay::ClaimToken,
 };
 use switchboard_schemas::{
-    inference_job::ConversationJob,
+    conversation_job::ConversationJob,
     time::Timestamp,
     topics::Topic,
     versioned::{self, DecodeError},
@@ -130,9 +130,9 @@ impl Handler for Inference {
         let job: ConversationJob = versioned::decode(&record.payload)?;
         let kind = match &job {
             // A deletion stands in the order of the turns: what came before goes with it, what comes behind begins anew.
-            ConversationJob::Answer(_) | ConversationJob::Trial(_) | ConversationJob::Delete(_) => {
-                LaneKind::Turns
-            }
+            ConversationJob::Reply(_)
+            | ConversationJob::Playground(_)
+            | ConversationJob::Delete(_) => LaneKind::Turns,
             ConversationJob::Patch(_) => LaneKind::Patches,
         };
         let late = Timestamp::now().millis_since(record.published_at) > FRESH_MAX_MS;
@@ -160,7 +160,7 @@ impl Handler for Inference {
         } = assignment;
         let conversation = job.conversation_id();
         match &*job {
-            ConversationJob::Answer(job) => {
+            ConversationJob::Reply(job) => {
                 let turn = &job.turn;
                 let span = tracing::info_span!("answer", message.id = %turn.message_id, conversation.id = %conversation,
                     agent.id = %job.agent_id, request.id = %turn.request_id, trace.id = %trace::current_id());
@@ -168,7 +168,7 @@ impl Handler for Inference {
                     .instrument(span)
                     .await
             }
-            ConversationJob::Trial(job) => {
+            ConversationJob::Playground(job) => {
                 let span = tracing::info_span!("try", message.id = %job.turn.message_id, agent.id = %job.agent_id,
                     request.id = %job.turn.request_id);
                 Box::pin(trial::run(self, job, &inherited, handover))
@@ -194,7 +194,7 @@ impl Handler for Inference {
 
     async fn say_waiting(&self, jobs: Vec<Self::Job>) {
         for assignment in jobs {
-            let (ConversationJob::Answer(job) | ConversationJob::Trial(job)) = &*assignment.job
+            let (ConversationJob::Reply(job) | ConversationJob::Playground(job)) = &*assignment.job
             else {
                 continue;
             };

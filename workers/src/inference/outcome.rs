@@ -4,9 +4,10 @@ use sha2::{Digest, Sha256};
 use switchboard_backends::store::{ReplyRecord, TurnEnd, deletion::Tombstone};
 use switchboard_schemas::{
     conversation::{
-        Author, FinishReason, LeftOut, Message, ReplyFacts, ReplyStatus, ReplySteps, Summary, Usage,
+        ContextTruncation, ConversationSummary, FinishReason, Message, MessageAuthor, ReplyFacts,
+        ReplyStatus, ReplySteps, TokenUsage,
     },
-    inference_job::AnswerJob,
+    conversation_job::ReplyJob,
     reply_event::{ReplyEnd, ReplyFailure, ReplyHead},
     time::Timestamp,
 };
@@ -17,7 +18,7 @@ pub(crate) struct Outcome {
     /// Why it is complete, or why it is not.
     pub(crate) end: Result<FinishReason, ReplyFailure>,
     /// Tokens.
-    pub(crate) usage: Usage,
+    pub(crate) usage: TokenUsage,
     /// Milliseconds from acceptance to the first text.
     pub(crate) first_text_ms: Option<u64>,
 }
@@ -27,7 +28,7 @@ impl Outcome {
     pub(crate) fn failed(failure: ReplyFailure) -> Self {
         Self {
             end: Err(failure),
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             first_text_ms: None,
         }
     }
@@ -36,7 +37,7 @@ impl Outcome {
     pub(crate) fn cancelled() -> Self {
         Self {
             end: Ok(FinishReason::Cancelled),
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             first_text_ms: None,
         }
     }
@@ -98,14 +99,14 @@ pub(crate) struct Ended {
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct ToldFacts {
     /// What did not fit.
-    pub(crate) left_out: Option<LeftOut>,
+    pub(crate) left_out: Option<ContextTruncation>,
     /// The summary, if it is to be kept with this reply.
-    pub(crate) summary: Option<Summary>,
+    pub(crate) summary: Option<ConversationSummary>,
 }
 
 impl Ended {
     /// What is kept under the reply's id.
-    pub(crate) fn record(&self, job: &AnswerJob) -> ReplyRecord {
+    pub(crate) fn record(&self, job: &ReplyJob) -> ReplyRecord {
         ReplyRecord {
             user_message_id: job.turn.message_id.clone(),
             user_position: self.user_position,
@@ -120,7 +121,7 @@ impl Ended {
     }
 
     /// The assistant message, if there is text.
-    pub(crate) fn message(&self, job: &AnswerJob) -> Option<Message> {
+    pub(crate) fn message(&self, job: &ReplyJob) -> Option<Message> {
         let head = self.head.as_ref()?;
         let facts = ReplyFacts {
             agent_id: head.agent_id.clone(),
@@ -134,7 +135,7 @@ impl Ended {
             routing: job.routed.as_ref().and_then(|routed| routed.facts.clone()),
             ui_spec: head.ui_spec.clone(),
             generation: self.generation,
-            left_out: self.told.left_out,
+            truncation: self.told.left_out,
             summary: self.told.summary.clone(),
             steps: Some(self.steps),
         };
@@ -143,12 +144,12 @@ impl Ended {
             position: self.user_position + 1,
             content: self.text.clone(),
             created_at: self.finished_at,
-            author: Author::Assistant(Box::new(facts)),
+            author: MessageAuthor::Assistant(Box::new(facts)),
         })
     }
 
     /// What the store is told.
-    pub(crate) fn turn_end(&self, job: &AnswerJob, tombstone: Option<Tombstone>) -> TurnEnd {
+    pub(crate) fn turn_end(&self, job: &ReplyJob, tombstone: Option<Tombstone>) -> TurnEnd {
         TurnEnd {
             org_id: job.turn.org_id.clone(),
             accepted_at: job.turn.accepted_at,
@@ -170,7 +171,7 @@ mod tests {
     fn status(end: Result<FinishReason, ReplyFailure>, text: &str) -> ReplyStatus {
         let outcome = Outcome {
             end,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             first_text_ms: None,
         };
         outcome

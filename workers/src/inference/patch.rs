@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use switchboard_schemas::{
+    conversation_job::PatchJob,
     ids::{EventId, IngressId},
-    inference_job::PatchJob,
     reply_event::PatchOutcome,
 };
 use tokio::time::{Instant, sleep};

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_schemas::{
     agent::AgentSettings,
-    conversation::{Author, LeftOut, Message, Summary, Usage},
+    conversation::{ContextTruncation, ConversationSummary, Message, MessageAuthor, TokenUsage},
 };
 
 use super::{
@@ -34,7 +34,7 @@ pub(crate) struct Material<'a> {
     /// The end of the conversation, oldest first.
     pub(crate) past: &'a [Message],
     /// What stands for its beginning, if anything does.
-    pub(crate) summary: Option<&'a Summary>,
+    pub(crate) summary: Option<&'a ConversationSummary>,
     /// The message.
     pub(crate) content: &'a str,
     /// Tools that may be called.
@@ -50,7 +50,7 @@ pub(crate) struct Told {
     /// For the model.
     pub(crate) prompt: Prompt,
     /// What was left out.
-    pub(crate) left_out: Option<LeftOut>,
+    pub(crate) left_out: Option<ContextTruncation>,
     /// Whether the summary was told.
     pub(crate) with_summary: bool,
     /// Tokens that were left for the past, beside a summary of the usual size.
@@ -111,13 +111,13 @@ pub(crate) fn of(material: Material<'_>) -> Told {
 }
 
 /// Our own count of tokens, for providers that give none.
-pub(crate) fn estimate(prompt: &Prompt, reply: &str) -> Usage {
+pub(crate) fn estimate(prompt: &Prompt, reply: &str) -> TokenUsage {
     let prompt_tokens: usize = prompt
         .messages
         .iter()
         .map(|message| tokens::estimate(&message.content))
         .sum();
-    Usage {
+    TokenUsage {
         prompt_tokens: prompt_tokens as u64,
         completion_tokens: tokens::estimate(reply) as u64,
         estimated: true,
@@ -190,11 +190,11 @@ fn instructions(settings: &AgentSettings, past: &[Message], shown_now: Option<&V
 
 fn grid_of<'a>((_, answer): PastTurn<'a>) -> Option<&'a Value> {
     match &answer.author {
-        Author::Assistant(facts) => facts
+        MessageAuthor::Assistant(facts) => facts
             .ui_spec
             .as_ref()
             .filter(|spec| product_grid::is_grid(spec)),
-        Author::User => None,
+        MessageAuthor::User => None,
     }
 }
 

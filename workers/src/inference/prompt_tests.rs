@@ -17,20 +17,20 @@ fn message(position: u64, content: &str, answered: Option<ReplyStatus>) -> Messa
     let org = OrgId::derive(&secret, "o");
     let agent_id = AgentId::derive(&secret, &org, "a");
     let conversation = ConversationId::of_agent(&org, &agent_id, &"s".parse().unwrap());
-    let author = answered.map_or(Author::User, |status| {
-        Author::Assistant(Box::new(ReplyFacts {
+    let author = answered.map_or(MessageAuthor::User, |status| {
+        MessageAuthor::Assistant(Box::new(ReplyFacts {
             agent_id,
             agent_name: "A".into(),
             status,
             finish_reason: None,
-            usage: Usage::default(),
+            usage: TokenUsage::default(),
             response_time_ms: 1,
             model: "m".into(),
             routing_reason: None,
             routing: None,
             ui_spec: None,
             generation: 1,
-            left_out: None,
+            truncation: None,
             summary: None,
             steps: None,
         }))
@@ -62,7 +62,7 @@ fn long_past(count: u64) -> Vec<Message> {
         .collect()
 }
 
-fn told(past: &[Message], summary: Option<&Summary>, tokens_max: usize) -> Told {
+fn told(past: &[Message], summary: Option<&ConversationSummary>, tokens_max: usize) -> Told {
     let settings = AgentSettings {
         instructions: "be".into(),
         ..AgentSettings::default()
@@ -119,7 +119,7 @@ fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
     // Four messages were never read, two were, and did not fit.
     assert_eq!(
         some.left_out,
-        Some(LeftOut {
+        Some(ContextTruncation {
             messages: 6,
             summarized: 0
         })
@@ -128,7 +128,7 @@ fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
     assert_eq!(contents(&none), ["be", "now"]);
     assert_eq!(
         none.left_out,
-        Some(LeftOut {
+        Some(ContextTruncation {
             messages: 8,
             summarized: 0
         })
@@ -138,7 +138,7 @@ fn a_past_that_does_not_fit_is_left_out_whole_turns_first_and_counted() {
 #[test]
 fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
     let past = long_past(10);
-    let summary = Summary {
+    let summary = ConversationSummary {
         text: "Ada wants a lamp.".into(),
         until: 12,
     };
@@ -169,7 +169,7 @@ fn a_summary_is_told_only_for_what_is_left_out_and_never_as_instructions() {
 fn products_that_were_shown_are_told_so_that_the_second_one_means_something() {
     let mut past = long_past(3);
     for (at, title) in [(1, "Old Lamp"), (3, "Desk Lamp"), (5, "Floor Lamp")] {
-        if let Author::Assistant(facts) = &mut past[at].author {
+        if let MessageAuthor::Assistant(facts) = &mut past[at].author {
             facts.ui_spec = product_grid::of([
                 json!({"title": title, "price": "$1", "url": "https://s.example/x"}),
             ]);
@@ -216,7 +216,7 @@ proptest! {
         let past: Vec<_> = lengths.iter().enumerate().map(|(at, length)| {
             message(at as u64, &"x y".repeat(*length), (at % 2 == 1).then_some(ReplyStatus::Completed))
         }).collect();
-        let summary = until.map(|until| Summary { text: "short".into(), until });
+        let summary = until.map(|until| ConversationSummary { text: "short".into(), until });
         let told = told(&past, summary.as_ref(), budget);
         let messages = &told.prompt.messages;
         prop_assert_eq!(messages[0].role, Role::System);

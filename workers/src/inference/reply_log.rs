@@ -42,7 +42,7 @@ impl LoggedReply {
                         head.ui_spec = Some(spec);
                     }
                 }
-                FrameBody::End(_) | FrameBody::Beat | FrameBody::Tool(_) => {}
+                FrameBody::End(_) | FrameBody::Heartbeat | FrameBody::Tool(_) => {}
             }
         }
         logged

@@ -13,7 +13,7 @@ use std::{
 use bytes::Bytes;
 use serde_json::Value;
 use switchboard_backends::relay::{
-    BEAT_INTERVAL, ClaimToken, Relay, RelayError, Settlement, Standing,
+    ClaimCompletion, ClaimStatus, ClaimToken, HEARTBEAT_INTERVAL, Relay, RelayError,
 };
 use switchboard_schemas::{
     ids::IngressId,
@@ -194,7 +194,7 @@ impl ReplyWriter {
 
     /// Sends and beats until it is dropped.
     pub(crate) async fn drive(&self) {
-        let mut beat = interval(BEAT_INTERVAL);
+        let mut beat = interval(HEARTBEAT_INTERVAL);
         beat.set_missed_tick_behavior(MissedTickBehavior::Delay);
         loop {
             tokio::select! {
@@ -227,13 +227,13 @@ impl ReplyWriter {
             };
             self.note(&mut log, standing);
             match standing {
-                Standing::Held => {
+                ClaimStatus::Held => {
                     log.sealed = true;
                     return Sealed::Held;
                 }
-                Standing::Cancelled => return Sealed::Cancelled,
-                Standing::Fenced => return Sealed::Fenced,
-                Standing::Forgotten => {}
+                ClaimStatus::Cancelled => return Sealed::Cancelled,
+                ClaimStatus::Fenced => return Sealed::Fenced,
+                ClaimStatus::StateLost => {}
             }
         }
         log.away = true;
@@ -260,16 +260,16 @@ impl ReplyWriter {
             }
             let mut log = self.log.lock().await;
             let end = self.end_frame(&log, end);
-            let settlement = Settlement {
+            let settlement = ClaimCompletion {
                 end,
                 message_count,
                 announced,
                 push_to: self.push_to.clone(),
             };
             match self.relay.settle(&self.token, &settlement).await {
-                Ok(Standing::Held | Standing::Cancelled) => return true,
-                Ok(Standing::Fenced) => return false,
-                Ok(Standing::Forgotten) => self.note(&mut log, Standing::Forgotten),
+                Ok(ClaimStatus::Held | ClaimStatus::Cancelled) => return true,
+                Ok(ClaimStatus::Fenced) => return false,
+                Ok(ClaimStatus::StateLost) => self.note(&mut log, ClaimStatus::StateLost),
                 Err(error) => {
                     tracing::warn!(%error, "could not tell the end of the reply");
                     drop(log);
@@ -281,14 +281,18 @@ impl ReplyWriter {
         true
     }
 
-    async fn seal_once(&self, log: &mut LogState, end: &ReplyEnd) -> Result<Standing, RelayError> {
+    async fn seal_once(
+        &self,
+        log: &mut LogState,
+        end: &ReplyEnd,
+    ) -> Result<ClaimStatus, RelayError> {
         self.send(log, false).await;
         if log.away {
             // An end over text that is not in the log would let the next holder store less than was sealed.
             return Err(RelayError::Unavailable("text is not in the log".into()));
         }
         if self.fenced.is_cancelled() {
-            return Ok(Standing::Fenced);
+            return Ok(ClaimStatus::Fenced);
         }
         self.relay
             .seal(&self.token, &self.end_frame(log, end))
@@ -319,7 +323,7 @@ impl ReplyWriter {
             match sent {
                 Ok(standing) => {
                     log.away = false;
-                    let again = standing == Standing::Forgotten;
+                    let again = standing == ClaimStatus::StateLost;
                     self.note(log, standing);
                     if !again {
                         return;
@@ -336,17 +340,17 @@ impl ReplyWriter {
         }
     }
 
-    fn note(&self, log: &mut LogState, standing: Standing) {
+    fn note(&self, log: &mut LogState, standing: ClaimStatus) {
         match standing {
-            Standing::Held | Standing::Cancelled => {
+            ClaimStatus::Held | ClaimStatus::Cancelled => {
                 log.unacknowledged.clear();
                 log.forgotten = false;
-                if standing == Standing::Cancelled {
+                if standing == ClaimStatus::Cancelled {
                     self.cancelled.cancel();
                 }
             }
-            Standing::Fenced => self.fenced.cancel(),
-            Standing::Forgotten => {
+            ClaimStatus::Fenced => self.fenced.cancel(),
+            ClaimStatus::StateLost => {
                 log.unacknowledged.clear();
                 (log.forgotten, log.sealed) = (true, false);
                 (log.logged_head, log.logged_bytes) = (None, 0);

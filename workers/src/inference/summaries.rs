@@ -13,7 +13,7 @@ use std::{
 
 use moka::sync::Cache;
 use switchboard_schemas::{
-    conversation::{Author, Message, Summary},
+    conversation::{ConversationSummary, Message, MessageAuthor},
     ids::ConversationId,
 };
 use tokio::{sync::Semaphore, time::Instant};
@@ -52,7 +52,7 @@ pub(crate) struct Summaries {
     client: ModelClient,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
-    waiting: Cache<ConversationId, Summary>,
+    waiting: Cache<ConversationId, ConversationSummary>,
     running: Arc<Mutex<HashSet<ConversationId>>>,
     permits: Arc<Semaphore>,
     tasks: TaskTracker,
@@ -86,10 +86,14 @@ impl Summaries {
 
     /// The newest summary, and whether it is to be kept with the next reply: it is new, or the reply that keeps it will soon
     /// be too old to be read.
-    pub(crate) fn newest(&self, id: &ConversationId, past: &[Message]) -> Option<(Summary, bool)> {
+    pub(crate) fn newest(
+        &self,
+        id: &ConversationId,
+        past: &[Message],
+    ) -> Option<(ConversationSummary, bool)> {
         let stored = past.iter().rev().find_map(|message| match &message.author {
-            Author::Assistant(facts) => Some((facts.summary.clone()?, message.position)),
-            Author::User => None,
+            MessageAuthor::Assistant(facts) => Some((facts.summary.clone()?, message.position)),
+            MessageAuthor::User => None,
         });
         // A summary of more than there is was made of a conversation that is deleted.
         let count = past.last().map_or(0, |last| last.position + 1);
@@ -171,7 +175,7 @@ impl Summaries {
             if let Some(text) = text {
                 waiting.insert(
                     id,
-                    Summary {
+                    ConversationSummary {
                         text,
                         until: due.until,
                     },
@@ -252,7 +256,7 @@ async fn ask(
     client: &ModelClient,
     config: &WorkersConfig,
     endpoints: Vec<Endpoint>,
-    before: Option<&Summary>,
+    before: Option<&ConversationSummary>,
     due: &Due,
 ) -> Option<String> {
     let notes = before.map_or("(none)", |summary| summary.text.as_str());

@@ -13,13 +13,13 @@ use std::time::Duration;
 
 use serde_json::json;
 use switchboard_backends::{
-    bus::{Bus, BusEvent},
-    relay::{Duty, Relay},
+    bus::{BusEvent, MessageBus},
+    relay::{ClaimTask, Relay},
 };
 use switchboard_schemas::{
     conversation::{FinishReason, ReplyStatus},
     ids::{ConversationId, MessageId},
-    reply_event::{Envelope, Frame, FrameBody, PatchOutcome, ReplyFailure},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome, ReplyFailure},
     topics::Topic,
 };
 use tokio::time::{Instant, timeout};
@@ -494,7 +494,7 @@ async fn an_event_that_lags_is_waited_for() {
 async fn a_reply_whose_attempts_all_died_fails_visibly_and_is_buried() {
     let mut world = World::new(vec![complete(&["Hello"])], false).await;
     let job = world.job("hi");
-    world.relay.force_duty(Duty::GiveUp);
+    world.relay.force_duty(ClaimTask::GiveUp);
     let JobEnd::Dead(cause) = world.run(&job).await else {
         panic!("not buried")
     };
@@ -556,10 +556,10 @@ async fn a_conversation_runs_through_the_bus_and_the_loop() {
 }
 
 /// Whether an envelope is the end of this reply.
-fn is_end(envelope: &Envelope) -> bool {
+fn is_end(envelope: &IngressEnvelope) -> bool {
     matches!(
         envelope,
-        Envelope::Reply(
+        IngressEnvelope::Reply(
             _,
             Frame {
                 body: FrameBody::End(_),

@@ -3,11 +3,11 @@
 
 use std::sync::{Arc, atomic::AtomicBool};
 
-use switchboard_backends::relay::{Duty, LEASE};
+use switchboard_backends::relay::{ClaimTask, LEASE};
 use switchboard_schemas::{
-    inference_job::AnswerJob,
+    conversation_job::ReplyJob,
+    playground::AgentPlaygroundRun,
     reply_event::{FrameBody, ReplyEnd, ReplyFailure},
-    trial::AgentTrial,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -23,15 +23,16 @@ use crate::{job_loop::JobEnd, trial};
 /// Answers, or tells what an earlier attempt left untold.
 pub(super) async fn run(
     inference: &Inference,
-    job: &AnswerJob,
+    job: &ReplyJob,
     inherited: &AtomicBool,
     handover: &CancellationToken,
 ) -> JobEnd {
-    let Claimed { writer, duty, .. } = match claim::claim(inference, job, inherited).await {
+    let Claimed { writer, task, .. } = match claim::claim(inference, job, inherited).await {
         Ok(claimed) => claimed,
         Err(end) => return end,
     };
-    let kept: Option<AgentTrial> = trial::kept(&inference.backends, &job.turn.message_id).await;
+    let kept: Option<AgentPlaygroundRun> =
+        trial::kept(&inference.backends, &job.turn.message_id).await;
     let kept = kept.filter(|kept| kept.agent.org_id == job.turn.org_id);
     let (draft, past) = kept.map(|kept| (Arc::new(kept.agent), kept.past)).unzip();
     // There is nothing to be stored that what is shown would have to wait for.
@@ -41,7 +42,7 @@ pub(super) async fn run(
     turn.while_ours(
         handover,
         turn.try_out(
-            duty,
+            task,
             History {
                 messages,
                 ..History::default()
@@ -52,14 +53,14 @@ pub(super) async fn run(
 }
 
 impl Turn<'_> {
-    async fn try_out(&self, duty: Duty, past: History) -> JobEnd {
+    async fn try_out(&self, task: ClaimTask, past: History) -> JobEnd {
         self.writer.flush(true).await;
-        let outcome = match duty {
-            Duty::Answer if self.draft.is_some() => self.ask_model(&past).await,
-            Duty::Answer => Outcome::failed(ReplyFailure::AgentUnavailable),
-            Duty::GiveUp => Outcome::failed(ReplyFailure::AttemptsExhausted),
-            Duty::Announce => return JobEnd::Finished,
-            Duty::StoreSealed { end } => match end.body {
+        let outcome = match task {
+            ClaimTask::Generate if self.draft.is_some() => self.ask_model(&past).await,
+            ClaimTask::Generate => Outcome::failed(ReplyFailure::AgentUnavailable),
+            ClaimTask::GiveUp => Outcome::failed(ReplyFailure::AttemptsExhausted),
+            ClaimTask::Announce => return JobEnd::Finished,
+            ClaimTask::StoreFinalized { end } => match end.body {
                 FrameBody::End(end) => {
                     self.writer.mark_sealed().await;
                     return self.tell(&end).await;

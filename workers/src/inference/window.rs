@@ -1,6 +1,6 @@
 //! Which part of a conversation a prompt holds word for word: as many of the newest turns as fit. Pure.
 
-use switchboard_schemas::conversation::{Author, LeftOut, Message, ReplyStatus};
+use switchboard_schemas::conversation::{ContextTruncation, Message, MessageAuthor, ReplyStatus};
 
 use super::tokens;
 
@@ -22,7 +22,9 @@ pub(crate) fn turns(past: &[Message]) -> Vec<PastTurn<'_>> {
     let pairs = past
         .windows(2)
         .filter_map(|pair| match (&pair[0].author, &pair[1].author) {
-            (Author::User, Author::Assistant(facts)) if facts.status != ReplyStatus::Failed => {
+            (MessageAuthor::User, MessageAuthor::Assistant(facts))
+                if facts.status != ReplyStatus::Failed =>
+            {
                 Some((&pair[0], &pair[1]))
             }
             _ => None,
@@ -67,7 +69,7 @@ pub(crate) fn count_fitting(turns: &[PastTurn<'_>], budget: usize) -> usize {
 
 impl Window<'_> {
     /// What was left out, of which a summary covers the messages before `until`; none when nothing was.
-    pub(crate) fn facts(&self, until: Option<u64>) -> Option<LeftOut> {
+    pub(crate) fn facts(&self, until: Option<u64>) -> Option<ContextTruncation> {
         if self.left_out == 0 {
             return None;
         }
@@ -77,7 +79,7 @@ impl Window<'_> {
         } else {
             0
         };
-        Some(LeftOut {
+        Some(ContextTruncation {
             messages: self.left_out,
             summarized,
         })

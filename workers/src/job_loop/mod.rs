@@ -16,7 +16,7 @@ use std::{panic::AssertUnwindSafe, sync::Arc, time::Duration};
 use async_trait::async_trait;
 use futures::FutureExt;
 use switchboard_backends::{
-    bus::{Bus, BusEvent, IncomingRecord, PartitionId},
+    bus::{BusEvent, IncomingRecord, MessageBus, PartitionId},
     relay::LEASE,
 };
 use switchboard_schemas::{time::Timestamp, versioned::DecodeError};
@@ -86,7 +86,7 @@ pub(crate) enum JobEnd {
 /// The loop of one role.
 pub(crate) struct JobLoop<H: Handler> {
     handler: Arc<H>,
-    bus: Arc<dyn Bus>,
+    bus: Arc<dyn MessageBus>,
     config: WorkersConfig,
     metrics: Arc<WorkerMetrics>,
     gauges: LoopGauges,
@@ -129,7 +129,7 @@ enum Wake<J> {
 impl<H: Handler> JobLoop<H> {
     pub(crate) fn new(
         handler: Arc<H>,
-        bus: Arc<dyn Bus>,
+        bus: Arc<dyn MessageBus>,
         config: WorkersConfig,
         metrics: Arc<WorkerMetrics>,
     ) -> Self {
@@ -404,7 +404,7 @@ fn age_ms(record: &IncomingRecord) -> u64 {
 
 async fn run_one<H: Handler>(
     handler: Arc<H>,
-    bus: Arc<dyn Bus>,
+    bus: Arc<dyn MessageBus>,
     config: WorkersConfig,
     queued: Queued<H::Job>,
     handover: CancellationToken,
@@ -436,7 +436,7 @@ async fn run_one<H: Handler>(
 }
 
 async fn bury(
-    bus: &dyn Bus,
+    bus: &dyn MessageBus,
     record: &IncomingRecord,
     cause: &Cause,
     config: &WorkersConfig,

@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use switchboard_backends::bus::{
     CommitMark, IncomingRecord, PartitionId,
-    ledger::{Ledger, Take},
+    ledger::{OffsetLedger, OffsetState},
 };
 
 /// Where a record lies, and under which assignment it came.
@@ -35,7 +35,7 @@ pub(crate) struct Partitions {
 
 struct Owned {
     epoch: u64,
-    ledger: Ledger,
+    ledger: OffsetLedger,
     paused: bool,
 }
 
@@ -51,7 +51,7 @@ impl Partitions {
             partition,
             Owned {
                 epoch,
-                ledger: Ledger::resume(committed),
+                ledger: OffsetLedger::resume(committed),
                 paused: false,
             },
         );
@@ -83,7 +83,7 @@ impl Partitions {
             epoch: record.epoch,
             offset: record.offset,
         };
-        let ticket = matches!(owned.ledger.take(record.offset), Take::Run).then_some(ticket);
+        let ticket = matches!(owned.ledger.take(record.offset), OffsetState::Run).then_some(ticket);
         (ticket, owned.tell())
     }
 

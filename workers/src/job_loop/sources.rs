@@ -3,7 +3,7 @@
 use std::{sync::Arc, time::Duration};
 
 use futures::future::{FutureExt, select_all};
-use switchboard_backends::bus::{Bus, BusError, BusEvent, Consumer, PartitionId};
+use switchboard_backends::bus::{BusConsumer, BusError, BusEvent, MessageBus, PartitionId};
 use switchboard_schemas::topics::Topic;
 use tokio::{task::JoinSet, time::sleep};
 
@@ -16,13 +16,13 @@ const REJOIN_DELAY: Duration = Duration::from_secs(1);
 pub(crate) type Source = (Topic, &'static str);
 
 /// What came of joining.
-type Joined = (Source, Result<Box<dyn Consumer>, BusError>);
+type Joined = (Source, Result<Box<dyn BusConsumer>, BusError>);
 
 /// One consumer for each source.
 pub(crate) struct Sources {
-    bus: Arc<dyn Bus>,
+    bus: Arc<dyn MessageBus>,
     sources: &'static [Source],
-    joined: Vec<(Topic, Box<dyn Consumer>)>,
+    joined: Vec<(Topic, Box<dyn BusConsumer>)>,
     /// Joining talks to the bus, and the loop never waits for that.
     joining: JoinSet<Joined>,
 }
@@ -36,7 +36,7 @@ pub(crate) enum SourceEvent {
 }
 
 impl Sources {
-    pub(crate) fn new(bus: Arc<dyn Bus>, sources: &'static [Source]) -> Self {
+    pub(crate) fn new(bus: Arc<dyn MessageBus>, sources: &'static [Source]) -> Self {
         let mut this = Self {
             bus,
             sources,
@@ -118,7 +118,7 @@ impl Sources {
         }
     }
 
-    fn joined(&mut self, source: Source, result: Result<Box<dyn Consumer>, BusError>) {
+    fn joined(&mut self, source: Source, result: Result<Box<dyn BusConsumer>, BusError>) {
         match result {
             Ok(consumer) => self.joined.push((source.0, consumer)),
             Err(error) => {

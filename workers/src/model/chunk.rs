@@ -7,7 +7,7 @@ use serde::{
     de::{Error, IgnoredAny, Visitor},
 };
 use serde_json::{Value, value::RawValue};
-use switchboard_schemas::conversation::{FinishReason, Usage};
+use switchboard_schemas::conversation::{FinishReason, TokenUsage};
 
 use super::tool_calls::Fragment;
 
@@ -106,11 +106,11 @@ impl Chunk {
     }
 
     /// Tokens used, if it tells them.
-    pub(crate) fn usage(&self) -> Option<Usage> {
+    pub(crate) fn usage(&self) -> Option<TokenUsage> {
         let told = |field: &str| number(self.usage.as_ref()?.get(field)?);
         // Some servers send a running count of zeros with every chunk.
         let completion_tokens = told("completion_tokens").filter(|tokens| *tokens > 0)?;
-        Some(Usage {
+        Some(TokenUsage {
             prompt_tokens: told("prompt_tokens").unwrap_or(0),
             completion_tokens,
             estimated: false,

@@ -7,7 +7,7 @@ mod follow;
 use std::time::Duration;
 
 use switchboard_schemas::{
-    conversation::{FinishReason, Usage},
+    conversation::{FinishReason, TokenUsage},
     reply_event::ReplyFailure,
 };
 use tokio::time::{Instant, sleep, timeout_at};
@@ -59,7 +59,7 @@ pub(crate) struct Generated<E = FinishReason> {
     /// How it ended.
     pub(crate) end: Result<E, ReplyFailure>,
     /// Tokens, if the provider told them.
-    pub(crate) usage: Option<Usage>,
+    pub(crate) usage: Option<TokenUsage>,
     /// From the beginning to the first text that was shown.
     pub(crate) first_text: Option<Duration>,
     /// From the beginning to the end.
@@ -100,7 +100,7 @@ pub(crate) struct Generation<'a> {
     begun: Instant,
     deadline: Instant,
     first_text: Option<Duration>,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     retries: u32,
     endpoint: usize,
     too_long: Option<Endpoint>,

@@ -4,7 +4,7 @@ use secrecy::SecretString;
 use switchboard_backends::{
     catalog::cache::{CatalogCache, SealedProvider},
     store::StoreError,
-    vault::Vault,
+    vault::SecretVault,
 };
 use switchboard_schemas::{agent::Agent, ids::ProviderId};
 
@@ -17,7 +17,7 @@ pub(crate) struct Providers {
     /// The organizations' own.
     pub(crate) catalog: CatalogCache,
     /// Opens their keys.
-    pub(crate) vault: Vault,
+    pub(crate) vault: SecretVault,
     /// The installation's.
     pub(crate) installed: DefaultProvider,
 }

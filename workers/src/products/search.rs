@@ -10,7 +10,7 @@ use std::{
 
 use moka::future::Cache;
 use switchboard_backends::{
-    products::{Kept, Products, ProductsVersion, reader::read_chunks},
+    products::{ProductStore, ProductsVersion, PublishedProducts, reader::read_chunks},
     store::StoreError,
 };
 use switchboard_schemas::{
@@ -40,7 +40,7 @@ const READS_MAX: u32 = 4;
 /// Finds products; clones share their indexes.
 #[derive(Clone)]
 pub struct ProductSearch {
-    products: Arc<dyn Products>,
+    products: Arc<dyn ProductStore>,
     indexes: Cache<IndexKey, Arc<Loaded>>,
     /// Held while an agent's products are looked at, so that all who ask meanwhile share the outcome.
     looks: Cache<IndexKey, Arc<Mutex<Option<Instant>>>>,
@@ -59,7 +59,7 @@ struct Loaded {
 
 impl ProductSearch {
     /// A search over `products`, whose indexes together take about so much memory at most.
-    pub fn new(products: Arc<dyn Products>, index_bytes_max: u64) -> Self {
+    pub fn new(products: Arc<dyn ProductStore>, index_bytes_max: u64) -> Self {
         let weigh = |_: &IndexKey, loaded: &Arc<Loaded>| {
             u32::try_from(loaded.index.bytes()).unwrap_or(u32::MAX)
         };
@@ -170,7 +170,7 @@ impl ProductSearch {
     async fn load(
         &self,
         agent: &Agent,
-        kept: Option<Kept>,
+        kept: Option<PublishedProducts>,
     ) -> Result<Option<Arc<Loaded>>, ProductSearchError> {
         let closed =
             |error: tokio::sync::AcquireError| ProductSearchError::Index(error.to_string());

@@ -4,10 +4,10 @@ use std::sync::Arc;
 
 use proptest::prelude::*;
 use switchboard_backends::products::{
-    Products, Rejections, Source, embedded::EmbeddedProducts, writer::ProductsWriter,
+    FeedRejections, ProductSource, ProductStore, embedded::EmbeddedProducts, writer::ProductsWriter,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, Ecommerce, Product},
+    agent::{Agent, AgentSettings, EcommerceSettings, Product},
     catalog_product::CatalogProduct,
     ids::{AgentId, OrgId},
     secret::InstallationSecret,
@@ -587,7 +587,7 @@ fn the_folders_of_a_link_say_what_a_product_is() {
 
 /// A shop whose products are kept.
 struct World {
-    products: Arc<dyn Products>,
+    products: Arc<dyn ProductStore>,
     search: ProductSearch,
     agent: Agent,
     _directory: tempfile::TempDir,
@@ -596,7 +596,7 @@ struct World {
 impl World {
     fn new(index_bytes_max: u64) -> Self {
         let directory = tempfile::tempdir().unwrap();
-        let products: Arc<dyn Products> =
+        let products: Arc<dyn ProductStore> =
             Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
         let search = ProductSearch::new(Arc::clone(&products), index_bytes_max);
         Self {
@@ -616,7 +616,7 @@ impl World {
             writer.push(&product(title, "1", "", &[])).await.unwrap();
         }
         writer
-            .publish(Source::Upload, Rejections::default())
+            .publish(ProductSource::Upload, FeedRejections::default())
             .await
             .unwrap();
     }
@@ -672,9 +672,9 @@ async fn products_of_the_agents_own_document_come_first_and_change_at_once() {
     let mut agent = world.agent.clone();
     for title in ["Cup", "Pot"] {
         let named = product(title, "1", "", &[]).product;
-        agent.settings.ecommerce = Ecommerce {
+        agent.settings.ecommerce = EcommerceSettings {
             products: vec![named],
-            ..Ecommerce::default()
+            ..EcommerceSettings::default()
         };
         assert_eq!(world.titles(&agent).await, [title, "Tea"]);
     }

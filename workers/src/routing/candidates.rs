@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use switchboard_backends::{catalog::cache::CatalogCache, store::StoreError};
 use switchboard_schemas::{
-    agent::{Agent, Status},
+    agent::{ActivationStatus, Agent},
     ids::AgentId,
     team::Team,
 };
@@ -69,8 +69,7 @@ async fn active(
     id: &AgentId,
 ) -> Result<Option<Arc<Agent>>, StoreError> {
     let agent = catalog.agent(id).await?;
-    Ok(
-        agent
-            .filter(|agent| agent.org_id == team.org_id && agent.settings.status == Status::Active),
-    )
+    Ok(agent.filter(|agent| {
+        agent.org_id == team.org_id && agent.settings.status == ActivationStatus::Active
+    }))
 }

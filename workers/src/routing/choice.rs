@@ -1,6 +1,6 @@
 //! Who of a team answers when the strategy asks for no comparison: the members in turn, or any of them. Pure.
 
-use switchboard_backends::relay::{Decision, Offer};
+use switchboard_backends::relay::{RoundRobinOffer, RoutingDecision};
 use switchboard_schemas::{
     ids::{AgentId, TeamId},
     routing::{MemberScore, RoutingFacts, RoutingStage},
@@ -19,7 +19,7 @@ const PERMILLE: f32 = 1000.0;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) enum Choice {
     /// It is made.
-    Made(Decision),
+    Made(RoutingDecision),
     /// The members are compared with the message.
     ByIntent(Current),
     /// The members take turns; the relay knows whose it is.
@@ -55,8 +55,8 @@ pub(crate) fn choose(
 }
 
 /// The members for the one whose turn it is in `team`.
-pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> Offer {
-    Offer {
+pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> RoundRobinOffer {
+    RoundRobinOffer {
         team: team.clone(),
         members: candidates
             .members
@@ -69,7 +69,11 @@ pub(super) fn offer(candidates: &Candidates, team: &TeamId) -> Offer {
 }
 
 /// The member that a number points to.
-pub(super) fn by_number(candidates: &Candidates, number: u64, reason: &str) -> Option<Decision> {
+pub(super) fn by_number(
+    candidates: &Candidates,
+    number: u64,
+    reason: &str,
+) -> Option<RoutingDecision> {
     let count = u64::try_from(candidates.members.len()).ok()?;
     let index = usize::try_from(number.checked_rem(count)?).ok()?;
     Some(by_strategy(
@@ -84,7 +88,7 @@ pub(super) fn by_number(candidates: &Candidates, number: u64, reason: &str) -> O
     clippy::cast_sign_loss,
     reason = "shares lie between 0 and 1"
 )]
-pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Decision> {
+pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<RoutingDecision> {
     let score = |(member, share): (&super::candidates::Candidate, &f32)| MemberScore {
         agent_id: member.agent_id.clone(),
         permille: (share.clamp(0.0, 1.0) * PERMILLE).round() as u16,
@@ -105,7 +109,7 @@ pub(crate) fn recorded(candidates: &Candidates, decided: Decided) -> Option<Deci
         Some(member) => by_strategy(&candidates.members[member].agent_id, decided.reason),
         None => fallback_saying(candidates, decided.reason)?,
     };
-    Some(Decision {
+    Some(RoutingDecision {
         facts: Some(facts),
         ..made
     })
@@ -124,11 +128,11 @@ fn current(candidates: &Candidates, last: Option<&AgentId>) -> Current {
     }
 }
 
-fn fallback(candidates: &Candidates, why: &str) -> Option<Decision> {
+fn fallback(candidates: &Candidates, why: &str) -> Option<RoutingDecision> {
     fallback_saying(candidates, format!("{why}: the default agent answers"))
 }
 
-fn fallback_saying(candidates: &Candidates, reason: String) -> Option<Decision> {
+fn fallback_saying(candidates: &Candidates, reason: String) -> Option<RoutingDecision> {
     match (&candidates.default_agent, candidates.members.first()) {
         (Some(agent_id), _) => Some(by_strategy(agent_id, reason)),
         (None, Some(first)) => Some(by_strategy(
@@ -139,8 +143,8 @@ fn fallback_saying(candidates: &Candidates, reason: String) -> Option<Decision> 
     }
 }
 
-fn by_strategy(agent_id: &AgentId, reason: String) -> Decision {
-    Decision {
+fn by_strategy(agent_id: &AgentId, reason: String) -> RoutingDecision {
+    RoutingDecision {
         agent_id: agent_id.clone(),
         reason,
         facts: Some(strategy_facts()),

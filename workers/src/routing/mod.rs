@@ -24,18 +24,18 @@ use switchboard_backends::{
     Backends,
     bus::{BusError, IncomingRecord, OutgoingRecord},
     catalog::cache::CatalogCache,
-    relay::{Decision, Decisions, RelayError},
+    relay::{RecordedDecisions, RelayError, RoutingDecision},
     store::StoreError,
 };
 use switchboard_schemas::{
-    chat_job::ChatJob,
+    conversation_job::{ConversationJob, ReplyJob, TeamRouting},
     ids::MessageId,
-    inference_job::{AnswerJob, ConversationJob, Routed},
     routing::RoutingStage,
+    routing_job::RoutingJob,
+    routing_job::TeamMessageJob,
     team::RoutingStrategy,
     time::Timestamp,
     topics::Topic,
-    trial::RoutingJob,
     versioned::{self, DecodeError},
 };
 use tokio_util::sync::CancellationToken;
@@ -105,7 +105,7 @@ impl Routing {
         self.intent.warm_up().await;
     }
 
-    async fn route(&self, job: &ChatJob) -> Result<JobEnd, RoutingError> {
+    async fn route(&self, job: &TeamMessageJob) -> Result<JobEnd, RoutingError> {
         let message = &job.turn.message_id;
         let known = self
             .backends
@@ -114,7 +114,7 @@ impl Routing {
             .await
             .unwrap_or_else(|error| {
                 tracing::warn!(%error, "routing does not know what was decided before");
-                Decisions::default()
+                RecordedDecisions::default()
             });
         let decision = match known.own {
             Some(decision) => Some(decision),
@@ -140,9 +140,9 @@ impl Routing {
     /// unchanged, and the claim of the reply drops whatever comes twice.
     async fn decide(
         &self,
-        job: &ChatJob,
-        last: Option<Decision>,
-    ) -> Result<Option<Decision>, RoutingError> {
+        job: &TeamMessageJob,
+        last: Option<RoutingDecision>,
+    ) -> Result<Option<RoutingDecision>, RoutingError> {
         let team = self
             .catalog
             .team(&job.team_id)
@@ -179,7 +179,7 @@ impl Routing {
     /// The end of the conversation. Only who answered last must be known; the relay remembers it mostly.
     async fn past(
         &self,
-        job: &ChatJob,
+        job: &TeamMessageJob,
         strategy: RoutingStrategy,
         knows_last: bool,
     ) -> Result<Past, StoreError> {
@@ -195,7 +195,7 @@ impl Routing {
         }
     }
 
-    fn measure(&self, made: &Decision) {
+    fn measure(&self, made: &RoutingDecision) {
         let Some(facts) = &made.facts else { return };
         self.metrics
             .routed
@@ -214,7 +214,7 @@ impl Routing {
         candidates: &Candidates,
         current: Current,
         past: &Past,
-    ) -> Result<Option<Decision>, StoreError> {
+    ) -> Result<Option<RoutingDecision>, StoreError> {
         let question = Question {
             message,
             members: &candidates.members,
@@ -254,7 +254,11 @@ impl Routing {
     }
 
     /// The member whose turn it is; the relay records it in the step that counts it.
-    async fn in_turn(&self, job: &ChatJob, candidates: &Candidates) -> Option<Decision> {
+    async fn in_turn(
+        &self,
+        job: &TeamMessageJob,
+        candidates: &Candidates,
+    ) -> Option<RoutingDecision> {
         let message = &job.turn.message_id;
         let offer = choice::offer(candidates, &job.team_id);
         self.backends
@@ -267,20 +271,24 @@ impl Routing {
             })
     }
 
-    async fn hand_on(&self, job: &ChatJob, decision: Decision) -> Result<(), BusError> {
-        let routed = Routed {
+    async fn hand_on(
+        &self,
+        job: &TeamMessageJob,
+        decision: RoutingDecision,
+    ) -> Result<(), BusError> {
+        let routed = TeamRouting {
             team_id: job.team_id.clone(),
             reason: decision.reason,
             facts: decision.facts,
             routed_at: Some(Timestamp::now()),
         };
-        let answer = AnswerJob {
+        let answer = ReplyJob {
             agent_id: decision.agent_id,
             routed: Some(routed),
             turn: job.turn.clone(),
             attempt_min: 1,
         };
-        let answer = ConversationJob::Answer(Box::new(answer));
+        let answer = ConversationJob::Reply(Box::new(answer));
         let payload =
             versioned::encode(&answer).map_err(|error| BusError::Fatal(error.to_string()))?;
         let record = OutgoingRecord {
@@ -306,7 +314,7 @@ impl Handler for Routing {
         let job: RoutingJob = versioned::decode(&record.payload)?;
         let key = match &job {
             RoutingJob::Message(job) => job.turn.conversation_id.as_str().to_owned(),
-            RoutingJob::Trial(job) => job.trial_id.as_str().to_owned(),
+            RoutingJob::Playground(job) => job.run_id.as_str().to_owned(),
         };
         Ok((
             LaneKey {
@@ -320,7 +328,7 @@ impl Handler for Routing {
     async fn run(&self, job: Self::Job, handover: &CancellationToken) -> JobEnd {
         let job = match &*job {
             RoutingJob::Message(job) => job,
-            RoutingJob::Trial(job) => {
+            RoutingJob::Playground(job) => {
                 let span = tracing::info_span!("try", request.id = %job.request_id);
                 return Box::pin(self.try_out(job)).instrument(span).await;
             }

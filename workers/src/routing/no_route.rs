@@ -4,14 +4,15 @@
 
 use switchboard_backends::{
     Backends,
-    relay::{Claim, ClaimRequest, ClaimToken, LEASE},
+    relay::{ClaimOutcome, ClaimRequest, ClaimToken, LEASE},
     store::{
         ReplyRecord, TurnEnd, TurnStart,
         deletion::{HistoryState, Tombstone},
     },
 };
 use switchboard_schemas::{
-    chat_job::ChatJob, conversation::ConversationOwner, reply_event::ReplyFailure, time::Timestamp,
+    conversation::ConversationOwner, reply_event::ReplyFailure, routing_job::TeamMessageJob,
+    time::Timestamp,
 };
 
 use super::RoutingError;
@@ -28,7 +29,7 @@ use crate::{
 /// its lease.
 pub(super) async fn fail(
     backends: &Backends,
-    job: &ChatJob,
+    job: &TeamMessageJob,
 ) -> Result<Option<JobEnd>, RoutingError> {
     let turn = &job.turn;
     // Two routers that end the same turn end it alike, so that nobody need wait for the other.
@@ -39,9 +40,11 @@ pub(super) async fn fail(
         inherited: false,
     };
     let token = match backends.relay.claim(&request).await? {
-        Claim::Granted { token, .. } => token,
-        Claim::Busy { retry_after } => return Ok(Some(JobEnd::Open(retry_after.min(LEASE)))),
-        Claim::Done | Claim::Voided => return Ok(Some(JobEnd::Finished)),
+        ClaimOutcome::Granted { token, .. } => token,
+        ClaimOutcome::Busy { retry_after } => {
+            return Ok(Some(JobEnd::Open(retry_after.min(LEASE))));
+        }
+        ClaimOutcome::Done | ClaimOutcome::Voided => return Ok(Some(JobEnd::Finished)),
     };
     let HistoryState {
         message_count,
@@ -91,7 +94,7 @@ pub(super) async fn fail(
 /// Stores the user message; gives the record of its failed reply.
 async fn record(
     backends: &Backends,
-    job: &ChatJob,
+    job: &TeamMessageJob,
     token: &ClaimToken,
     message_count: u64,
     tombstone: Option<Tombstone>,
@@ -122,7 +125,11 @@ async fn record(
 }
 
 /// The place of the user message, which an earlier run may have stored last.
-async fn position(backends: &Backends, job: &ChatJob, count: u64) -> Result<u64, RoutingError> {
+async fn position(
+    backends: &Backends,
+    job: &TeamMessageJob,
+    count: u64,
+) -> Result<u64, RoutingError> {
     let turn = &job.turn;
     let Some(last) = count.checked_sub(1) else {
         return Ok(0);

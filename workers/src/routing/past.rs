@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use switchboard_backends::store::{Store, StoreError};
+use switchboard_backends::store::{ConversationStore, StoreError};
 use switchboard_schemas::{
-    conversation::{Author, Message},
+    conversation::{Message, MessageAuthor},
     ids::AgentId,
     time::Timestamp,
     turn::Turn,
@@ -46,7 +46,10 @@ pub(crate) struct Past {
 
 impl Past {
     /// Reads it.
-    pub(super) async fn read(store: &dyn Store, turn: &Turn) -> Result<Self, StoreError> {
+    pub(super) async fn read(
+        store: &dyn ConversationStore,
+        turn: &Turn,
+    ) -> Result<Self, StoreError> {
         let conversation = store
             .conversation(&turn.org_id, &turn.conversation_id)
             .await?;
@@ -101,8 +104,8 @@ impl Past {
 impl Line {
     pub(super) fn of(message: &Message) -> Self {
         let by = match &message.author {
-            Author::Assistant(facts) => Some(facts.agent_id.clone()),
-            Author::User => None,
+            MessageAuthor::Assistant(facts) => Some(facts.agent_id.clone()),
+            MessageAuthor::User => None,
         };
         Self {
             by,

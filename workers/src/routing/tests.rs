@@ -4,22 +4,22 @@ use prometheus::Registry;
 use switchboard_backends::{
     accounts::embedded::EmbeddedAccounts,
     bus::{BusEvent, embedded::EmbeddedBus},
-    catalog::{Catalog, Entry, embedded::EmbeddedCatalog},
+    catalog::{CatalogEntry, CatalogStore, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
-    vault::Vault,
+    vault::SecretVault,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, Status},
+    agent::{ActivationStatus, Agent, AgentSettings},
     ids::{AgentId, ConversationId, IngressId, MessageId, OrgId, RequestId, TeamId},
-    reply_event::{Envelope, FrameBody, ReplyFailure},
+    playground::{PlaygroundMessage, PlaygroundRouting, TeamPlaygroundJob, TeamPlaygroundRun},
+    reply_event::{FrameBody, IngressEnvelope, ReplyFailure},
     secret::InstallationSecret,
-    team::{Member, Team},
+    team::{Team, TeamMember},
     time::Timestamp,
-    trial::{Said, TeamTrial, TeamTrialJob, TeamVerdict},
-    turn::{Source as TurnSource, Turn, Visitor},
+    turn::{MessageSource as TurnSource, Turn, Visitor},
 };
 use tokio::time::timeout;
 
@@ -55,7 +55,7 @@ fn team(
     members: &[&str],
 ) -> Team {
     let id = |slug: &str| AgentId::derive(&secret(), &org(), slug);
-    let member = |slug: &&str| Member {
+    let member = |slug: &&str| TeamMember {
         agent: id(slug),
         specialization: String::new(),
     };
@@ -69,7 +69,7 @@ fn team(
         default_agent: default_agent.map(id),
         members: members.iter().map(member).collect(),
         public: true,
-        status: Status::Active,
+        status: ActivationStatus::Active,
     }
 }
 
@@ -83,7 +83,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         agent(
             "draft",
             AgentSettings {
-                status: Status::Draft,
+                status: ActivationStatus::Draft,
                 ..usual()
             },
         ),
@@ -108,9 +108,9 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         ),
     ];
     for entry in agents
-        .map(|agent| Entry::Agent(Box::new(agent)))
+        .map(|agent| CatalogEntry::Agent(Box::new(agent)))
         .into_iter()
-        .chain(teams.map(Entry::Team))
+        .chain(teams.map(CatalogEntry::Team))
     {
         catalog.put(&entry).await.unwrap();
     }
@@ -119,7 +119,7 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
         bus: std::sync::Arc::new(EmbeddedBus::open(&dir.join("bus.db"), 4).unwrap()),
         relay: std::sync::Arc::new(EmbeddedRelay::open(None).unwrap()),
         store: store.clone(),
-        figures: store,
+        analytics: store,
         catalog: catalog.clone(),
         products: std::sync::Arc::new(EmbeddedProducts::open(&dir.join("products.db")).unwrap()),
         limiter: std::sync::Arc::new(EmbeddedLimiter::new()),
@@ -135,18 +135,18 @@ async fn context(dir: &std::path::Path) -> WorkerContext {
     WorkerContext {
         backends,
         catalog: CatalogCache::new(catalog),
-        vault: Vault::new(&secret()),
+        vault: SecretVault::new(&secret()),
         default_provider,
         config: quick(),
         metrics: std::sync::Arc::new(WorkerMetrics::register(&Registry::new()).unwrap()),
     }
 }
 
-fn job(team: &str, ingress: Option<IngressId>) -> ChatJob {
+fn job(team: &str, ingress: Option<IngressId>) -> TeamMessageJob {
     job_in("session", team, ingress)
 }
 
-fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> ChatJob {
+fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> TeamMessageJob {
     let team_id = TeamId::derive(&secret(), &org(), team);
     let session_id = session.parse().unwrap();
     let conversation_id = ConversationId::of_team(&org(), &team_id, &session_id);
@@ -166,10 +166,10 @@ fn job_in(session: &str, team: &str, ingress: Option<IngressId>) -> ChatJob {
         reply_to: ingress,
         publish_nonce: "n".into(),
     };
-    ChatJob { team_id, turn }
+    TeamMessageJob { team_id, turn }
 }
 
-fn message(job: &ChatJob) -> std::sync::Arc<RoutingJob> {
+fn message(job: &TeamMessageJob) -> std::sync::Arc<RoutingJob> {
     RoutingJob::Message(Box::new(job.clone())).into()
 }
 
@@ -195,7 +195,7 @@ async fn a_teams_message_becomes_work_of_its_default_agent_before_it_is_settled(
         }
     };
     assert_eq!(record.key, job.turn.conversation_id.as_str());
-    let ConversationJob::Answer(answer) = versioned::decode(&record.payload).unwrap() else {
+    let ConversationJob::Reply(answer) = versioned::decode(&record.payload).unwrap() else {
         panic!("no answer job")
     };
     assert_eq!(answer.agent_id, AgentId::derive(&secret(), &org(), "shop"));
@@ -229,7 +229,7 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
         })
     ));
 
-    let Envelope::Reply(_, frame) = timeout(WAIT, listener.recv())
+    let IngressEnvelope::Reply(_, frame) = timeout(WAIT, listener.recv())
         .await
         .expect("an end")
         .unwrap()
@@ -256,7 +256,7 @@ async fn a_message_to_a_team_of_nobody_fails_visibly_and_is_buried() {
 }
 
 /// Routes one message and tells what stands in the relay for it.
-async fn decided(routing: &Routing, job: &ChatJob) -> Decision {
+async fn decided(routing: &Routing, job: &TeamMessageJob) -> RoutingDecision {
     let end = routing.run(message(job), &CancellationToken::new()).await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
     routing
@@ -305,9 +305,9 @@ async fn in_turn_counts_differ_by_at_most_one_although_a_member_comes_and_goes()
     let dir = tempfile::tempdir().unwrap();
     let context = context(dir.path()).await;
     let catalog = context.backends.catalog.clone();
-    let able = |slug: &str| Entry::Agent(Box::new(agent(slug, AgentSettings::default())));
+    let able = |slug: &str| CatalogEntry::Agent(Box::new(agent(slug, AgentSettings::default())));
     let comes_and_goes = |status| {
-        Entry::Agent(Box::new(agent(
+        CatalogEntry::Agent(Box::new(agent(
             "draft",
             AgentSettings {
                 status,
@@ -319,9 +319,9 @@ async fn in_turn_counts_differ_by_at_most_one_although_a_member_comes_and_goes()
     let mut counts = std::collections::BTreeMap::new();
     for number in 0..18 {
         let status = if number % 2 == 0 {
-            Status::Active
+            ActivationStatus::Active
         } else {
-            Status::Inactive
+            ActivationStatus::Inactive
         };
         catalog.put(&comes_and_goes(status)).await.unwrap();
         // What a worker knows of the catalog is a while old; this one has just started.
@@ -384,46 +384,49 @@ async fn tried(
     routing: &Routing,
     team: Option<Team>,
     message: &str,
-    past: Vec<Said>,
-) -> TeamVerdict {
+    past: Vec<PlaygroundMessage>,
+) -> PlaygroundRouting {
     let relay = &routing.backends.relay;
     let (reply_to, conversation) = (IngressId::random(), job("front", None).turn.conversation_id);
     let mut listener = relay.listen(&reply_to).await.unwrap();
-    let trial_id = MessageId::new_in(&conversation);
+    let run_id = MessageId::new_in(&conversation);
     if let Some(team) = team {
-        let trial = TeamTrial {
+        let trial = TeamPlaygroundRun {
             team,
             message: message.into(),
             past,
         };
         relay
-            .keep_trial(&trial_id, &serde_json::to_string(&trial).unwrap())
+            .keep_trial(&run_id, &serde_json::to_string(&trial).unwrap())
             .await
             .unwrap();
     }
-    let job = TeamTrialJob {
-        trial_id: trial_id.clone(),
+    let job = TeamPlaygroundJob {
+        run_id: run_id.clone(),
         org_id: org(),
         request_id: RequestId::random(),
         reply_to,
     };
     let end = routing
-        .run(RoutingJob::Trial(job).into(), &CancellationToken::new())
+        .run(
+            RoutingJob::Playground(job).into(),
+            &CancellationToken::new(),
+        )
         .await;
     assert!(matches!(end, JobEnd::Finished), "{end:?}");
-    let Envelope::Trial(id, verdict) = timeout(WAIT, listener.recv())
+    let IngressEnvelope::Playground(id, verdict) = timeout(WAIT, listener.recv())
         .await
         .expect("a verdict")
         .unwrap()
     else {
         panic!("no verdict")
     };
-    assert_eq!(id, trial_id);
+    assert_eq!(id, run_id);
     verdict
 }
 
-fn chosen(verdict: TeamVerdict) -> switchboard_schemas::trial::Chosen {
-    let TeamVerdict::Chosen(chosen) = verdict else {
+fn chosen(verdict: PlaygroundRouting) -> switchboard_schemas::playground::RoutedAgent {
+    let PlaygroundRouting::Agent(chosen) = verdict else {
         panic!("{verdict:?}")
     };
     *chosen
@@ -458,13 +461,13 @@ async fn a_trial_is_decided_by_the_draft_and_its_past_with_a_score_for_each_memb
     assert!(scores[0].permille > scores[1].permille, "{scores:?}");
 
     let said = |agent: &AgentId| {
-        let assistant = Said::Assistant {
+        let assistant = PlaygroundMessage::Assistant {
             agent_id: agent.clone(),
             content: "Which one?".into(),
             ui_spec: None,
         };
         vec![
-            Said::User {
+            PlaygroundMessage::User {
                 content: "my login".into(),
             },
             assistant,
@@ -514,7 +517,7 @@ async fn a_trial_leaves_no_decision_and_takes_nobodys_turn() {
         }
     };
     assert!(
-        matches!(first, ConversationJob::Answer(_)),
+        matches!(first, ConversationJob::Reply(_)),
         "only the message went on: {first:?}"
     );
 }
@@ -531,11 +534,11 @@ async fn a_trial_that_nobody_can_answer_or_that_is_not_kept_is_told_so() {
     );
     assert_eq!(
         tried(&routing, Some(nobody.clone()), "hello", Vec::new()).await,
-        TeamVerdict::Nobody
+        PlaygroundRouting::NoAgent
     );
     assert_eq!(
         tried(&routing, None, "hello", Vec::new()).await,
-        TeamVerdict::Forgotten
+        PlaygroundRouting::Expired
     );
     let other = OrgId::derive(&secret(), "other");
     let foreign = Team {
@@ -544,6 +547,6 @@ async fn a_trial_that_nobody_can_answer_or_that_is_not_kept_is_told_so() {
     };
     assert_eq!(
         tried(&routing, Some(foreign), "hello", Vec::new()).await,
-        TeamVerdict::Forgotten
+        PlaygroundRouting::Expired
     );
 }

@@ -1,11 +1,11 @@
 //! Says who of a team would answer, for whoever edits the team. The decision is made by the code that routes visitors'
 //! messages; it is not recorded, and takes nobody's turn.
 
-use switchboard_backends::relay::Decision;
+use switchboard_backends::relay::RoutingDecision;
 use switchboard_schemas::{
+    playground::{PlaygroundRouting, RoutedAgent, TeamPlaygroundJob, TeamPlaygroundRun},
     team::{RoutingStrategy, Team},
     time::Timestamp,
-    trial::{Chosen, TeamTrial, TeamTrialJob, TeamVerdict},
 };
 
 use super::{
@@ -19,16 +19,16 @@ use crate::{job_loop::JobEnd, trial};
 
 impl Routing {
     /// Answers once; a trial that is lost is asked for again by hand, and keeps no worker busy meanwhile.
-    pub(super) async fn try_out(&self, job: &TeamTrialJob) -> JobEnd {
-        let verdict = match trial::kept::<TeamTrial>(&self.backends, &job.trial_id).await {
+    pub(super) async fn try_out(&self, job: &TeamPlaygroundJob) -> JobEnd {
+        let verdict = match trial::kept::<TeamPlaygroundRun>(&self.backends, &job.run_id).await {
             Some(trial) if trial.team.org_id == job.org_id => self.verdict(job, trial).await,
-            _ => Ok(TeamVerdict::Forgotten),
+            _ => Ok(PlaygroundRouting::Expired),
         };
         let told = match verdict {
             Ok(verdict) => {
                 self.backends
                     .relay
-                    .answer_trial(&job.reply_to, &job.trial_id, verdict)
+                    .answer_trial(&job.reply_to, &job.run_id, verdict)
                     .await
             }
             Err(error) => {
@@ -44,16 +44,16 @@ impl Routing {
 
     async fn verdict(
         &self,
-        job: &TeamTrialJob,
-        trial: TeamTrial,
-    ) -> Result<TeamVerdict, RoutingError> {
-        let TeamTrial {
+        job: &TeamPlaygroundJob,
+        trial: TeamPlaygroundRun,
+    ) -> Result<PlaygroundRouting, RoutingError> {
+        let TeamPlaygroundRun {
             team,
             message,
             past,
         } = trial;
         let candidates = Candidates::of(&self.catalog, &team).await?;
-        let said: Vec<Line> = trial::messages(&job.trial_id.conversation(), past)
+        let said: Vec<Line> = trial::messages(&job.run_id.conversation(), past)
             .iter()
             .map(Line::of)
             .collect();
@@ -64,24 +64,24 @@ impl Routing {
                     .await?
             }
             Choice::NextInTurn | Choice::Any => {
-                choice::by_number(&candidates, chance(&job.trial_id), why_anybody(&team))
+                choice::by_number(&candidates, chance(&job.run_id), why_anybody(&team))
             }
             Choice::Made(decision) => Some(decision),
             Choice::Nobody => None,
         };
-        Ok(decision.map_or(TeamVerdict::Nobody, |decision| {
-            TeamVerdict::Chosen(Box::new(chosen(decision)))
+        Ok(decision.map_or(PlaygroundRouting::NoAgent, |decision| {
+            PlaygroundRouting::Agent(Box::new(chosen(decision)))
         }))
     }
 }
 
-fn chosen(decision: Decision) -> Chosen {
-    let Decision {
+fn chosen(decision: RoutingDecision) -> RoutedAgent {
+    let RoutingDecision {
         agent_id,
         reason,
         facts,
     } = decision;
-    Chosen {
+    RoutedAgent {
         agent_id,
         reason,
         facts,

@@ -9,7 +9,7 @@ use std::time::Duration;
 use futures::future::join_all;
 use serde_json::Value;
 use switchboard_schemas::{
-    conversation::{FinishReason, Usage},
+    conversation::{FinishReason, TokenUsage},
     reply_event::{ReplyFailure, ToolProgress, ToolStatus},
 };
 use tokio::time::Instant;
@@ -63,7 +63,7 @@ pub(crate) struct Rounds<'a> {
     tools_took: Duration,
     calls: u32,
     result_bytes: usize,
-    usage: Option<Usage>,
+    usage: Option<TokenUsage>,
     first_text: Option<Duration>,
     retries: u32,
     too_long: Option<Endpoint>,
@@ -356,9 +356,9 @@ fn is_plain(name: &str) -> bool {
 }
 
 /// Of two answers of one reply. A sum of what is known would pass for all of it, so that one unknown makes it unknown.
-fn sum(before: Option<Usage>, answer: Option<Usage>) -> Option<Usage> {
+fn sum(before: Option<TokenUsage>, answer: Option<TokenUsage>) -> Option<TokenUsage> {
     let (before, answer) = (before.unwrap_or_default(), answer?);
-    Some(Usage {
+    Some(TokenUsage {
         prompt_tokens: before.prompt_tokens + answer.prompt_tokens,
         completion_tokens: before.completion_tokens + answer.completion_tokens,
         estimated: before.estimated || answer.estimated,

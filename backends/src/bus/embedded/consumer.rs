@@ -10,13 +10,13 @@ use std::{
 use async_trait::async_trait;
 
 use super::{Shared, file, groups::Seat, tails::Read};
-use crate::bus::{BusError, BusEvent, CommitMark, Consumer, IncomingRecord, PartitionId};
+use crate::bus::{BusConsumer, BusError, BusEvent, CommitMark, IncomingRecord, PartitionId};
 
 /// Records fetched at once, and the most that are held for one partition.
 const PREFETCH_RECORDS_MAX: usize = 32;
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See [`crate::bus::Consumer`].
+/// See [`crate::bus::BusConsumer`].
 pub(super) struct EmbeddedConsumer {
     membership: Membership,
     owned: BTreeMap<PartitionId, Owned>,
@@ -162,7 +162,7 @@ impl Owned {
 }
 
 #[async_trait]
-impl Consumer for EmbeddedConsumer {
+impl BusConsumer for EmbeddedConsumer {
     async fn next(&mut self) -> Result<BusEvent, BusError> {
         loop {
             // Events come before records: after a revoke nothing of that partition is delivered any more.

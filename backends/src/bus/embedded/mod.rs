@@ -23,7 +23,7 @@ use async_trait::async_trait;
 use rusqlite::Connection;
 use switchboard_schemas::topics::Topic;
 
-use super::{Bus, BusError, Consumer, OutgoingRecord, PartitionId, lock::lock};
+use super::{BusConsumer, BusError, MessageBus, OutgoingRecord, PartitionId, lock::lock};
 use consumer::EmbeddedConsumer;
 use groups::Groups;
 use tails::Tails;
@@ -71,12 +71,16 @@ impl EmbeddedBus {
 }
 
 #[async_trait]
-impl Bus for EmbeddedBus {
+impl MessageBus for EmbeddedBus {
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
         self.shared.writer.publish(record, timeout).await
     }
 
-    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+    async fn consume(
+        &self,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Box<dyn BusConsumer>, BusError> {
         let name = group.to_owned();
         let stored = self
             .shared

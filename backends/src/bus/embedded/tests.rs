@@ -13,7 +13,7 @@ use tempfile::TempDir;
 
 use super::{EmbeddedBus, file};
 use crate::bus::{
-    Bus, BusEvent, CommitMark, OutgoingRecord, PartitionId,
+    BusEvent, CommitMark, MessageBus, OutgoingRecord, PartitionId,
     conformance::{PARTITIONS, bus_conformance, publish, records, texts},
 };
 

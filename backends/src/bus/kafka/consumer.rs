@@ -15,11 +15,11 @@ use super::{
     poll::Poller,
     properties::Properties,
 };
-use crate::bus::{BusError, BusEvent, CommitMark, Consumer, PartitionId};
+use crate::bus::{BusConsumer, BusError, BusEvent, CommitMark, PartitionId};
 
 const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// See [`crate::bus::Consumer`]. Dropping it ends the poll thread, which writes the last marks and leaves the group.
+/// See [`crate::bus::BusConsumer`]. Dropping it ends the poll thread, which writes the last marks and leaves the group.
 pub(super) struct KafkaConsumer {
     deliveries: mpsc::Receiver<Delivery>,
     ownership: Arc<Ownership>,
@@ -82,7 +82,7 @@ impl KafkaConsumer {
 }
 
 #[async_trait]
-impl Consumer for KafkaConsumer {
+impl BusConsumer for KafkaConsumer {
     async fn next(&mut self) -> Result<BusEvent, BusError> {
         loop {
             let delivery = self.deliveries.recv().await;

@@ -21,7 +21,7 @@ use std::{sync::Arc, time::Duration};
 use async_trait::async_trait;
 use switchboard_schemas::topics::Topic;
 
-use super::{Bus, BusError, Consumer, OutgoingRecord};
+use super::{BusConsumer, BusError, MessageBus, OutgoingRecord};
 use crate::config::BusConfig;
 use consumer::KafkaConsumer;
 use names::Names;
@@ -75,14 +75,18 @@ impl KafkaBus {
 }
 
 #[async_trait]
-impl Bus for KafkaBus {
+impl MessageBus for KafkaBus {
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
         self.producer(record.topic)
             .publish(&self.names.topic(record.topic), record, timeout)
             .await
     }
 
-    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+    async fn consume(
+        &self,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Box<dyn BusConsumer>, BusError> {
         Ok(Box::new(KafkaConsumer::join(
             &self.properties,
             &self.names,

@@ -13,7 +13,7 @@ use switchboard_schemas::topics::Topic;
 
 use super::{KafkaBus, producer::Producer, properties::Properties};
 use crate::{
-    bus::{Bus, BusError, OutgoingRecord},
+    bus::{BusError, MessageBus, OutgoingRecord},
     config::BusConfig,
 };
 

@@ -14,7 +14,7 @@ mod tests;
 use switchboard_schemas::{agent::FeedFormat, catalog_product::CatalogProduct};
 
 use self::{csv::CsvRows, json::JsonRows};
-use super::{RejectedRow, Rejections};
+use super::{FeedRejections, RejectedRow};
 
 /// Rejected rows of which the reason is told.
 const REJECTED_ROWS_TOLD: usize = 20;
@@ -67,7 +67,7 @@ pub struct FeedReader {
     state: State,
     products_max: u64,
     products: u64,
-    rejected: Rejections,
+    rejected: FeedRejections,
 }
 
 enum State {
@@ -88,7 +88,7 @@ impl FeedReader {
             state,
             products_max,
             products: 0,
-            rejected: Rejections {
+            rejected: FeedRejections {
                 count: 0,
                 first: Vec::new(),
             },
@@ -120,7 +120,7 @@ impl FeedReader {
     ///
     /// # Errors
     /// The feed is refused; nothing of it may replace anything.
-    pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, Rejections), FeedError> {
+    pub fn finish(mut self) -> Result<(Vec<CatalogProduct>, FeedRejections), FeedError> {
         let mut products = Vec::new();
         let mut rows = Vec::new();
         match &mut self.state {

@@ -4,7 +4,7 @@ use proptest::prelude::*;
 
 use super::*;
 
-type Read = Result<(Vec<CatalogProduct>, Rejections), FeedError>;
+type Read = Result<(Vec<CatalogProduct>, FeedRejections), FeedError>;
 
 /// Reads a feed in pieces of so many bytes.
 fn read_in_pieces(feed: &[u8], piece: usize, products_max: u64) -> Read {

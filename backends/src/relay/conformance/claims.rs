@@ -9,7 +9,9 @@ use switchboard_schemas::conversation::ReplyStatus;
 use tokio::task::JoinSet;
 
 use super::support::{World, any_conversation, completed, end, granted, request, text, texts};
-use crate::relay::{ATTEMPTS_MAX, BEAT_INTERVAL, Claim, ClaimRequest, Duty, LEASE, Standing};
+use crate::relay::{
+    ATTEMPTS_MAX, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, HEARTBEAT_INTERVAL, LEASE,
+};
 use switchboard_schemas::ids::MessageId;
 
 pub(super) async fn of_many_that_ask_one_gets_the_reply(world: World) {
@@ -28,8 +30,8 @@ pub(super) async fn of_many_that_ask_one_gets_the_reply(world: World) {
     let (granted, busy): (Vec<_>, Vec<_>) = claims.into_iter().partition(|claim| {
         matches!(
             claim,
-            Claim::Granted {
-                duty: Duty::Answer,
+            ClaimOutcome::Granted {
+                task: ClaimTask::Generate,
                 ..
             }
         )
@@ -37,7 +39,7 @@ pub(super) async fn of_many_that_ask_one_gets_the_reply(world: World) {
     assert_eq!(granted.len(), 1);
     for claim in busy {
         assert!(
-            matches!(claim, Claim::Busy { retry_after } if retry_after <= LEASE && !retry_after.is_zero()),
+            matches!(claim, ClaimOutcome::Busy { retry_after } if retry_after <= LEASE && !retry_after.is_zero()),
             "{claim:?}"
         );
     }
@@ -47,19 +49,19 @@ pub(super) async fn one_reply_of_a_conversation_is_claimed_at_a_time(world: Worl
     world.token(&world.reply()).await;
     assert!(matches!(
         world.claim(&world.reply()).await,
-        Claim::Busy { .. }
+        ClaimOutcome::Busy { .. }
     ));
     let elsewhere = MessageId::new_in(&any_conversation()).reply();
     assert!(matches!(
         world.claim(&elsewhere).await,
-        Claim::Granted { .. }
+        ClaimOutcome::Granted { .. }
     ));
 }
 
 pub(super) async fn an_ended_lease_passes_to_the_next_with_a_higher_attempt(world: World) {
     let (reply, start) = (world.reply(), Instant::now());
     let dead = world.token(&reply).await;
-    let (token, duty) = world.take_over(&reply).await;
+    let (token, task) = world.take_over(&reply).await;
     assert!(
         start.elapsed() > LEASE - Duration::from_millis(50),
         "taken over from the living"
@@ -68,46 +70,52 @@ pub(super) async fn an_ended_lease_passes_to_the_next_with_a_higher_attempt(worl
         start.elapsed() < LEASE + Duration::from_secs(2),
         "taken over late"
     );
-    assert_eq!((dead.attempt, token.attempt, duty), (1, 2, Duty::Answer));
+    assert_eq!(
+        (dead.attempt, token.attempt, task),
+        (1, 2, ClaimTask::Generate)
+    );
     assert_eq!(
         world.worker.append(&dead, None, &[text(1)]).await.unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     assert_eq!(
         world.worker.append(&token, None, &[text(1)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
 }
 
 pub(super) async fn a_beat_keeps_the_claim(world: World) {
     let reply = world.reply();
     let token = world.token(&reply).await;
-    let end = Instant::now() + LEASE + BEAT_INTERVAL;
+    let end = Instant::now() + LEASE + HEARTBEAT_INTERVAL;
     while Instant::now() < end {
         assert_eq!(
             world.worker.append(&token, None, &[]).await.unwrap(),
-            Standing::Held
+            ClaimStatus::Held
         );
-        assert!(matches!(world.claim(&reply).await, Claim::Busy { .. }));
-        tokio::time::sleep(BEAT_INTERVAL / 2).await;
+        assert!(matches!(
+            world.claim(&reply).await,
+            ClaimOutcome::Busy { .. }
+        ));
+        tokio::time::sleep(HEARTBEAT_INTERVAL / 2).await;
     }
 }
 
 pub(super) async fn after_the_last_attempt_died_the_next_is_told_to_give_up(world: World) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX {
-        let (token, duty) = world.take_over(&reply).await;
-        assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+        let (token, task) = world.take_over(&reply).await;
+        assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
     }
-    let (token, duty) = world.take_over(&reply).await;
-    assert_eq!((token.attempt, duty), (ATTEMPTS_MAX + 1, Duty::GiveUp));
+    let (token, task) = world.take_over(&reply).await;
+    assert_eq!((token.attempt, task), (ATTEMPTS_MAX + 1, ClaimTask::GiveUp));
     assert_eq!(
         world
             .worker
             .seal(&token, &end(1, ReplyStatus::Failed))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
 }
 
@@ -135,12 +143,12 @@ pub(super) async fn a_release_lets_the_next_claim_succeed_at_once_and_costs_no_a
 ) {
     let reply = world.reply();
     for attempt in 1..=ATTEMPTS_MAX * 2 {
-        let (token, duty) = granted(world.claim(&reply).await);
-        assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+        let (token, task) = granted(world.claim(&reply).await);
+        assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
         world.worker.release(&token).await.unwrap();
         assert_eq!(
             world.worker.append(&token, None, &[]).await.unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
     }
     // It frees the conversation as well.
@@ -150,7 +158,7 @@ pub(super) async fn a_release_lets_the_next_claim_succeed_at_once_and_costs_no_a
 pub(super) async fn a_voided_publish_is_not_worked_on(world: World) {
     let reply = world.reply();
     world.ingress.void(&reply, "publish").await.unwrap();
-    assert_eq!(world.claim(&reply).await, Claim::Voided);
+    assert_eq!(world.claim(&reply).await, ClaimOutcome::Voided);
     // The client's retry is another publish of the same message.
     let again = ClaimRequest {
         publish_nonce: "again".into(),
@@ -158,7 +166,7 @@ pub(super) async fn a_voided_publish_is_not_worked_on(world: World) {
     };
     assert!(matches!(
         world.worker.claim(&again).await.unwrap(),
-        Claim::Granted { .. }
+        ClaimOutcome::Granted { .. }
     ));
 }
 
@@ -167,20 +175,20 @@ pub(super) async fn a_cancel_is_told_by_append_beat_and_seal(world: World) {
     let token = world.token(&reply).await;
     assert_eq!(
         world.worker.append(&token, None, &[text(1)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert!(world.ingress.cancel(&reply).await.unwrap());
     assert_eq!(
         world.worker.append(&token, None, &[text(2)]).await.unwrap(),
-        Standing::Cancelled
+        ClaimStatus::Cancelled
     );
     assert_eq!(
         world.worker.append(&token, None, &[]).await.unwrap(),
-        Standing::Cancelled
+        ClaimStatus::Cancelled
     );
     assert_eq!(
         world.worker.seal(&token, &completed(3)).await.unwrap(),
-        Standing::Cancelled
+        ClaimStatus::Cancelled
     );
     // The text that was under way is part of what the client may see.
     assert_eq!(world.log(&reply).await, texts(1..=2));
@@ -189,11 +197,11 @@ pub(super) async fn a_cancel_is_told_by_append_beat_and_seal(world: World) {
 pub(super) async fn a_cancel_before_the_first_claim_is_told_to_its_claimer(world: World) {
     let reply = world.reply();
     assert!(world.ingress.cancel(&reply).await.unwrap());
-    let (token, duty) = granted(world.claim(&reply).await);
-    assert_eq!((token.attempt, duty), (1, Duty::Answer));
+    let (token, task) = granted(world.claim(&reply).await);
+    assert_eq!((token.attempt, task), (1, ClaimTask::Generate));
     assert_eq!(
         world.worker.append(&token, None, &[]).await.unwrap(),
-        Standing::Cancelled
+        ClaimStatus::Cancelled
     );
 }
 
@@ -218,13 +226,13 @@ pub(super) async fn a_holder_that_was_overtaken_in_its_conversation_is_fenced(wo
     let (token, _) = world.take_over(&next).await;
     assert_eq!(
         world.worker.append(&late, None, &[text(1)]).await.unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     // Even when the conversation is free again: a turn may have passed that it has not read.
     world.worker.release(&token).await.unwrap();
     assert_eq!(
         world.worker.append(&late, None, &[text(1)]).await.unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     assert_eq!(world.token(&slow).await.attempt, 2);
 }

@@ -3,7 +3,9 @@
 use switchboard_schemas::conversation::ReplyStatus;
 
 use super::support::{World, assert_silent, completed, end, foreign, granted, next, text, texts};
-use crate::relay::{Claim, Decision, Decisions, Duty, Settlement, Standing};
+use crate::relay::{
+    ClaimCompletion, ClaimOutcome, ClaimStatus, ClaimTask, RecordedDecisions, RoutingDecision,
+};
 
 pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
     let mut listener = world.listen().await;
@@ -16,7 +18,7 @@ pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
         .unwrap();
     assert_eq!(
         world.worker.seal(&token, &completed(3)).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_silent(&world, &mut listener).await;
@@ -24,7 +26,7 @@ pub(super) async fn a_sealed_end_is_hidden_until_it_is_settled(world: World) {
     let settlement = world.settlement(completed(3), true);
     assert_eq!(
         world.worker.settle(&token, &settlement).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world.log(&reply).await,
@@ -46,7 +48,7 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
             .append(&token, push_to, &[text(2)])
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world
@@ -54,7 +56,7 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
             .restore(&token, push_to, &texts(1..=9))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world
@@ -62,7 +64,7 @@ pub(super) async fn after_the_seal_no_other_text_or_end_is_taken(world: World) {
             .seal(&token, &end(2, ReplyStatus::Failed))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_silent(&world, &mut listener).await;
     world
@@ -84,13 +86,13 @@ pub(super) async fn a_cancelled_reply_takes_no_end_but_a_cancelled_one(world: Wo
     ] {
         assert_eq!(
             world.worker.seal(&token, &end(1, status)).await.unwrap(),
-            Standing::Cancelled
+            ClaimStatus::Cancelled
         );
     }
     let cancelled = end(1, ReplyStatus::Cancelled);
     assert_eq!(
         world.worker.seal(&token, &cancelled).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     world
         .worker
@@ -109,15 +111,15 @@ pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_e
         .await
         .unwrap();
     world.worker.seal(&dead, &completed(3)).await.unwrap();
-    let (token, duty) = world.take_over(&reply).await;
-    assert_eq!(duty, Duty::StoreSealed { end: completed(3) });
+    let (token, task) = world.take_over(&reply).await;
+    assert_eq!(task, ClaimTask::StoreFinalized { end: completed(3) });
     assert_eq!(
         world
             .worker
             .settle(&dead, &world.settlement(completed(3), true))
             .await
             .unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_eq!(
@@ -126,9 +128,9 @@ pub(super) async fn a_sealed_reply_whose_holder_died_is_to_be_stored_with_that_e
             .settle(&token, &world.settlement(completed(3), true))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
-    assert_eq!(world.claim(&reply).await, Claim::Done);
+    assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
 }
 
 pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(world: World) {
@@ -144,21 +146,24 @@ pub(super) async fn a_stored_reply_that_was_not_announced_is_to_be_announced(wor
     // The holder keeps it while it gives signs.
     assert_eq!(
         world.worker.append(&token, None, &[]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
-    assert!(matches!(world.claim(&reply).await, Claim::Busy { .. }));
-    let (next_token, duty) = world.take_over(&reply).await;
-    assert_eq!((next_token.attempt, duty), (2, Duty::Announce));
+    assert!(matches!(
+        world.claim(&reply).await,
+        ClaimOutcome::Busy { .. }
+    ));
+    let (next_token, task) = world.take_over(&reply).await;
+    assert_eq!((next_token.attempt, task), (2, ClaimTask::Announce));
     let again = world.settlement(completed(1), true);
     assert_eq!(
         world.worker.settle(&token, &again).await.unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     assert_eq!(
         world.worker.settle(&next_token, &again).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
-    assert_eq!(world.claim(&reply).await, Claim::Done);
+    assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
     // The end is shown once.
     assert_silent(&world, &mut listener).await;
     assert_eq!(world.log(&reply).await, [completed(1)]);
@@ -173,13 +178,13 @@ pub(super) async fn a_stored_reply_has_left_its_conversation(world: World) {
         .await
         .unwrap();
     let token = world.token(&following).await;
-    let longer = Settlement {
+    let longer = ClaimCompletion {
         message_count: 4,
         ..world.settlement(completed(1), true)
     };
     assert_eq!(
         world.worker.settle(&token, &longer).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     // The late announcement of the older turn does not turn the count back.
     assert_eq!(
@@ -188,11 +193,11 @@ pub(super) async fn a_stored_reply_has_left_its_conversation(world: World) {
             .settle(&announcer, &world.settlement(completed(1), true))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert!(matches!(
         world.claim(&world.reply()).await,
-        Claim::Granted {
+        ClaimOutcome::Granted {
             message_count: Some(4),
             ..
         }
@@ -204,7 +209,7 @@ pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_lengt
     let claim = world.claim(&reply).await;
     assert!(matches!(
         claim,
-        Claim::Granted {
+        ClaimOutcome::Granted {
             message_count: None,
             ..
         }
@@ -216,10 +221,10 @@ pub(super) async fn a_settled_reply_is_done_and_its_conversation_knows_its_lengt
         .settle(&token, &world.settlement(completed(1), true))
         .await
         .unwrap();
-    assert_eq!(world.claim(&reply).await, Claim::Done);
+    assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
     assert!(matches!(
         world.claim(&world.reply()).await,
-        Claim::Granted {
+        ClaimOutcome::Granted {
             message_count: Some(2),
             ..
         }
@@ -234,7 +239,7 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
     for _ in 0..2 {
         assert_eq!(
             world.worker.settle(&token, &settlement).await.unwrap(),
-            Standing::Held
+            ClaimStatus::Held
         );
     }
     assert_eq!(
@@ -243,7 +248,7 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
             .settle(&foreign(&reply, 1), &settlement)
             .await
             .unwrap(),
-        Standing::Fenced
+        ClaimStatus::Fenced
     );
     assert_eq!(next(&mut listener).await, completed(1));
     assert_silent(&world, &mut listener).await;
@@ -253,7 +258,7 @@ pub(super) async fn a_repeated_settle_is_no_news(world: World) {
 pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
     let message = world.reply();
     let (reply, token) = (message.reply(), world.token(&message.reply()).await);
-    let decision = Decision {
+    let decision = RoutingDecision {
         agent_id: "agt_00000000000000000000000000".parse().unwrap(),
         reason: "why".into(),
         facts: None,
@@ -276,9 +281,9 @@ pub(super) async fn a_forgotten_reply_has_no_text_and_stays_done(world: World) {
         assert_eq!(world.log(&reply).await, []);
         assert_eq!(
             world.ingress.decisions(&message).await.unwrap(),
-            Decisions::default()
+            RecordedDecisions::default()
         );
-        assert_eq!(world.claim(&reply).await, Claim::Done);
+        assert_eq!(world.claim(&reply).await, ClaimOutcome::Done);
     }
     world.worker.forget(&world.reply()).await.unwrap();
 }

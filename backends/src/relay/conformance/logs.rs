@@ -2,12 +2,12 @@
 
 use switchboard_schemas::{
     ids::{EventId, MessageId},
-    reply_event::{Envelope, FrameBody, PatchOutcome},
-    trial::TeamVerdict,
+    playground::PlaygroundRouting,
+    reply_event::{FrameBody, IngressEnvelope, PatchOutcome},
 };
 
 use super::support::{World, assert_silent, completed, foreign, next, seqs, text, text_of, texts};
-use crate::relay::{Claim, LISTENER_ENVELOPES_MAX, Standing};
+use crate::relay::{ClaimOutcome, ClaimStatus, LISTENER_ENVELOPES_MAX};
 
 pub(super) async fn another_token_changes_nothing(world: World) {
     let mut listener = world.listen().await;
@@ -29,11 +29,11 @@ pub(super) async fn another_token_changes_nothing(world: World) {
                 .append(&other, push_to, &[text(3)])
                 .await
                 .unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
         assert_eq!(
             world.worker.append(&other, push_to, &[]).await.unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
         assert_eq!(
             world
@@ -41,16 +41,16 @@ pub(super) async fn another_token_changes_nothing(world: World) {
                 .restore(&other, push_to, &[text(1)])
                 .await
                 .unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
         assert_eq!(
             world.worker.seal(&other, &completed(3)).await.unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
         let settlement = world.settlement(completed(3), true);
         assert_eq!(
             world.worker.settle(&other, &settlement).await.unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
         world.worker.release(&other).await.unwrap();
     }
@@ -58,7 +58,7 @@ pub(super) async fn another_token_changes_nothing(world: World) {
     assert_eq!(world.log(&reply).await, texts(1..=2));
     assert_eq!(
         world.worker.append(&token, None, &[text(3)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
 }
 
@@ -73,7 +73,7 @@ pub(super) async fn frames_are_kept_in_order_and_repeats_are_ignored(world: Worl
                 .append(&token, Some(&world.address), &frames)
                 .await
                 .unwrap(),
-            Standing::Held
+            ClaimStatus::Held
         );
     }
     assert_eq!(world.log(&reply).await, texts(1..=4));
@@ -135,7 +135,7 @@ pub(super) async fn a_beat_is_pushed_and_not_logged(world: World) {
     let beat = next(&mut listener).await;
     assert_eq!(
         (beat.seq, beat.attempt, beat.body),
-        (0, token.attempt, FrameBody::Beat)
+        (0, token.attempt, FrameBody::Heartbeat)
     );
     assert_eq!(world.log(&reply).await, []);
 }
@@ -149,7 +149,10 @@ pub(super) async fn a_sign_of_waiting_is_pushed_without_a_claim_and_not_logged(w
         .await
         .unwrap();
     let sign = next(&mut listener).await;
-    assert_eq!((sign.seq, sign.attempt, sign.body), (0, 0, FrameBody::Beat));
+    assert_eq!(
+        (sign.seq, sign.attempt, sign.body),
+        (0, 0, FrameBody::Heartbeat)
+    );
     assert_eq!(world.log(&reply).await, []);
     assert_eq!(world.token(&reply).await.attempt, 1, "it was no attempt");
 }
@@ -201,7 +204,7 @@ pub(super) async fn a_new_generation_begins_a_new_log(world: World) {
         let frames = [text_of(generation, 1), text_of(generation, 2)];
         assert_eq!(
             world.worker.append(&token, None, &frames).await.unwrap(),
-            Standing::Held
+            ClaimStatus::Held
         );
         assert_eq!(world.log(&reply).await, frames);
     }
@@ -212,16 +215,16 @@ pub(super) async fn missing_frames_are_told_as_lost_memory(world: World) {
     let token = world.token(&reply).await;
     assert_eq!(
         world.worker.append(&token, None, &[text(2)]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     world.worker.append(&token, None, &[text(1)]).await.unwrap();
     assert_eq!(
         world.worker.append(&token, None, &[text(3)]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         world.worker.seal(&token, &completed(4)).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         world
@@ -229,11 +232,11 @@ pub(super) async fn missing_frames_are_told_as_lost_memory(world: World) {
             .restore(&token, None, &texts(1..=3))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world.worker.seal(&token, &completed(4)).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=3));
 }
@@ -249,20 +252,20 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
             .append(&token, push_to, &[text(3)])
             .await
             .unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         world.worker.append(&token, push_to, &[]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         world.worker.seal(&token, &completed(3)).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     let settlement = world.settlement(completed(3), true);
     assert_eq!(
         world.worker.settle(&token, &settlement).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_silent(&world, &mut listener).await;
 
@@ -272,19 +275,22 @@ pub(super) async fn an_unknown_claim_is_told_as_lost_memory_and_restored(world: 
             .restore(&token, push_to, &texts(1..=3))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     for seq in 1..=3 {
         assert_eq!(next(&mut listener).await, text(seq));
     }
-    assert!(matches!(world.claim(&reply).await, Claim::Busy { .. }));
+    assert!(matches!(
+        world.claim(&reply).await,
+        ClaimOutcome::Busy { .. }
+    ));
     assert!(matches!(
         world.claim(&world.reply()).await,
-        Claim::Busy { .. }
+        ClaimOutcome::Busy { .. }
     ));
     assert_eq!(
         world.worker.append(&token, None, &[text(4)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(world.log(&reply).await, texts(1..=4));
     // The next holder gets a higher number than the one that was restored.
@@ -302,7 +308,7 @@ pub(super) async fn a_restore_is_refused_when_someone_else_has_claimed(world: Wo
                 .restore(&late, None, &texts(1..=2))
                 .await
                 .unwrap(),
-            Standing::Fenced
+            ClaimStatus::Fenced
         );
     }
     assert_eq!(world.log(&reply).await, []);
@@ -313,7 +319,7 @@ pub(super) async fn a_restore_is_refused_when_someone_else_has_claimed(world: Wo
             .append(&holder, None, &[text(1)])
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
 }
 
@@ -326,7 +332,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
             .append(&token, None, &[text(58)])
             .await
             .unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         world
@@ -334,7 +340,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
             .restore(&token, None, &texts(1..=2))
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world
@@ -342,7 +348,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
             .append(&token, None, &[text(58)])
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         world
@@ -350,7 +356,7 @@ pub(super) async fn a_restored_reply_may_go_on_after_a_snapshot(world: World) {
             .append(&token, None, &[text(60)])
             .await
             .unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(seqs(&world.log(&reply).await), [1, 2, 58]);
 }
@@ -367,13 +373,13 @@ pub(super) async fn the_outcome_of_a_patch_reaches_the_listener(world: World) {
         let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())
             .await
             .unwrap();
-        assert_eq!(envelope, Some(Envelope::Patch(patch, outcome)));
+        assert_eq!(envelope, Some(IngressEnvelope::Patch(patch, outcome)));
     }
 }
 
 pub(super) async fn the_verdict_of_a_trial_reaches_the_listener(world: World) {
     let mut listener = world.listen().await;
-    for verdict in [TeamVerdict::Nobody, TeamVerdict::Forgotten] {
+    for verdict in [PlaygroundRouting::NoAgent, PlaygroundRouting::Expired] {
         let trial = MessageId::new_in(&world.conversation);
         world
             .worker
@@ -383,6 +389,6 @@ pub(super) async fn the_verdict_of_a_trial_reaches_the_listener(world: World) {
         let envelope = tokio::time::timeout(std::time::Duration::from_secs(10), listener.recv())
             .await
             .unwrap();
-        assert_eq!(envelope, Some(Envelope::Trial(trial, verdict)));
+        assert_eq!(envelope, Some(IngressEnvelope::Playground(trial, verdict)));
     }
 }

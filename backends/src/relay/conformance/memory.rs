@@ -10,7 +10,7 @@ use switchboard_schemas::{
 };
 
 use super::support::{World, any_conversation, completed, text};
-use crate::relay::{Decision, Decisions, Relay};
+use crate::relay::{RecordedDecisions, Relay, RoutingDecision};
 
 const PLACES: u32 = 3;
 
@@ -25,7 +25,7 @@ fn any_team() -> TeamId {
     TeamId::derive(&secret, &org, "front")
 }
 
-fn decision(slug: &str) -> Decision {
+fn decision(slug: &str) -> RoutingDecision {
     let (secret, org) = org();
     let agent_id = AgentId::derive(&secret, &org, slug);
     let scores = vec![MemberScore {
@@ -37,7 +37,7 @@ fn decision(slug: &str) -> Decision {
         took_ms: 2,
         scores,
     };
-    Decision {
+    RoutingDecision {
         agent_id,
         reason: format!("asks about “{slug}”"),
         facts: Some(facts),
@@ -135,7 +135,7 @@ pub(super) async fn the_first_decision_stands_and_the_last_of_a_conversation_is_
     let (one, two) = (decision("one"), decision("two"));
     assert_eq!(
         world.worker.decisions(&first).await.unwrap(),
-        Decisions::default()
+        RecordedDecisions::default()
     );
     assert_eq!(world.worker.decide(&first, &one).await.unwrap(), one);
     assert_eq!(world.worker.decide(&first, &two).await.unwrap(), one);
@@ -148,14 +148,14 @@ pub(super) async fn the_first_decision_stands_and_the_last_of_a_conversation_is_
     let known = world.ingress.decisions(&third).await.unwrap();
     assert_eq!(
         known,
-        Decisions {
+        RecordedDecisions {
             own: None,
             last: Some(two.clone())
         }
     );
     assert_eq!(
         world.ingress.decisions(&first).await.unwrap(),
-        Decisions {
+        RecordedDecisions {
             own: Some(one),
             last: Some(two)
         }

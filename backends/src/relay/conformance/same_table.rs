@@ -4,7 +4,7 @@ use proptest::{prelude::*, test_runner::TestRunner};
 use switchboard_schemas::{conversation::ReplyStatus, ids::MessageId, reply_event::Frame};
 
 use super::support::{World, any_conversation, end, foreign, request, text_of};
-use crate::relay::{Claim, ClaimRequest, ClaimToken, Relay, Settlement};
+use crate::relay::{ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimToken, Relay};
 
 const HISTORIES: u32 = 300;
 const CALLS_MAX: usize = 40;
@@ -129,7 +129,7 @@ impl Side<'_> {
                 announced,
             } => {
                 let end = end(*seq, ReplyStatus::Completed);
-                let settlement = Settlement {
+                let settlement = ClaimCompletion {
                     end,
                     message_count: *count,
                     announced: *announced,
@@ -175,16 +175,16 @@ impl Side<'_> {
             .await
             .unwrap();
         match claim {
-            Claim::Granted {
+            ClaimOutcome::Granted {
                 token,
-                duty,
+                task,
                 message_count,
             } => {
-                let answer = format!("granted {} {duty:?} {message_count:?}", token.attempt);
+                let answer = format!("granted {} {task:?} {message_count:?}", token.attempt);
                 self.tokens.push(token);
                 answer
             }
-            Claim::Busy { .. } => "busy".into(),
+            ClaimOutcome::Busy { .. } => "busy".into(),
             other => format!("{other:?}"),
         }
     }

@@ -7,14 +7,15 @@ use std::{
 };
 
 use switchboard_schemas::{
-    conversation::{ReplyStatus, Usage},
+    conversation::{ReplyStatus, TokenUsage},
     ids::{ConversationId, IngressId, MessageId},
-    reply_event::{Envelope, Frame, FrameBody, ReplyEnd},
+    reply_event::{Frame, FrameBody, IngressEnvelope, ReplyEnd},
 };
 use tokio::sync::mpsc;
 
 use crate::relay::{
-    Claim, ClaimRequest, ClaimToken, Duty, LEASE, Relay, Settlement, embedded::EmbeddedRelay,
+    ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, LEASE, Relay,
+    embedded::EmbeddedRelay,
 };
 
 /// Longest wait for something that must happen.
@@ -56,11 +57,11 @@ impl World {
         MessageId::new_in(&self.conversation).reply()
     }
 
-    pub(super) async fn listen(&self) -> mpsc::Receiver<Envelope> {
+    pub(super) async fn listen(&self) -> mpsc::Receiver<IngressEnvelope> {
         self.ingress.listen(&self.address).await.unwrap()
     }
 
-    pub(super) async fn claim(&self, reply: &MessageId) -> Claim {
+    pub(super) async fn claim(&self, reply: &MessageId) -> ClaimOutcome {
         self.worker.claim(&request(reply)).await.unwrap()
     }
 
@@ -70,11 +71,11 @@ impl World {
     }
 
     /// The claim of the next holder, once the present one is taken for dead.
-    pub(super) async fn take_over(&self, reply: &MessageId) -> (ClaimToken, Duty) {
+    pub(super) async fn take_over(&self, reply: &MessageId) -> (ClaimToken, ClaimTask) {
         let deadline = Instant::now() + LEASE + DEADLINE;
         loop {
             match self.claim(reply).await {
-                Claim::Busy { retry_after } => {
+                ClaimOutcome::Busy { retry_after } => {
                     assert!(Instant::now() < deadline, "the lease never ended");
                     tokio::time::sleep(retry_after).await;
                 }
@@ -83,8 +84,8 @@ impl World {
         }
     }
 
-    pub(super) fn settlement(&self, end: Frame, announced: bool) -> Settlement {
-        Settlement {
+    pub(super) fn settlement(&self, end: Frame, announced: bool) -> ClaimCompletion {
+        ClaimCompletion {
             end,
             message_count: 2,
             announced,
@@ -115,9 +116,9 @@ pub(super) fn request(reply: &MessageId) -> ClaimRequest {
     }
 }
 
-pub(super) fn granted(claim: Claim) -> (ClaimToken, Duty) {
+pub(super) fn granted(claim: ClaimOutcome) -> (ClaimToken, ClaimTask) {
     match claim {
-        Claim::Granted { token, duty, .. } => (token, duty),
+        ClaimOutcome::Granted { token, task, .. } => (token, task),
         other => panic!("not granted: {other:?}"),
     }
 }
@@ -156,7 +157,7 @@ pub(super) fn end(seq: u64, status: ReplyStatus) -> Frame {
     let end = ReplyEnd {
         status,
         finish_reason: None,
-        usage: Usage {
+        usage: TokenUsage {
             prompt_tokens: 1,
             completion_tokens: 2,
             estimated: false,
@@ -183,15 +184,15 @@ pub(super) fn seqs(frames: &[Frame]) -> Vec<u64> {
 }
 
 /// The next frame that is pushed.
-pub(super) async fn next(listener: &mut mpsc::Receiver<Envelope>) -> Frame {
+pub(super) async fn next(listener: &mut mpsc::Receiver<IngressEnvelope>) -> Frame {
     match tokio::time::timeout(DEADLINE, listener.recv()).await {
-        Ok(Some(Envelope::Reply(_, frame))) => frame,
+        Ok(Some(IngressEnvelope::Reply(_, frame))) => frame,
         other => panic!("no frame was pushed: {other:?}"),
     }
 }
 
 /// Asserts that nothing was pushed before a mark that is pushed now.
-pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<Envelope>) {
+pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<IngressEnvelope>) {
     let patch = switchboard_schemas::ids::EventId::of("mark", "pushed");
     let outcome = switchboard_schemas::reply_event::PatchOutcome::Applied;
     world
@@ -202,5 +203,5 @@ pub(super) async fn assert_silent(world: &World, listener: &mut mpsc::Receiver<E
     let envelope = tokio::time::timeout(DEADLINE, listener.recv())
         .await
         .unwrap();
-    assert_eq!(envelope, Some(Envelope::Patch(patch, outcome)));
+    assert_eq!(envelope, Some(IngressEnvelope::Patch(patch, outcome)));
 }

@@ -10,15 +10,15 @@ use switchboard_schemas::{
 };
 
 use super::support::World;
-use crate::relay::{Decision, Decisions, Offer, Relay};
+use crate::relay::{RecordedDecisions, Relay, RoundRobinOffer, RoutingDecision};
 
 const SLUGS: [&str; 4] = ["ada", "bob", "cyd", "dan"];
 
 /// A team of the first `members` of [`SLUGS`].
-fn offer(members: usize) -> Offer {
+fn offer(members: usize) -> RoundRobinOffer {
     let secret = InstallationSecret::from_bytes(rand::random());
     let org = OrgId::derive(&secret, "acme");
-    Offer {
+    RoundRobinOffer {
         team: TeamId::derive(&secret, &org, "front"),
         members: SLUGS[..members]
             .iter()
@@ -34,8 +34,8 @@ fn offer(members: usize) -> Offer {
 }
 
 /// The same team when only some of its members can answer.
-fn only(offer: &Offer, members: &[usize]) -> Offer {
-    Offer {
+fn only(offer: &RoundRobinOffer, members: &[usize]) -> RoundRobinOffer {
+    RoundRobinOffer {
         members: members
             .iter()
             .map(|index| offer.members[*index].clone())
@@ -45,7 +45,7 @@ fn only(offer: &Offer, members: &[usize]) -> Offer {
 }
 
 /// Who answers so many new messages.
-async fn take(world: &World, offer: &Offer, turns: usize) -> Vec<AgentId> {
+async fn take(world: &World, offer: &RoundRobinOffer, turns: usize) -> Vec<AgentId> {
     let mut taken = Vec::new();
     for _ in 0..turns {
         let message = MessageId::new_in(&world.conversation);
@@ -146,7 +146,7 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     let team = offer(2);
     let [ada, bob] = [0, 1].map(|index| only(&team, &[index]));
     let [decided, first, later] = [(); 3].map(|()| MessageId::new_in(&world.conversation));
-    let before = Decision {
+    let before = RoutingDecision {
         agent_id: team.members[1].clone(),
         reason: "by words".into(),
         facts: None,
@@ -169,10 +169,10 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
         .await
         .unwrap()
         .unwrap();
-    let Offer { reason, facts, .. } = team.clone();
+    let RoundRobinOffer { reason, facts, .. } = team.clone();
     assert_eq!(
         made,
-        Decision {
+        RoutingDecision {
             agent_id: ada.members[0].clone(),
             reason,
             facts
@@ -188,7 +188,7 @@ pub(super) async fn a_message_that_has_a_decision_keeps_it_and_takes_no_turn(wor
     let known = world.ingress.decisions(&later).await.unwrap();
     assert_eq!(
         known,
-        Decisions {
+        RecordedDecisions {
             own: None,
             last: Some(made)
         }

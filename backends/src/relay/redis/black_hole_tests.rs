@@ -10,7 +10,7 @@ use std::{
 
 use switchboard_schemas::{
     ids::{EventId, IngressId},
-    reply_event::{Envelope, PatchOutcome},
+    reply_event::{IngressEnvelope, PatchOutcome},
 };
 use tokio::{
     io::{AsyncReadExt, AsyncWriteExt},
@@ -98,7 +98,7 @@ async fn copy(
 async fn heard(
     relay: &RedisRelay,
     address: &IngressId,
-    listener: &mut mpsc::Receiver<Envelope>,
+    listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) -> bool {
     let _ = relay
         .answer_patch(address, &EventId::of("dumb", "over"), PatchOutcome::Applied)
@@ -112,7 +112,7 @@ async fn heard(
 async fn until_heard(
     relay: &RedisRelay,
     address: &IngressId,
-    listener: &mut mpsc::Receiver<Envelope>,
+    listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) {
     let start = Instant::now();
     while !heard(relay, address, listener).await {

@@ -10,7 +10,7 @@ use std::{
 use bytes::Bytes;
 use futures::StreamExt;
 use redis::aio::PubSub;
-use switchboard_schemas::reply_event::Envelope;
+use switchboard_schemas::reply_event::IngressEnvelope;
 use tokio::{
     sync::{
         mpsc::{self, error::TrySendError},
@@ -31,7 +31,7 @@ const SIGN: &[u8] = b"\xffalive";
 pub(super) struct Listener {
     link: RedisLink,
     channel: String,
-    sender: mpsc::Sender<Envelope>,
+    sender: mpsc::Sender<IngressEnvelope>,
     counters: Arc<Counters>,
     subscribed: watch::Sender<bool>,
     heard_at: watch::Sender<Instant>,
@@ -41,7 +41,7 @@ impl Listener {
     pub(super) fn new(
         link: RedisLink,
         channel: String,
-        sender: mpsc::Sender<Envelope>,
+        sender: mpsc::Sender<IngressEnvelope>,
         counters: Arc<Counters>,
     ) -> Self {
         let (subscribed, heard_at) = (
@@ -116,7 +116,7 @@ impl Listener {
     }
 
     fn deliver(&self, payload: Bytes) {
-        let Ok(envelope) = Envelope::decode(payload) else {
+        let Ok(envelope) = IngressEnvelope::decode(payload) else {
             return count_malformed(&self.counters);
         };
         if let Err(TrySendError::Full(_)) = self.sender.try_send(envelope) {

@@ -8,7 +8,7 @@ use std::{
 
 use switchboard_schemas::{
     ids::{ConversationId, EventId, IngressId, MessageId},
-    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
 };
 use tokio::sync::mpsc;
 
@@ -16,7 +16,9 @@ use super::RedisRelay;
 use crate::{
     config::RedisConfig,
     redis_link::RedisLink,
-    relay::{AMNESIA_GRACE, Claim, ClaimRequest, ClaimToken, Relay, RelayError, Standing},
+    relay::{
+        ClaimOutcome, ClaimRequest, ClaimStatus, ClaimToken, Relay, RelayError, STATE_LOSS_GRACE,
+    },
 };
 
 /// How soon frames must flow after Redis is back.
@@ -97,7 +99,7 @@ impl Drop for Server {
 async fn time_until_heard(
     relay: &RedisRelay,
     address: &IngressId,
-    listener: &mut mpsc::Receiver<Envelope>,
+    listener: &mut mpsc::Receiver<IngressEnvelope>,
 ) -> Duration {
     let start = Instant::now();
     let patch = EventId::of("outage", "over");
@@ -215,25 +217,25 @@ async fn an_emptied_redis_is_taught_the_claim_again_by_its_holder() {
     let token = granted(relay.claim(&any_request()).await.unwrap());
     assert_eq!(
         relay.append(&token, None, &[text(1)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     server.kill();
     server.start();
     wait_until_up(&relay).await;
     assert_eq!(
         relay.append(&token, None, &[text(2)]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         relay
             .restore(&token, None, &[text(1), text(2)])
             .await
             .unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         relay.append(&token, None, &[text(3)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert_eq!(
         relay.read_log(&token.reply_id, 0).await.unwrap(),
@@ -259,20 +261,20 @@ async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
     };
     let claim = stranger.claim(&inherited).await.unwrap();
     assert!(
-        matches!(claim, Claim::Busy { retry_after } if retry_after <= AMNESIA_GRACE),
+        matches!(claim, ClaimOutcome::Busy { retry_after } if retry_after <= STATE_LOSS_GRACE),
         "{claim:?}"
     );
     assert_eq!(
         relay.append(&token, None, &[]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
     assert_eq!(
         relay.restore(&token, None, &[text(1)]).await.unwrap(),
-        Standing::Held
+        ClaimStatus::Held
     );
     assert!(matches!(
         stranger.claim(&inherited).await.unwrap(),
-        Claim::Busy { .. }
+        ClaimOutcome::Busy { .. }
     ));
 }
 
@@ -289,14 +291,14 @@ async fn an_emptied_redis_grants_an_inherited_reply_whose_holder_stays_silent() 
         ..any_request()
     };
     let began = Instant::now();
-    while let Claim::Busy { retry_after } = relay.claim(&inherited).await.unwrap() {
+    while let ClaimOutcome::Busy { retry_after } = relay.claim(&inherited).await.unwrap() {
         assert!(
-            began.elapsed() < AMNESIA_GRACE + RECOVERY_MAX,
+            began.elapsed() < STATE_LOSS_GRACE + RECOVERY_MAX,
             "granted once the grace is over"
         );
         tokio::time::sleep(retry_after).await;
     }
-    assert!(began.elapsed() + Duration::from_secs(1) > AMNESIA_GRACE);
+    assert!(began.elapsed() + Duration::from_secs(1) > STATE_LOSS_GRACE);
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
@@ -311,7 +313,7 @@ async fn a_log_that_was_evicted_under_a_living_claim_is_told_as_lost_memory() {
     let _: () = relay.link.query(&evict).await.unwrap();
     assert_eq!(
         relay.append(&token, None, &[text(2)]).await.unwrap(),
-        Standing::Forgotten
+        ClaimStatus::StateLost
     );
 }
 
@@ -380,9 +382,9 @@ fn any_request() -> ClaimRequest {
     }
 }
 
-fn granted(claim: Claim) -> ClaimToken {
+fn granted(claim: ClaimOutcome) -> ClaimToken {
     match claim {
-        Claim::Granted { token, .. } => token,
+        ClaimOutcome::Granted { token, .. } => token,
         other => panic!("not granted: {other:?}"),
     }
 }

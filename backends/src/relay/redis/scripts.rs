@@ -3,14 +3,14 @@
 use redis::{Script, ScriptInvocation};
 use switchboard_schemas::{
     ids::MessageId,
-    reply_event::{Envelope, Frame},
+    reply_event::{Frame, IngressEnvelope},
 };
 
 use crate::{
     redis_link::RedisLink,
     relay::{
-        ATTEMPTS_MAX, AWAY_MAX, ClaimToken, DONE_TTL, LEASE, LOG_TTL, PLACE_TTL, ROTATION_TTL,
-        millis,
+        ABSENT_MEMBERS_MAX, ATTEMPTS_MAX, ClaimToken, FINAL_STATE_TTL, LEASE, LOG_TTL,
+        QUEUE_SLOT_TTL, ROUND_ROBIN_TTL, millis,
     },
 };
 
@@ -39,15 +39,15 @@ impl Scripts {
             claim: script(include_str!("claim.lua")),
             append: script(include_str!("append.lua")),
             restore: script(include_str!("restore.lua")),
-            seal: script(include_str!("seal.lua")),
-            settle: script(include_str!("settle.lua")),
+            seal: script(include_str!("finalize.lua")),
+            settle: script(include_str!("complete.lua")),
             release: script(include_str!("release.lua")),
             cancel: script(include_str!("cancel.lua")),
             void: script(include_str!("void.lua")),
             enqueue: script(include_str!("enqueue.lua")),
             remember: alone(include_str!("remember.lua")),
             decide: alone(include_str!("decide.lua")),
-            decide_in_turn: alone(include_str!("decide_in_turn.lua")),
+            decide_in_turn: alone(include_str!("decide_round_robin.lua")),
             memory_age: Script::new(include_str!("memory_age.lua")),
         }
     }
@@ -90,7 +90,7 @@ pub(super) fn push_target(
     reply: &MessageId,
 ) {
     call.arg(channel.unwrap_or_default())
-        .arg(&Envelope::encode_address(reply)[..]);
+        .arg(&IngressEnvelope::encode_address(reply)[..]);
 }
 
 /// A frame as three arguments.
@@ -112,11 +112,11 @@ fn alone(body: &str) -> Script {
 fn bounds() -> String {
     format!(
         "local LEASE_MS, LOG_TTL_MS, KEEP_MS, PLACE_MS, ATTEMPTS_MAX = {}, {}, {}, {}, {ATTEMPTS_MAX}\n\
-         local ROTATION_MS, AWAY_MAX = {}, {AWAY_MAX}\n",
+         local ROTATION_MS, ABSENT_MEMBERS_MAX = {}, {ABSENT_MEMBERS_MAX}\n",
         millis(LEASE),
         millis(LOG_TTL),
-        millis(DONE_TTL),
-        millis(PLACE_TTL),
-        millis(ROTATION_TTL),
+        millis(FINAL_STATE_TTL),
+        millis(QUEUE_SLOT_TTL),
+        millis(ROUND_ROBIN_TTL),
     )
 }

@@ -6,12 +6,12 @@ use switchboard_schemas::{ids::EventId, time::Timestamp};
 use super::{Subject, Talk, TalkTurn, noon_and, object, replied};
 use crate::store::{
     SessionLink,
-    deletion::{Deletion, HistoryState},
+    deletion::{ConversationDeletion, HistoryState},
     listing::ListQuery,
 };
 
-fn deletion(talk: &Talk, name: &str, seconds: i64) -> Deletion {
-    Deletion {
+fn deletion(talk: &Talk, name: &str, seconds: i64) -> ConversationDeletion {
+    ConversationDeletion {
         org_id: talk.org.clone(),
         conversation_id: talk.id.clone(),
         event_id: EventId::of(talk.id.as_str(), name),
@@ -51,7 +51,7 @@ async fn talked(subject: &Subject) -> (Talk, TalkTurn) {
     (talk, turn)
 }
 
-async fn delete(subject: &Subject, deletion: &Deletion) -> bool {
+async fn delete(subject: &Subject, deletion: &ConversationDeletion) -> bool {
     subject.store.delete_conversation(deletion).await.unwrap()
 }
 
@@ -177,7 +177,7 @@ pub(super) async fn a_session_begins_anew_behind_a_deletion_and_can_be_deleted_a
         // Whatever the clock says that deletes.
         delete(
             &subject,
-            &Deletion {
+            &ConversationDeletion {
                 at: Timestamp::default(),
                 ..deletion(&talk, "other", 0)
             },
@@ -259,7 +259,7 @@ pub(super) async fn a_long_conversation_is_deleted_to_its_end(subject: Subject) 
 
 pub(super) async fn another_organization_deletes_nothing(subject: Subject) {
     let (talk, _) = talked(&subject).await;
-    let wanted = Deletion {
+    let wanted = ConversationDeletion {
         org_id: Talk::new().org,
         ..deletion(&talk, "first", 9)
     };

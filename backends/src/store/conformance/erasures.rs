@@ -1,7 +1,7 @@
 //! Sentences about receipts of erasures.
 
 use switchboard_schemas::{
-    erasure::{ErasedBy, Erasure, VisitorDigest},
+    erasure::{Erasure, ErasureRequester, VisitorDigest},
     ids::{ErasureId, OrgId},
 };
 
@@ -15,7 +15,7 @@ fn erasure(org: &OrgId, steps: u64) -> Erasure {
             visitor_id: Some("00".into()),
             visitor_email: None,
         },
-        by: ErasedBy::Token,
+        by: ErasureRequester::Token,
         began_at: noon_and(0),
         finished_at: None,
         place: None,

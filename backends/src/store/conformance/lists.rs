@@ -7,7 +7,7 @@ use switchboard_schemas::{
 };
 
 use super::{Subject, Talk, noon_and, replied};
-use crate::store::listing::{ListPlace, ListQuery, ListedConversation};
+use crate::store::listing::{ListCursor, ListQuery, ListedConversation};
 
 const DAY_SECONDS: i64 = 24 * 60 * 60;
 /// Read by either twin for one row of a page, at most, in its own unit: rows, or steps of SQLite's machine.
@@ -81,7 +81,7 @@ impl Desk {
             let page = self.list(subject, query.clone()).await;
             assert!(page.len() <= limit as usize);
             let Some(last) = page.last() else { return ids };
-            query.behind = Some(ListPlace {
+            query.behind = Some(ListCursor {
                 began_at: last.began_at,
                 id: Some(last.id.clone()),
             });
@@ -168,7 +168,7 @@ pub(super) async fn a_list_is_of_one_owner_and_of_a_time(subject: Subject) {
             expected.map(|number| ids[number].clone())
         );
     }
-    let behind = Some(ListPlace {
+    let behind = Some(ListCursor {
         began_at: noon_and(4 * DAY_SECONDS),
         id: None,
     });
@@ -232,7 +232,7 @@ pub(super) async fn a_page_of_a_list_costs_by_its_length_and_not_by_the_lists(su
             .await;
     }
     for days in [1, 5, 9] {
-        let behind = Some(ListPlace {
+        let behind = Some(ListCursor {
             began_at: noon_and(days * DAY_SECONDS),
             id: None,
         });

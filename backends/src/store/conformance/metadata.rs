@@ -2,7 +2,7 @@
 
 use futures::future::join_all;
 use serde_json::{Value, json};
-use switchboard_schemas::turn::Source;
+use switchboard_schemas::turn::MessageSource;
 
 use super::{Subject, Talk, noon_and, object, replied};
 
@@ -112,7 +112,7 @@ pub(super) async fn a_turn_cannot_set_reserved_keys_and_says_who_its_visitor_is(
 
     let mut second = talk.turn(1, "again");
     second.turn.visitor.name = Some("Ada".into());
-    second.turn.source = Source::Widget;
+    second.turn.source = MessageSource::Widget;
     subject.begin(&second, 1).await;
     expected["visitorName"] = json!("Ada");
     expected["source"] = json!("widget");

@@ -2,10 +2,10 @@
 
 use std::time::Instant;
 
-use switchboard_schemas::conversation::Author;
+use switchboard_schemas::conversation::MessageAuthor;
 
 use super::{Outcome, Subject, Talk, TalkTurn, failed, noon_and, replied};
-use crate::store::{AcceptedReply, KnownReply};
+use crate::store::{AcceptedReply, ReplyState};
 
 /// Every text that a store or its query language could change on the way.
 const TEXTS: [&str; 8] = [
@@ -54,7 +54,7 @@ pub(super) async fn a_first_turn_makes_the_conversation(subject: Subject) {
     assert_eq!((&page[0].id, page[0].position), (&turn.turn.message_id, 0));
     assert_eq!(
         (page[0].content.as_str(), &page[0].author),
-        ("hello", &Author::User)
+        ("hello", &MessageAuthor::User)
     );
 }
 
@@ -96,7 +96,7 @@ pub(super) async fn an_accepted_reply_is_known_before_its_turn_begins(subject: S
     }
     assert_eq!(
         subject.known(&talk, &turn).await,
-        Some(KnownReply::Accepted(accepted(&turn)))
+        Some(ReplyState::Accepted(accepted(&turn)))
     );
     assert_eq!(
         subject
@@ -136,7 +136,7 @@ pub(super) async fn an_acceptance_never_wins_over_a_final_state(subject: Subject
     let record = turn.end(1, replied("answer")).record;
     assert_eq!(
         subject.known(&talk, &turn).await,
-        Some(KnownReply::Final(Box::new(record)))
+        Some(ReplyState::Final(Box::new(record)))
     );
 }
 

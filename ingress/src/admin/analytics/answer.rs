@@ -3,9 +3,9 @@
 use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
-use switchboard_backends::figures::{
-    histogram::Histogram,
-    tally::{Group, Tally},
+use switchboard_backends::analytics::{
+    histogram::DurationHistogram,
+    totals::{DailyTotals, TotalsGroup},
 };
 
 use super::Report;
@@ -15,10 +15,10 @@ const PARTS_OF_RATING: u64 = 100;
 const RATING_MAX: u64 = 5;
 
 pub(super) fn of(report: &Report) -> Value {
-    let mut totals = Tally::default();
+    let mut totals = DailyTotals::default();
     let mut days = Vec::new();
     for day in report.days.iter() {
-        let mut of_day = Tally::default();
+        let mut of_day = DailyTotals::default();
         let tallies = report
             .counted
             .get(&day)
@@ -46,8 +46,8 @@ pub(super) fn rating(hundredths: u64) -> f64 {
 }
 
 /// The figures of each agent, or of each team, busiest first.
-fn by(report: &Report, kind: &str, id_of: impl Fn(&Group) -> Option<&str>) -> Vec<Value> {
-    let mut tallies: BTreeMap<&str, Tally> = BTreeMap::new();
+fn by(report: &Report, kind: &str, id_of: impl Fn(&TotalsGroup) -> Option<&str>) -> Vec<Value> {
+    let mut tallies: BTreeMap<&str, DailyTotals> = BTreeMap::new();
     for (group, tally) in report.counted.values().flat_map(|tallies| &tallies.0) {
         if let Some(id) = id_of(group) {
             tallies.entry(id).or_default().merge(tally);
@@ -65,7 +65,7 @@ fn by(report: &Report, kind: &str, id_of: impl Fn(&Group) -> Option<&str>) -> Ve
     shown.collect()
 }
 
-fn with_figures(mut about: Value, tally: &Tally) -> Value {
+fn with_figures(mut about: Value, tally: &DailyTotals) -> Value {
     about["conversations"] = tally.conversations.into();
     about["messages"] = tally.messages().into();
     about["replies"] = json!({
@@ -81,7 +81,7 @@ fn with_figures(mut about: Value, tally: &Tally) -> Value {
     about
 }
 
-fn times(times: &Histogram) -> Value {
+fn times(times: &DurationHistogram) -> Value {
     json!({
         "count": times.count(),
         "averageMs": times.average_ms(),
@@ -91,7 +91,7 @@ fn times(times: &Histogram) -> Value {
 }
 
 /// How many ratings are nearest to each whole number, from 1 to 5.
-fn stars(tally: &Tally) -> Vec<u64> {
+fn stars(tally: &DailyTotals) -> Vec<u64> {
     let nearest = |hundredths: u64| {
         ((hundredths + PARTS_OF_RATING / 2) / PARTS_OF_RATING).clamp(1, RATING_MAX)
     };

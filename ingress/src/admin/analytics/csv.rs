@@ -2,7 +2,7 @@
 
 use axum::response::{IntoResponse, Response};
 use http::header;
-use switchboard_backends::figures::tally::{Group, Tally};
+use switchboard_backends::analytics::totals::{DailyTotals, TotalsGroup};
 use switchboard_schemas::day::Day;
 
 use super::{Report, answer::rating};
@@ -59,7 +59,7 @@ fn table(report: &Report) -> String {
     table
 }
 
-fn cells(report: &Report, day: Day, group: &Group, tally: &Tally) -> Vec<String> {
+fn cells(report: &Report, day: Day, group: &TotalsGroup, tally: &DailyTotals) -> Vec<String> {
     let (agent, team) = (
         group.agent_id.as_ref().map(|id| id.as_str()),
         group.team_id.as_ref().map(|id| id.as_str()),

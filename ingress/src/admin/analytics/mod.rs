@@ -14,12 +14,12 @@ use axum::{
 };
 use http::HeaderMap;
 use switchboard_backends::{
-    catalog::{Entry, EntryKind},
-    figures::{
+    analytics::{
         DayRange,
-        reading::{ReadingError, read},
-        tally::Tallies,
+        reader::{AnalyticsError, read},
+        totals::GroupedTotals,
     },
+    catalog::{CatalogEntry, EntryKind},
 };
 use switchboard_schemas::{day::Day, ids::OrgId, organization::Organization, time::Timestamp};
 
@@ -37,7 +37,7 @@ use crate::{
 #[derive(Debug)]
 struct Report {
     days: DayRange,
-    counted: BTreeMap<Day, Tallies>,
+    counted: BTreeMap<Day, GroupedTotals>,
     names: Names,
 }
 
@@ -57,7 +57,7 @@ pub(super) async fn get(
         organization(&state, &administrator, &org, Action::ReadConversations).await?;
     let (days, filter) = (wanted.days(Day::of(Timestamp::now()))?, wanted.filter()?);
     let form = wanted.form(&headers)?;
-    let mut counted = read(&*state.backends.figures, &org, days).await?;
+    let mut counted = read(&*state.backends.analytics, &org, days).await?;
     for tallies in counted.values_mut() {
         tallies.0.retain(|group, _| filter.passes(group));
     }
@@ -77,8 +77,8 @@ async fn names(state: &AppState, org: &OrgId) -> ApiResult<Names> {
     for kind in [EntryKind::Agent, EntryKind::Team] {
         for entry in state.apply.catalog.list(kind, Some(org)).await? {
             let name = match &entry {
-                Entry::Agent(agent) => &agent.name,
-                Entry::Team(team) => &team.name,
+                CatalogEntry::Agent(agent) => &agent.name,
+                CatalogEntry::Team(team) => &team.name,
                 _ => continue,
             };
             names.insert(entry.id().to_owned(), name.clone());
@@ -93,11 +93,11 @@ impl Names {
     }
 }
 
-impl From<ReadingError> for ApiError {
-    fn from(error: ReadingError) -> Self {
+impl From<AnalyticsError> for ApiError {
+    fn from(error: AnalyticsError) -> Self {
         match error {
-            ReadingError::Store(error) => error.into(),
-            ReadingError::Unfinished => {
+            AnalyticsError::Store(error) => error.into(),
+            AnalyticsError::Unfinished => {
                 Self::unavailable("so many days are still being counted; ask again")
             }
         }

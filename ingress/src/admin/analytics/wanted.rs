@@ -2,7 +2,7 @@
 
 use http::{HeaderMap, header};
 use serde::Deserialize;
-use switchboard_backends::figures::{DayRange, tally::Group};
+use switchboard_backends::analytics::{DayRange, totals::TotalsGroup};
 use switchboard_schemas::{
     day::Day,
     ids::{AgentId, TeamId},
@@ -87,7 +87,7 @@ impl Wanted {
 }
 
 impl Filter {
-    pub(super) fn passes(&self, group: &Group) -> bool {
+    pub(super) fn passes(&self, group: &TotalsGroup) -> bool {
         self.agent
             .as_ref()
             .is_none_or(|agent| group.agent_id.as_ref() == Some(agent))

@@ -9,12 +9,12 @@ use axum::{
 };
 use http::StatusCode;
 use serde_json::json;
-use switchboard_backends::store::Store;
+use switchboard_backends::store::ConversationStore;
 use switchboard_schemas::{
     audit::AuditAction,
-    conversation::{Author, Conversation, ConversationOwner},
+    conversation::{Conversation, ConversationOwner, MessageAuthor},
+    conversation_job::{ConversationJob, DeleteJob},
     ids::{AgentId, EventId, RequestId, TeamId},
-    inference_job::{ConversationJob, DeleteJob},
     organization::Organization,
     time::Timestamp,
 };
@@ -118,7 +118,7 @@ async fn stop_running(state: &AppState, conversation: &Conversation) {
     }
 }
 
-async fn is_deleted(store: &dyn Store, job: &DeleteJob) -> bool {
+async fn is_deleted(store: &dyn ConversationStore, job: &DeleteJob) -> bool {
     let standing = store
         .history_state(&job.org_id, &job.conversation_id)
         .await
@@ -146,8 +146,8 @@ async fn named(
         .messages(&conversation.org_id, &conversation.id, from, LOOKED_AT_MAX)
         .await?;
     let answered = last.iter().rev().find_map(|message| match &message.author {
-        Author::Assistant(facts) => Some(facts.agent_id.clone()),
-        Author::User => None,
+        MessageAuthor::Assistant(facts) => Some(facts.agent_id.clone()),
+        MessageAuthor::User => None,
     });
     if answered.is_some() {
         return Ok((answered, Some(team.clone())));

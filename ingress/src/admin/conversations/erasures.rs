@@ -15,11 +15,11 @@ use futures::TryStreamExt;
 use http::StatusCode;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
-use switchboard_backends::store::listing::{ListPlace, ListQuery};
+use switchboard_backends::store::listing::{ListCursor, ListQuery};
 use switchboard_schemas::{
-    audit::{Actor, AuditAction, FieldChange},
+    audit::{AuditAction, AuditActor, FieldChange},
     conversation::Conversation,
-    erasure::{ErasedBy, Erasure, ErasurePlace, VisitorDigest},
+    erasure::{Erasure, ErasureCursor, ErasureRequester, VisitorDigest},
     ids::{ErasureId, EventId, OrgId, RequestId},
     organization::Organization,
     time::Timestamp,
@@ -78,8 +78,8 @@ pub(in crate::admin) async fn begin(
         org_id: org.clone(),
         visitor: visitor.digest(&state, &org),
         by: match administrator.actor() {
-            Actor::User { id, .. } => ErasedBy::User { id },
-            Actor::Token | Actor::Command => ErasedBy::Token,
+            AuditActor::User { id, .. } => ErasureRequester::User { id },
+            AuditActor::Token | AuditActor::Command => ErasureRequester::Token,
         },
         began_at: Timestamp::now(),
         finished_at: None,
@@ -222,7 +222,7 @@ async fn step(
             erase(state, erasure, &conversation, request).await?;
         }
         erasure.looked_at += 1;
-        erasure.place = Some(ErasurePlace {
+        erasure.place = Some(ErasureCursor {
             began_at: listed.began_at,
             id: Some(listed.id),
         });
@@ -256,11 +256,11 @@ async fn erase(
 
 fn query(erasure: &Erasure) -> ListQuery {
     let behind = match &erasure.place {
-        Some(place) => ListPlace {
+        Some(place) => ListCursor {
             began_at: place.began_at,
             id: place.id.clone(),
         },
-        None => ListPlace {
+        None => ListCursor {
             began_at: erasure.began_at,
             id: None,
         },

@@ -13,10 +13,10 @@ use bytes::Bytes;
 use futures::{TryStreamExt, stream};
 use http::header;
 use serde_json::{Value, json};
-use switchboard_backends::store::listing::{ListPlace, ListQuery, ListedConversation};
+use switchboard_backends::store::listing::{ListCursor, ListQuery, ListedConversation};
 use switchboard_schemas::{
     audit::{AuditAction, FieldChange},
-    conversation::{Author, Conversation, Message},
+    conversation::{Conversation, Message, MessageAuthor},
     ids::OrgId,
     organization::Organization,
     time::Timestamp,
@@ -228,7 +228,7 @@ impl Exporter {
             .await?;
         self.is_last = listed.len() < LOOKED_AT_MAX as usize;
         if let Some(last) = listed.last() {
-            self.query.behind = Some(ListPlace {
+            self.query.behind = Some(ListCursor {
                 began_at: last.began_at,
                 id: Some(last.id.clone()),
             });
@@ -286,7 +286,7 @@ fn push_message(out: &mut String, conversation: &Conversation, message: &Message
     let status = said.get("status").unwrap_or(&said["unanswered"]["status"]);
     let known = |key: &str| conversation.metadata.get(key).map(text).unwrap_or_default();
     let tokens = |key: &str| said["usage"].get(key).map(text).unwrap_or_default();
-    let role = if message.author == Author::User {
+    let role = if message.author == MessageAuthor::User {
         "user"
     } else {
         "assistant"

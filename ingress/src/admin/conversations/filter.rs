@@ -2,7 +2,7 @@
 
 use serde::Deserialize;
 use serde_json::{Map, Value};
-use switchboard_backends::store::listing::{ListPlace, ListQuery, ListedConversation};
+use switchboard_backends::store::listing::{ListCursor, ListQuery, ListedConversation};
 use switchboard_schemas::{
     conversation::{Conversation, ConversationOwner},
     time::Timestamp,
@@ -60,9 +60,9 @@ pub(super) fn cursor_behind(listed: &ListedConversation) -> String {
     )
 }
 
-fn place(cursor: &str) -> Option<ListPlace> {
+fn place(cursor: &str) -> Option<ListCursor> {
     let (began_at, id) = cursor.split_once(CURSOR_SEPARATOR)?;
-    Some(ListPlace {
+    Some(ListCursor {
         began_at: Timestamp::from_micros(began_at.parse().ok()?),
         id: Some(id.parse().ok()?),
     })
@@ -78,7 +78,7 @@ impl Wanted {
         });
         let behind = match (cursor.transpose()?, time("until", self.until.as_deref())?) {
             (Some(place), _) => Some(place),
-            (None, until) => until.map(|began_at| ListPlace { began_at, id: None }),
+            (None, until) => until.map(|began_at| ListCursor { began_at, id: None }),
         };
         let since = time("since", self.since.as_deref())?;
         Ok(ListQuery {

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 use switchboard_backends::store::ReplyRecord;
 use switchboard_schemas::conversation::{
-    Author, Conversation, ConversationOwner, Message, ReplyFacts,
+    Conversation, ConversationOwner, Message, MessageAuthor, ReplyFacts,
 };
 
 /// A conversation without its messages.
@@ -30,8 +30,8 @@ pub(super) fn message(message: &Message) -> Value {
     let mut shown =
         json!({ "id": message.id, "content": message.content, "timestamp": message.created_at });
     match &message.author {
-        Author::User => shown["role"] = "user".into(),
-        Author::Assistant(facts) => {
+        MessageAuthor::User => shown["role"] = "user".into(),
+        MessageAuthor::Assistant(facts) => {
             shown["role"] = "assistant".into();
             shown["agentId"] = json!(facts.agent_id);
             shown["agentName"] = json!(facts.agent_name);
@@ -43,7 +43,7 @@ pub(super) fn message(message: &Message) -> Value {
             shown["routingReason"] = json!(facts.routing_reason);
             shown["routing"] = json!(facts.routing);
             shown["uiSpec"] = json!(facts.ui_spec);
-            shown["leftOut"] = json!(facts.left_out);
+            shown["leftOut"] = json!(facts.truncation);
             shown["summary"] = json!(facts.summary.as_ref().map(|summary| &summary.text));
             shown["timeline"] = timeline(facts);
         }

@@ -11,14 +11,15 @@ use std::{
 use async_trait::async_trait;
 use serde_json::{Map, Value};
 use switchboard_backends::{
-    bus::{Bus, BusError, Consumer, OutgoingRecord, embedded::EmbeddedBus},
+    bus::{BusConsumer, BusError, MessageBus, OutgoingRecord, embedded::EmbeddedBus},
     relay::{
-        Claim, ClaimRequest, ClaimToken, Decision, Decisions, Duty, Offer, Relay, RelayError,
-        Settlement, Standing, embedded::EmbeddedRelay,
+        ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimStatus, ClaimTask, ClaimToken,
+        RecordedDecisions, Relay, RelayError, RoundRobinOffer, RoutingDecision,
+        embedded::EmbeddedRelay,
     },
     store::{
-        AcceptedReply, KnownReply, SessionLink, Store, StoreError, TurnEnd, TurnStart,
-        deletion::{Deletion, HistoryState},
+        AcceptedReply, ConversationStore, ReplyState, SessionLink, StoreError, TurnEnd, TurnStart,
+        deletion::{ConversationDeletion, HistoryState},
         embedded::EmbeddedStore,
         listing::{ListQuery, ListedConversation},
     },
@@ -28,10 +29,10 @@ use switchboard_schemas::{
     conversation::{Conversation, Message},
     erasure::Erasure,
     ids::{AgentId, ConversationId, ErasureId, EventId, IngressId, MessageId, OrgId},
-    reply_event::{Envelope, Frame, PatchOutcome},
+    playground::PlaygroundRouting,
+    reply_event::{Frame, IngressEnvelope, PatchOutcome},
     time::Timestamp,
     topics::Topic,
-    trial::TeamVerdict,
 };
 use tokio::{sync::mpsc, time::Instant};
 
@@ -55,7 +56,7 @@ impl FaultyBus {
 }
 
 #[async_trait]
-impl Bus for FaultyBus {
+impl MessageBus for FaultyBus {
     async fn publish(&self, record: OutgoingRecord, timeout: Duration) -> Result<(), BusError> {
         if record.topic == Topic::Messages && self.events_away.load(Ordering::SeqCst) {
             return Err(BusError::Unavailable("as asked".into()));
@@ -63,7 +64,11 @@ impl Bus for FaultyBus {
         self.inner.publish(record, timeout).await
     }
 
-    async fn consume(&self, group: &str, topics: &[Topic]) -> Result<Box<dyn Consumer>, BusError> {
+    async fn consume(
+        &self,
+        group: &str,
+        topics: &[Topic],
+    ) -> Result<Box<dyn BusConsumer>, BusError> {
         self.inner.consume(group, topics).await
     }
 
@@ -81,7 +86,7 @@ pub(super) struct FaultyRelay {
     inner: Mutex<Arc<EmbeddedRelay>>,
     away: AtomicBool,
     fenced: AtomicBool,
-    duty: Mutex<Option<Duty>>,
+    task: Mutex<Option<ClaimTask>>,
 }
 
 impl FaultyRelay {
@@ -91,7 +96,7 @@ impl FaultyRelay {
             inner,
             away: AtomicBool::new(false),
             fenced: AtomicBool::new(false),
-            duty: Mutex::new(None),
+            task: Mutex::new(None),
         }
     }
 
@@ -103,9 +108,9 @@ impl FaultyRelay {
         self.fenced.store(fenced, Ordering::SeqCst);
     }
 
-    /// The next claim is told this duty.
-    pub(super) fn force_duty(&self, duty: Duty) {
-        *self.duty.lock().unwrap() = Some(duty);
+    /// The next claim is told this task.
+    pub(super) fn force_duty(&self, task: ClaimTask) {
+        *self.task.lock().unwrap() = Some(task);
     }
 
     /// An empty relay takes the place of the one that knew.
@@ -125,9 +130,9 @@ impl FaultyRelay {
         }
     }
 
-    fn judge(&self, standing: Standing) -> Standing {
+    fn judge(&self, standing: ClaimStatus) -> ClaimStatus {
         if self.fenced.load(Ordering::SeqCst) {
-            Standing::Fenced
+            ClaimStatus::Fenced
         } else {
             standing
         }
@@ -136,20 +141,20 @@ impl FaultyRelay {
 
 #[async_trait]
 impl Relay for FaultyRelay {
-    async fn claim(&self, request: &ClaimRequest) -> Result<Claim, RelayError> {
+    async fn claim(&self, request: &ClaimRequest) -> Result<ClaimOutcome, RelayError> {
         let claim = self.up()?.claim(request).await?;
-        let forced = self.duty.lock().unwrap().take();
+        let forced = self.task.lock().unwrap().take();
         Ok(match (claim, forced) {
             (
-                Claim::Granted {
+                ClaimOutcome::Granted {
                     token,
                     message_count,
                     ..
                 },
-                Some(duty),
-            ) => Claim::Granted {
+                Some(task),
+            ) => ClaimOutcome::Granted {
                 token,
-                duty,
+                task,
                 message_count,
             },
             (claim, _) => claim,
@@ -161,7 +166,7 @@ impl Relay for FaultyRelay {
         token: &ClaimToken,
         to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         Ok(self.judge(self.up()?.append(token, to, frames).await?))
     }
 
@@ -170,19 +175,19 @@ impl Relay for FaultyRelay {
         token: &ClaimToken,
         to: Option<&IngressId>,
         frames: &[Frame],
-    ) -> Result<Standing, RelayError> {
+    ) -> Result<ClaimStatus, RelayError> {
         Ok(self.judge(self.up()?.restore(token, to, frames).await?))
     }
 
-    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<Standing, RelayError> {
+    async fn seal(&self, token: &ClaimToken, end: &Frame) -> Result<ClaimStatus, RelayError> {
         Ok(self.judge(self.up()?.seal(token, end).await?))
     }
 
     async fn settle(
         &self,
         token: &ClaimToken,
-        settlement: &Settlement,
-    ) -> Result<Standing, RelayError> {
+        settlement: &ClaimCompletion,
+    ) -> Result<ClaimStatus, RelayError> {
         Ok(self.judge(self.up()?.settle(token, settlement).await?))
     }
 
@@ -211,7 +216,7 @@ impl Relay for FaultyRelay {
         &self,
         to: &IngressId,
         trial: &MessageId,
-        verdict: TeamVerdict,
+        verdict: PlaygroundRouting,
     ) -> Result<(), RelayError> {
         self.up()?.answer_trial(to, trial, verdict).await
     }
@@ -220,7 +225,10 @@ impl Relay for FaultyRelay {
         self.up()?.say_waiting(to, reply).await
     }
 
-    async fn listen(&self, ingress: &IngressId) -> Result<mpsc::Receiver<Envelope>, RelayError> {
+    async fn listen(
+        &self,
+        ingress: &IngressId,
+    ) -> Result<mpsc::Receiver<IngressEnvelope>, RelayError> {
         self.up()?.listen(ingress).await
     }
 
@@ -243,20 +251,20 @@ impl Relay for FaultyRelay {
     async fn decide(
         &self,
         message: &MessageId,
-        decision: &Decision,
-    ) -> Result<Decision, RelayError> {
+        decision: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError> {
         self.up()?.decide(message, decision).await
     }
 
     async fn decide_in_turn(
         &self,
         message: &MessageId,
-        offer: &Offer,
-    ) -> Result<Option<Decision>, RelayError> {
+        offer: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         self.up()?.decide_in_turn(message, offer).await
     }
 
-    async fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+    async fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError> {
         self.up()?.decisions(message).await
     }
 
@@ -320,7 +328,7 @@ impl FaultyStore {
 }
 
 #[async_trait]
-impl Store for FaultyStore {
+impl ConversationStore for FaultyStore {
     async fn begin_turn(&self, start: &TurnStart) -> Result<(), StoreError> {
         self.up()?.begin_turn(start).await
     }
@@ -341,7 +349,7 @@ impl Store for FaultyStore {
         &self,
         org: &OrgId,
         reply: &MessageId,
-    ) -> Result<Option<KnownReply>, StoreError> {
+    ) -> Result<Option<ReplyState>, StoreError> {
         self.up()?.known_reply(org, reply).await
     }
 
@@ -361,7 +369,10 @@ impl Store for FaultyStore {
         self.up()?.history_state(org, id).await
     }
 
-    async fn delete_conversation(&self, deletion: &Deletion) -> Result<bool, StoreError> {
+    async fn delete_conversation(
+        &self,
+        deletion: &ConversationDeletion,
+    ) -> Result<bool, StoreError> {
         self.up()?.delete_conversation(deletion).await
     }
 

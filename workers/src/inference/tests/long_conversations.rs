@@ -2,7 +2,7 @@
 //! is missing is recorded.
 
 use serde_json::Value;
-use switchboard_schemas::conversation::{Author, LeftOut, ReplyFacts};
+use switchboard_schemas::conversation::{ContextTruncation, MessageAuthor, ReplyFacts};
 
 use super::world::{World, shop};
 use crate::{
@@ -42,8 +42,8 @@ async fn facts(world: &World) -> Vec<ReplyFacts> {
     let facts = messages
         .into_iter()
         .filter_map(|message| match message.author {
-            Author::Assistant(facts) => Some(*facts),
-            Author::User => None,
+            MessageAuthor::Assistant(facts) => Some(*facts),
+            MessageAuthor::User => None,
         });
     facts.collect()
 }
@@ -83,8 +83,8 @@ async fn what_does_not_fit_is_summarized_in_the_background_and_kept_with_the_nex
             .starts_with("question 19")
     );
     let facts = facts(&world).await;
-    assert_eq!((facts.len(), facts[0].left_out), (TURNS, None));
-    let left_out = facts[TURNS - 1].left_out.unwrap();
+    assert_eq!((facts.len(), facts[0].truncation), (TURNS, None));
+    let left_out = facts[TURNS - 1].truncation.unwrap();
     assert!(
         left_out.messages > 0 && left_out.summarized == left_out.messages,
         "{left_out:?}"
@@ -120,10 +120,10 @@ async fn without_a_summary_the_window_is_plain_and_the_gap_is_recorded() {
     assert!(!world.provider.requests().iter().any(is_summary));
     let facts = facts(&world).await;
     assert_eq!(facts.len(), TURNS, "everything is stored");
-    let LeftOut {
+    let ContextTruncation {
         messages,
         summarized,
-    } = facts[TURNS - 1].left_out.unwrap();
+    } = facts[TURNS - 1].truncation.unwrap();
     assert!(messages > 0 && summarized == 0, "{messages}");
     let request = world.provider.requests().pop().unwrap();
     assert_eq!(
@@ -202,7 +202,7 @@ async fn a_model_with_a_smaller_context_is_told_less_and_the_next_message_does_n
     );
     let facts_of = facts(&world).await;
     assert_eq!(facts_of.len(), PAST + 1);
-    let left_out = facts_of[PAST].left_out.unwrap().messages as usize;
+    let left_out = facts_of[PAST].truncation.unwrap().messages as usize;
     assert_eq!(left_out, 2 * PAST - (answered.len() - 2));
 
     talk(&world, PAST + 1).await;

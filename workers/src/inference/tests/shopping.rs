@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    conversation::{Author, ReplyStatus},
+    conversation::{MessageAuthor, ReplyStatus},
     reply_event::{Frame, FrameBody},
 };
 
@@ -62,7 +62,7 @@ async fn products_are_shown_before_the_text_stored_and_told_to_analytics() {
         (&json!("product-grid"), vec!["Desk Lamp", "Floor Lamp"])
     );
     let messages = world.messages(&job).await;
-    let Author::Assistant(facts) = &messages[1].author else {
+    let MessageAuthor::Assistant(facts) = &messages[1].author else {
         panic!("no answer")
     };
     assert_eq!(facts.ui_spec.as_ref(), Some(&shown));

@@ -1,10 +1,10 @@
 //! Drafts that are tried.
 
 use switchboard_schemas::{
-    agent::{Agent, Status},
+    agent::{ActivationStatus, Agent},
     conversation::ReplyStatus,
+    playground::{AgentPlaygroundRun, PlaygroundMessage},
     reply_event::{FrameBody, ReplyFailure, ToolStatus},
-    trial::{AgentTrial, Said},
 };
 
 use super::{
@@ -17,7 +17,7 @@ use crate::testing::complete;
 fn draft(instructions: &str) -> Agent {
     let mut agent = shop();
     agent.settings.instructions = instructions.into();
-    agent.settings.status = Status::Draft;
+    agent.settings.status = ActivationStatus::Draft;
     agent
 }
 
@@ -26,10 +26,10 @@ async fn a_draft_answers_with_its_own_instructions_and_past_and_nothing_of_it_st
     let mut world = World::new(vec![complete(&["As a ", "pirate."])], false).await;
     let job = world.job("Who are you?");
     let past = vec![
-        Said::User {
+        PlaygroundMessage::User {
             content: "Ahoy".into(),
         },
-        Said::Assistant {
+        PlaygroundMessage::Assistant {
             agent_id: job.agent_id.clone(),
             content: "Ahoy, matey".into(),
             ui_spec: None,
@@ -38,7 +38,7 @@ async fn a_draft_answers_with_its_own_instructions_and_past_and_nothing_of_it_st
     world
         .keep_trial(
             &job,
-            &AgentTrial {
+            &AgentPlaygroundRun {
                 agent: draft("be a pirate"),
                 past,
             },
@@ -79,7 +79,7 @@ async fn a_drafts_tools_are_its_own() {
     world
         .keep_trial(
             &job,
-            &AgentTrial {
+            &AgentPlaygroundRun {
                 agent: lamp_shop(),
                 past: Vec::new(),
             },
@@ -116,7 +116,7 @@ async fn a_trial_that_is_not_kept_or_is_another_organizations_fails_visibly_with
             world
                 .keep_trial(
                     &job,
-                    &AgentTrial {
+                    &AgentPlaygroundRun {
                         agent,
                         past: Vec::new(),
                     },

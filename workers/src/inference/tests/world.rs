@@ -7,25 +7,25 @@ use serde_json::{Map, Value, json};
 use switchboard_backends::{
     Backends,
     accounts::embedded::EmbeddedAccounts,
-    bus::{Bus, BusEvent, OutgoingRecord, embedded::EmbeddedBus},
-    catalog::{Catalog, Entry, cache::CatalogCache, embedded::EmbeddedCatalog},
+    bus::{BusEvent, MessageBus, OutgoingRecord, embedded::EmbeddedBus},
+    catalog::{CatalogEntry, CatalogStore, cache::CatalogCache, embedded::EmbeddedCatalog},
     limiter::embedded::EmbeddedLimiter,
     products::embedded::EmbeddedProducts,
     relay::{Relay, embedded::EmbeddedRelay},
-    store::{ReplyRecord, Store, embedded::EmbeddedStore},
-    vault::Vault,
+    store::{ConversationStore, ReplyRecord, embedded::EmbeddedStore},
+    vault::SecretVault,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, Ecommerce, Product},
+    agent::{Agent, AgentSettings, EcommerceSettings, Product},
     conversation::Message,
+    conversation_job::{ConversationJob, DeleteJob, PatchJob, ReplyJob},
     ids::{AgentId, ConversationId, EventId, IngressId, MessageId, OrgId, RequestId},
-    inference_job::{AnswerJob, ConversationJob, DeleteJob, PatchJob},
-    reply_event::{Envelope, Frame, FrameBody, PatchOutcome},
+    playground::AgentPlaygroundRun,
+    reply_event::{Frame, FrameBody, IngressEnvelope, PatchOutcome},
     secret::InstallationSecret,
     time::Timestamp,
     topics::Topic,
-    trial::AgentTrial,
-    turn::{Source, Turn, Visitor},
+    turn::{MessageSource, Turn, Visitor},
     versioned,
 };
 use tokio::{sync::mpsc, task::JoinSet, time::timeout};
@@ -54,7 +54,7 @@ pub(super) struct World {
     pub(super) bus: Arc<FaultyBus>,
     context: WorkerContext,
     ingress: IngressId,
-    listener: mpsc::Receiver<Envelope>,
+    listener: mpsc::Receiver<IngressEnvelope>,
     agent: Agent,
     _dir: tempfile::TempDir,
 }
@@ -77,11 +77,11 @@ impl World {
             EmbeddedBus::open(&dir.path().join("bus.db"), 4).unwrap(),
         ));
         let relay = Arc::new(FaultyRelay::new());
-        let figures = EmbeddedStore::open(&dir.path().join("store.db")).unwrap();
-        let store = Arc::new(FaultyStore::new(figures.clone()));
+        let analytics = EmbeddedStore::open(&dir.path().join("store.db")).unwrap();
+        let store = Arc::new(FaultyStore::new(analytics.clone()));
         let catalog = Arc::new(EmbeddedCatalog::open(&dir.path().join("catalog.db")).unwrap());
         catalog
-            .put(&Entry::Agent(Box::new(agent.clone())))
+            .put(&CatalogEntry::Agent(Box::new(agent.clone())))
             .await
             .unwrap();
         let ingress = IngressId::random();
@@ -91,7 +91,7 @@ impl World {
                 bus: bus.clone(),
                 relay: relay.clone(),
                 store: store.clone(),
-                figures: Arc::new(figures),
+                analytics: Arc::new(analytics),
                 catalog: catalog.clone(),
                 products: Arc::new(
                     EmbeddedProducts::open(&dir.path().join("products.db")).unwrap(),
@@ -102,7 +102,7 @@ impl World {
                 ),
             },
             catalog: CatalogCache::new(catalog),
-            vault: Vault::new(&secret()),
+            vault: SecretVault::new(&secret()),
             default_provider: DefaultProvider {
                 base_url: provider.base_url.clone(),
                 api_key: None,
@@ -145,7 +145,7 @@ impl World {
         self.patient_for(30_000)
     }
 
-    pub(super) fn job(&self, content: &str) -> AnswerJob {
+    pub(super) fn job(&self, content: &str) -> ReplyJob {
         self.job_for(self.agent.id.clone(), content)
     }
 
@@ -153,7 +153,7 @@ impl World {
         AgentId::derive(&secret(), &self.agent.org_id, "gone")
     }
 
-    pub(super) fn job_for(&self, agent_id: AgentId, content: &str) -> AnswerJob {
+    pub(super) fn job_for(&self, agent_id: AgentId, content: &str) -> ReplyJob {
         let session = "session".parse().unwrap();
         let conversation_id = ConversationId::of_agent(&self.agent.org_id, &agent_id, &session);
         let turn = Turn {
@@ -166,13 +166,13 @@ impl World {
             content: content.into(),
             visitor: Visitor::default(),
             metadata: Map::new(),
-            source: Source::Api,
+            source: MessageSource::Api,
             ip_address: None,
             accepted_at: Timestamp::now(),
             reply_to: Some(self.ingress.clone()),
             publish_nonce: RequestId::random().to_string(),
         };
-        AnswerJob {
+        ReplyJob {
             agent_id,
             routed: None,
             turn,
@@ -180,7 +180,7 @@ impl World {
         }
     }
 
-    pub(super) fn patch(&self, job: &AnswerJob) -> PatchJob {
+    pub(super) fn patch(&self, job: &ReplyJob) -> PatchJob {
         PatchJob {
             event_id: EventId::of("patch", "1"),
             org_id: job.turn.org_id.clone(),
@@ -195,7 +195,7 @@ impl World {
     }
 
     /// The deletion of the job's conversation.
-    pub(super) fn deletion(&self, job: &AnswerJob) -> DeleteJob {
+    pub(super) fn deletion(&self, job: &ReplyJob) -> DeleteJob {
         DeleteJob {
             event_id: EventId::of("delete", "1"),
             org_id: job.turn.org_id.clone(),
@@ -208,11 +208,11 @@ impl World {
         }
     }
 
-    pub(super) async fn run(&self, job: &AnswerJob) -> JobEnd {
+    pub(super) async fn run(&self, job: &ReplyJob) -> JobEnd {
         Self::run_on(&self.inference, job).await
     }
 
-    pub(super) async fn run_on(inference: &Inference, job: &AnswerJob) -> JobEnd {
+    pub(super) async fn run_on(inference: &Inference, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
         let run = Box::pin(answer::run(
             inference,
@@ -225,7 +225,7 @@ impl World {
     }
 
     /// Runs a job that another worker may be working on.
-    pub(super) async fn run_inherited(&self, job: &AnswerJob) -> JobEnd {
+    pub(super) async fn run_inherited(&self, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), true.into());
         let run = Box::pin(answer::run(
             &self.inference,
@@ -238,7 +238,7 @@ impl World {
     }
 
     /// Keeps what a trial runs on, as an ingress does.
-    pub(super) async fn keep_trial(&self, job: &AnswerJob, trial: &AgentTrial) {
+    pub(super) async fn keep_trial(&self, job: &ReplyJob, trial: &AgentPlaygroundRun) {
         let text = serde_json::to_string(trial).unwrap();
         self.relay
             .keep_trial(&job.turn.message_id, &text)
@@ -246,7 +246,7 @@ impl World {
             .unwrap();
     }
 
-    pub(super) async fn run_trial(&self, job: &AnswerJob) -> JobEnd {
+    pub(super) async fn run_trial(&self, job: &ReplyJob) -> JobEnd {
         let (handover, inherited) = (CancellationToken::new(), false.into());
         let run = Box::pin(trial::run(&self.inference, job, &inherited, &handover));
         timeout(WAIT, run).await.expect("the trial ends")
@@ -265,7 +265,7 @@ impl World {
     }
 
     /// Runs until this text is logged, then asks the worker to hand over.
-    pub(super) async fn hand_over_after(&self, job: &AnswerJob, text: &str) -> JobEnd {
+    pub(super) async fn hand_over_after(&self, job: &ReplyJob, text: &str) -> JobEnd {
         self.hand_over_when(job, async || self.logged_text(job).await == text)
             .await
     }
@@ -273,7 +273,7 @@ impl World {
     /// Runs until `ready`, then asks the worker to hand over.
     pub(super) async fn hand_over_when(
         &self,
-        job: &AnswerJob,
+        job: &ReplyJob,
         ready: impl AsyncFnMut() -> bool,
     ) -> JobEnd {
         let (inference, handover, inherited) =
@@ -296,7 +296,7 @@ impl World {
     }
 
     /// Whether the log of the relay that runs now holds the end.
-    pub(super) async fn has_settled_end(&self, job: &AnswerJob) -> bool {
+    pub(super) async fn has_settled_end(&self, job: &ReplyJob) -> bool {
         let frames = self
             .relay()
             .read_log(&job.turn.reply_id(), 0)
@@ -311,7 +311,7 @@ impl World {
         self.relay.inner()
     }
 
-    pub(super) async fn logged_text(&self, job: &AnswerJob) -> String {
+    pub(super) async fn logged_text(&self, job: &ReplyJob) -> String {
         LoggedReply::read(
             self.relay()
                 .read_log(&job.turn.reply_id(), 0)
@@ -322,7 +322,7 @@ impl World {
     }
 
     /// The frames that the ingress was sent, up to the end, without beats.
-    pub(super) async fn pushed(&mut self, job: &AnswerJob) -> Vec<Frame> {
+    pub(super) async fn pushed(&mut self, job: &ReplyJob) -> Vec<Frame> {
         let mut frames = Vec::new();
         loop {
             let envelope = timeout(WAIT, self.listener.recv())
@@ -330,9 +330,9 @@ impl World {
                 .expect("an end")
                 .unwrap();
             let ended = is_end(&envelope);
-            if let Envelope::Reply(id, frame) = envelope
+            if let IngressEnvelope::Reply(id, frame) = envelope
                 && id == job.turn.reply_id()
-                && frame.body != FrameBody::Beat
+                && frame.body != FrameBody::Heartbeat
             {
                 frames.push(frame);
             }
@@ -348,7 +348,7 @@ impl World {
 
     pub(super) async fn patch_answer(&mut self) -> PatchOutcome {
         loop {
-            if let Envelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv())
+            if let IngressEnvelope::Patch(_, outcome) = timeout(WAIT, self.listener.recv())
                 .await
                 .expect("an answer")
                 .unwrap()
@@ -358,7 +358,7 @@ impl World {
         }
     }
 
-    pub(super) async fn messages(&self, job: &AnswerJob) -> Vec<Message> {
+    pub(super) async fn messages(&self, job: &ReplyJob) -> Vec<Message> {
         self.store
             .inner
             .messages(&job.turn.org_id, &job.turn.conversation_id, 0, 100)
@@ -366,7 +366,7 @@ impl World {
             .unwrap()
     }
 
-    pub(super) async fn record(&self, job: &AnswerJob) -> Option<ReplyRecord> {
+    pub(super) async fn record(&self, job: &ReplyJob) -> Option<ReplyRecord> {
         self.store
             .inner
             .reply(&job.turn.org_id, &job.turn.reply_id())
@@ -394,9 +394,9 @@ impl World {
         events
     }
 
-    pub(super) async fn publish(&self, job: &AnswerJob) {
+    pub(super) async fn publish(&self, job: &ReplyJob) {
         let key = job.turn.conversation_id.to_string();
-        let payload = versioned::encode(&ConversationJob::Answer(Box::new(job.clone())))
+        let payload = versioned::encode(&ConversationJob::Reply(Box::new(job.clone())))
             .unwrap()
             .into();
         let record = OutgoingRecord {
@@ -467,10 +467,10 @@ pub(super) fn lamp_shop() -> Agent {
         lamp("Floor Lamp", "$89"),
         lamp("Mirror", "$10"),
     ];
-    agent.settings.ecommerce = Ecommerce {
+    agent.settings.ecommerce = EcommerceSettings {
         enabled: true,
         products,
-        ..Ecommerce::default()
+        ..EcommerceSettings::default()
     };
     agent
 }

@@ -5,7 +5,7 @@ use std::{error::Error, sync::Arc, time::Duration};
 
 use http::{StatusCode, header};
 use reqwest::{Client, Response, redirect::Policy};
-use switchboard_backends::products::{Refresh, config::ProductsConfig};
+use switchboard_backends::products::{FeedRefresh, config::ProductsConfig};
 use switchboard_schemas::network::Network;
 
 use super::{
@@ -86,7 +86,7 @@ impl Fetcher {
     pub(super) async fn fetch(
         &self,
         url: &str,
-        last: Option<&Refresh>,
+        last: Option<&FeedRefresh>,
     ) -> Result<Fetched, FetchError> {
         let mut target = check_url(url, &self.allowed)?;
         for _ in 0..=REDIRECTS_MAX {
@@ -114,7 +114,7 @@ impl Fetcher {
         &self,
         url: &reqwest::Url,
         reach: Reach,
-        last: Option<&Refresh>,
+        last: Option<&FeedRefresh>,
     ) -> Result<Response, FetchError> {
         let client = if reach == Reach::Public {
             &self.public

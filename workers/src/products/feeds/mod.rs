@@ -21,7 +21,7 @@ use std::{
 
 use switchboard_backends::{
     Backends,
-    catalog::{Entry, EntryKind},
+    catalog::{CatalogEntry, EntryKind},
     products::config::ProductsConfig,
     store::StoreError,
 };
@@ -159,7 +159,9 @@ impl Feeds {
                 .list(EntryKind::Agent, Some(organization.org_id()))
                 .await?
             {
-                let Entry::Agent(agent) = entry else { continue };
+                let CatalogEntry::Agent(agent) = entry else {
+                    continue;
+                };
                 let Some(feed) = &agent.settings.ecommerce.feed else {
                     continue;
                 };

@@ -6,9 +6,9 @@ use http::header;
 use reqwest::Response;
 use switchboard_backends::{
     Backends,
-    catalog::{Entry, EntryKind},
+    catalog::{CatalogEntry, EntryKind},
     products::{
-        Kept, ProductsStatus, Refresh, Rejections, Source,
+        FeedRefresh, FeedRejections, ProductSource, ProductsStatus, PublishedProducts,
         config::ProductsConfig,
         feed::{FeedError, FeedReader},
         writer::ProductsWriter,
@@ -81,7 +81,7 @@ impl Refresher {
             .unwrap_or(Err(RefreshError::Late));
         let last = last_of(&status, feed);
         let refresh = match outcome {
-            Ok(brought) => Refresh {
+            Ok(brought) => FeedRefresh {
                 url: feed.url.clone(),
                 attempted_at,
                 ended_at: Some(Timestamp::now()),
@@ -94,7 +94,7 @@ impl Refresher {
             Err(RefreshError::Changed) => return self.ask_anew(agent).await,
             Err(error) => {
                 tracing::warn!(%error, agent = agent.id.as_str(), "a feed was not taken");
-                Refresh {
+                FeedRefresh {
                     url: feed.url.clone(),
                     attempted_at,
                     ended_at: Some(Timestamp::now()),
@@ -124,7 +124,7 @@ impl Refresher {
             .get(EntryKind::Agent, agent.id.as_str())
             .await
         {
-            Ok(Some(Entry::Agent(now))) if now.settings.ecommerce.feed.is_some() => {
+            Ok(Some(CatalogEntry::Agent(now))) if now.settings.ecommerce.feed.is_some() => {
                 self.backends
                     .products
                     .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
@@ -147,7 +147,7 @@ impl Refresher {
         // Only the products of this very feed can be unchanged.
         let source = status.kept.as_ref().map(|kept| &kept.source);
         let is_kept = source
-            == Some(&Source::Feed {
+            == Some(&ProductSource::Feed {
                 url: feed.url.clone(),
             });
         let last = last_of(status, feed).filter(|_| is_kept);
@@ -184,11 +184,11 @@ impl Refresher {
         &self,
         writer: ProductsWriter,
         feed: &ProductFeed,
-        rejected: Rejections,
-    ) -> Result<Kept, RefreshError> {
+        rejected: FeedRejections,
+    ) -> Result<PublishedProducts, RefreshError> {
         Ok(writer
             .publish(
-                Source::Feed {
+                ProductSource::Feed {
                     url: feed.url.clone(),
                 },
                 rejected,
@@ -202,7 +202,7 @@ impl Refresher {
         agent: &Agent,
         feed: &ProductFeed,
         writer: &mut ProductsWriter,
-    ) -> Result<Rejections, RefreshError> {
+    ) -> Result<FeedRejections, RefreshError> {
         let mut reader = FeedReader::new(feed.format, self.config.products_max);
         let mut bytes = 0;
         while let Some(piece) = response.chunk().await.map_err(|_| FetchError::BrokenOff)? {
@@ -230,7 +230,11 @@ impl Refresher {
             .get(EntryKind::Agent, agent.id.as_str())
             .await?
         {
-            Some(Entry::Agent(now)) if now.settings.ecommerce.feed.as_ref() == Some(feed) => Ok(()),
+            Some(CatalogEntry::Agent(now))
+                if now.settings.ecommerce.feed.as_ref() == Some(feed) =>
+            {
+                Ok(())
+            }
             _ => Err(RefreshError::Changed),
         }
     }

@@ -7,7 +7,7 @@ use std::{
 };
 
 use switchboard_backends::{
-    products::{ProductsStatus, Refresh},
+    products::{FeedRefresh, ProductsStatus},
     relay::{Relay, RelayError},
 };
 use switchboard_schemas::{
@@ -50,7 +50,10 @@ pub(super) fn due_since(
 }
 
 /// The last fetch of this feed's address.
-pub(super) fn last_of<'a>(status: &'a ProductsStatus, feed: &ProductFeed) -> Option<&'a Refresh> {
+pub(super) fn last_of<'a>(
+    status: &'a ProductsStatus,
+    feed: &ProductFeed,
+) -> Option<&'a FeedRefresh> {
     status
         .refresh
         .as_ref()
@@ -144,7 +147,7 @@ mod tests {
     }
 
     fn fetched(at: i64, error: Option<&str>) -> ProductsStatus {
-        let refresh = Refresh {
+        let refresh = FeedRefresh {
             url: "https://a.example".into(),
             attempted_at: Timestamp::from_micros(at),
             ended_at: Some(Timestamp::from_micros(at + MINUTE)),

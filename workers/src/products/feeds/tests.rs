@@ -26,12 +26,12 @@ use switchboard_backends::{
     bus::embedded::EmbeddedBus,
     catalog::embedded::EmbeddedCatalog,
     limiter::embedded::EmbeddedLimiter,
-    products::{ProductsStatus, Source, embedded::EmbeddedProducts},
+    products::{ProductSource, ProductsStatus, embedded::EmbeddedProducts},
     relay::embedded::EmbeddedRelay,
     store::embedded::EmbeddedStore,
 };
 use switchboard_schemas::{
-    agent::{Agent, AgentSettings, Ecommerce, FeedFormat, ProductFeed},
+    agent::{Agent, AgentSettings, EcommerceSettings, FeedFormat, ProductFeed},
     ids::OrgId,
     organization::Organization,
     secret::InstallationSecret,
@@ -163,7 +163,7 @@ impl World {
         world
             .backends
             .catalog
-            .put(&Entry::Organization(organization))
+            .put(&CatalogEntry::Organization(organization))
             .await
             .unwrap();
         world.configure(&world.agent).await;
@@ -173,7 +173,7 @@ impl World {
     async fn configure(&self, agent: &Agent) {
         self.backends
             .catalog
-            .put(&Entry::Agent(Box::new(agent.clone())))
+            .put(&CatalogEntry::Agent(Box::new(agent.clone())))
             .await
             .unwrap();
     }
@@ -228,7 +228,7 @@ fn backends(directory: &tempfile::TempDir) -> Backends {
         bus: Arc::new(EmbeddedBus::open(&file("bus.db"), 4).unwrap()),
         relay: Arc::new(EmbeddedRelay::open(None).unwrap()),
         store: store.clone(),
-        figures: store,
+        analytics: store,
         catalog: Arc::new(EmbeddedCatalog::open(&file("catalog.db")).unwrap()),
         products: Arc::new(EmbeddedProducts::open(&file("products.db")).unwrap()),
         limiter: Arc::new(EmbeddedLimiter::new()),
@@ -256,9 +256,9 @@ fn agent_named(slug: &str, url: &str) -> Agent {
         provider: None,
         fallback_provider: None,
         settings: AgentSettings {
-            ecommerce: Ecommerce {
+            ecommerce: EcommerceSettings {
                 feed: Some(feed),
-                ..Ecommerce::default()
+                ..EcommerceSettings::default()
             },
             ..AgentSettings::default()
         },
@@ -273,7 +273,7 @@ async fn a_feed_is_fetched_and_what_it_holds_is_kept() {
     let (kept, refresh) = (status.kept.unwrap(), status.refresh.unwrap());
     assert_eq!(
         (kept.count, kept.source),
-        (2, Source::Feed { url: world.url() })
+        (2, ProductSource::Feed { url: world.url() })
     );
     assert_eq!(
         (refresh.error, refresh.succeeded_at),

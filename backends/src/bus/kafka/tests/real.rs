@@ -11,7 +11,7 @@ use switchboard_schemas::topics::Topic;
 use super::{KafkaBus, config};
 use crate::{
     bus::{
-        Bus, BusEvent,
+        BusEvent, MessageBus,
         conformance::{PARTITIONS, bus_conformance},
         kafka::properties::Properties,
     },

@@ -10,8 +10,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    DayRange, Figures, Marks,
-    tally::{Group, HourCounter, Tallies, Tally},
+    AnalyticsStore, ChangeMarks, DayRange,
+    totals::{DailyTotals, GroupedTotals, HourlyTotals, TotalsGroup},
 };
 use crate::store::{
     StoreError,
@@ -30,7 +30,7 @@ const KEPT_SHAPE: u32 = 1;
 
 /// Why there are no figures.
 #[derive(Debug, thiserror::Error)]
-pub enum ReadingError {
+pub enum AnalyticsError {
     /// The store did not give what is needed.
     #[error(transparent)]
     Store(#[from] StoreError),
@@ -41,30 +41,30 @@ pub enum ReadingError {
 
 /// What was counted of a day, and the marks that it had then.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct StoredTotals {
     shape: u32,
-    marks: Marks,
-    groups: Vec<(Group, Tally)>,
+    marks: ChangeMarks,
+    groups: Vec<(TotalsGroup, DailyTotals)>,
 }
 
 /// The figures of each of these days that has any.
 ///
 /// # Errors
-/// [`ReadingError`].
+/// [`AnalyticsError`].
 pub async fn read(
-    figures: &dyn Figures,
+    figures: &dyn AnalyticsStore,
     org: &OrgId,
     days: DayRange,
-) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
     read_bounded(figures, org, days, FACTS_PER_READING_MAX).await
 }
 
 async fn read_bounded(
-    figures: &dyn Figures,
+    figures: &dyn AnalyticsStore,
     org: &OrgId,
     days: DayRange,
     facts_max: u64,
-) -> Result<BTreeMap<Day, Tallies>, ReadingError> {
+) -> Result<BTreeMap<Day, GroupedTotals>, AnalyticsError> {
     // The marks first: what is counted after them is at least what they stand for.
     let marked = figures.marked_days(org, days).await?;
     let kept = figures.kept(org, days).await?;
@@ -75,7 +75,7 @@ async fn read_bounded(
             continue;
         }
         if facts_counted >= facts_max {
-            return Err(ReadingError::Unfinished);
+            return Err(AnalyticsError::Unfinished);
         }
         let (tallies, facts) = count(figures, org, day).await?;
         facts_counted += facts;
@@ -88,7 +88,7 @@ async fn read_bounded(
             .keep(
                 org,
                 day,
-                encode(&Kept {
+                encode(&StoredTotals {
                     shape: KEPT_SHAPE,
                     marks,
                     groups,
@@ -100,29 +100,33 @@ async fn read_bounded(
     Ok(read)
 }
 
-fn still_right(body: &str, marks: &Marks) -> Option<Tallies> {
-    let kept: Kept = decode(body).ok()?;
+fn still_right(body: &str, marks: &ChangeMarks) -> Option<GroupedTotals> {
+    let kept: StoredTotals = decode(body).ok()?;
     (kept.shape == KEPT_SHAPE && kept.marks == *marks)
-        .then(|| Tallies(kept.groups.into_iter().collect()))
+        .then(|| GroupedTotals(kept.groups.into_iter().collect()))
 }
 
 /// A day's figures from its facts, and how many facts there are.
-async fn count(figures: &dyn Figures, org: &OrgId, day: Day) -> Result<(Tallies, u64), StoreError> {
+async fn count(
+    figures: &dyn AnalyticsStore,
+    org: &OrgId,
+    day: Day,
+) -> Result<(GroupedTotals, u64), StoreError> {
     let hours = (0..HOURS_PER_DAY).map(|hour| count_hour(figures, org, day.first_hour() + hour));
     let counted = stream::iter(hours).buffer_unordered(HOURS_AT_ONCE);
-    let add = |(mut tallies, facts): (Tallies, u64), (hour, facts_of_hour)| async move {
+    let add = |(mut tallies, facts): (GroupedTotals, u64), (hour, facts_of_hour)| async move {
         tallies.merge(hour);
         Ok((tallies, facts + facts_of_hour))
     };
-    counted.try_fold((Tallies::default(), 0), add).await
+    counted.try_fold((GroupedTotals::default(), 0), add).await
 }
 
 async fn count_hour(
-    figures: &dyn Figures,
+    figures: &dyn AnalyticsStore,
     org: &OrgId,
     hour: i64,
-) -> Result<(Tallies, u64), StoreError> {
-    let (mut counter, mut facts, mut behind) = (HourCounter::default(), 0, String::new());
+) -> Result<(GroupedTotals, u64), StoreError> {
+    let (mut counter, mut facts, mut behind) = (HourlyTotals::default(), 0, String::new());
     loop {
         let page = figures.facts(org, hour, &behind, FACTS_PER_PAGE).await?;
         for row in &page {
@@ -143,7 +147,7 @@ mod tests {
     use switchboard_schemas::secret::InstallationSecret;
 
     use super::*;
-    use crate::figures::fact::FactRow;
+    use crate::analytics::facts::FactRow;
 
     /// Days of so many facts each, all in their first hour, that were never counted.
     struct Busy {
@@ -153,14 +157,14 @@ mod tests {
     }
 
     #[async_trait]
-    impl Figures for Busy {
+    impl AnalyticsStore for Busy {
         async fn marked_days(
             &self,
             _: &OrgId,
             _: DayRange,
-        ) -> Result<BTreeMap<Day, Marks>, StoreError> {
+        ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError> {
             Ok((0..self.days)
-                .map(|day| (Day::from_number(day), Marks::new()))
+                .map(|day| (Day::from_number(day), ChangeMarks::new()))
                 .collect())
         }
 
@@ -204,7 +208,7 @@ mod tests {
         }
     }
 
-    async fn messages(busy: &Busy, facts_max: u64) -> Result<u64, ReadingError> {
+    async fn messages(busy: &Busy, facts_max: u64) -> Result<u64, AnalyticsError> {
         let org = OrgId::derive(&InstallationSecret::from_bytes([7; 32]), "acme");
         let range = DayRange {
             first: Day::from_number(0),
@@ -214,7 +218,7 @@ mod tests {
         Ok(read
             .values()
             .flat_map(|tallies| tallies.0.values())
-            .map(Tally::messages)
+            .map(DailyTotals::messages)
             .sum())
     }
 
@@ -235,7 +239,7 @@ mod tests {
         for _ in 0..2 {
             assert!(matches!(
                 messages(&busy, 50).await,
-                Err(ReadingError::Unfinished)
+                Err(AnalyticsError::Unfinished)
             ));
         }
         assert_eq!(messages(&busy, 50).await.unwrap(), 5 * 30);

@@ -9,7 +9,7 @@ use std::{
 use rusqlite::{Connection, OptionalExtension, params};
 use switchboard_schemas::{ids::MessageId, time::Timestamp};
 
-use super::{DONE_TTL, RelayError, claim_state::AttemptRecord};
+use super::{FINAL_STATE_TTL, RelayError, claim_state::AttemptRecord};
 
 // A killed process loses nothing with synchronous off, only a power cut can; a few lost counts are then harmless.
 const SCHEMA: &str = "
@@ -24,17 +24,17 @@ const SCHEMA: &str = "
     ) WITHOUT ROWID, STRICT;";
 
 /// The file of attempts.
-pub(super) struct AttemptBook {
+pub(super) struct AttemptStore {
     connection: Mutex<Connection>,
 }
 
-impl AttemptBook {
+impl AttemptStore {
     /// Opens or makes the file, and drops what is older than any job can be.
     pub(super) fn open(path: &Path) -> Result<Self, RelayError> {
         let open = || {
             let connection = Connection::open(path)?;
             connection.execute_batch(SCHEMA)?;
-            let keep_micros = i64::try_from(DONE_TTL.as_micros()).unwrap_or(i64::MAX);
+            let keep_micros = i64::try_from(FINAL_STATE_TTL.as_micros()).unwrap_or(i64::MAX);
             let oldest = Timestamp::now().micros() - keep_micros;
             connection.execute(
                 "DELETE FROM attempts WHERE written_at < ?1",
@@ -120,7 +120,7 @@ fn unavailable(error: rusqlite::Error) -> RelayError {
 #[cfg(test)]
 mod tests {
     use crate::relay::{
-        ATTEMPTS_MAX, Claim, ClaimRequest, ClaimToken, Duty, Relay, Settlement,
+        ATTEMPTS_MAX, ClaimCompletion, ClaimOutcome, ClaimRequest, ClaimTask, ClaimToken, Relay,
         embedded::EmbeddedRelay,
     };
     use std::path::Path;
@@ -133,7 +133,7 @@ mod tests {
     async fn claim_after_start(
         path: &Path,
         reply_id: &MessageId,
-    ) -> (EmbeddedRelay, ClaimToken, Duty) {
+    ) -> (EmbeddedRelay, ClaimToken, ClaimTask) {
         let relay = EmbeddedRelay::open(Some(path)).unwrap();
         let request = ClaimRequest {
             reply_id: reply_id.clone(),
@@ -142,7 +142,7 @@ mod tests {
             inherited: false,
         };
         match relay.claim(&request).await.unwrap() {
-            Claim::Granted { token, duty, .. } => (relay, token, duty),
+            ClaimOutcome::Granted { token, task, .. } => (relay, token, task),
             other => panic!("not granted: {other:?}"),
         }
     }
@@ -158,11 +158,11 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         for attempt in 1..=ATTEMPTS_MAX {
-            let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
-            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+            let (_relay, token, task) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
         }
-        let (_relay, token, duty) = claim_after_start(&path, &any_reply()).await;
-        assert_eq!((token.attempt, duty), (ATTEMPTS_MAX + 1, Duty::GiveUp));
+        let (_relay, token, task) = claim_after_start(&path, &any_reply()).await;
+        assert_eq!((token.attempt, task), (ATTEMPTS_MAX + 1, ClaimTask::GiveUp));
     }
 
     #[tokio::test]
@@ -170,8 +170,8 @@ mod tests {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         for attempt in 1..=ATTEMPTS_MAX * 2 {
-            let (relay, token, duty) = claim_after_start(&path, &any_reply()).await;
-            assert_eq!((token.attempt, duty), (attempt, Duty::Answer));
+            let (relay, token, task) = claim_after_start(&path, &any_reply()).await;
+            assert_eq!((token.attempt, task), (attempt, ClaimTask::Generate));
             relay.release(&token).await.unwrap();
         }
     }
@@ -185,16 +185,16 @@ mod tests {
             attempt: 1,
             generation: 1,
             seq: 1,
-            body: FrameBody::Beat,
+            body: FrameBody::Heartbeat,
         };
-        let settlement = Settlement {
+        let settlement = ClaimCompletion {
             end,
             message_count: 2,
             announced: true,
             push_to: None,
         };
         relay.settle(&token, &settlement).await.unwrap();
-        let book = super::AttemptBook::open(&path).unwrap();
+        let book = super::AttemptStore::open(&path).unwrap();
         assert_eq!(book.read(&any_reply()).unwrap(), None);
     }
 }

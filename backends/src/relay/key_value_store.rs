@@ -13,8 +13,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    DONE_TTL, Decision, Decisions, Offer, ROTATION_TTL, RelayError, decode_decision,
-    encode_decision, rotation::Rotation,
+    FINAL_STATE_TTL, ROUND_ROBIN_TTL, RecordedDecisions, RelayError, RoundRobinOffer,
+    RoutingDecision, decode_decision, encode_decision, round_robin::Rotation,
 };
 
 // As for attempts: a killed process loses nothing with synchronous off. What a power cut takes is one set-if-absent; ids
@@ -39,11 +39,11 @@ const SCHEMA: &str = "
 const SWEEP_ROWS_MAX: u32 = 8;
 
 /// The file of memories.
-pub(super) struct MemoryBook {
+pub(super) struct KeyValueStore {
     connection: Mutex<Connection>,
 }
 
-impl MemoryBook {
+impl KeyValueStore {
     /// Opens or makes the file; without a path, a book that is forgotten with its process.
     pub(super) fn open(path: Option<&Path>) -> Result<Self, RelayError> {
         let open = || {
@@ -70,8 +70,8 @@ impl MemoryBook {
     pub(super) fn decide(
         &self,
         message: &MessageId,
-        decision: &Decision,
-    ) -> Result<Decision, RelayError> {
+        decision: &RoutingDecision,
+    ) -> Result<RoutingDecision, RelayError> {
         let decided = self.unless_decided(message, |_| Ok(Some(decision.clone())))?;
         Ok(decided.unwrap_or_else(|| decision.clone()))
     }
@@ -80,20 +80,20 @@ impl MemoryBook {
     pub(super) fn decide_in_turn(
         &self,
         message: &MessageId,
-        offer: &Offer,
-    ) -> Result<Option<Decision>, RelayError> {
+        offer: &RoundRobinOffer,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         self.unless_decided(message, |connection| {
             Ok(next_in_turn(connection, offer)?.map(|chosen| offer.decision(chosen)))
         })
     }
 
     /// What was decided.
-    pub(super) fn decisions(&self, message: &MessageId) -> Result<Decisions, RelayError> {
+    pub(super) fn decisions(&self, message: &MessageId) -> Result<RecordedDecisions, RelayError> {
         let (own, last) = names(message);
         self.together(|connection| {
             let (own, last) = (read(connection, &own)?, read(connection, &last)?);
             let decision = |text: Option<String>| text.as_deref().and_then(decode_decision);
-            Ok(Decisions {
+            Ok(RecordedDecisions {
                 own: decision(own),
                 last: decision(last),
             })
@@ -115,8 +115,8 @@ impl MemoryBook {
     fn unless_decided(
         &self,
         message: &MessageId,
-        decide: impl FnOnce(&Connection) -> rusqlite::Result<Option<Decision>>,
-    ) -> Result<Option<Decision>, RelayError> {
+        decide: impl FnOnce(&Connection) -> rusqlite::Result<Option<RoutingDecision>>,
+    ) -> Result<Option<RoutingDecision>, RelayError> {
         let (own, _) = names(message);
         self.together(|connection| {
             if let Some(known) = read(connection, &own)?.as_deref().and_then(decode_decision) {
@@ -163,8 +163,11 @@ fn oldest_kept(kept: Duration) -> i64 {
     Timestamp::now().micros() - i64::try_from(kept.as_micros()).unwrap_or(i64::MAX)
 }
 
-fn next_in_turn(connection: &Connection, offer: &Offer) -> rusqlite::Result<Option<AgentId>> {
-    let (team, oldest) = (offer.team.as_str(), oldest_kept(ROTATION_TTL));
+fn next_in_turn(
+    connection: &Connection,
+    offer: &RoundRobinOffer,
+) -> rusqlite::Result<Option<AgentId>> {
+    let (team, oldest) = (offer.team.as_str(), oldest_kept(ROUND_ROBIN_TTL));
     let select = "SELECT rotation FROM turns WHERE team_id = ?1 AND taken_at >= ?2";
     let kept: Option<String> = connection
         .prepare_cached(select)?
@@ -192,7 +195,7 @@ fn next_in_turn(connection: &Connection, offer: &Offer) -> rusqlite::Result<Opti
 fn write_decision(
     connection: &Connection,
     message: &MessageId,
-    decision: &Decision,
+    decision: &RoutingDecision,
 ) -> rusqlite::Result<()> {
     let ((own, last), text) = (names(message), encode_decision(decision));
     write(connection, &own, &text)?;
@@ -203,7 +206,9 @@ fn read(connection: &Connection, name: &str) -> rusqlite::Result<Option<String>>
     let mut select = connection
         .prepare_cached("SELECT value FROM memories WHERE name = ?1 AND written_at >= ?2")?;
     select
-        .query_row(params![name, oldest_kept(DONE_TTL)], |row| row.get(0))
+        .query_row(params![name, oldest_kept(FINAL_STATE_TTL)], |row| {
+            row.get(0)
+        })
         .optional()
 }
 
@@ -212,7 +217,7 @@ fn write(connection: &Connection, name: &str, value: &str) -> rusqlite::Result<(
         (SELECT name FROM memories WHERE written_at < ?1 ORDER BY written_at LIMIT ?2)";
     connection
         .prepare_cached(sweep)?
-        .execute(params![oldest_kept(DONE_TTL), SWEEP_ROWS_MAX])?;
+        .execute(params![oldest_kept(FINAL_STATE_TTL), SWEEP_ROWS_MAX])?;
     let put = "INSERT OR REPLACE INTO memories VALUES (?1, ?2, ?3)";
     connection
         .prepare_cached(put)?
@@ -241,7 +246,7 @@ mod tests {
             TeamId::derive(&secret, &org, "t"),
             ["a", "b"].map(|slug| AgentId::derive(&secret, &org, slug)),
         );
-        let decision = Decision {
+        let decision = RoutingDecision {
             agent_id: agents[0].clone(),
             reason: "why".into(),
             facts: None,
@@ -251,16 +256,16 @@ mod tests {
                 .parse::<MessageId>()
                 .unwrap()
         };
-        let book = MemoryBook::open(Some(&path)).unwrap();
+        let book = KeyValueStore::open(Some(&path)).unwrap();
         book.remember("name", "first").unwrap();
         book.decide(&message("1"), &decision).unwrap();
-        let offer = Offer {
+        let offer = RoundRobinOffer {
             team,
             members: agents.to_vec(),
             reason: "in turn".into(),
             facts: None,
         };
-        let turn = |book: &MemoryBook, digit| {
+        let turn = |book: &KeyValueStore, digit| {
             book.decide_in_turn(&message(digit), &offer)
                 .unwrap()
                 .unwrap()
@@ -268,7 +273,7 @@ mod tests {
         };
         assert_eq!(turn(&book, "3"), agents[0]);
         drop(book);
-        let book = MemoryBook::open(Some(&path)).unwrap();
+        let book = KeyValueStore::open(Some(&path)).unwrap();
         assert_eq!(book.remember("name", "second").unwrap(), "first");
         assert_eq!(book.decisions(&message("1")).unwrap().own, Some(decision));
         assert_eq!(
@@ -289,14 +294,14 @@ mod tests {
 
     #[test]
     fn turns_of_a_team_that_had_none_for_long_are_forgotten_and_swept() {
-        let book = MemoryBook::open(None).unwrap();
+        let book = KeyValueStore::open(None).unwrap();
         let offer = |slug: &str| {
             let secret = InstallationSecret::from_bytes([1; 32]);
             let org = OrgId::derive(&secret, "o");
             let members = ["a", "b"]
                 .map(|slug| AgentId::derive(&secret, &org, slug))
                 .to_vec();
-            Offer {
+            RoundRobinOffer {
                 team: TeamId::derive(&secret, &org, slug),
                 members,
                 reason: "in turn".into(),
@@ -329,7 +334,7 @@ mod tests {
 
     #[test]
     fn what_has_expired_is_not_read_and_is_swept_by_later_writes() {
-        let book = MemoryBook::open(None).unwrap();
+        let book = KeyValueStore::open(None).unwrap();
         book.remember("old", "first").unwrap();
         book.connection()
             .execute("UPDATE memories SET written_at = 1", [])

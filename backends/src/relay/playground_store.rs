@@ -5,24 +5,24 @@ use std::collections::VecDeque;
 
 use switchboard_schemas::ids::MessageId;
 
-use super::{TRIAL_TTL, millis, reply_log::Millis};
+use super::{PLAYGROUND_RUN_TTL, millis, reply_log::Millis};
 
 /// Trials that are kept; the oldest makes room.
 const TRIALS_MAX: usize = 64;
 
 /// Trials in the order in which they were asked for.
 #[derive(Default)]
-pub(super) struct TrialShelf {
-    trials: VecDeque<Trial>,
+pub(super) struct PlaygroundStore {
+    trials: VecDeque<PlaygroundRun>,
 }
 
-struct Trial {
+struct PlaygroundRun {
     name: MessageId,
     text: String,
     ends_at: Millis,
 }
 
-impl TrialShelf {
+impl PlaygroundStore {
     /// Keeps `text`.
     pub(super) fn keep(&mut self, now: Millis, name: &MessageId, text: &str) {
         self.sweep(now);
@@ -30,8 +30,8 @@ impl TrialShelf {
         if self.trials.len() >= TRIALS_MAX {
             self.trials.pop_front();
         }
-        let ends_at = now + millis(TRIAL_TTL);
-        self.trials.push_back(Trial {
+        let ends_at = now + millis(PLAYGROUND_RUN_TTL);
+        self.trials.push_back(PlaygroundRun {
             name: name.clone(),
             text: text.to_owned(),
             ends_at,
@@ -70,7 +70,7 @@ mod tests {
 
     #[test]
     fn a_trial_ends_with_its_time_and_the_oldest_makes_room() {
-        let mut shelf = TrialShelf::default();
+        let mut shelf = PlaygroundStore::default();
         for number in 0..=TRIALS_MAX {
             shelf.keep(1, &name(number), "text");
         }
@@ -79,10 +79,10 @@ mod tests {
             (None, TRIALS_MAX)
         );
         assert_eq!(
-            shelf.read(millis(TRIAL_TTL), &name(1)).as_deref(),
+            shelf.read(millis(PLAYGROUND_RUN_TTL), &name(1)).as_deref(),
             Some("text")
         );
-        assert_eq!(shelf.read(millis(TRIAL_TTL) + 1, &name(1)), None);
+        assert_eq!(shelf.read(millis(PLAYGROUND_RUN_TTL) + 1, &name(1)), None);
         assert!(shelf.trials.is_empty());
     }
 }

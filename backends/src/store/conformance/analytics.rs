@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 use switchboard_schemas::{
-    conversation::{ConversationOwner, ReplyStatus, Usage},
+    conversation::{ConversationOwner, ReplyStatus, TokenUsage},
     day::{Day, hour_of},
     ids::{AgentId, ConversationId, EventId, OrgId, TeamId},
     secret::InstallationSecret,
@@ -14,12 +14,12 @@ use super::{
     NOON_MICROS, Outcome, SECOND_MICROS, Subject, Talk, TalkTurn, failed, noon_and, replied,
 };
 use crate::{
-    figures::{
+    analytics::{
         DayRange,
-        reading::read,
-        tally::{Group, Tallies, Tally},
+        reader::read,
+        totals::{DailyTotals, GroupedTotals, TotalsGroup},
     },
-    store::{TurnEnd, deletion::Deletion},
+    store::{TurnEnd, deletion::ConversationDeletion},
 };
 
 const HOUR_SECONDS: i64 = 60 * 60;
@@ -56,7 +56,7 @@ impl Office {
     }
 
     /// The figures around noon, by day.
-    async fn days(&self, subject: &Subject) -> BTreeMap<Day, Tallies> {
+    async fn days(&self, subject: &Subject) -> BTreeMap<Day, GroupedTotals> {
         let noon = Day::of(noon_and(0));
         let days = DayRange {
             first: noon.plus(-10),
@@ -66,8 +66,8 @@ impl Office {
     }
 
     /// All of them together.
-    async fn all(&self, subject: &Subject) -> Tally {
-        let mut all = Tally::default();
+    async fn all(&self, subject: &Subject) -> DailyTotals {
+        let mut all = DailyTotals::default();
         for tallies in self.days(subject).await.into_values() {
             tallies.0.values().for_each(|tally| all.merge(tally));
         }
@@ -90,7 +90,7 @@ impl Subject {
         end.record.end.status = status;
         end.record.end.response_time_ms = 400 + 37 * seed;
         end.record.first_text_ms = has_text.then_some(100 + 11 * seed);
-        end.record.end.usage = Usage {
+        end.record.end.usage = TokenUsage {
             prompt_tokens: seed,
             completion_tokens: 2 * seed,
             estimated: seed.is_multiple_of(3),
@@ -103,7 +103,7 @@ impl Subject {
 
 pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) {
     let office = Office::new();
-    let (mut recounted, mut seed) = (BTreeMap::<(Day, Group), Tally>::new(), 0);
+    let (mut recounted, mut seed) = (BTreeMap::<(Day, TotalsGroup), DailyTotals>::new(), 0);
     let statuses = [
         ReplyStatus::Completed,
         ReplyStatus::Failed,
@@ -123,7 +123,7 @@ pub(super) async fn figures_equal_a_recount_of_what_is_stored(subject: Subject) 
             let end = subject.take(&turn, *status, seed).await;
             position = end.record.message_count();
             let record = subject.record(&talk, &turn).await.unwrap();
-            let group = Group {
+            let group = TotalsGroup {
                 agent_id: Some(office.agent(agent)),
                 team_id: None,
             };
@@ -363,7 +363,7 @@ pub(super) async fn a_message_that_nobody_could_answer_is_the_teams(subject: Sub
         .collect();
     assert_eq!(
         groups,
-        [Group {
+        [TotalsGroup {
             agent_id: None,
             team_id: Some(team)
         }]
@@ -383,7 +383,7 @@ pub(super) async fn what_is_deleted_is_not_counted_and_late_writes_bring_nothing
             .await;
     }
     assert_eq!(office.all(&subject).await.messages(), 2);
-    let deletion = Deletion {
+    let deletion = ConversationDeletion {
         org_id: talk.org.clone(),
         conversation_id: talk.id.clone(),
         event_id: EventId::of(talk.id.as_str(), "deletion"),

@@ -9,8 +9,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    fact::{Fact, TurnFact},
-    histogram::Histogram,
+    facts::{AnalyticsFact, TurnFact},
+    histogram::DurationHistogram,
 };
 
 /// Ratings may have fractions; this many parts of one are told apart.
@@ -19,7 +19,7 @@ const PARTS_OF_RATING: f64 = 100.0;
 /// By whom a message was answered, and which team it was sent to.
 #[derive(Clone, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Group {
+pub struct TotalsGroup {
     /// None when nobody could answer.
     pub agent_id: Option<AgentId>,
     /// None for a message to an agent.
@@ -29,7 +29,7 @@ pub struct Group {
 /// The figures of a group, or of several together.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
-pub struct Tally {
+pub struct DailyTotals {
     /// Conversations that began, by their first message.
     pub conversations: u64,
     /// Replies that the provider finished.
@@ -47,18 +47,18 @@ pub struct Tally {
     /// Replies whose tokens are estimates.
     pub estimated: u64,
     /// From acceptance to the end, of replies with text.
-    pub response_time: Histogram,
+    pub response_time: DurationHistogram,
     /// From acceptance to the first text, where it is known.
-    pub first_text: Histogram,
+    pub first_text: DurationHistogram,
     /// Ratings of conversations that began, in hundredths, with how many there are of each.
     pub ratings: BTreeMap<u64, u64>,
 }
 
 /// The figures of a time, by group.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Tallies(pub BTreeMap<Group, Tally>);
+pub struct GroupedTotals(pub BTreeMap<TotalsGroup, DailyTotals>);
 
-impl Tally {
+impl DailyTotals {
     /// Messages of visitors; each has one reply.
     pub const fn messages(&self) -> u64 {
         self.completed + self.incomplete + self.failed + self.cancelled
@@ -126,7 +126,7 @@ impl Tally {
     }
 }
 
-impl Tallies {
+impl GroupedTotals {
     /// Adds those of another time.
     pub fn merge(&mut self, other: Self) {
         for (group, tally) in other.0 {
@@ -138,25 +138,25 @@ impl Tallies {
 /// Adds up the facts of an hour. A rating belongs to the group of its conversation's first message, which lies in the
 /// same hour, and counts once that has its reply.
 #[derive(Default)]
-pub(super) struct HourCounter {
+pub(super) struct HourlyTotals {
     ratings: HashMap<ConversationId, f64>,
-    tallies: Tallies,
+    tallies: GroupedTotals,
 }
 
-impl HourCounter {
+impl HourlyTotals {
     /// Adds a fact; ratings come first, as their ids do.
-    pub(super) fn add(&mut self, fact: Fact) {
+    pub(super) fn add(&mut self, fact: AnalyticsFact) {
         match fact {
-            Fact::Rating(conversation, rating) => {
+            AnalyticsFact::Rating(conversation, rating) => {
                 self.ratings.insert(conversation, rating);
             }
-            Fact::Turn(turn) => {
+            AnalyticsFact::Turn(turn) => {
                 let rating = turn
                     .opens
                     .as_ref()
                     .and_then(|opened| self.ratings.get(opened))
                     .copied();
-                let group = Group {
+                let group = TotalsGroup {
                     agent_id: turn.agent_id.clone(),
                     team_id: turn.team_id.clone(),
                 };
@@ -165,7 +165,7 @@ impl HourCounter {
         }
     }
 
-    pub(super) fn finish(self) -> Tallies {
+    pub(super) fn finish(self) -> GroupedTotals {
         self.tallies
     }
 }

@@ -1,7 +1,7 @@
 //! Runs each sentence of a contract on both twins of what is stored: a test of its own for each, named as the sentence.
 
 /// Expects `embedded_subject` and, where real services are at hand, `scylla_subject` beside it.
-macro_rules! twin_claims {
+macro_rules! conformance_tests {
     ($($claim:ident,)*) => {
         mod embedded {
             $(

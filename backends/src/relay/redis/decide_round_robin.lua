@@ -38,7 +38,7 @@ table.sort(away, function(one, other)
   local seen = { members[one].seen, members[other].seen }
   return seen[1] > seen[2] or (seen[1] == seen[2] and one < other)
 end)
-for index = AWAY_MAX + 1, #away do members[away[index]] = nil end
+for index = ABSENT_MEMBERS_MAX + 1, #away do members[away[index]] = nil end
 
 redis.call('SET', KEYS[1], cjson.encode(rotation), 'PX', ROTATION_MS)
 redis.call('SET', KEYS[2], chosen_id, 'PX', KEEP_MS)

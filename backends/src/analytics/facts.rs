@@ -3,7 +3,7 @@
 
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::{
-    conversation::{ReplyStatus, Usage},
+    conversation::{ReplyStatus, TokenUsage},
     day::{Day, hour_of},
     ids::{AgentId, ConversationId, MessageId, TeamId},
     time::Timestamp,
@@ -36,7 +36,7 @@ pub struct TurnFact {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub first_text_ms: Option<u64>,
     /// Tokens used.
-    pub usage: Usage,
+    pub usage: TokenUsage,
 }
 
 /// A fact as it lies there, under the id of a reply or of a rated conversation.
@@ -50,7 +50,7 @@ pub struct FactRow {
 
 /// A fact that is read.
 #[derive(Clone, Debug, PartialEq)]
-pub(super) enum Fact {
+pub(super) enum AnalyticsFact {
     /// Of a turn.
     Turn(Box<TurnFact>),
     /// The last rating of a conversation.
@@ -125,13 +125,13 @@ impl FactWrite {
 }
 
 impl FactRow {
-    pub(super) fn read(&self) -> Result<Option<Fact>, StoreError> {
+    pub(super) fn read(&self) -> Result<Option<AnalyticsFact>, StoreError> {
         let Some(body) = &self.body else {
             return Ok(None);
         };
         Ok(Some(match self.id.parse::<ConversationId>() {
-            Ok(conversation) => Fact::Rating(conversation, decode(body)?),
-            Err(_) => Fact::Turn(Box::new(decode(body)?)),
+            Ok(conversation) => AnalyticsFact::Rating(conversation, decode(body)?),
+            Err(_) => AnalyticsFact::Turn(Box::new(decode(body)?)),
         }))
     }
 }

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use switchboard_schemas::ids::AgentId;
 
-use super::AWAY_MAX;
+use super::ABSENT_MEMBERS_MAX;
 
 /// The turns of a team.
 #[derive(Debug, Default, Serialize, Deserialize)]
@@ -77,7 +77,7 @@ impl Rotation {
             .map(|(id, place)| (std::cmp::Reverse(place.seen), id.clone()))
             .collect();
         away.sort_unstable();
-        for (_, id) in away.into_iter().skip(AWAY_MAX) {
+        for (_, id) in away.into_iter().skip(ABSENT_MEMBERS_MAX) {
             self.members.remove(&id);
         }
     }
@@ -99,13 +99,13 @@ mod tests {
 
     #[test]
     fn of_members_that_left_only_so_many_are_remembered_and_the_latest() {
-        let (mut rotation, team) = (Rotation::default(), agents(3 * AWAY_MAX));
+        let (mut rotation, team) = (Rotation::default(), agents(3 * ABSENT_MEMBERS_MAX));
         for member in &team {
             rotation.next(std::slice::from_ref(member));
         }
-        assert_eq!(rotation.members.len(), AWAY_MAX + 1);
+        assert_eq!(rotation.members.len(), ABSENT_MEMBERS_MAX + 1);
         assert!(
-            team[team.len() - AWAY_MAX - 1..]
+            team[team.len() - ABSENT_MEMBERS_MAX - 1..]
                 .iter()
                 .all(|member| rotation.members.contains_key(member))
         );

@@ -17,23 +17,23 @@
 //! what a reader does. Both twins are held to this by the store's conformance suite.
 
 mod embedded;
-pub mod fact;
+pub mod facts;
 pub mod histogram;
-pub mod reading;
+pub mod reader;
 mod scylla;
-pub mod tally;
+pub mod totals;
 
 use std::collections::BTreeMap;
 
 use async_trait::async_trait;
 use switchboard_schemas::{day::Day, ids::OrgId};
 
-pub(crate) use self::{embedded::put_fact, fact::FactWrite, scylla::PreparedFigures};
+pub(crate) use self::{embedded::put_fact, facts::FactWrite, scylla::PreparedAnalytics};
 use crate::store::StoreError;
 
 /// How often each writer noted something of a day. Every process is a writer of its own, so that no two of them share a
 /// count, and no clock is asked what came first.
-pub type Marks = BTreeMap<String, i64>;
+pub type ChangeMarks = BTreeMap<String, i64>;
 
 /// Days, both ends included.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -46,13 +46,13 @@ pub struct DayRange {
 
 /// Where facts lie, and what was counted of them.
 #[async_trait]
-pub trait Figures: Send + Sync {
+pub trait AnalyticsStore: Send + Sync {
     /// The days of which something was noted, with their marks.
     async fn marked_days(
         &self,
         org: &OrgId,
         days: DayRange,
-    ) -> Result<BTreeMap<Day, Marks>, StoreError>;
+    ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError>;
 
     /// Facts of an hour (see [`switchboard_schemas::day::hour_of`]) by their ids, from behind `behind` on.
     async fn facts(
@@ -61,7 +61,7 @@ pub trait Figures: Send + Sync {
         hour: i64,
         behind: &str,
         limit: u32,
-    ) -> Result<Vec<fact::FactRow>, StoreError>;
+    ) -> Result<Vec<facts::FactRow>, StoreError>;
 
     /// What was counted of days before, in the counter's own words.
     async fn kept(&self, org: &OrgId, days: DayRange) -> Result<BTreeMap<Day, String>, StoreError>;

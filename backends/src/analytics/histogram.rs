@@ -9,14 +9,14 @@ const DIGITS_KEPT: u32 = 7;
 
 /// How often times of each length were seen.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Histogram {
+pub struct DurationHistogram {
     /// Of the times as they were, so that an average is exact.
     sum_ms: u64,
     /// By the shortest time of a length.
     counts: BTreeMap<u64, u64>,
 }
 
-impl Histogram {
+impl DurationHistogram {
     /// Adds a time.
     pub fn add(&mut self, ms: u64) {
         self.sum_ms = self.sum_ms.saturating_add(ms);
@@ -68,15 +68,15 @@ mod tests {
 
     use super::*;
 
-    fn of(times: &[u64]) -> Histogram {
-        let mut histogram = Histogram::default();
+    fn of(times: &[u64]) -> DurationHistogram {
+        let mut histogram = DurationHistogram::default();
         times.iter().for_each(|ms| histogram.add(*ms));
         histogram
     }
 
     #[test]
     fn nothing_has_no_average_and_no_percentile() {
-        let empty = Histogram::default();
+        let empty = DurationHistogram::default();
         assert_eq!(
             (empty.count(), empty.average_ms(), empty.percentile_ms(50)),
             (0, None, None)

@@ -7,8 +7,8 @@ use rusqlite::{Connection, Row, params};
 use switchboard_schemas::{day::Day, ids::OrgId};
 
 use super::{
-    DayRange, Figures, Marks,
-    fact::{FactRow, FactWrite},
+    AnalyticsStore, ChangeMarks, DayRange,
+    facts::{FactRow, FactWrite},
 };
 use crate::store::{StoreError, embedded::EmbeddedStore};
 
@@ -43,18 +43,18 @@ pub(crate) fn put_fact(
 }
 
 #[async_trait]
-impl Figures for EmbeddedStore {
+impl AnalyticsStore for EmbeddedStore {
     async fn marked_days(
         &self,
         org: &OrgId,
         days: DayRange,
-    ) -> Result<BTreeMap<Day, Marks>, StoreError> {
+    ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError> {
         let marks: BTreeMap<Day, i64> = self
             .rows_of_days(GET_MARKS, org, days, |row| row.get(1))
             .await?;
         Ok(marks
             .into_iter()
-            .map(|(day, changes)| (day, Marks::from([(WRITER.to_owned(), changes)])))
+            .map(|(day, changes)| (day, ChangeMarks::from([(WRITER.to_owned(), changes)])))
             .collect())
     }
 

@@ -13,8 +13,8 @@ use switchboard_schemas::{
 };
 
 use super::{
-    DayRange, Figures, Marks,
-    fact::{FactRow, FactWrite},
+    AnalyticsStore, ChangeMarks, DayRange,
+    facts::{FactRow, FactWrite},
 };
 use crate::{
     scylla_link::ScyllaLink,
@@ -34,7 +34,7 @@ const GET_KEPT: &str =
     "SELECT day, body FROM switchboard.day_figures WHERE org_id = ? AND day >= ? AND day <= ?";
 
 /// The statements of figures, and this process as a writer of marks.
-pub(crate) struct PreparedFigures {
+pub(crate) struct PreparedAnalytics {
     put_fact: PreparedStatement,
     clear_fact: PreparedStatement,
     put_mark: PreparedStatement,
@@ -46,7 +46,7 @@ pub(crate) struct PreparedFigures {
     changes: AtomicI64,
 }
 
-impl PreparedFigures {
+impl PreparedAnalytics {
     pub(crate) async fn new(link: &ScyllaLink) -> Result<Self, StoreError> {
         Ok(Self {
             put_fact: link.prepare_write(PUT_FACT).await?,
@@ -94,15 +94,15 @@ impl PreparedFigures {
 }
 
 #[async_trait]
-impl Figures for ScyllaStore {
+impl AnalyticsStore for ScyllaStore {
     async fn marked_days(
         &self,
         org: &OrgId,
         days: DayRange,
-    ) -> Result<BTreeMap<Day, Marks>, StoreError> {
+    ) -> Result<BTreeMap<Day, ChangeMarks>, StoreError> {
         let (link, prepared) = self.figures().await?;
         let values = (org.as_str(), days.first.number(), days.last.number());
-        let mut marked: BTreeMap<Day, Marks> = BTreeMap::new();
+        let mut marked: BTreeMap<Day, ChangeMarks> = BTreeMap::new();
         for (day, writer, changes) in link
             .rows::<(i64, String, i64)>(&prepared.get_marks, values)
             .await?
