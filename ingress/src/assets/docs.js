@@ -179,7 +179,7 @@ function article({ path, method, operation }) {
     sample(curl(path, method, operation), `Request of ${operation.operationId}`),
     parameters(operation),
     section('Body', body),
-    section('Answers', Object.entries(operation.responses).map(([status, node]) => response(status, node))));
+    section('Responses', Object.entries(operation.responses).map(([status, node]) => response(status, node))));
 }
 
 function operations() {

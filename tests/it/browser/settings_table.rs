@@ -80,7 +80,7 @@ const TOOLS: &str = "
     const isAskedToWait = () => {
         write('and another');
         $('.send').click();
-        return $('.note').innerText.includes('very fast');
+        return $('.note').innerText.includes('too fast');
     };";
 
 fn theme() -> Vec<Setting> {
@@ -182,14 +182,14 @@ fn texts() -> Vec<Setting> {
         text(
             "Appearance",
             "placeholderText",
-            "Placeholder of the input",
+            "Input placeholder",
             ["Write", "Ask"],
             "$('.field textarea').placeholder",
         ),
         text(
             "Appearance",
             "widget.triggerText",
-            "Text on the button",
+            "Button text",
             ["Ask us!", "Talk to us"],
             "$('.launcher .label').textContent",
         ),
@@ -217,13 +217,13 @@ fn looks() -> Vec<Setting> {
         switched(
             "Appearance",
             "widget.showAvatar",
-            "Show the agent’s avatar",
+            "Show agent avatar",
             "shown($('.row.assistant .avatar'))",
         ),
         switched(
             "Appearance",
             "widget.showTimestamp",
-            "Show the time of messages",
+            "Show message times",
             "shown($('time'))",
         ),
         switched(
@@ -238,19 +238,19 @@ fn looks() -> Vec<Setting> {
 fn features() -> Vec<Setting> {
     vec![
         switched(
-            "Behaviour",
+            "Behavior",
             "features.enableMarkdown",
             "Formatted replies",
             "all('.row.assistant strong').length > 0",
         ),
         switched(
-            "Behaviour",
+            "Behavior",
             "features.enableEmailCapture",
-            "E-mail form",
+            "Email form",
             "shown($('.ask:not(.rating)'))",
         ),
         switched(
-            "Behaviour",
+            "Behavior",
             "features.enableRating",
             "Rating",
             "shown($('.rating'))",
@@ -262,18 +262,18 @@ fn limits() -> Vec<Setting> {
     let limit = |field, label, values: [u32; 2], measure| Setting {
         values: values.map(Value::from),
         effects: [json!(true), json!(false)],
-        ..written("Behaviour", field, label, ["", ""], measure, ["", ""])
+        ..written("Behavior", field, label, ["", ""], measure, ["", ""])
     };
     vec![
         limit(
             "limits.maxMessageLength",
-            "Longest message",
+            "Maximum message length",
             [12, 4000],
             "isTooLong(13)",
         ),
         limit(
             "limits.rateLimitPerMinute",
-            "Messages a minute",
+            "Messages per minute",
             [1, 100],
             "isAskedToWait()",
         ),

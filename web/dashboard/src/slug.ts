@@ -15,5 +15,5 @@ export function slugOf(name: string): string {
 /** What is wrong with it, if anything. */
 export function slugMistake(slug: string): string | undefined {
   if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return undefined;
-  return 'Use 1 to 63 characters of a–z, 0–9 and -, not beginning with -';
+  return 'Use 1 to 63 characters: a–z, 0–9 and -, not starting with -';
 }

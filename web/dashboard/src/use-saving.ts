@@ -38,7 +38,7 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
       form.settle(fields, saved);
       setClash(undefined);
       client.setQueryData(key, saved as never);
-      notifications.show({ color: 'green', message: 'Saved. It is live everywhere within two seconds.' });
+      notifications.show({ color: 'green', message: 'Saved. Changes take effect within two seconds.' });
       await client.invalidateQueries({ queryKey: [org] });
     },
     onError: async (error) => {

@@ -104,13 +104,13 @@ async fn only_changed_fields_are_saved_and_conflicts_offer_a_choice() {
         json!({"description": "Theirs", "welcomeMessage": "Also theirs"}),
     )
     .await;
-    person.does("await press('Save'); await shows('Somebody else saved this first'); await shows('You both changed one field');").await;
+    person.does("await press('Save'); await shows('Someone else saved changes'); await shows('You both changed one field');").await;
     assert_eq!(
         agent(&service, &organization, "shop").await["description"],
         "Theirs"
     );
     person
-        .does("await press('Save mine on top'); await shows('Saved.');")
+        .does("await press('Save my changes'); await shows('Saved.');")
         .await;
     let saved = agent(&service, &organization, "shop").await;
     assert_eq!(
@@ -129,7 +129,7 @@ async fn invalid_domain_is_explained_and_a_valid_one_is_enforced() {
         ("shop.example/cart", "without a path"),
         ("*.com", "top-level domain"),
         ("ftp://shop.example", "Only http and https"),
-        ("shop_!.example", "no host name"),
+        ("shop_!.example", "not a host name"),
     ] {
         let steps =
             "await type('Domain to allow', input[0]); await press('Add'); await shows(input[1]);";
@@ -166,7 +166,7 @@ async fn invalid_color_is_named_and_cannot_be_saved() {
     let path = format!("/agents/{}?tab=appearance", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     person
-        .does("await type('Header', 'red;'); await shows('header is no colour');")
+        .does("await type('Header', 'red;'); await shows('header is not a color');")
         .await;
     let disabled = person.does("return all('button', 'Save').concat([...document.querySelectorAll('button')].filter(b => b.textContent.startsWith('Save'))).every(b => b.disabled);").await;
     assert_eq!(disabled, true);

@@ -45,7 +45,7 @@ async fn charts_tables_and_csv_show_the_recorded_totals() {
     );
     let person = Person::owner_at(&service, &organization, "/agents").await;
     person
-        .does("await press('Analytics'); await shows('Time to the first words');")
+        .does("await press('Analytics'); await shows('Time to first token');")
         .await;
     for (title, wanted, marks) in [
         ("Messages", json!(["3", "0"]), 1),
@@ -100,16 +100,16 @@ async fn filters_by_day_and_agent_are_kept_in_the_url() {
     person.does(seven).await;
     person
         .does(
-            "await choose('Days', 'Days I choose'); await type('From', '2020-01-01'); await type('To', '2020-01-02');",
+            "await choose('Days', 'Custom range'); await type('From', '2020-01-01'); await type('To', '2020-01-02');",
         )
         .await;
     person
-        .does("await shows('Nothing was asked here in these days');")
+        .does("await shows('No messages match');")
         .await;
     person
-        .does("await press('Show all agents and teams'); await shows('No messages in these days');")
+        .does("await press('Show all agents and teams'); await shows('No messages in this period');")
         .await;
-    person.does("await press('Look at 90 days');").await;
+    person.does("await press('Show 90 days');").await;
     person
         .does_with(LAST_DAY, json!(["Messages", ["3", "0"]]))
         .await;
@@ -124,7 +124,7 @@ async fn empty_page_offers_a_next_step() {
         .await;
     let person = Person::owner_at(&service, &organization, "/analytics").await;
     person
-        .does("await shows('No messages in these days'); await press('Go to the agents'); await shows('Agent shop');")
+        .does("await shows('No messages in this period'); await press('Go to agents'); await shows('Agent shop');")
         .await;
 }
 

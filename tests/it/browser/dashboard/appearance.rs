@@ -185,7 +185,7 @@ async fn signed_out_pages_are_accessible_and_fit_every_size() {
                 format!("/link#{}", person.secret),
                 "Welcome, Edith Eng",
             ),
-            ("link-dead", dead.clone(), "does not work any more"),
+            ("link-dead", dead.clone(), "no longer works"),
         ] {
             // A URL that differs only in its fragment is not another page.
             person.browser.visit("about:blank").await;

@@ -86,14 +86,14 @@ async fn reply_shows_its_timeline() {
     said_by(&organization, "s", &json!({})).await;
     let person = opened(&service, &organization).await;
     let steps = "(await until('how', () => document.querySelector('summary'))).click();
-        const table = await until('the timeline', () => all('table', 'Timeline')[0]);
+        const table = await until('the timeline', () => all('table', 'Reply timeline')[0]);
         return [...table.querySelectorAll('tbody tr')].map(row => row.cells[0].innerText);";
     let expected = [
         "Message accepted",
-        "In the queue",
-        "Taken up by a worker",
-        "Model asked",
-        "First words",
+        "Queued",
+        "Claimed by a worker",
+        "Model called",
+        "First token",
         "Reply finished",
     ];
     assert_eq!(person.does(steps).await, json!(expected));
@@ -134,7 +134,7 @@ async fn visitor_is_erased_with_a_receipt() {
     }
     let person = Person::owner_at(&service, &organization, "/conversations").await;
     person
-        .does("await press('Erase visitor'); await type('E-mail', 'ann@example.com'); await press('Erase everything');")
+        .does("await press('Erase visitor'); await type('Email', 'ann@example.com'); await press('Erase everything');")
         .await;
     person
         .does(
@@ -168,7 +168,7 @@ async fn erasure_from_a_transcript_shows_only_its_receipt() {
         .await;
     person
         .does(
-            "await shows('This conversation is not there any more'); await shows('Receipt era_');",
+            "await shows('This conversation was deleted'); await shows('Receipt era_');",
         )
         .await;
     assert_eq!(
@@ -253,7 +253,7 @@ async fn conversation_deleted_elsewhere_leaves_the_page() {
     );
     assert!(service.admin().delete(&path).await.status < 300);
     person
-        .does("await shows('This conversation is not there any more');")
+        .does("await shows('This conversation was deleted');")
         .await;
     assert_eq!(
         person
@@ -262,6 +262,6 @@ async fn conversation_deleted_elsewhere_leaves_the_page() {
         json!(false)
     );
     person
-        .does("await press('Go to the conversations'); await shows('No conversations yet');")
+        .does("await press('Go to conversations'); await shows('No conversations yet');")
         .await;
 }

@@ -77,7 +77,7 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
         .await;
     owner
         .does_with(
-            "await type('New password', input); await press('Save'); await shows('Your password is changed');",
+            "await type('New password', input); await press('Save'); await shows('Password set');",
             json!(PASSWORD),
         )
         .await;
@@ -88,10 +88,10 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
         .await;
     let configures = "
         await press('Instructions'); await type('Instructions', 'Sell tea.');
-        await press('Access'); await type('Domain to allow', input); await press('Add');
+        await press('Install'); await type('Domain to allow', input); await press('Add');
         await press('General'); await press('Active'); await press('Save'); await shows('Saved.');";
     owner.does_with(configures, json!(site.origin())).await;
-    let reads = "await press('Access'); return (await until('the snippet', () => document.querySelector('pre'))).textContent;";
+    let reads = "await press('Install'); return (await until('the snippet', () => document.querySelector('pre'))).textContent;";
     snippet
         .set(owner.does(reads).await.as_str().unwrap().to_owned())
         .unwrap();
@@ -118,7 +118,7 @@ async fn first_link_to_first_widget_reply_takes_under_two_minutes() {
     })
     .await;
     let again = owner.in_another_browser("/sign-in").await;
-    let signs_in = "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in'); await shows('Tea shop');";
+    let signs_in = "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in'); await shows('Tea shop');";
     again
         .does_with(signs_in, json!([owner.email, PASSWORD]))
         .await;

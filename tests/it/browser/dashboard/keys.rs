@@ -62,7 +62,7 @@ async fn rotated_key_works_until_the_overlap_ends() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let person = Person::owner_at(&service, &organization, "/settings/keys").await;
-    person.does("await press('Actions for all'); await press('Rotate'); await shows('The old key goes on'); (await until('the button', () => all('button', 'Rotate').at(-1))).click();").await;
+    person.does("await press('Actions for all'); await press('Rotate'); await shows('Keep the old key for'); (await until('the button', () => all('button', 'Rotate').at(-1))).click();").await;
     let successor = person.does(SHOWN).await.as_str().unwrap().to_owned();
     for key in [successor.as_str(), organization.key_text("all")] {
         assert_eq!(chats(&organization, &service, key).await, 200);
@@ -120,7 +120,7 @@ async fn copying_without_a_clipboard_falls_back_or_says_it_failed() {
     // As on a page served over plain HTTP.
     let copies = "Object.defineProperty(navigator, 'clipboard', {value: undefined});
         const taken = []; document.execCommand = command => { taken.push([command, String(getSelection())]); return input; };
-        await press('Copy'); await shows(input ? 'Copied' : 'does not let this page copy');
+        await press('Copy'); await shows(input ? 'Copied' : 'blocked copying');
         return taken[0][0] === 'copy' && taken[0][1].trim() === (await part('secret')).textContent.trim();";
     assert_eq!(person.does_with(copies, json!(false)).await, json!(true));
     assert_eq!(

@@ -23,8 +23,8 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
     let email = format!("{}@people.example", unique("edith"));
     let invites = "
-        await press('Invite'); await type('Name', 'Edith Eng'); await type('E-mail', input); await press('Editor');
-        await press('Make the invitation');";
+        await press('Invite'); await type('Name', 'Edith Eng'); await type('Email', input); await press('Editor');
+        await press('Create invitation link');";
     owner.does_with(invites, json!(email)).await;
     let secret = owner.does(MAKES_A_LINK).await;
     owner
@@ -48,11 +48,11 @@ async fn invited_user_sets_a_password_and_has_the_selected_role() {
         .await;
     owner
         .does(
-            "await choose('Role of Edith Eng', 'Viewer'); await shows('Edith Eng is viewer now.');",
+            "await choose('Role of Edith Eng', 'Viewer'); await shows('Edith Eng is now viewer.');",
         )
         .await;
     edith
-        .does("await press('Create'); await shows('You may not do this');")
+        .does("await press('Create'); await shows('You do not have permission');")
         .await;
     edith
         .does("await until('the button to go', () => all(PRESSED, 'New agent').length === 0);")
@@ -66,7 +66,7 @@ async fn disabled_user_is_out_within_two_seconds_and_can_return() {
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
     let vera = Person::at(&service, &organization, "viewer", "/agents").await;
     owner.goes_to("/settings/members").await;
-    owner.does("await press('Actions for Vera Voss'); await press('Shut out'); await shows('Disabled');").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Disable'); await shows('Disabled');").await;
     eventually("the session is refused", PROMISED, async || {
         (vera
             .does_with(STATUS, json!("/api/dashboard/session"))
@@ -81,12 +81,12 @@ async fn disabled_user_is_out_within_two_seconds_and_can_return() {
     }
     vera.goes_to("/teams").await;
     let signs_in =
-        "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
+        "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');";
     vera.does_with(signs_in, json!([vera.email, PASSWORD]))
         .await;
-    vera.does("await shows('E-mail or password is wrong');")
+    vera.does("await shows('Wrong email or password');")
         .await;
-    owner.does("await press('Actions for Vera Voss'); await press('Let in again'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Enable'); await until('she is in', () => !document.body.innerText.includes('Disabled'));").await;
     eventually("she comes in", PROMISED, async || {
         vera.does("await press('Sign in');").await;
         let came = "for (let times = 0; times < 20 && location.pathname.endsWith('/sign-in'); times++) await new Promise(resolve => setTimeout(resolve, 50));
@@ -102,12 +102,12 @@ async fn password_reset_link_is_created_for_a_member() {
     let organization = OrganizationDocument::new().apply(&service).await;
     let vera = Person::at(&service, &organization, "viewer", "/agents").await;
     let owner = Person::owner_at(&service, &organization, "/settings/members").await;
-    owner.does("await press('Actions for Vera Voss'); await press('Make a link for a new password'); await press('Make the link');").await;
+    owner.does("await press('Actions for Vera Voss'); await press('Create password link'); await press('Create link');").await;
     let secret = owner.does(MAKES_A_LINK).await;
     let elsewhere = vera
         .in_another_browser(&format!("/link#{}", secret.as_str().unwrap()))
         .await;
-    elsewhere.does("await shows('You are signed out everywhere else'); await type('New password', 'another quiet evening'); await press('Continue'); await control('Agents');").await;
+    elsewhere.does("await shows('Your other sessions are signed out'); await type('New password', 'another quiet evening'); await press('Continue'); await control('Agents');").await;
     vera.does("await press('Teams'); await field('Password');")
         .await;
 }

@@ -89,7 +89,7 @@ async fn tools_tokens_and_times_are_shown_with_the_products() {
         tool.starts_with("search_products finished in ") && !tool.ends_with(" 0 ms"),
         "{tool}"
     );
-    for fact in ["first word ", "done ", " tokens", &organization.model] {
+    for fact in ["first token ", "done ", " tokens", &organization.model] {
         assert!(facts.contains(fact), "{fact} in {facts}");
     }
 }
@@ -126,7 +126,7 @@ async fn form_errors_and_missing_permission_show_in_place_of_a_reply() {
     let path = format!("/agents/{}", organization.shop());
     let viewer = Person::at(&service, &organization, "viewer", &path).await;
     viewer
-        .does("await shows('Trying takes the right to edit');")
+        .does("await shows('You need the editor role to test');")
         .await;
     assert_eq!(
         viewer

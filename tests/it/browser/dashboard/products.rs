@@ -19,7 +19,7 @@ const UPLOAD: &str = "
     picker.files = files.files;
     picker.dispatchEvent(new Event('change', {bubbles: true}));";
 const LISTED: &str =
-    "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalogue\"]'));
+    "const list = await until('the list', () => document.querySelector('[aria-label=\"Products in the catalog\"]'));
     return [...list.querySelectorAll('li')].map(row => row.innerText.split('\\n')[0]);";
 const CSV: &str =
     "title,price,colour\nDesk lamp,$39,brass\nFloor lamp,$89,black\nMirror,$20,brass\n,$1,\n";
@@ -81,7 +81,7 @@ async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
         .await;
     uploads(&person, "lamps.csv", CSV).await;
     person
-        .does("await shows('3 products taken'); await shows('1 row left out'); await shows('Row 5: it has no title');")
+        .does("await shows('Imported 3 products'); await shows('1 row skipped'); await shows('Row 5: it has no title');")
         .await;
     assert_eq!(
         person.does(LISTED).await,
@@ -91,7 +91,7 @@ async fn uploaded_file_is_replaced_deleted_and_shown_to_visitors() {
 
     // The file name does not matter: JSON is detected by its bracket.
     uploads(&person, "export.txt", r#"[{"title": "Oil lamp"}]"#).await;
-    person.does("await shows('Replace 3 products?'); await shows('export.txt'); await press('Replace'); await shows('1 product taken');").await;
+    person.does("await shows('Replace 3 products?'); await shows('export.txt'); await press('Replace'); await shows('Imported 1 product');").await;
     is_shown(&organization, &["Oil lamp"]).await;
 
     person.does("await press('Delete all'); await shows('Delete 1 product?'); hit(all('[role=dialog] button', 'Delete all')[0]); await shows('No products yet');").await;
@@ -113,13 +113,13 @@ async fn catalog_is_searched_and_paged() {
         .collect();
     uploads(&person, "teas.csv", &format!("title,kind\n{rows}")).await;
     person
-        .does("await shows('60 products taken'); await press('Show more');")
+        .does("await shows('Imported 60 products'); await press('Show more');")
         .await;
-    let grown = "await until('50 rows', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 50);";
+    let grown = "await until('50 rows', () => document.querySelectorAll('[aria-label=\"Products in the catalog\"] li').length === 50);";
     person.does(grown).await;
     person.does("await type('Search products', 'TEA oolong'); await shows('1 product with “TEA oolong”');").await;
     assert_eq!(person.does(LISTED).await, json!(["Tea 42"]));
-    person.does("await type('Search products', 'wine'); await shows('0 products with “wine”'); await shows('Try fewer or shorter ones');").await;
+    person.does("await type('Search products', 'wine'); await shows('0 products with “wine”'); await shows('Try fewer or shorter words');").await;
 }
 
 #[tokio::test]
@@ -129,8 +129,8 @@ async fn invalid_file_is_explained_and_changes_nothing() {
     let person = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     uploads(&person, "lamps.csv", CSV).await;
     // The page accepts the next file once this one is processed.
-    let listed = "await shows('3 products taken');
-        await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalogue\"] li').length === 3);";
+    let listed = "await shows('Imported 3 products');
+        await until('the list', () => document.querySelectorAll('[aria-label=\"Products in the catalog\"] li').length === 3);";
     person.does(listed).await;
     uploads(
         &person,
@@ -139,7 +139,7 @@ async fn invalid_file_is_explained_and_changes_nothing() {
     )
     .await;
     let words =
-        "await press('Replace'); await shows('The file was not taken'); await shows('The first row names no column');
+        "await press('Replace'); await shows('The file was not imported'); await shows('The first row names no column');
         await shows('Name the columns in its first row, one of them “title”.');";
     person.does(words).await;
     uploads(&person, "half.json", "[{\"title\": \"Lamp\"").await;
@@ -171,12 +171,12 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
         await press('Add a feed');
         await type('Address', 'ftp://shop.example/tea.csv'); await shows('Use an address that begins with https://');
         await type('Address', 'https://me:secret@shop.example/tea.csv'); await shows('Leave out user and password');
-        await shows('Products: the feed’s address cannot be fetched');
+        await shows('Products: the address of the feed is invalid');
         await type('Address', 'https://shop.example/' + 'x'.repeat(2100)); await press('Save');
         const address = await field('Address');
         await until('what the service says, beside the field', () => address.getAttribute('aria-invalid') === 'true' && address.closest('.mantine-TextInput-root').innerText.includes('must be an http or https address'));";
     person.does(mistakes).await;
-    let fetched = "await type('Address', input); await choose('Fetch it', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched well');
+    let fetched = "await type('Address', input); await choose('Interval', 'Every day'); await press('Save'); await shows('1 product'); await shows('Fetched');
         await shows('From the feed'); return all('button', 'Replace with a file').length + all('button', 'Delete all').length;";
     let url = format!("{}/feed.csv", server.origin());
     assert_eq!(person.does_with(fetched, json!(url)).await, 0);
@@ -197,7 +197,7 @@ async fn feed_is_added_refreshed_and_explains_its_failures() {
     person.does(failed).await;
     *answer.lock().unwrap() = (StatusCode::OK, "title\nTea\nCup\n".to_owned());
     person
-        .does("await press('Fetch now'); await shows('2 products'); await shows('Fetched well');")
+        .does("await press('Fetch now'); await shows('2 products'); await shows('Fetched');")
         .await;
     person.does("await press('Remove feed'); await press('Save'); await control('Replace with a file'); await control('Delete all');").await;
 }
@@ -208,7 +208,7 @@ async fn viewer_sees_products_and_is_offered_no_edits() {
     let organization = shop(&service).await;
     let owner = Person::owner_at(&service, &organization, &page_of(&organization)).await;
     uploads(&owner, "lamps.csv", CSV).await;
-    owner.does("await shows('3 products taken');").await;
+    owner.does("await shows('Imported 3 products');").await;
     let viewer = Person::at(&service, &organization, "viewer", &page_of(&organization)).await;
     viewer
         .does("await type('Search products', 'floor'); await shows('1 product with “floor”');")

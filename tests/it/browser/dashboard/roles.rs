@@ -85,7 +85,7 @@ async fn page_for_other_roles_explains_itself_and_links_on() {
     let person = Person::at(&service, &organization, "operator", "/agents").await;
     for path in ["/settings/members", "/settings/audit"] {
         person.goes_to(path).await;
-        person.does("await shows('This page is not for your role'); await press('Go to the agents'); await shows('Agent shop');").await;
+        person.does("await shows('Your role cannot open this page'); await press('Go to agents'); await shows('Agent shop');").await;
     }
 }
 

@@ -6,7 +6,7 @@ use super::{PASSWORD, Person, invited};
 use crate::support::{Organization, OrganizationDocument, Script, SharedService};
 
 const SIGNS_IN: &str =
-    "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');";
+    "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');";
 const SIGNS_OUT: &str =
     "await openAccountMenu(); await press('Sign out'); await field('Password');";
 
@@ -28,7 +28,7 @@ async fn signed_out_user_returns_to_the_requested_page() {
         .does_with(SIGNS_IN, json!([person.email, "quite a wrong one"]))
         .await;
     person
-        .does("await shows('E-mail or password is wrong');")
+        .does("await shows('Wrong email or password');")
         .await;
     person
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
@@ -56,7 +56,7 @@ async fn sign_in_link_asks_for_a_password_and_hides_its_secret() {
         )
         .await;
     // The same link again, signed in and signed out.
-    let again = "await shows('does not work any more');";
+    let again = "await shows('no longer works');";
     let link = format!("/link#{}", person.secret);
     person.browser.visit("about:blank").await;
     person.goes_to(&link).await;
@@ -92,7 +92,7 @@ async fn password_change_ends_the_other_sessions() {
         .await;
     person
         .does(
-            "await shows('Your password is changed'); await press('Teams'); await shows('Teams');",
+            "await shows('Password changed'); await press('Teams'); await shows('Teams');",
         )
         .await;
     elsewhere
@@ -102,7 +102,7 @@ async fn password_change_ends_the_other_sessions() {
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
         .await;
     elsewhere
-        .does("await shows('E-mail or password is wrong');")
+        .does("await shows('Wrong email or password');")
         .await;
     elsewhere
         .does_with(SIGNS_IN, json!([person.email, "another quiet evening"]))

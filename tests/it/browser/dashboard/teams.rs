@@ -15,7 +15,7 @@ async fn new_team_routes_a_message_to_its_member() {
         .await;
     organization.script(Script::says("At your service."));
     let person = Person::owner_at(&service, &organization, "/teams").await;
-    person.does("await shows('Let agents share the work'); await press('New team'); await type('Name', 'Front desk'); await press('Create');").await;
+    person.does("await shows('Create your first team'); await press('New team'); await type('Name', 'Front desk'); await press('Create');").await;
     let steps = "
         for (const [name, skill] of input) {
             await choose('Add a member', name);

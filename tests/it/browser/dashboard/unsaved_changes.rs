@@ -66,7 +66,7 @@ async fn unsaved_changes_survive_an_expired_session() {
         await press('Save'); await shows('You have been signed out');";
     person.does(ends).await;
     let signs_in =
-        "await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
+        "await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');
         await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
         return (await field('Description')).value;";
     let kept = person
@@ -86,7 +86,7 @@ async fn another_user_sees_no_unsaved_changes_of_the_previous_one() {
     let ends = "await type('Description', 'Mine');
         await fetch('/api/dashboard/session', {method: 'DELETE'});
         await press('Save'); await shows('You have been signed out');
-        await type('E-mail', input[0]); await type('Password', input[1]); await press('Sign in');
+        await type('Email', input[0]); await type('Password', input[1]); await press('Sign in');
         await until('the dialog to go', () => !document.querySelector('[role=dialog]'));
         return (await field('Description')).value;";
     assert_eq!(

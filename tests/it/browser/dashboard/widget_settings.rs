@@ -20,7 +20,7 @@ use crate::{
 /// Time until a change is live on every ingress: the promised two seconds and half a second of
 /// slack for a busy machine.
 const PROMISED: Duration = Duration::from_millis(2_500);
-const TABS: [&str; 3] = ["General", "Appearance", "Behaviour"];
+const TABS: [&str; 3] = ["General", "Appearance", "Behavior"];
 /// Fills in the controls of one form tab.
 const FILLS_IN: &str = "
     const [tab, rows] = input;
@@ -263,13 +263,13 @@ async fn window_opens_automatically_as_configured() {
         true
     );
     for (number, (delay, soonest_ms)) in [(0, 0), (1_500, 1_500)].into_iter().enumerate() {
-        let opens = "if (!(await control('Open the widget by itself')).checked) await press('Open the widget by itself');
-            await type('After', String(input[0])); await press('Appearance'); await type('Text on the button', input[1]);";
+        let opens = "if (!(await control('Open the widget automatically')).checked) await press('Open the widget automatically');
+            await type('Delay', String(input[0])); await press('Appearance'); await type('Button text', input[1]);";
         person
             .does_with(opens, json!([delay, format!("Text {number}")]))
             .await;
         person.does(SAVES).await;
-        person.does("await press('Behaviour');").await;
+        person.does("await press('Behavior');").await;
         is_live(
             &service,
             &organization,
@@ -295,7 +295,7 @@ async fn form_says_that_file_upload_has_no_effect_yet() {
     let path = format!("/agents/{}?tab=behaviour", organization.shop());
     let person = Person::owner_at(&service, &organization, &path).await;
     person
-        .does("await shows('Has no effect so far'); await press('File upload');")
+        .does("await shows('No effect yet'); await press('File upload');")
         .await;
     person.does(SAVES).await;
     let agent = format!(

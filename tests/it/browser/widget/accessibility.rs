@@ -166,7 +166,7 @@ async fn failure_is_announced_at_once_outside_the_reply_region() {
     visitor
         .reads(
             alert,
-            json!("You are writing very fast. You can go on in 7 s."),
+            json!("You are sending messages too fast. You can continue in 7 s."),
         )
         .await;
     visitor
@@ -176,7 +176,7 @@ async fn failure_is_announced_at_once_outside_the_reply_region() {
     visitor
         .sees(
             "the reason",
-            &format!("{alert}.startsWith('You are writing very fast.')"),
+            &format!("{alert}.startsWith('You are sending messages too fast.')"),
         )
         .await;
     assert_eq!(visitor.read("$('[aria-live]').textContent").await, "");

@@ -107,8 +107,8 @@ async fn interrupted_reply_says_so_and_can_be_retried() {
     visitor.says("tell me").await;
     visitor
         .sees(
-            "that it broke off",
-            "$('.rows').innerText.includes('The reply broke off.')",
+            "that it was interrupted",
+            "$('.rows').innerText.includes('The reply was interrupted.')",
         )
         .await;
     assert_eq!(visitor.read(LAST_REPLY).await, "half a");

@@ -99,7 +99,7 @@ async fn rate_limited_visitor_is_asked_to_wait() {
     }
     visitor.says("and another").await;
     visitor
-        .sees("the wish", "$('.note').innerText.includes('very fast')")
+        .sees("the wish", "$('.note').innerText.includes('too fast')")
         .await;
     assert_eq!(
         visitor.read("all('.row.user').length").await,

@@ -111,7 +111,7 @@ function eventOf(block: string): TrialEvent | undefined {
     case 'ui':
       return { type: 'ui', spec: read as unknown as UiSpec };
     case 'error':
-      return { type: 'error', detail: String(read['detail'] ?? read['title'] ?? 'the reply broke off') };
+      return { type: 'error', detail: String(read['detail'] ?? read['title'] ?? 'the reply was interrupted') };
     case 'start':
     case 'delta':
     case 'tool':

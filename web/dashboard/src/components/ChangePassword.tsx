@@ -18,7 +18,10 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
     meta: { isSignIn: true },
     onSuccess: (session) => {
       client.setQueryData(SESSION_KEY, session);
-      notifications.show({ color: 'green', message: 'Your password is changed. You are signed out everywhere else.' });
+      notifications.show({
+        color: 'green',
+        message: `Password ${hasPassword ? 'changed' : 'set'}. Your other sessions were signed out.`,
+      });
       onClose();
     },
   });
@@ -34,7 +37,7 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
       onSubmit={() => changing.mutate()}
       onClose={onClose}
     >
-      {!hasPassword && <Text size="sm">You came by a link. With a password you can come back without one.</Text>}
+      {!hasPassword && <Text size="sm">You signed in with a link. Set a password to sign in without one.</Text>}
       {hasPassword && (
         <PasswordInput
           label="Current password"

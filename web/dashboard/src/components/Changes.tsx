@@ -15,7 +15,7 @@ const ACTIONS: Record<string, string> = {
   update: 'changed',
   delete: 'deleted',
   rotate: 'rotated',
-  link: 'made a link for',
+  link: 'created a link for',
   'sign-in': 'signed in',
   'sign-out': 'signed out',
   export: 'exported',
@@ -35,7 +35,7 @@ const KINDS: Record<string, string> = {
 
 export function actorName(actor: Actor): string {
   if (actor.type === 'user') return actor.email;
-  return actor.type === 'token' ? 'Administrator’s token' : 'Command line';
+  return actor.type === 'token' ? 'Admin token' : 'Command line';
 }
 
 export function Changes({ kind, id }: { kind?: string; id?: string }) {
@@ -50,7 +50,7 @@ export function Changes({ kind, id }: { kind?: string; id?: string }) {
     <Stack>
       {entries.length === 0 && (
         <Text c="dimmed" size="sm">
-          No changes yet. Whatever somebody changes from now on is written here, with their name.
+          No changes yet.
         </Text>
       )}
       {entries.length > 0 && (

@@ -162,7 +162,7 @@ function ToolBadge({ tool: { name, status, tookMs } }: { tool: ToolCall }) {
 
 function AnswerFacts({ answer }: { answer: Answer }) {
   const facts = [
-    answer.firstTextMs !== undefined && `first word ${seconds(answer.firstTextMs)}`,
+    answer.firstTextMs !== undefined && `first token ${seconds(answer.firstTextMs)}`,
     answer.totalMs !== undefined && `done ${seconds(answer.totalMs)}`,
     answer.usage?.promptTokens !== undefined &&
       `${answer.usage.promptTokens} + ${answer.usage.completionTokens ?? 0} tokens`,

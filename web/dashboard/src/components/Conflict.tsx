@@ -24,19 +24,19 @@ export function Conflict({ theirs, mine, onTakeTheirs, onKeepMine, onClose }: Co
   ofOthers.delete('version');
   const clashes = [...ofOthers.keys()].filter((field) => own.has(field));
   return (
-    <Dialog onClose={onClose} title="Somebody else saved this first" size="lg">
+    <Dialog onClose={onClose} title="Someone else saved changes" size="lg">
       <Stack>
         <Text size="sm">
           {clashes.length === 0
-            ? 'They changed other fields than you did, so both sets of changes fit together.'
-            : `You both changed ${clashes.length === 1 ? 'one field' : `${clashes.length} fields`}. Keeping yours replaces theirs there; everything else of theirs stays.`}
+            ? 'They changed other fields, so both sets of changes can be kept.'
+            : `You both changed ${clashes.length === 1 ? 'one field' : `${clashes.length} fields`}. Keeping yours replaces their values there; their other changes stay.`}
         </Text>
         <div className="table-scroll" tabIndex={0} role="region" aria-label="Their changes">
           <Table className="rows" withTableBorder>
             <Table.Thead>
               <Table.Tr>
                 <Table.Th>Field</Table.Th>
-                <Table.Th>Theirs, saved</Table.Th>
+                <Table.Th>Theirs (saved)</Table.Th>
                 <Table.Th>Yours</Table.Th>
               </Table.Tr>
             </Table.Thead>
@@ -61,7 +61,7 @@ export function Conflict({ theirs, mine, onTakeTheirs, onKeepMine, onClose }: Co
             Discard my changes
           </Button>
           <Button onClick={onKeepMine} data-autofocus>
-            Save mine on top
+            Save my changes
           </Button>
         </Group>
       </Stack>

@@ -21,7 +21,7 @@ export function CopyButton({ value, shown, label = 'Copy', ...rest }: CopyButton
       </Button>
       {copied === 'failed' && (
         <Text size="sm" role="alert">
-          Your browser does not let this page copy. The text is selected: copy it yourself.
+          Your browser blocked copying. The text is selected: copy it with the keyboard.
         </Text>
       )}
     </>

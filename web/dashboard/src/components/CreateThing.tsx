@@ -46,11 +46,11 @@ export function CreateThing({ title, placeholder, create, onClose, children }: C
       />
       <TextInput
         label="Slug"
-        description="Names it in documents and commands. It cannot be changed later."
+        description="Identifier in files and commands. It cannot be changed later."
         required
         withAsterisk={false}
         value={slug}
-        error={isTaken ? 'There is one of this slug already: choose another' : mistake}
+        error={isTaken ? 'This slug is taken: choose another' : mistake}
         onChange={(event) => {
           setOwnSlug(event.currentTarget.value);
           creating.reset();

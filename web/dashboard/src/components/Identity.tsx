@@ -32,14 +32,14 @@ export function Naming({ kind, id, form, nameless, about, mistake }: NamingProps
       />
       <TextInput
         label="Slug"
-        description="Used in documents and commands. It never changes."
+        description="Identifier in files and commands. It cannot be changed."
         value={fields.slug}
         readOnly
         variant="filled"
       />
       <TextInput
         label="Address"
-        description="Clients send messages here. The id never changes."
+        description="Clients send messages to this address. The id never changes."
         value={`/api/public/${kind}/${id}/chat`}
         readOnly
         variant="filled"

@@ -58,10 +58,10 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
       {leaving.status === 'blocked' && (
         <Dialog onClose={leaving.reset} title="Leave without saving?">
           <Stack>
-            <Text size="sm">Your changes are not saved yet.</Text>
+            <Text size="sm">Your changes are not saved.</Text>
             <Group justify="flex-end">
               <Button variant="subtle" color="red" onClick={leaving.proceed}>
-                Leave and lose them
+                Discard and leave
               </Button>
               <Button onClick={leaving.reset} data-autofocus>
                 Stay

@@ -67,7 +67,7 @@ const SETTINGS: Place[] = [
 const SCHEMES = [
   { scheme: 'light', label: 'Light' },
   { scheme: 'dark', label: 'Dark' },
-  { scheme: 'auto', label: 'As the system' },
+  { scheme: 'auto', label: 'System' },
 ] as const;
 
 /** Lets in who is signed in, and sends everybody else to the sign-in page and back; unless they would lose something. */
@@ -128,7 +128,7 @@ function Frame() {
       padding={{ base: 'md', sm: 'xl' }}
     >
       <a className="skip-link" href="#main">
-        Skip to the page
+        Skip to content
       </a>
       <AppShell.Header hiddenFrom="sm" className="panel">
         <Group h="100%" px="md" gap="sm">
@@ -217,7 +217,7 @@ function AccountMenu() {
             <Text size="xs">{ROLES[user.role].label}</Text>
           </Menu.Label>
           <Menu.Divider />
-          <Menu.Label>Colours</Menu.Label>
+          <Menu.Label>Theme</Menu.Label>
           <Menu.RadioGroup value={colorScheme} onChange={(scheme) => setColorScheme(scheme as MantineColorScheme)}>
             {SCHEMES.map(({ scheme, label }) => (
               <Menu.RadioItem key={scheme} value={scheme}>

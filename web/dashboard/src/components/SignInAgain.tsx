@@ -13,10 +13,10 @@ export function SignInAgain({ onLeave }: { onLeave: () => void }) {
       withCloseButton={false}
     >
       <Stack>
-        <Text size="sm">Sign in to go on where you were. What you have not saved is still here.</Text>
+        <Text size="sm">Sign in to continue. Your unsaved changes are still here.</Text>
         <SignInForm />
         <Button variant="subtle" color="red" onClick={onLeave}>
-          Leave and lose it
+          Discard and leave
         </Button>
       </Stack>
     </Dialog>

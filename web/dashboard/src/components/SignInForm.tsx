@@ -24,7 +24,7 @@ export function SignInForm() {
       <Stack>
         {entering.isError && <Refusal error={entering.error} />}
         <TextInput
-          label="E-mail"
+          label="Email"
           type="email"
           autoComplete="username"
           required
@@ -41,7 +41,7 @@ export function SignInForm() {
           withAsterisk={false}
           value={password}
           onChange={(event) => setPassword(event.currentTarget.value)}
-          description="Forgotten? An owner of your organization can make a link that sets a new one."
+          description="Forgotten? An owner of your organization can create a link to set a new one."
         />
         <Button type="submit" loading={entering.isPending} fullWidth mt="xs">
           Sign in
@@ -54,7 +54,7 @@ export function SignInForm() {
 function Refusal({ error }: { error: unknown }) {
   if (error instanceof Problem && error.status === 401) {
     return (
-      <Alert color="red" variant="light" role="alert" title="E-mail or password is wrong">
+      <Alert color="red" variant="light" role="alert" title="Wrong email or password">
         Check both and try again.
       </Alert>
     );

@@ -16,7 +16,7 @@ export function explain(error: unknown): { title: string; advice: string; reques
   if (!(error instanceof Problem)) {
     return {
       title: 'Something unexpected happened',
-      advice: 'Reload the page. If it happens again, tell your administrator.',
+      advice: 'Reload the page. If it happens again, contact your administrator.',
     };
   }
   const known = { ...(error.requestId !== undefined && { requestId: error.requestId }) };
@@ -27,22 +27,26 @@ export function explain(error: unknown): { title: string; advice: string; reques
   }
   if (error.status === 403) {
     return {
-      title: 'You may not do this',
+      title: 'You do not have permission',
       advice: `${detail} Ask an owner of your organization for the right.`,
       ...known,
     };
   }
   if (error.status === 404) {
     return {
-      title: 'This is not there',
-      advice: 'It may have been deleted, or it is not part of your organization.',
+      title: 'Not found',
+      advice: 'It may have been deleted, or it belongs to another organization.',
       ...known,
     };
   }
   if (error.status >= 500) {
     return { title: 'The service has a problem', advice: `${detail} Try again in a moment.`, ...known };
   }
-  return { title: error.param === undefined ? 'This was refused' : `Check “${error.param}”`, advice: detail, ...known };
+  return {
+    title: error.param === undefined ? 'The request was rejected' : `Check “${error.param}”`,
+    advice: detail,
+    ...known,
+  };
 }
 
 function sentence(text: string): string {
@@ -80,7 +84,7 @@ export function tell(error: unknown): void {
 export function PageFailure({ error, reset }: ErrorComponentProps) {
   return (
     <Stack p="xl" maw={640} mx="auto">
-      <Title order={1}>This page broke</Title>
+      <Title order={1}>Something went wrong</Title>
       <Trouble error={error} retry={reset} />
     </Stack>
   );
@@ -89,8 +93,8 @@ export function PageFailure({ error, reset }: ErrorComponentProps) {
 export function NotFound() {
   return (
     <main>
-      <DeadEnd icon={IconCompass} title="Nothing lives at this address">
-        The link may be old, or something was renamed.
+      <DeadEnd icon={IconCompass} title="Page not found">
+        The link may be outdated, or the page was renamed.
       </DeadEnd>
     </main>
   );
@@ -99,8 +103,8 @@ export function NotFound() {
 /** The page is there, for other people. */
 export function NotForThisRole() {
   return (
-    <DeadEnd icon={IconLock} title="This page is not for your role">
-      An owner of your organization can give you another one.
+    <DeadEnd icon={IconLock} title="Your role cannot open this page">
+      An owner of your organization can change your role.
     </DeadEnd>
   );
 }
@@ -113,7 +117,7 @@ function DeadEnd({ icon: Icon, title, children }: { icon: Icon; title: string; c
         <Title order={1}>{title}</Title>
         <Text c="dimmed">{children}</Text>
         <Button component={Link} to="/agents">
-          Go to the agents
+          Go to agents
         </Button>
       </Stack>
     </Center>

@@ -19,7 +19,7 @@ export function RemovalTrouble({ error }: { error: unknown }) {
   const users = usersOf(error);
   if (users === undefined) return <Trouble error={error} />;
   return (
-    <Alert color="yellow" variant="light" role="alert" title="Others still need it">
+    <Alert color="yellow" variant="light" role="alert" title="Still in use">
       Change these first:
       <List size="sm" mt={4}>
         {users.map((user) => (

@@ -70,7 +70,7 @@ export function useChat(ask: Ask): Chat {
             change((answer) => after(answer, event, performance.now() - began));
           }
           change((answer) =>
-            isOver(answer) ? {} : { state: 'failed', error: new Error('the reply broke off before its end') },
+            isOver(answer) ? {} : { state: 'failed', error: new Error('the reply was interrupted') },
           );
         } catch (error) {
           const totalMs = performance.now() - began;

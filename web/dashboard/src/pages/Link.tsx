@@ -56,14 +56,16 @@ export function Link() {
     return () => window.removeEventListener('hashchange', again);
   }, []);
   if (held === '')
-    return <Dead title="This link is not whole" about="Open it exactly as it was sent to you, or ask for a new one." />;
+    return (
+      <Dead title="This link is incomplete" about="Open it exactly as it was sent to you, or ask for a new one." />
+    );
   if (person !== undefined)
     return <ChoosePassword person={person} error={redeeming.error} isPending={redeeming.isPending} onChoose={mutate} />;
   if (redeeming.error instanceof Problem && redeeming.error.status === 401) {
     return (
       <Dead
-        title="This link does not work any more"
-        about="It was used, replaced, or is too old. Ask whoever sent it for a new one."
+        title="This link no longer works"
+        about="It was used, replaced, or has expired. Ask the sender for a new one."
       />
     );
   }
@@ -84,7 +86,7 @@ function Dead({ title, about }: { title: string; about: string }) {
   return (
     <Welcome title={title} about={about}>
       <Button component={RouterLink} to="/sign-in" variant="default" fullWidth>
-        Go to the sign-in page
+        Go to sign-in
       </Button>
     </Welcome>
   );
@@ -107,15 +109,15 @@ function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordPr
   };
   const about =
     person.purpose === 'reset'
-      ? 'Choose a new password. You are signed out everywhere else.'
-      : 'Choose a password, and you are in.';
+      ? 'Choose a new password. Your other sessions are signed out.'
+      : 'Choose a password to sign in.';
   return (
     <Welcome title={`Welcome, ${person.name}`} about={about}>
       <form onSubmit={submit}>
         <Stack>
           {isSpent && (
-            <Alert color="red" variant="light" role="alert" title="This link does not work any more">
-              Ask whoever sent it for a new one.
+            <Alert color="red" variant="light" role="alert" title="This link no longer works">
+              Ask the sender for a new one.
             </Alert>
           )}
           {!isSpent && refused === undefined && wanted(error) === undefined && error !== null && (
@@ -124,7 +126,7 @@ function ChoosePassword({ person, error, isPending, onChoose }: ChoosePasswordPr
           <input type="hidden" autoComplete="username" value={person.email} readOnly />
           <PasswordInput
             label="New password"
-            description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable beats short and clever.`}
+            description={`At least ${PASSWORD_CHARS_MIN} characters. Long and memorable is better than short and complex.`}
             autoComplete="new-password"
             data-autofocus
             autoFocus

@@ -17,7 +17,7 @@ export function SignIn() {
     if (isIn) void navigate({ to: to ?? '/agents', replace: true });
   }, [isIn, navigate, to]);
   return (
-    <Welcome title="Sign in" about="To configure agents and to read what their visitors ask.">
+    <Welcome title="Sign in" about="Configure agents and read their conversations.">
       <SignInForm />
     </Welcome>
   );

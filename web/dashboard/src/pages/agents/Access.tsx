@@ -24,7 +24,7 @@ function Domains({ form, isReadOnly, mistake }: SectionProps) {
   const domains = form.fields.allowedDomains;
   const remove = (gone: string) => form.set({ allowedDomains: domains.filter((domain) => domain !== gone) });
   return (
-    <Card title="Allowed domains" about="Pages that may chat with this agent. While the list is empty, any page may.">
+    <Card title="Allowed domains" about="Pages that may use this agent. Leave the list empty to allow every page.">
       {domains.length > 0 && (
         <Stack gap={0} component="ul" className="plain-list" aria-label="Allowed domains">
           {domains.map((domain, index) => (
@@ -69,7 +69,7 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
     event.preventDefault();
     const entry = text.trim();
     const wrong = domains.includes(entry)
-      ? 'This is in the list already'
+      ? 'This domain is already in the list'
       : domains.length >= DOMAINS_MAX
         ? `A list has at most ${DOMAINS_MAX} entries`
         : domainMistake(entry);
@@ -85,7 +85,7 @@ function AddDomain({ domains, onAdd }: { domains: string[]; onAdd: (domain: stri
           className="grow"
           aria-label="Domain to allow"
           placeholder="shop.example or *.shop.example"
-          description="shop.example means https. Name another scheme or port if you need it."
+          description="shop.example means https. Include another scheme or port if needed."
           value={text}
           error={error}
           onChange={(event) => {
@@ -106,8 +106,8 @@ function Embed({ agentId }: { agentId: string }) {
   const shown = useRef<HTMLPreElement>(null);
   return (
     <Card
-      title="Put it on a page"
-      about="Paste this before the end of the body. The page needs no key: visitors get a token of their own."
+      title="Install the widget"
+      about="Paste this before the closing body tag. No API key is needed: each visitor receives a token."
     >
       <Code block ref={shown} className="text-block" tabIndex={0}>
         {snippet}
@@ -115,7 +115,7 @@ function Embed({ agentId }: { agentId: string }) {
       <Group justify="space-between">
         <CopyButton value={snippet} shown={shown} label="Copy snippet" variant="default" />
         <Text size="sm" c="dimmed">
-          From a server instead?{' '}
+          Calling from a server?{' '}
           <Anchor component={Link} to="/settings/keys" size="sm" underline="always">
             Create an API key
           </Anchor>

@@ -98,14 +98,14 @@ export function AgentList() {
   return (
     <Page
       title="Agents"
-      about="Each agent has its own instructions, look and limits, and answers on your pages and through the API."
+      about="Each agent has its own instructions, appearance and limits, and answers on your pages and through the API."
       actions={(agents.data?.length ?? 0) > 0 && newAgent}
     >
       {agents.isPending && <Waiting />}
       {agents.isError && <Trouble error={agents.error} retry={() => void agents.refetch()} />}
       {agents.data?.length === 0 && (
         <Empty icon={IconRobot} title="Create your first agent" action={newAgent}>
-          Give it a name and say what it should do. You can talk to it beside the form before anybody else does.
+          Give it a name and instructions. You can test it beside the form before it goes live.
         </Empty>
       )}
       {agents.data !== undefined && agents.data.length >= SEARCH_FROM_AGENTS && (

@@ -35,8 +35,8 @@ const TABS: [AgentTab, string][] = [
   ['general', 'General'],
   ['instructions', 'Instructions'],
   ['appearance', 'Appearance'],
-  ['behaviour', 'Behaviour'],
-  ['access', 'Access'],
+  ['behaviour', 'Behavior'],
+  ['access', 'Install'],
   ['products', 'Products'],
 ];
 
@@ -82,7 +82,7 @@ function Editor({ read }: { read: Agent }) {
       }
       actions={
         <Button component="a" href="#try" size="compact-sm" variant="default" className="only-narrow">
-          Try it
+          Test
         </Button>
       }
     >
@@ -153,8 +153,7 @@ function Editor({ read }: { read: Agent }) {
       )}
       {isDeleting && (
         <DeleteThing kind="agents" thing={read} action="Delete agent" onClose={() => setDeleting(false)}>
-          Pages that use it show nothing from then on, and it leaves no draft behind. Teams must be changed first if
-          they name it.
+          Pages that use it show nothing from then on. This cannot be undone. Remove it from its teams first.
         </DeleteThing>
       )}
     </Page>
@@ -173,10 +172,10 @@ function Beside({ draft, patch, mayTry }: BesideProps) {
   // Who works on the look wants to see it, and everybody else wants to talk.
   const view = chosen ?? (tab === 'appearance' ? 'preview' : 'playground');
   return (
-    <aside aria-label="Try the agent" id="try">
+    <aside aria-label="Test the agent" id="try">
       <Paper className="panel" p="md">
         <Tabs value={view} onChange={(view) => view && setChosen(view)} variant="pills">
-          <Tabs.List aria-label="Ways to try it" mb="md">
+          <Tabs.List aria-label="Test and preview" mb="md">
             <Tabs.Tab value="playground">Playground</Tabs.Tab>
             <Tabs.Tab value="preview">Preview</Tabs.Tab>
           </Tabs.List>

@@ -53,7 +53,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
   return (
     <Card
       title="Theme"
-      about="Every change is in the preview at once."
+      about="Changes appear in the preview immediately."
       actions={
         !isReadOnly && (
           <Button variant="subtle" size="compact-sm" onClick={() => set(THEME_DEFAULT)}>
@@ -74,7 +74,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
             fixOnBlur={false}
             eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }}
             value={theme[field]}
-            error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS colour such as #2563eb'}
+            error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS color such as #2563eb'}
             onChange={(color) => set({ [field]: color })}
           />
         ))}
@@ -93,7 +93,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
           label="Font family"
           placeholder="system-ui, sans-serif"
           value={theme.fontFamily}
-          error={theme.fontFamily.trim() === '' ? 'Name at least one font' : mistake('theme.fontFamily')}
+          error={theme.fontFamily.trim() === '' ? 'Enter at least one font' : mistake('theme.fontFamily')}
           onChange={(event) => set({ fontFamily: event.currentTarget.value })}
         />
       </SimpleGrid>
@@ -139,7 +139,7 @@ function Readability({ theme }: { theme: Theme }) {
           The {what} has a contrast of {contrast(ink, ground)?.toFixed(1)}; at least {CONTRAST_MIN} is easy on the eyes.
         </Text>
       ))}
-      <Text size="sm">The widget writes in black or white there instead.</Text>
+      <Text size="sm">The widget uses black or white text there instead.</Text>
     </Alert>
   );
 }
@@ -157,13 +157,13 @@ function Texts({ form, mistake }: SectionProps) {
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <TextInput
-          label="Placeholder of the input"
+          label="Input placeholder"
           value={fields.placeholderText}
           error={mistake('placeholderText')}
           onChange={(event) => set({ placeholderText: event.currentTarget.value })}
         />
         <TextInput
-          label="Text on the button"
+          label="Button text"
           value={fields.widget.triggerText}
           error={mistake('widget.triggerText')}
           onChange={(event) => setWidget({ triggerText: event.currentTarget.value })}
@@ -171,7 +171,7 @@ function Texts({ form, mistake }: SectionProps) {
       </SimpleGrid>
       <TextInput
         label="Offline message"
-        description="Shown while the agent is not active, or cannot be reached."
+        description="Shown while the agent is inactive or unreachable."
         value={fields.widget.offlineMessage}
         error={mistake('widget.offlineMessage')}
         onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })}
@@ -209,12 +209,12 @@ function Widget({ form }: SectionProps) {
         />
       </SimpleGrid>
       <Switch
-        label="Show the agent’s avatar"
+        label="Show agent avatar"
         checked={widget.showAvatar}
         onChange={(event) => set({ showAvatar: event.currentTarget.checked })}
       />
       <Switch
-        label="Show the time of messages"
+        label="Show message times"
         checked={widget.showTimestamp}
         onChange={(event) => set({ showTimestamp: event.currentTarget.checked })}
       />

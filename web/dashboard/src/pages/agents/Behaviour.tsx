@@ -5,14 +5,14 @@ import { Card } from '../../components/Card';
 import type { SectionProps } from './section';
 
 const FEATURES: { field: keyof Features; label: string; about?: string }[] = [
-  { field: 'enableMarkdown', label: 'Formatted replies', about: 'Headings, lists, links and code are shown as such.' },
+  { field: 'enableMarkdown', label: 'Formatted replies', about: 'Render headings, lists, links and code.' },
   { field: 'enableRating', label: 'Rating', about: 'Visitors can rate a conversation from 1 to 5 and say why.' },
-  { field: 'enableEmailCapture', label: 'E-mail form', about: 'Visitors can leave an address before they begin.' },
-  { field: 'enableLeadCapture', label: 'Lead capture', about: 'Passed on to clients, which decide what to ask for.' },
+  { field: 'enableEmailCapture', label: 'Email form', about: 'Visitors can leave an email address.' },
+  { field: 'enableLeadCapture', label: 'Lead capture', about: 'Sent to clients, which decide what to ask for.' },
   {
     field: 'enableFileUpload',
     label: 'File upload',
-    about: 'Has no effect so far: the service has no way to take files yet.',
+    about: 'No effect yet: the service does not accept files.',
   },
 ];
 
@@ -33,10 +33,10 @@ export function Behaviour({ form, mistake }: SectionProps) {
           />
         ))}
       </Card>
-      <Card title="Limits" about="Enforced by the service, for each visitor.">
+      <Card title="Limits" about="Enforced by the service for each visitor.">
         <SimpleGrid cols={{ base: 1, xs: 2 }}>
           <NumberInput
-            label="Longest message"
+            label="Maximum message length"
             description="In characters."
             min={1}
             max={1_000_000}
@@ -48,8 +48,8 @@ export function Behaviour({ form, mistake }: SectionProps) {
             onChange={(value) => typeof value === 'number' && setLimits({ maxMessageLength: value })}
           />
           <NumberInput
-            label="Messages a minute"
-            description="Of one visitor."
+            label="Messages per minute"
+            description="Per visitor."
             min={1}
             max={100_000}
             allowDecimal={false}
@@ -61,16 +61,16 @@ export function Behaviour({ form, mistake }: SectionProps) {
           />
         </SimpleGrid>
       </Card>
-      <Card title="Opening by itself">
+      <Card title="Auto-open">
         <Switch
-          label="Open the widget by itself"
-          description="On a phone it covers most of the page."
+          label="Open the widget automatically"
+          description="Not on phones, where it would cover the page."
           checked={widget.autoOpen}
           onChange={(event) => setWidget({ autoOpen: event.currentTarget.checked })}
         />
         {widget.autoOpen && (
           <NumberInput
-            label="After"
+            label="Delay"
             suffix=" ms"
             maw={220}
             min={0}

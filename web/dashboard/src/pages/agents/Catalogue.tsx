@@ -34,7 +34,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
   const uploading = useMutation({
     mutationFn: (file: File) => uploadProducts(org, agentId, file),
     onSuccess: async (taken) => {
-      const message = `${count(taken.count, 'product')} taken. They are live everywhere within two seconds.`;
+      const message = `Imported ${count(taken.count, 'product')}.`;
       notifications.show({ color: 'green', message });
       await readAgain();
     },
@@ -49,7 +49,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
     else setReplacement(file);
   };
   const upload = mayUpload && (
-    <FileButton onChange={take} accept={FILES} resetRef={pickAgain} inputProps={{ 'aria-label': 'File of products' }}>
+    <FileButton onChange={take} accept={FILES} resetRef={pickAgain} inputProps={{ 'aria-label': 'Product file' }}>
       {(props) => (
         <Button
           {...props}
@@ -64,14 +64,14 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
   );
   return (
     <Drop onDrop={mayUpload ? take : undefined}>
-      <Card title="Catalogue" about="A whole shop, from a file or a feed: CSV or JSON, up to 50,000 products.">
+      <Card title="Catalog" about="Up to 50,000 products from a CSV or JSON file, or from a feed.">
         {uploading.isError && <UploadTrouble error={uploading.error} />}
         {kept === null ? <None isReadOnly={isReadOnly} feed={feed} /> : <Facts kept={kept} />}
         {kept === null && mayUpload && <SampleFile />}
         {feed !== null && !isReadOnly && (
           <Group gap="xs" wrap="nowrap" align="flex-start" c="dimmed">
             <IconInfoCircle size={18} aria-hidden className="no-shrink" />
-            <Text size="sm">The feed below keeps these products. To upload a file instead, remove the feed first.</Text>
+            <Text size="sm">The feed below updates these products. Remove it to upload a file.</Text>
           </Group>
         )}
         {mayUpload && (
@@ -95,7 +95,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
           onConfirm={async () => uploading.mutate(replacement)}
           onClose={() => setReplacement(undefined)}
         >
-          The products of <b>{replacement.name}</b> take their place. If the file cannot be read, all stays as it is.
+          The products in <b>{replacement.name}</b> replace them. If the file cannot be read, nothing changes.
         </Confirm>
       )}
       {isRemoving && kept !== null && (
@@ -105,7 +105,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
           onConfirm={() => removeProducts(org, agentId).then(readAgain)}
           onClose={() => setRemoving(false)}
         >
-          The agent shows none of them within two seconds. Products that are written by hand stay.
+          The agent stops showing them within two seconds. Manual products stay.
         </Confirm>
       )}
     </Drop>
@@ -122,7 +122,7 @@ function UploadTrouble({ error }: { error: unknown }) {
       color="red"
       variant="light"
       icon={<IconAlertTriangle aria-hidden />}
-      title="The file was not taken; all stays as it was"
+      title="The file was not imported; nothing changed"
       role="alert"
     >
       <Text size="sm">
@@ -133,7 +133,7 @@ function UploadTrouble({ error }: { error: unknown }) {
 }
 
 function None({ isReadOnly, feed }: { isReadOnly: boolean; feed: FetchedFeed | null }) {
-  if (feed !== null) return <Text size="sm">Nothing was fetched yet.</Text>;
+  if (feed !== null) return <Text size="sm">Not fetched yet.</Text>;
   return (
     <Group gap="sm" wrap="nowrap" align="flex-start">
       <IconPackage size={28} stroke={1.4} aria-hidden className="no-shrink" />
@@ -143,8 +143,8 @@ function None({ isReadOnly, feed }: { isReadOnly: boolean; feed: FetchedFeed | n
         </Text>
         <Text size="sm" c="dimmed">
           {isReadOnly
-            ? 'An editor can upload a file here, or name a feed.'
-            : 'Export them from your shop, or begin with a file like this one. Only the title is needed.'}
+            ? 'An editor can upload a file or add a feed.'
+            : 'Export them from your shop, or start from this sample. Only the title is required.'}
         </Text>
       </div>
     </Group>
@@ -160,11 +160,11 @@ function Facts({ kept }: { kept: KeptProducts }) {
           {count(kept.count, 'product')}
         </Text>
         <Text size="sm" c="dimmed" component="div">
-          {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, changed <When at={kept.storedAt} />
+          {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, updated <When at={kept.storedAt} />
         </Text>
       </div>
       {rejected.count > 0 && (
-        <Alert variant="light" color="yellow" title={`${count(rejected.count, 'row')} left out`}>
+        <Alert variant="light" color="yellow" title={`${count(rejected.count, 'row')} skipped`}>
           <List size="sm" spacing={2}>
             {rejected.first.map(({ row, reason }) => (
               <List.Item key={row}>

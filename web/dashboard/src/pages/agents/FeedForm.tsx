@@ -21,7 +21,7 @@ const INTERVALS: [number, string][] = [
   [10_080, 'Every week'],
 ];
 const FORMATS = [
-  { value: 'auto', label: 'Find out by itself' },
+  { value: 'auto', label: 'Detect automatically' },
   { value: 'csv', label: 'CSV' },
   { value: 'json', label: 'JSON' },
 ];
@@ -45,7 +45,7 @@ export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited,
   return (
     <Card
       title="Feed"
-      about="A file on the web that is fetched again and again, so that the agent follows your shop by itself."
+      about="A file on the web that is fetched regularly, so that the agent stays in sync with your shop."
       actions={
         feed !== null &&
         !isReadOnly && (
@@ -71,14 +71,12 @@ export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited,
       )}
       {feed !== null && !isSaved && (
         <Text size="sm" c="dimmed">
-          It is fetched for the first time as soon as it is saved. What it holds then takes the place of an uploaded
-          file.
+          The first fetch starts when you save. Its products replace an uploaded file.
         </Text>
       )}
       {feed === null && saved !== null && (
         <Text size="sm" c="dimmed">
-          Once this is saved, nothing is fetched any more. The products that were fetched last stay until you delete
-          them.
+          Fetching stops when you save. The products of the last fetch stay until you delete them.
         </Text>
       )}
     </Card>
@@ -108,7 +106,7 @@ function Fields({ feed, mistake, onChange }: FieldsProps) {
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <Select
-          label="Fetch it"
+          label="Interval"
           data={intervals.map(([minutes, label]) => ({ value: String(minutes), label }))}
           value={String(feed.everyMinutes)}
           error={mistake('ecommerce.feed.everyMinutes')}
@@ -162,7 +160,7 @@ function Outcome({ feed, isAwaited }: { feed: FetchedFeed; isAwaited: boolean })
     return (
       <Group gap="xs" role="status">
         <Loader size="xs" aria-hidden />
-        <Text size="sm">It is fetched within a few seconds…</Text>
+        <Text size="sm">Fetching starts within a few seconds…</Text>
       </Group>
     );
   }
@@ -176,10 +174,10 @@ function Outcome({ feed, isAwaited }: { feed: FetchedFeed; isAwaited: boolean })
           Tried <Ago at={feed.lastAttemptAt} />
           {feed.lastSuccessAt !== null && (
             <>
-              , fetched well <Ago at={feed.lastSuccessAt} />
+              ; last success <Ago at={feed.lastSuccessAt} />
             </>
           )}
-          . It is tried again by itself; the products stay as they are until then.
+          . The next attempt is automatic; the products stay until then.
         </Text>
       </Alert>
     );
@@ -188,7 +186,7 @@ function Outcome({ feed, isAwaited }: { feed: FetchedFeed; isAwaited: boolean })
     <Group gap="xs" role="status" wrap="nowrap">
       <IconCircleCheck size={18} aria-hidden color="var(--mantine-color-green-filled)" className="no-shrink" />
       <Text size="sm" component="div">
-        Fetched well, <Ago at={feed.lastAttemptAt} />
+        Fetched <Ago at={feed.lastAttemptAt} />
       </Text>
     </Group>
   );

@@ -6,9 +6,9 @@ import { Naming, StatusChoice } from '../../components/Identity';
 import type { SectionProps } from './section';
 
 const STATUS_MEANS: Record<Status, string> = {
-  draft: 'Not ready yet: it answers nobody, and the widget stays away.',
-  active: 'It answers.',
-  inactive: 'Switched off: visitors see its offline message.',
+  draft: 'Not live yet: visitors see the offline message.',
+  active: 'Live: it answers visitors.',
+  inactive: 'Disabled: visitors see the offline message.',
 };
 
 interface GeneralProps extends SectionProps {
@@ -26,7 +26,7 @@ export function General({ form, isReadOnly, mistake, agentId, onDelete }: Genera
           id={agentId}
           form={form}
           nameless="An agent needs a name"
-          about="What it is for, in public words. Teams route by it, too."
+          about="Public. Teams also use it for routing."
           mistake={mistake}
         />
       </Card>
@@ -39,14 +39,14 @@ export function General({ form, isReadOnly, mistake, agentId, onDelete }: Genera
         />
         <Switch
           label="Public"
-          description="The public API and the widget reach it. A private agent answers only as a team’s default."
+          description="Available to the public API and the widget. A private agent answers only as the default of a team."
           checked={fields.public}
           onChange={(event) => set({ public: event.currentTarget.checked })}
         />
       </Card>
       <WhenClientsLeave fields={fields} set={set} isReadOnly={isReadOnly} />
       {!isReadOnly && (
-        <Card title="Delete this agent" about="It stops answering at once. Its conversations stay.">
+        <Card title="Delete this agent" about="It stops answering immediately. Its conversations are kept.">
           <Group>
             <Button variant="light" color="red" onClick={onDelete}>
               Delete agent
@@ -71,7 +71,7 @@ function WhenClientsLeave({
     <Card title="When a client disconnects">
       <div>
         <Text size="sm" fw={600} mb={4} id="leave-label">
-          The running reply
+          Running reply
         </Text>
         <SegmentedControl
           aria-labelledby="leave-label"
@@ -79,14 +79,14 @@ function WhenClientsLeave({
           value={fields.onDisconnect}
           onChange={(value) => set({ onDisconnect: value as AgentFields['onDisconnect'] })}
           data={[
-            { value: 'continue', label: 'Is finished' },
-            { value: 'cancel', label: 'Is stopped' },
+            { value: 'continue', label: 'Finish' },
+            { value: 'cancel', label: 'Stop' },
           ]}
         />
         <Text size="xs" c="dimmed" mt={6}>
           {fields.onDisconnect === 'continue'
-            ? 'It is finished and stored, so that a visitor who comes back finds it.'
-            : 'The model stops within a second, which saves tokens; what was said so far is stored.'}
+            ? 'The reply is finished and stored, so that a returning visitor finds it.'
+            : 'The model stops within a second, which saves tokens. The text so far is stored.'}
         </Text>
       </div>
     </Card>

@@ -27,7 +27,7 @@ export function Instructions({ form, isReadOnly, mistake }: SectionProps) {
     <Stack>
       <Card
         title="Instructions"
-        about="The system prompt. Visitors never see it, but treat it as something that could get out."
+        about="The system prompt. Visitors do not see it, but a model can be tricked into revealing it: keep secrets out."
       >
         <Textarea
           aria-label="Instructions"
@@ -65,14 +65,14 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <Select
           label="Provider"
-          data={[{ value: INSTALLATION_DEFAULT, label: 'Default of this installation' }, ...known]}
+          data={[{ value: INSTALLATION_DEFAULT, label: 'Installation default' }, ...known]}
           value={fields.provider ?? INSTALLATION_DEFAULT}
           error={mistake('provider')}
           onChange={(slug) => set({ provider: slug || null })}
         />
         <Select
           label="Fallback"
-          description="Answers when the first one cannot, before the first word."
+          description="Used if the provider fails before the first token."
           data={[{ value: INSTALLATION_DEFAULT, label: 'None' }, ...known]}
           value={fields.fallbackProvider ?? INSTALLATION_DEFAULT}
           error={mistake('fallbackProvider')}
@@ -80,14 +80,14 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
         />
         <TextInput
           label="Model"
-          placeholder={model ?? 'The provider’s own'}
-          description="Empty: the provider’s own."
+          placeholder={model ?? 'Provider default'}
+          description="Leave empty for the provider default."
           value={fields.model ?? ''}
           error={mistake('model')}
           onChange={(event) => set({ model: event.currentTarget.value || null })}
         />
         <NumberInput
-          label="Longest reply"
+          label="Maximum reply length"
           description="In tokens."
           min={1}
           max={1_000_000}
@@ -125,7 +125,7 @@ function Temperature({
       <Group justify="space-between">
         <Switch
           label="Set the temperature"
-          description="Low is steady, high is inventive. Off: the provider’s own."
+          description="Lower is more predictable, higher more varied. Off: provider default."
           checked={value !== null}
           onChange={(event) => onChange(event.currentTarget.checked ? TEMPERATURE_START : null)}
         />

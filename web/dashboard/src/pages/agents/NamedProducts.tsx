@@ -18,8 +18,8 @@ export function NamedProducts({ form, isReadOnly, mistake }: SectionProps) {
   if (isReadOnly && ecommerce.products.length === 0) return null;
   return (
     <Card
-      title="Written by hand"
-      about="A few products that stand in the agent itself. They are found together with those of a file or a feed."
+      title="Manual products"
+      about="A few products stored in the agent itself. Searches find them together with the catalog."
     >
       {ecommerce.products.map((product, index) => (
         <ProductRow
@@ -83,7 +83,7 @@ function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }
             />
             <TextInput
               size="xs"
-              label="Picture"
+              label="Image URL"
               placeholder="https://"
               value={product.image}
               error={webAddressMistake(product.image) ?? mistake('image')}
@@ -91,7 +91,7 @@ function ProductRow({ product, number, mistake, isReadOnly, onChange, onRemove }
             />
             <TextInput
               size="xs"
-              label="Page"
+              label="Page URL"
               placeholder="https://"
               value={product.url}
               error={webAddressMistake(product.url) ?? mistake('url')}

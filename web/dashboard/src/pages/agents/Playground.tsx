@@ -9,8 +9,8 @@ import { ChatPanel } from '../../components/ChatPanel';
 import { type Ask, type Side, useChat } from '../../components/use-chat';
 
 const VIEWS = {
-  draft: { label: 'Draft', sides: ['draft'], about: 'Answers with the form as it stands, saved or not.' },
-  saved: { label: 'Saved', sides: ['saved'], about: 'Answers as visitors meet it now.' },
+  draft: { label: 'Draft', sides: ['draft'], about: 'Uses the form, saved or not.' },
+  saved: { label: 'Saved', sides: ['saved'], about: 'Uses the saved agent, as visitors do.' },
   both: { label: 'Side by side', sides: ['draft', 'saved'], about: 'Both answer each message.' },
 } satisfies Record<string, { label: string; sides: Side[]; about: string }>;
 
@@ -42,8 +42,8 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   const chat = useChat(ask);
   if (!mayTry) {
     return (
-      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="Trying takes the right to edit">
-        Each message can cost a call of a model. Ask an owner to make you an editor.
+      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="You need the editor role to test">
+        Each message calls a model. Ask an owner for the editor role.
       </Alert>
     );
   }
@@ -52,7 +52,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
       <SegmentedControl
         fullWidth
         size="xs"
-        aria-label="Who answers"
+        aria-label="Version to test"
         value={view}
         onChange={(view) => setView(view as View)}
         data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}

@@ -23,10 +23,10 @@ export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProd
   const shown = items.data?.pages.flatMap((page) => page.items) ?? [];
   const total = items.data?.pages[0]?.total ?? 0;
   return (
-    <Card title="Products in the catalogue">
+    <Card title="Products in the catalog">
       <TextInput
         aria-label="Search products"
-        placeholder="Search by title, colour, description…"
+        placeholder="Search by title, color, description…"
         leftSection={<IconSearch size={16} aria-hidden />}
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
@@ -43,10 +43,10 @@ export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProd
         </Text>
       )}
       {items.isSuccess && total === 0 && (
-        <Text size="sm">Each word must stand somewhere in the product. Try fewer or shorter ones.</Text>
+        <Text size="sm">A product must contain every word. Try fewer or shorter words.</Text>
       )}
       {shown.length > 0 && (
-        <Stack gap={0} component="ul" className="plain-list" aria-label="Products in the catalogue">
+        <Stack gap={0} component="ul" className="plain-list" aria-label="Products in the catalog">
           {shown.map((product, index) => (
             <Row key={index} product={product} />
           ))}

@@ -31,13 +31,13 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
         <Card title="Products">
           <Switch
             label="Let the agent show products"
-            description="It finds what a visitor asks for, and shows it as cards beside its reply."
+            description="Searches for what a visitor asks and shows matches as cards below the reply."
             checked={ecommerce.enabled}
             onChange={(event) => form.set({ ecommerce: { ...ecommerce, enabled: event.currentTarget.checked } })}
           />
           {hasSome && !ecommerce.enabled && (
             <Alert variant="light" color="yellow" icon={<IconEyeOff aria-hidden />}>
-              <Text size="sm">There are products, but visitors see none of them while this is off.</Text>
+              <Text size="sm">Visitors see no products while this is off.</Text>
             </Alert>
           )}
         </Card>

@@ -2,9 +2,9 @@
 
 /** What is wrong with it, if anything. */
 export function feedMistake(text: string): string | undefined {
-  if (text === '') return 'The feed needs an address';
+  if (text === '') return 'Enter the address of the feed';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:\/\//i.test(text)) return 'Use an address that begins with https://';
-  if (url.username !== '' || url.password !== '') return 'Leave out user and password: everybody here would see them';
+  if (url.username !== '' || url.password !== '') return 'Leave out user and password: all members would see them';
   return undefined;
 }

@@ -8,9 +8,10 @@ import { webAddressMistake } from './web-address';
 export function hindranceOf(agent: AgentFields): string | undefined {
   if (agent.name.trim() === '') return 'The agent needs a name';
   const color = COLORS.find(([field]) => !CSS.supports('color', agent.theme[field]));
-  if (color !== undefined) return `Appearance: ${color[1].toLowerCase()} is no colour`;
-  if (!CSS.supports('border-radius', agent.theme.borderRadius)) return 'Appearance: the corner radius is no CSS length';
-  if (agent.theme.fontFamily.trim() === '') return 'Appearance: name at least one font';
+  if (color !== undefined) return `Appearance: ${color[1].toLowerCase()} is not a color`;
+  if (!CSS.supports('border-radius', agent.theme.borderRadius))
+    return 'Appearance: the corner radius is not a CSS length';
+  if (agent.theme.fontFamily.trim() === '') return 'Appearance: enter at least one font';
   const product = agent.ecommerce.products.findIndex(
     (product) =>
       product.title.trim() === '' ||
@@ -18,6 +19,6 @@ export function hindranceOf(agent: AgentFields): string | undefined {
       webAddressMistake(product.url) !== undefined,
   );
   const { feed } = agent.ecommerce;
-  if (feed !== null && feedMistake(feed.url) !== undefined) return 'Products: the feed’s address cannot be fetched';
-  return product < 0 ? undefined : `Products: product ${product + 1} is not complete`;
+  if (feed !== null && feedMistake(feed.url) !== undefined) return 'Products: the address of the feed is invalid';
+  return product < 0 ? undefined : `Products: product ${product + 1} is incomplete`;
 }

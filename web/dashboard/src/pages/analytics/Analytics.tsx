@@ -30,7 +30,7 @@ export function Analytics() {
   return (
     <Page
       title="Analytics"
-      about="What visitors asked, and how well and how fast it was answered. Days are days in UTC; a message counts once it has its answer."
+      about="Volume, response times and ratings. Days are in UTC. A message counts once its reply has ended."
       actions={
         <Button
           component="a"
@@ -145,14 +145,14 @@ function Nothing({ search }: { search: AnalyticsSearch }) {
   const isFiltered = (search.agent ?? search.team) !== undefined;
   const wider = search.days !== '90d' && (
     <Button variant="default" onClick={() => change({ days: '90d', from: undefined, to: undefined })}>
-      Look at 90 days
+      Show 90 days
     </Button>
   );
   if (isFiltered) {
     return (
       <Empty
         icon={IconChartBar}
-        title="Nothing was asked here in these days"
+        title="No messages match"
         action={
           <Group justify="center">
             {wider}
@@ -162,24 +162,24 @@ function Nothing({ search }: { search: AnalyticsSearch }) {
           </Group>
         }
       >
-        Look at more days, or at everybody.
+        Try a longer period, or all agents and teams.
       </Empty>
     );
   }
   return (
     <Empty
       icon={IconChartBar}
-      title="No messages in these days"
+      title="No messages in this period"
       action={
         <Group justify="center">
           {wider}
           <Button component={Link} to="/agents">
-            Go to the agents
+            Go to agents
           </Button>
         </Group>
       }
     >
-      Figures appear as soon as an agent has answered. Try one in its playground, or put it on a page.
+      Figures appear after the first reply to a visitor. Playground runs do not count.
     </Empty>
   );
 }

@@ -39,7 +39,7 @@ const COLUMNS = [
   }),
   column.accessor((row) => row.figures.firstTextTime.p50Ms ?? undefined, {
     id: 'first',
-    header: 'First words',
+    header: 'Time to first token',
     sortUndefined: 'last',
     cell: ({ getValue }) => figure(time(getValue() ?? null)),
   }),

@@ -5,25 +5,25 @@ import { count, stars, time } from './numbers';
 
 const MESSAGES: Series[] = [
   { name: 'Answered', hue: 'first', of: ({ messages, replies }) => messages - replies.failed },
-  { name: 'Without an answer', hue: 'bad', of: ({ replies }) => replies.failed },
+  { name: 'Failed', hue: 'bad', of: ({ replies }) => replies.failed },
 ];
 const CONVERSATIONS: Series[] = [{ name: 'Conversations', hue: 'first', of: ({ conversations }) => conversations }];
 const RESPONSE_TIME: Series[] = [
-  { name: 'Half of them within', hue: 'first', of: ({ responseTime }) => responseTime.p50Ms },
-  { name: '95 % within', hue: 'second', of: ({ responseTime }) => responseTime.p95Ms },
+  { name: 'Median', hue: 'first', of: ({ responseTime }) => responseTime.p50Ms },
+  { name: 'p95', hue: 'second', of: ({ responseTime }) => responseTime.p95Ms },
 ];
 const FIRST_TEXT: Series[] = [
-  { name: 'Half of them within', hue: 'first', of: ({ firstTextTime }) => firstTextTime.p50Ms },
-  { name: '95 % within', hue: 'second', of: ({ firstTextTime }) => firstTextTime.p95Ms },
+  { name: 'Median', hue: 'first', of: ({ firstTextTime }) => firstTextTime.p50Ms },
+  { name: 'p95', hue: 'second', of: ({ firstTextTime }) => firstTextTime.p95Ms },
 ];
 const TOKENS: Series[] = [
-  { name: 'Read', hue: 'first', of: ({ tokens }) => tokens.prompt },
-  { name: 'Written', hue: 'second', of: ({ tokens }) => tokens.completion },
+  { name: 'Prompt', hue: 'first', of: ({ tokens }) => tokens.prompt },
+  { name: 'Reply', hue: 'second', of: ({ tokens }) => tokens.completion },
 ];
 const RATINGS: Series[] = [{ name: 'Average', hue: 'first', of: ({ ratings }) => ratings.average }];
 
 export function Charts({ analytics: { days, totals } }: { analytics: Analytics }) {
-  const within = (p50: number | null) => `half within ${time(p50)}`;
+  const within = (p50: number | null) => `median ${time(p50)}`;
   return (
     <div className="charts">
       <Chart
@@ -51,7 +51,7 @@ export function Charts({ analytics: { days, totals } }: { analytics: Analytics }
         format={time}
       />
       <Chart
-        title="Time to the first words"
+        title="Time to first token"
         summary={within(totals.firstTextTime.p50Ms)}
         kind="lines"
         days={days}
@@ -60,7 +60,7 @@ export function Charts({ analytics: { days, totals } }: { analytics: Analytics }
       />
       <Chart
         title="Tokens"
-        summary={`${count(totals.tokens.prompt)} read, ${count(totals.tokens.completion)} written`}
+        summary={`${count(totals.tokens.prompt)} prompt, ${count(totals.tokens.completion)} reply`}
         kind="bars"
         days={days}
         series={TOKENS}

@@ -7,19 +7,19 @@ export function Tiles({ totals }: { totals: Figures }) {
   const { replies, responseTime, firstTextTime, tokens, ratings } = totals;
   return (
     <dl className="tiles">
-      <Tile name="Messages" value={count(totals.messages)} more={`${count(replies.failed)} without an answer`} />
-      <Tile name="Conversations" value={count(totals.conversations)} more="that began in these days" />
+      <Tile name="Messages" value={count(totals.messages)} more={`${count(replies.failed)} failed`} />
+      <Tile name="Conversations" value={count(totals.conversations)} more="started in this period" />
       <Tile
         name="Answered"
         value={part(replies.completed, totals.messages)}
-        more={`${count(replies.incomplete)} broken off, ${count(replies.cancelled)} stopped`}
+        more={`${count(replies.incomplete)} interrupted, ${count(replies.cancelled)} stopped`}
       />
-      <Tile name="Response time" value={time(responseTime.p50Ms)} more={`95 % within ${time(responseTime.p95Ms)}`} />
-      <Tile name="First words" value={time(firstTextTime.p50Ms)} more={`95 % within ${time(firstTextTime.p95Ms)}`} />
+      <Tile name="Response time" value={time(responseTime.p50Ms)} more={`p95 ${time(responseTime.p95Ms)}`} />
+      <Tile name="Time to first token" value={time(firstTextTime.p50Ms)} more={`p95 ${time(firstTextTime.p95Ms)}`} />
       <Tile
         name="Tokens"
         value={count(tokens.prompt + tokens.completion)}
-        more={`${count(tokens.completion)} of them written`}
+        more={`${count(tokens.completion)} in replies`}
       />
       <Tile name="Rating" value={stars(ratings.average)} more={`${count(ratings.count)} rated`} />
     </dl>

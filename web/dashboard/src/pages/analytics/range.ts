@@ -15,7 +15,7 @@ export const RANGES = [
   { value: '7d', label: 'Last 7 days' },
   { value: '30d', label: 'Last 30 days' },
   { value: '90d', label: 'Last 90 days' },
-  { value: CHOSEN, label: 'Days I choose' },
+  { value: CHOSEN, label: 'Custom range' },
 ];
 /** Days that the service counts at once. */
 const DAYS_MAX = 400;

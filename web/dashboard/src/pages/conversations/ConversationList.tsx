@@ -46,7 +46,7 @@ function columnsFor(nameOf: (conversation: ConversationSummary) => string) {
     }),
     column.accessor(nameOf, {
       id: 'with',
-      header: 'With',
+      header: 'Agent',
       enableSorting: false,
       cell: ({ row: { original: conversation }, getValue }) => (
         <Group gap={6} wrap="nowrap">
@@ -72,7 +72,7 @@ function columnsFor(nameOf: (conversation: ConversationSummary) => string) {
       cell: ({ getValue }) => <Stars rating={getValue()} />,
     }),
     column.accessor('createdAt', {
-      header: 'Began',
+      header: 'Started',
       enableSorting: false,
       cell: ({ getValue }) => <When at={getValue()} />,
     }),
@@ -102,7 +102,7 @@ export function ConversationList() {
   return (
     <Page
       title="Conversations"
-      about="What visitors asked, and what agents answered. The list follows along by itself."
+      about="Messages of visitors and replies of agents. The list updates automatically."
       actions={
         mayAct && (
           <Group gap="xs">
@@ -146,7 +146,7 @@ export function ConversationList() {
             loading={conversations.isFetchingNextPage}
             onClick={() => void conversations.fetchNextPage()}
           >
-            {rows.length === 0 ? 'Nothing in the latest ones. Search older ones' : 'Show older conversations'}
+            {rows.length === 0 ? 'No match among the latest. Search older ones' : 'Show older conversations'}
           </Button>
         </Group>
       )}
@@ -159,14 +159,14 @@ function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => voi
     return (
       <Empty
         icon={IconMessages}
-        title="Nothing fits these filters"
+        title="No conversations match"
         action={
           <Button variant="default" onClick={onClear}>
-            Clear the filters
+            Clear filters
           </Button>
         }
       >
-        Widen the dates, or look for another visitor. Part of a name, an e-mail address or an id is enough.
+        Change the dates or the visitor. Part of a name, email address or id is enough.
       </Empty>
     );
   }
@@ -176,11 +176,11 @@ function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => voi
       title="No conversations yet"
       action={
         <Button component={Link} to="/agents">
-          Go to the agents
+          Go to agents
         </Button>
       }
     >
-      They appear here as soon as somebody talks to an agent. Try one in its playground, or put it on a page.
+      They appear when a visitor sends a message. Playground runs are not listed.
     </Empty>
   );
 }

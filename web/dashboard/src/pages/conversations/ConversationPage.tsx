@@ -89,7 +89,7 @@ function Transcript({ org, conversation, onReplied }: TranscriptProps) {
   return (
     <Paper className="panel" p={{ base: 'md', xs: 'lg' }} component="section" aria-label="Transcript">
       <Stack gap="md">
-        {messages.length === 0 && activeMessageId === null && <Text c="dimmed">Nothing was said yet.</Text>}
+        {messages.length === 0 && activeMessageId === null && <Text c="dimmed">No messages yet.</Text>}
         {messages.map((message) => (
           <MessageView key={message.id} message={message} withAgent={teamId !== null} />
         ))}
@@ -113,14 +113,14 @@ function Gone() {
   return (
     <Empty
       icon={IconMessages}
-      title="This conversation is not there any more"
+      title="This conversation was deleted"
       action={
         <Button component={Link} to="/conversations">
-          Go to the conversations
+          Go to conversations
         </Button>
       }
     >
-      It was deleted, or its visitor was erased. Nothing of it is kept.
+      It was deleted, or its visitor was erased.
     </Empty>
   );
 }

@@ -33,8 +33,8 @@ export function DeleteConversation({ org, id, onDeleted }: DeleteConversationPro
           onConfirm={confirmed}
           onClose={() => setAsked(false)}
         >
-          All its messages, the rating and the feedback go with it, and a reply that is being written is stopped. This
-          cannot be undone. If the visitor writes again, a new conversation begins.
+          Its messages, rating and feedback are deleted, and a running reply is stopped. This cannot be undone. If the
+          visitor writes again, a new conversation starts.
         </Confirm>
       )}
     </>

@@ -20,7 +20,7 @@ export function Details({ conversation }: { conversation: Conversation }) {
           Visitor
         </Title>
         <Fact label="Name">{visitor.name}</Fact>
-        <Fact label="E-mail">
+        <Fact label="Email">
           {visitor.email !== undefined && (
             <Link to="/conversations" search={{ visitor: visitor.email }} className="row-link">
               {visitor.email}
@@ -34,7 +34,7 @@ export function Details({ conversation }: { conversation: Conversation }) {
             </Link>
           )}
         </Fact>
-        <Fact label="Came by">{visitor.source}</Fact>
+        <Fact label="Source">{visitor.source}</Fact>
         <Fact label="Network">{visitor.address}</Fact>
         {others.map(([field, value]) => (
           <Fact key={field} label={field}>
@@ -57,10 +57,10 @@ export function Details({ conversation }: { conversation: Conversation }) {
         <Title order={2} mb="sm">
           Conversation
         </Title>
-        <Fact label="With">
+        <Fact label="Agent">
           <Owner conversation={conversation} />
         </Fact>
-        <Fact label="Began">{exactTime(conversation.createdAt)}</Fact>
+        <Fact label="Started">{exactTime(conversation.createdAt)}</Fact>
         <Fact label="Messages">{conversation.messageCount}</Fact>
         <Fact label="Session">
           <Code className="break">{conversation.sessionId}</Code>
@@ -107,5 +107,5 @@ function Owner({ conversation }: { conversation: Conversation }) {
       </Link>
     );
   }
-  return agents.isPending || teams.isPending ? null : 'Deleted since';
+  return agents.isPending || teams.isPending ? null : 'Deleted';
 }

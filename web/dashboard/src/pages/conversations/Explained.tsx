@@ -9,19 +9,19 @@ import { seconds, took } from '../../components/Facts';
 const STEPS: Record<string, string> = {
   accepted: 'Message accepted',
   routed: 'Agent chosen',
-  queued: 'In the queue',
-  claimed: 'Taken up by a worker',
-  asked: 'Model asked',
-  firstText: 'First words',
+  queued: 'Queued',
+  claimed: 'Claimed by a worker',
+  asked: 'Model called',
+  firstText: 'First token',
   done: 'Reply finished',
 };
 
 const STAGES: Record<string, string> = {
-  continuity: 'the conversation stayed where it was',
-  words: 'words and concepts',
-  meaning: 'words, concepts and meaning',
-  model: 'a model was asked',
-  strategy: 'the team’s strategy',
+  continuity: 'continuity',
+  words: 'words',
+  meaning: 'meaning',
+  model: 'a model',
+  strategy: 'the strategy',
 };
 
 export function Explained({ message }: { message: Message }) {
@@ -30,8 +30,8 @@ export function Explained({ message }: { message: Message }) {
   const whole = Math.max(1, steps.at(-1)?.ms ?? 1);
   return (
     <details className="explained">
-      <summary>How this reply came about</summary>
-      <Table aria-label="Timeline" className="timeline">
+      <summary>Reply timeline</summary>
+      <Table aria-label="Reply timeline" className="timeline">
         <Table.Thead>
           <Table.Tr>
             <Table.Th scope="col">Step</Table.Th>
@@ -55,7 +55,7 @@ export function Explained({ message }: { message: Message }) {
       {message.routing && <Choice routing={message.routing} />}
       {message.leftOut && (
         <Text size="sm" mt="xs">
-          {message.leftOut.messages} older messages did not fit into the prompt; a summary stood for{' '}
+          {message.leftOut.messages} older messages exceeded the context window; a summary replaced{' '}
           {message.leftOut.summarized} of them.
         </Text>
       )}

@@ -80,8 +80,8 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
   }, [text, value, onChange]);
   return (
     <TextInput
-      aria-label="Visitor’s name, e-mail or id"
-      placeholder="Visitor’s name, e-mail or id"
+      aria-label="Visitor name, email or id"
+      placeholder="Visitor name, email or id"
       leftSection={<IconSearch size={16} aria-hidden />}
       value={text}
       onChange={(event) => setText(event.currentTarget.value)}

@@ -6,17 +6,17 @@ import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
 import { Explained } from './Explained';
 
-const TROUBLED: Record<string, string> = { incomplete: 'broke off', failed: 'failed', cancelled: 'was stopped' };
+const TROUBLED: Record<string, string> = { incomplete: 'Interrupted', failed: 'Failed', cancelled: 'Stopped' };
 
 const FAILURES: Record<string, string> = {
-  model_error: 'the model refused, or answered what is no answer',
-  model_unavailable: 'the model could not be reached',
-  model_timeout: 'the model stayed silent',
-  deadline_exceeded: 'it took too long',
-  attempts_exhausted: 'every attempt was lost',
-  agent_unavailable: 'the agent was gone, or not active',
-  no_route: 'nobody of the team could answer',
-  internal: 'a fault of the service',
+  model_error: 'the model returned an error or an invalid response',
+  model_unavailable: 'the model was unreachable',
+  model_timeout: 'the model timed out',
+  deadline_exceeded: 'the deadline was exceeded',
+  attempts_exhausted: 'all attempts failed',
+  agent_unavailable: 'the agent was deleted or inactive',
+  no_route: 'no team member was available',
+  internal: 'internal error',
 };
 
 export function MessageView({ message, withAgent }: { message: Message; withAgent: boolean }) {
@@ -51,7 +51,7 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
       )}
       {message.routingReason && (
         <Text size="xs" c="dimmed">
-          Chosen because: {message.routingReason}
+          Routing: {message.routingReason}
         </Text>
       )}
       <MessageFacts message={message} />
@@ -73,7 +73,7 @@ function MessageFacts({ message }: { message: Message }) {
     message.finishReason &&
       message.finishReason !== 'stop' &&
       message.finishReason !== message.status &&
-      `ended by ${message.finishReason}`,
+      `finish reason ${message.finishReason}`,
   ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   return (
     <Group gap={6}>
@@ -91,9 +91,9 @@ function Unanswered({ about }: { about: NonNullable<Message['unanswered']> }) {
   const reason = FAILURES[about.failure ?? ''];
   return (
     <Group gap={6}>
-      <Badge color="orange">{TROUBLED[about.status] ?? 'no answer'}</Badge>
+      <Badge color="orange">{TROUBLED[about.status] ?? 'No reply'}</Badge>
       <Text size="xs" c="dimmed">
-        No answer{reason === undefined ? '' : `: ${reason}`} · {seconds(about.responseTime)}
+        No reply{reason === undefined ? '' : `: ${reason}`} · {seconds(about.responseTime)}
       </Text>
     </Group>
   );

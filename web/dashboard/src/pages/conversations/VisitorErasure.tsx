@@ -68,11 +68,11 @@ function ErasureDialog({ org, visitor, onClose }: ErasureDialogProps) {
           >
             <Stack>
               <Text size="sm">
-                Every conversation of this visitor is deleted, with all agents and teams. This cannot be undone. What
-                stays is a receipt without a name.
+                All conversations of this visitor are deleted, with all agents and teams. This cannot be undone. Only a
+                receipt without a name is kept.
               </Text>
               <TextInput
-                label="E-mail"
+                label="Email"
                 type="email"
                 value={email}
                 onChange={(event) => setEmail(event.currentTarget.value)}
@@ -107,7 +107,7 @@ function Finished({ erasure, onClose }: { erasure: Erasure; onClose: () => void 
     <Stack>
       <Text size="sm" role="status">
         {erasure.conversations === 0
-          ? 'No conversation of this visitor was found.'
+          ? 'No conversations of this visitor were found.'
           : `Erased ${count(erasure.conversations, 'conversation')} with ${count(erasure.messages, 'message')}.`}
       </Text>
       <Text size="sm" className="break">
@@ -136,10 +136,10 @@ function Receipts({ org }: { org: string }) {
             <Text size="sm">
               {exactTime(erasure.beganAt)} · {count(erasure.conversations, 'conversation')},{' '}
               {count(erasure.messages, 'message')}
-              {erasure.state === 'running' && ' · not finished: erase the same visitor again'}
+              {erasure.state === 'running' && ' · unfinished: erase the same visitor again'}
             </Text>
             <Text size="xs" c="dimmed" className="break">
-              {erasure.id} · {erasure.by.type === 'user' ? erasure.by.id : 'administrator’s token'} ·{' '}
+              {erasure.id} · {erasure.by.type === 'user' ? erasure.by.id : 'admin token'} ·{' '}
               {[erasure.visitor.visitorId, erasure.visitor.visitorEmail].filter(Boolean).join(' · ')}
             </Text>
           </li>

@@ -5,7 +5,7 @@ import { Changes } from '../../components/Changes';
 import { Page } from '../../components/Page';
 
 const KINDS = [
-  { value: '', label: 'Everything' },
+  { value: '', label: 'All resources' },
   { value: 'agent', label: 'Agents' },
   { value: 'team', label: 'Teams' },
   { value: 'key', label: 'API keys' },
@@ -22,7 +22,7 @@ export function Audit() {
   return (
     <Page
       title="Audit log"
-      about="Every change, with who made it and when. Secrets and texts are never in it."
+      about="Every change with its author and time. Secrets and texts are not recorded."
       actions={<Select aria-label="Show" w={160} data={KINDS} value={kind} onChange={(kind) => setKind(kind ?? '')} />}
     >
       <Changes key={kind} {...(kind !== '' && { kind })} />

@@ -69,7 +69,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         maxLength={200}
         data-autofocus
         value={name}
-        error={isTaken ? 'There is a key of this name already' : undefined}
+        error={isTaken ? 'A key with this name exists' : undefined}
         onChange={(event) => {
           setName(event.currentTarget.value);
           making.reset();
@@ -77,7 +77,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
       />
       <Checkbox.Group
         label="Scopes"
-        description="What it may do. A key that lies open in a page should only chat."
+        description="Permissions of the key. A key in a public page should only have Chat."
         value={scopes}
         onChange={(chosen) => setScopes(chosen as Scope[])}
         error={scopes.length === 0 ? 'Choose at least one' : undefined}
@@ -108,7 +108,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
           aria-expanded={showsLimits}
           onClick={() => setShowsLimits((shown) => !shown)}
         >
-          Limits a minute
+          Rate limits per minute
         </Button>
         <Collapse expanded={showsLimits}>
           <SimpleGrid cols={{ base: 1, xs: 3 }} mt="xs">
@@ -141,7 +141,7 @@ function endOf(date: string): string | undefined {
 export function ShownOnce({ value, note, onClose }: { value: string; note?: string; onClose: () => void }) {
   return (
     <SecretDialog title="Your new key" label="API key" value={value} onClose={onClose}>
-      Copy it now. It is shown this once, and nobody can read it again.
+      Copy it now. It is not shown again.
       {note !== undefined && ` ${note}`}
     </SecretDialog>
   );

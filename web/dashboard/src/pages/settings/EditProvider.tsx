@@ -43,7 +43,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
         : change(org, 'providers', provider.id, body, undefined);
     },
     onSuccess: async () => {
-      notifications.show({ color: 'green', message: 'Saved. It is live everywhere within two seconds.' });
+      notifications.show({ color: 'green', message: 'Saved. Changes take effect within two seconds.' });
       await done();
     },
   });
@@ -63,7 +63,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
           <TextInput
             label="Slug"
             placeholder="main"
-            description="Names it in documents and agents; fixed once it is made."
+            description="Identifier in files and agents. It cannot be changed later."
             required
             withAsterisk={false}
             readOnly={provider !== undefined}
@@ -73,7 +73,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             onChange={(event) => set({ slug: event.currentTarget.value })}
           />
           <TextInput
-            label="Base address"
+            label="Base URL"
             required
             withAsterisk={false}
             value={fields.baseUrl}
@@ -81,17 +81,17 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             onChange={(event) => set({ baseUrl: event.currentTarget.value })}
           />
           <PasswordInput
-            label="Key"
+            label="API key"
             autoComplete="off"
-            placeholder={provider?.hasApiKey && !isKeyGone ? 'A key is kept; type to replace it' : 'None'}
-            description="Kept encrypted, and shown to nobody."
+            placeholder={provider?.hasApiKey && !isKeyGone ? 'A key is stored; type to replace it' : 'None'}
+            description="Stored encrypted and never shown."
             value={apiKey}
             error={mistake('apiKey')}
             onChange={(event) => setApiKey(event.currentTarget.value)}
           />
           {provider?.hasApiKey && (
             <Switch
-              label="Take the kept key away"
+              label="Remove key"
               checked={isKeyGone}
               onChange={(event) => setKeyGone(event.currentTarget.checked)}
             />
@@ -106,14 +106,14 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
           />
           <TextInput
             label="Embedding model"
-            description="For routing by meaning. Empty: none."
+            description="For routing by intent. Optional."
             value={fields.embeddingModel ?? ''}
             error={mistake('embeddingModel')}
             onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })}
           />
           <Switch
-            label="Continues a begun answer"
-            description="The endpoint goes on where an assistant message ends, so that a reply survives the loss of a worker word by word."
+            label="Supports prefill"
+            description="The endpoint can continue an unfinished assistant message, so that a reply continues after the loss of a worker."
             checked={fields.continuesPrefix}
             onChange={(event) => set({ continuesPrefix: event.currentTarget.checked })}
           />

@@ -28,15 +28,15 @@ export function Invite({ onClose }: { onClose: () => void }) {
         value={inviting.data.link.url}
         onClose={onClose}
       >
-        Send it yourself, by a way that you trust. It works once, and until {exactTime(inviting.data.link.expiresAt)}.
-        It is shown this once.
+        Send it over a channel that you trust. It works once, until {exactTime(inviting.data.link.expiresAt)}, and is
+        not shown again.
       </SecretDialog>
     );
   }
   return (
     <DialogForm
-      title="Invite somebody"
-      action="Make the invitation"
+      title="Invite member"
+      action="Create invitation link"
       trouble={inviting.error}
       isPending={inviting.isPending}
       isIncomplete={person.name.trim() === '' || person.email.trim() === ''}
@@ -54,7 +54,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
         onChange={(event) => setPerson({ ...person, name: event.currentTarget.value })}
       />
       <TextInput
-        label="E-mail"
+        label="Email"
         type="email"
         required
         withAsterisk={false}

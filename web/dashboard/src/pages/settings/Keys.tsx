@@ -56,7 +56,7 @@ function columnsFor(act: ((doing: Doing) => void) | undefined) {
 }
 
 function Scopes({ scopes }: { scopes: ApiKey['scopes'] }) {
-  if (scopes.length === 0) return <Badge color="gray">everything</Badge>;
+  if (scopes.length === 0) return <Badge color="gray">all scopes</Badge>;
   return (
     <Group gap={4}>
       {scopes.map((scope) => (
@@ -133,14 +133,14 @@ export function Keys() {
   return (
     <Page
       title="API keys"
-      about="Programs use them to talk to agents. A page with the widget needs none."
+      about="For programs that use the public API. Pages with the widget need none."
       actions={(keys.data?.length ?? 0) > 0 && newKey}
     >
       {keys.isPending && <Waiting />}
       {keys.isError && <Trouble error={keys.error} retry={() => void keys.refetch()} />}
       {keys.data?.length === 0 && (
-        <Empty icon={IconKey} title="Create a key for your program" action={newKey}>
-          Give each program and each environment its own, with only the scopes that it needs.
+        <Empty icon={IconKey} title="Create your first API key" action={newKey}>
+          Use one key per program and environment, with only the scopes it needs.
         </Empty>
       )}
       {keys.data !== undefined && keys.data.length > 0 && (
@@ -155,8 +155,8 @@ export function Keys() {
           onConfirm={() => gone(doing.key)}
           onClose={close}
         >
-          Programs that use <Code>svc_live_…{doing.key.lastFour}</Code> are refused everywhere within two seconds. This
-          cannot be undone.
+          Programs that use <Code>svc_live_…{doing.key.lastFour}</Code> are rejected within two seconds. This cannot be
+          undone.
         </Confirm>
       )}
     </Page>

@@ -59,7 +59,7 @@ function columnsFor(self: string, act: (doing: Doing) => void) {
       header: 'State',
       cell: ({ getValue }) => <Badge color={STATES[getValue()].color}>{STATES[getValue()].label}</Badge>,
     }),
-    column.accessor('createdAt', { header: 'Since', cell: ({ getValue }) => <When at={getValue()} /> }),
+    column.accessor('createdAt', { header: 'Created', cell: ({ getValue }) => <When at={getValue()} /> }),
     column.display({
       id: 'actions',
       header: () => <span className="visually-hidden">Actions</span>,
@@ -74,7 +74,7 @@ function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
   const changing = useMutation({
     mutationFn: (role: Role) => changeUser(org, user.id, { role }),
     onSuccess: async (_, role) => {
-      notifications.show({ color: 'green', message: `${user.name} is ${ROLES[role].label.toLowerCase()} now.` });
+      notifications.show({ color: 'green', message: `${user.name} is now ${ROLES[role].label.toLowerCase()}.` });
       await client.invalidateQueries({ queryKey: [org, 'users'] });
     },
     onError: tell,
@@ -114,7 +114,7 @@ function Actions({ user, act }: { user: User; act: (doing: Doing) => void }) {
           leftSection={<IconKey size={16} aria-hidden />}
           onClick={() => act({ what: 'reset', user })}
         >
-          {user.state === 'invited' ? 'Make a new invitation link' : 'Make a link for a new password'}
+          {user.state === 'invited' ? 'Create invitation link' : 'Create password link'}
         </Menu.Item>
         <Menu.Item
           leftSection={
@@ -122,7 +122,7 @@ function Actions({ user, act }: { user: User; act: (doing: Doing) => void }) {
           }
           onClick={() => toggle.mutate()}
         >
-          {user.state === 'disabled' ? 'Let in again' : 'Shut out'}
+          {user.state === 'disabled' ? 'Enable' : 'Disable'}
         </Menu.Item>
         <Menu.Item
           color="red"
@@ -150,7 +150,7 @@ export function Members() {
   return (
     <Page
       title="Members"
-      about={`People who can sign in for ${organization.name}, and what each of them may do.`}
+      about={`People who can sign in to ${organization.name}, with their roles.`}
       actions={
         <Button leftSection={<IconUserPlus size={16} aria-hidden />} onClick={() => setDoing({ what: 'invite' })}>
           Invite
@@ -171,7 +171,7 @@ export function Members() {
           onConfirm={() => gone(doing.user)}
           onClose={close}
         >
-          They are signed out at once and cannot sign in again. What they changed stays.
+          They are signed out immediately and cannot sign in again. Their changes stay.
         </Confirm>
       )}
     </Page>
@@ -184,29 +184,26 @@ function Reset({ user, onClose }: { user: User; onClose: () => void }) {
   if (making.data !== undefined) {
     return (
       <SecretDialog
-        title={`A link for ${user.name}`}
+        title={`Link for ${user.name}`}
         label="One-time link"
         value={making.data.link.url}
         onClose={onClose}
       >
-        Send it to {user.name} yourself. It works once, until {exactTime(making.data.link.expiresAt)}, and is shown this
-        once.
+        Send it to {user.name}. It works once, until {exactTime(making.data.link.expiresAt)}, and is not shown again.
       </SecretDialog>
     );
   }
   return (
-    <Dialog onClose={onClose} title={`A link for ${user.name}`} size="lg">
+    <Dialog onClose={onClose} title={`Link for ${user.name}`} size="lg">
       <Stack>
         {making.isError && <Trouble error={making.error} />}
-        <Text size="sm">
-          With this link {user.name} chooses a new password. Links that were made before stop working.
-        </Text>
+        <Text size="sm">{user.name} can set a new password with this link. Earlier links stop working.</Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
           <Button loading={making.isPending} onClick={() => making.mutate()} data-autofocus>
-            Make the link
+            Create link
           </Button>
         </Group>
       </Stack>

@@ -83,15 +83,15 @@ export function Providers() {
   return (
     <Page
       title="Providers"
-      about="Endpoints that speak the OpenAI protocol. Agents without one use the default of this installation."
+      about="Endpoints that speak the OpenAI protocol. Agents without a provider use the installation default."
       actions={(providers.data?.length ?? 0) > 0 && newProvider}
     >
       {providers.isPending && <Waiting />}
       {providers.isError && <Trouble error={providers.error} retry={() => void providers.refetch()} />}
       {providers.data?.length === 0 && (
-        <Empty icon={IconPlugConnected} title="Bring your own model" action={newProvider}>
-          Until then, agents use the default of this installation. Anything that speaks the OpenAI protocol will do,
-          also a server of your own.
+        <Empty icon={IconPlugConnected} title="Add your first provider" action={newProvider}>
+          Agents use the installation default unless you choose a provider for them. Any endpoint that speaks the OpenAI
+          protocol works.
         </Empty>
       )}
       {providers.data !== undefined && providers.data.length > 0 && (

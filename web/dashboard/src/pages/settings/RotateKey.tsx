@@ -10,11 +10,11 @@ import { Trouble } from '../../components/Trouble';
 import { ShownOnce } from './CreateKey';
 
 const OVERLAPS = [
-  { value: '0', label: 'Not at all: it ends at once' },
-  { value: '3600', label: 'For an hour' },
-  { value: '86400', label: 'For a day' },
-  { value: '604800', label: 'For 7 days' },
-  { value: '2592000', label: 'For 30 days' },
+  { value: '0', label: 'No overlap: revoke it immediately' },
+  { value: '3600', label: '1 hour' },
+  { value: '86400', label: '1 day' },
+  { value: '604800', label: '7 days' },
+  { value: '2592000', label: '30 days' },
 ];
 const OVERLAP_USUAL = '86400';
 
@@ -30,7 +30,7 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
     return (
       <ShownOnce
         value={rotating.data.value}
-        note={overlap === '0' ? 'The old key does not work any more.' : 'The old key goes on until the overlap ends.'}
+        note={overlap === '0' ? 'The old key no longer works.' : 'The old key works until the overlap ends.'}
         onClose={onClose}
       />
     );
@@ -39,11 +39,12 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
     <Dialog onClose={onClose} title={`Rotate “${apiKey.name}”`}>
       <Stack>
         <Text size="sm">
-          A new key takes over its name, scopes and limits. Give it to your programs while the old one still works.
+          The new key has the same name, scopes and rate limits. Switch your programs to it while the old key still
+          works.
         </Text>
         {rotating.isError && <Trouble error={rotating.error} />}
         <Select
-          label="The old key goes on"
+          label="Keep the old key for"
           data={OVERLAPS}
           value={overlap}
           onChange={(overlap) => setOverlap(overlap ?? OVERLAP_USUAL)}

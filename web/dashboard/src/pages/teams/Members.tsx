@@ -21,10 +21,7 @@ export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
   const specialize = (slug: string, specialization: string) =>
     form.set({ members: members.map((member) => (member.agent === slug ? { ...member, specialization } : member)) });
   return (
-    <Card
-      title="Members"
-      about="The clearer a specialization says what somebody asks for, the better messages find it."
-    >
+    <Card title="Members" about="Describe what visitors ask each member for. Clear specializations improve routing.">
       {members.length === 0 && (
         <Alert variant="light" color="gray">
           Nobody is in the team yet. Without members, the default agent answers everything.
@@ -47,7 +44,7 @@ export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
       {!isReadOnly && (
         <Select
           aria-label="Add a member"
-          placeholder={free.length === 0 ? 'Every agent is in the team' : 'Add an agent…'}
+          placeholder={free.length === 0 ? 'All agents are members' : 'Add an agent…'}
           disabled={free.length === 0 || members.length >= MEMBERS_MAX}
           searchable
           value={null}
@@ -88,7 +85,7 @@ function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecializ
         </Group>
         <Textarea
           aria-label={`Specialization of ${agent?.name ?? slug}`}
-          placeholder="What it is good at: orders, delivery, returns…"
+          placeholder="Topics it handles: orders, delivery, returns…"
           autosize
           minRows={1}
           maxRows={5}

@@ -99,14 +99,14 @@ export function TeamList() {
   return (
     <Page
       title="Teams"
-      about="A team has one address. Each message goes to the member that fits it best, and stays there while the topic does."
+      about="A team has one address. Each message goes to the best-fitting member and stays there until the topic changes."
       actions={(teams.data?.length ?? 0) > 0 && newTeam}
     >
       {teams.isPending && <Waiting />}
       {teams.isError && <Trouble error={teams.error} retry={() => void teams.refetch()} />}
       {teams.data?.length === 0 && (
-        <Empty icon={IconSitemap} title="Let agents share the work" action={newTeam}>
-          Put agents behind one address, say what each of them is good at, and messages find the right one.
+        <Empty icon={IconSitemap} title="Create your first team" action={newTeam}>
+          Put agents behind one address and describe what each of them handles. Messages are routed to the right one.
         </Empty>
       )}
       {teams.data !== undefined && teams.data.length > 0 && (

@@ -64,7 +64,7 @@ function Editor({ read }: { read: Team }) {
           {!isReadOnly && (
             <Card
               title="Delete this team"
-              about="Its address stops working at once. Its agents and conversations stay."
+              about="Its address stops working immediately. Its agents and conversations are kept."
             >
               <Group>
                 <Button variant="light" color="red" onClick={() => setDeleting(true)}>
@@ -93,7 +93,7 @@ function Editor({ read }: { read: Team }) {
             }}
           />
         </Stack>
-        <aside aria-label="Try the team">
+        <aside aria-label="Test the team">
           <Paper className="panel" p="md">
             <Title order={2} mb="sm">
               Try a message
@@ -141,7 +141,7 @@ function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { te
       <StatusChoice status={fields.status} isReadOnly={isReadOnly} onChange={(status) => set({ status })} />
       <Switch
         label="Public"
-        description="The public API reaches it."
+        description="Available to the public API."
         checked={fields.public}
         onChange={(event) => set({ public: event.currentTarget.checked })}
       />
@@ -174,7 +174,7 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
       </div>
       <Select
         label="Default agent"
-        description="Answers when no member matches, or none of them can."
+        description="Answers when no member matches or is available."
         maw={360}
         data={[{ value: NO_AGENT, label: 'None' }, ...known]}
         value={fields.defaultAgent ?? NO_AGENT}

@@ -18,11 +18,11 @@ interface Tried {
 }
 
 const STAGES: Record<string, string> = {
-  continuity: 'stays with its agent',
-  words: 'by its words',
-  meaning: 'by its meaning',
-  model: 'a model was asked',
-  strategy: 'by the strategy',
+  continuity: 'by continuity',
+  words: 'by words',
+  meaning: 'by meaning',
+  model: 'by a model',
+  strategy: 'by strategy',
 };
 
 interface TrialProps {
@@ -45,8 +45,8 @@ export function Trial({ team, patch, mayTry }: TrialProps) {
   });
   if (!mayTry) {
     return (
-      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="Trying takes the right to edit">
-        Ask an owner to make you an editor.
+      <Alert variant="light" color="indigo" icon={<IconInfoCircle />} title="You need the editor role to test">
+        Ask an owner for the editor role.
       </Alert>
     );
   }
@@ -67,7 +67,7 @@ export function Trial({ team, patch, mayTry }: TrialProps) {
   return (
     <Stack>
       <Text size="sm" c="dimmed">
-        See who would answer, and why. The team is tried as the form has it; nothing is sent to an agent or stored.
+        See which agent would answer, and why. Uses the form, saved or not. No agent answers and nothing is stored.
       </Text>
       <form onSubmit={onSubmit}>
         <Stack gap="xs">
@@ -84,7 +84,7 @@ export function Trial({ team, patch, mayTry }: TrialProps) {
           {tried !== undefined && tried.verdict.agent !== null && (
             <Checkbox
               size="xs"
-              label="Goes on from the message before"
+              label="Continue from the previous message"
               checked={goesOn}
               onChange={(event) => setGoesOn(event.currentTarget.checked)}
             />
@@ -155,11 +155,11 @@ function Score({ member, isChosen }: { member: Verdict['members'][number]; isCho
         </Text>
         {member.canAnswer ? (
           <Text size="xs" c="dimmed" data-testid="score">
-            {percent === undefined ? 'not compared' : `${percent.toFixed(1)} %`}
+            {percent === undefined ? 'not scored' : `${percent.toFixed(1)} %`}
           </Text>
         ) : (
           <Badge color="gray" size="sm">
-            cannot answer now
+            unavailable
           </Badge>
         )}
       </Group>
