@@ -2,7 +2,7 @@
 import react from '@vitejs/plugin-react';
 import { defineConfig } from 'vite';
 
-/** A running service, to which the development server hands on whatever is not the dashboard's own source. */
+/** Running service that receives all requests except those for the source of the dashboard. */
 const SERVICE = process.env.SWITCHBOARD_URL ?? 'http://127.0.0.1:8080';
 
 export default defineConfig({
@@ -15,9 +15,9 @@ export default defineConfig({
     assetsInlineLimit: 0,
     reportCompressedSize: false,
     manifest: true,
-    // For older ones light-dark() would be rewritten into variables that nothing here defines.
+    // Older targets would rewrite light-dark() into variables that are not defined.
     cssTarget: ['chrome123', 'edge123', 'firefox120', 'safari17.5'],
-    // The policy forbids inline scripts, and the polyfill would be one.
+    // The content security policy forbids inline scripts, and the polyfill is one.
     modulePreload: { polyfill: false },
   },
 });

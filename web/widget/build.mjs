@@ -1,7 +1,7 @@
-// Builds the widget into the service's assets, and fails when it has grown too large.
+// Builds the widget into the assets of the service; fails if it exceeds the size limits.
 //
-// node build.mjs           writes
-// node build.mjs --check   compares with what is committed instead
+// node build.mjs           writes the files
+// node build.mjs --check   compares them with the committed ones
 
 import { build, transform } from "esbuild";
 import { createHash } from "node:crypto";
@@ -23,7 +23,7 @@ const styles = {
   },
 };
 
-/** One script; `define` gives values to names that the source only declares. */
+/** Builds one script; `define` sets names that the source only declares. */
 async function bundle(entry, format, define = {}) {
   const values = Object.entries(define).map(([name, value]) => [name, JSON.stringify(value)]);
   const { outputFiles } = await build({
@@ -42,7 +42,7 @@ async function bundle(entry, format, define = {}) {
   return outputFiles[0].text;
 }
 
-/** The service makes the same name from the same bytes, so that a file and its address cannot disagree. */
+/** Names a file by its content like the service, so that a file and its address always match. */
 function hashed(name, text) {
   return `${name}.${createHash("sha256").update(text).digest("hex").slice(0, 16)}.js`;
 }

@@ -1,11 +1,11 @@
-// Tests of what needs no browser: how markdown is read, and that no language lacks a text.
+// Tests of the parts that need no browser: Markdown parsing and complete translations.
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
 import { fileURLToPath } from "node:url";
 import { build } from "esbuild";
 
-/** A module of the sources, as it runs in a browser. */
+/** Imports a source module. */
 async function load(entry) {
   const path = fileURLToPath(new URL(`src/${entry}`, import.meta.url));
   const { outputFiles } = await build({ entryPoints: [path], bundle: true, write: false, format: "esm", charset: "utf8" });
@@ -17,7 +17,7 @@ const { followable, tellsItsHost } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
 const { english, fill, chooseLanguage, inLanguage } = await load("texts.ts");
 
-/** A tree as a short text: names of blocks and marks around their texts. */
+/** Formats a tree as a short text: names of blocks and marks around their texts. */
 function outline(nodes) {
   return nodes.map((node) => {
     const inner = node.content ?? node.blocks ?? [];

@@ -1,4 +1,4 @@
-// Prints what a first view loads, compressed, and fails when it is more than promised.
+// Measures the heaviest first view; fails above the limit.
 import { readFileSync, rmSync } from 'node:fs';
 import { dirname, join } from 'node:path';
 import { fileURLToPath } from 'node:url';
@@ -7,7 +7,7 @@ import { gzipSync } from 'node:zlib';
 const FIRST_VIEW_BYTES_MAX = 300 * 1024;
 const built = process.argv[2] ?? join(dirname(fileURLToPath(import.meta.url)), '../../../ingress/assets/dashboard');
 
-/** The page, what it names, what those import statically, and of the pages the largest. */
+/** The page, its scripts, their static imports, and the largest page. */
 function firstView() {
   const manifest = JSON.parse(readFileSync(join(built, '.vite/manifest.json'), 'utf8'));
   const closure = (key, seen = new Set()) => {
@@ -34,6 +34,6 @@ const total = sum(largest);
 console.log(
   `${String(total).padStart(8)}  bytes compressed, the heaviest first view (at most ${FIRST_VIEW_BYTES_MAX})`,
 );
-// It was made for this look only, and is nothing to serve.
+// The manifest is only needed for this check and is not served.
 rmSync(join(built, '.vite'), { recursive: true });
 if (total > FIRST_VIEW_BYTES_MAX) process.exit(1);

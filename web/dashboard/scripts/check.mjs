@@ -1,4 +1,4 @@
-// Builds the dashboard again, elsewhere, and fails where what is committed is not what comes out of its source.
+// Builds the dashboard elsewhere; fails if the committed bundle differs.
 import { execFileSync } from 'node:child_process';
 import { mkdtempSync, readdirSync, readFileSync, rmSync } from 'node:fs';
 import { tmpdir } from 'node:os';

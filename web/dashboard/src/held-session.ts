@@ -1,18 +1,18 @@
-// What a person has typed must outlive their session: while there is something to lose, the page stays as it is, and the
-// sign-in comes to it.
+// Keeps a page with unsaved changes open when the session ends, and
+// shows the sign-in above it.
 import { createContext, useCallback, useContext, useEffect, useMemo, useState } from 'react';
 import type { Session } from './api/types';
 
 interface Held {
-  /** The session that the page was opened with, also after its end. */
+  /** Session with which the page was opened, also after its end. */
   session: Session;
-  /** Counts what would be lost with the page. */
+  /** Number of components with unsaved changes. */
   count: (change: 1 | -1) => void;
 }
 
 export const HeldSession = createContext<Held | undefined>(undefined);
 
-/** The session of now, or the one that has ended while something is at stake. */
+/** Current session, or the ended one while there are unsaved changes. */
 export function useHeldSession(now: Session | null | undefined): { held: Held | undefined; letGo: () => void } {
   const [last, setLast] = useState(now);
   if (now && now !== last) setLast(now);
@@ -23,7 +23,7 @@ export function useHeldSession(now: Session | null | undefined): { held: Held | 
   return { held, letGo: useCallback(() => setLast(undefined), []) };
 }
 
-/** Keeps the page although the session ends, as long as `isAtStake`. */
+/** Keeps the page after the session ends as long as `isAtStake` is true. */
 export function useHold(isAtStake: boolean): void {
   const count = useContext(HeldSession)?.count;
   useEffect(() => {

@@ -1,4 +1,4 @@
-// Starts the dashboard: providers around the router.
+// Entry point of the dashboard: providers around the router.
 import '@mantine/core/styles.css';
 import '@mantine/notifications/styles.css';
 import './app.css';
@@ -13,7 +13,7 @@ import { queryClient } from './query-client';
 import { router } from './router';
 import { theme, variables } from './theme';
 
-// The policy lets in only those style elements that carry the page's nonce: Mantine's, and the scroll lock's.
+// The content security policy admits only style elements with the nonce of the page.
 const nonce = document.querySelector<HTMLMetaElement>('meta[name="style-nonce"]')?.content ?? '';
 setNonce(nonce);
 

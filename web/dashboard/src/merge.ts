@@ -1,4 +1,4 @@
-// Forms send only what they changed, as a merge patch (RFC 7396), so that two people can change different fields.
+// Merge patches (RFC 7396): forms send only changed fields, so that two users can change different fields.
 
 type Json = unknown;
 type Fields = Record<string, Json>;
@@ -16,7 +16,7 @@ export function isSame(left: Json, right: Json): boolean {
   return left === right;
 }
 
-/** What turns `before` into `after`. Lists are replaced whole. */
+/** Returns the patch from `before` to `after`. Lists are replaced as a whole. */
 export function patchBetween(before: Json, after: Json): Fields {
   const patch: Fields = {};
   if (!isFields(before) || !isFields(after)) return patch;
@@ -35,7 +35,7 @@ export function withPatch<T>(before: T, patch: Fields): T {
   return after as T;
 }
 
-/** The fields of a patch with their values, `theme.textColor` for what lies deeper. */
+/** Returns the fields of a patch with their values; nested fields are named like `theme.textColor`. */
 export function flat(patch: Fields, prefix = ''): Map<string, Json> {
   const fields = new Map<string, Json>();
   for (const [name, value] of Object.entries(patch)) {

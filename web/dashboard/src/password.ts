@@ -1,4 +1,4 @@
-// What the service takes for a password, told while it is typed.
+// Validation of new passwords while typing.
 export const PASSWORD_CHARS_MIN = 12;
 
 export function passwordMistake(password: string): string | undefined {

@@ -1,4 +1,4 @@
-// What is kept of the service's answers, for how long, and what a lost session means to all of it.
+// Query cache: retention, retries and ended sessions.
 import { MutationCache, QueryCache, QueryClient } from '@tanstack/react-query';
 import { Problem } from './api/client';
 import { SESSION_KEY } from './api/session';
@@ -6,7 +6,7 @@ import { SESSION_KEY } from './api/session';
 const FRESH_MS = 5_000;
 const RETRIES_MAX = 2;
 
-/** A session that ended is told once, by the sign-in page, and not by each page's error; a role may have changed. */
+/** Handles ended sessions once, on the sign-in page, and rereads the role, which may have changed. */
 function checkSession(error: unknown): void {
   if (!(error instanceof Problem)) return;
   if (error.status === 401) queryClient.setQueryData(SESSION_KEY, null);
@@ -18,7 +18,7 @@ export const queryClient: QueryClient = new QueryClient({
   defaultOptions: {
     queries: {
       staleTime: FRESH_MS,
-      // What was refused will be refused again; only what could not be asked is worth another try.
+      // Rejected requests fail again; only unreachable services are retried.
       retry: (failures, error) => failures < RETRIES_MAX && !(error instanceof Problem && error.status < 500),
     },
   },

@@ -1,4 +1,4 @@
-// The rights that a session can carry, as the service names them. What is hidden here is refused there as well.
+// Permissions of a session. The dashboard hides what the service would reject.
 export const RIGHTS = {
   readConfiguration: 'readConfiguration',
   configure: 'configure',

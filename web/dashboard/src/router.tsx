@@ -1,4 +1,4 @@
-// Which page lies at which address. Pages are loaded when they are gone to.
+// Routes of the dashboard. Pages are loaded on first use.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
 import { Shell } from './components/Shell';
 import { NotFound, PageFailure } from './components/Trouble';

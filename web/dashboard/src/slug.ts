@@ -1,4 +1,4 @@
-// Slugs name things in documents and in the ids made of them, and never change.
+// Slugs identify resources in files and ids, and never change.
 const SLUG_CHARS_MAX = 63;
 
 export function slugOf(name: string): string {
@@ -12,7 +12,7 @@ export function slugOf(name: string): string {
     .slice(0, SLUG_CHARS_MAX);
 }
 
-/** What is wrong with it, if anything. */
+/** Returns the validation error of a slug. */
 export function slugMistake(slug: string): string | undefined {
   if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return undefined;
   return 'Use 1 to 63 characters: a–z, 0–9 and -, not starting with -';

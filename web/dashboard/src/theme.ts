@@ -1,4 +1,4 @@
-// How everything looks: Mantine's theme, with colours of which each pair has the contrast that WCAG AA asks for.
+// Mantine theme; every color pair has the contrast of WCAG AA.
 import {
   Badge,
   Button,
@@ -44,7 +44,7 @@ export const theme = createTheme({
       '#4038b4',
       '#352f92',
     ],
-    // Darker than Mantine's where white stands on it.
+    // Darker than the Mantine default, for white text.
     red: ['#fff5f5', '#ffe3e3', '#ffc9c9', '#ffa8a8', '#ff8787', '#fa6b6b', '#d63a3a', '#cc2f2f', '#b82727', '#a32020'],
     dark: [
       '#e4e6eb',
@@ -60,15 +60,15 @@ export const theme = createTheme({
     ],
   },
   respectReducedMotion: true,
-  // The library's own ink on its light grounds stays below the contrast that small text needs.
+  // The default text on light backgrounds is below the contrast required for small text.
   variantColorResolver: (input) => {
     const usual = defaultVariantColorsResolver(input);
     const name = parseThemeColor({ color: input.color ?? input.theme.primaryColor, theme: input.theme }).color;
     const ink = `light-dark(color-mix(in srgb, var(--mantine-color-${name}-9) 72%, black), var(--mantine-color-${name}-2))`;
-    // What removes something is red in the dark, too.
+    // Destructive actions are red in dark mode too.
     if (input.variant === 'subtle' && name === 'red') return { ...usual, color: ink };
     if (input.variant !== 'light') return usual;
-    // In the dark its own grounds shout, and its own grey cannot be told from the page.
+    // The default dark backgrounds are too bright, and the default gray equals the page.
     const quiet = `color-mix(in srgb, var(--mantine-color-${name}-8) 26%, var(--board-raised))`;
     const background =
       name === 'gray'
@@ -82,7 +82,7 @@ export const theme = createTheme({
     NumberInput: NumberInput.extend({
       defaultProps: { inputWrapperOrder: ['label', 'input', 'description', 'error'] },
     }),
-    // A menu stands where it can be found by landmarks.
+    // Rendered inside a landmark for screen readers.
     Menu: Menu.extend({ defaultProps: { portalProps: { target: '#main' }, withInitialFocusPlaceholder: false } }),
     Notification: Notification.extend({ defaultProps: { closeButtonProps: { 'aria-label': 'Close' } } }),
     Modal: Modal.extend({

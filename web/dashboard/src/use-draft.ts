@@ -1,24 +1,24 @@
-// A form's state: what was read, what the person made of it, and the patch between the two.
+// Form state: the read resource, the edited fields, and the patch between them.
 import { useCallback, useMemo, useState } from 'react';
 import { isSame, patchBetween, withPatch } from './merge';
 
 export interface Draft<T extends object> {
-  /** What the form shows. */
+  /** Edited fields. */
   fields: T;
-  /** What was read. */
+  /** Fields as read. */
   base: T & { version?: string };
   isChanged: boolean;
-  /** What is to be sent. */
+  /** Merge patch to send. */
   patch: Record<string, unknown>;
-  /** The version that was read. */
+  /** Version that was read. */
   version: string | undefined;
   set: (changes: Partial<T>) => void;
   reset: () => void;
-  /** Puts the person's own changes on top of what somebody else made of it. */
+  /** Applies the user's changes to the version of another user. */
   rebase: (onto: T & { version?: string }) => void;
-  /** Takes what the service says, and drops what was not saved. */
+  /** Replaces the form and drops unsaved changes. */
   adopt: (read: T & { version?: string }) => void;
-  /** Takes what the service made of `sent`; what was typed since then stays as a change on top of it. */
+  /** Takes the saved version; edits since `sent` stay as changes. */
   settle: (sent: T, saved: T & { version?: string }) => void;
 }
 
@@ -31,7 +31,7 @@ export function useDraft<T extends object>(read: T & { version?: string }): Draf
     setBase(read);
     setFields(read);
   }, []);
-  // An untouched form follows what others save.
+  // Unedited forms follow changes of other users.
   if (!isChanged && read.version !== base.version && Number(read.version) > Number(base.version)) adopt(read);
   return {
     fields,

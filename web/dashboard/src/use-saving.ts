@@ -1,4 +1,4 @@
-// Saving a thing of a form: only what changed, and only onto the version that was read.
+// Saves changed fields of a form onto the version that was read.
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useRef, useState } from 'react';
@@ -12,13 +12,13 @@ type Versioned = object & { version?: string };
 interface Sending<T> {
   patch: object;
   version: string | undefined;
-  /** What the form showed when it was sent. */
+  /** Edited fields at the time of sending. */
   fields: T;
 }
 
 export interface Clash<T> {
   theirs: T & Versioned;
-  /** What others changed since this form was read. */
+  /** Changes of others since the form was read. */
   patch: Record<string, unknown>;
 }
 
@@ -26,7 +26,7 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   const client = useQueryClient();
   const [clash, setClash] = useState<Clash<T>>();
   const key = oneQuery(org, kind, id).queryKey;
-  // Two saves at once would be two editors of one version.
+  // Concurrent saves of one form would conflict.
   const isBusy = useRef(false);
   const saving = useMutation({
     mutationFn: ({ patch, version }: Sending<T>) =>
@@ -58,10 +58,10 @@ export function useSaving<T extends object>(org: string, kind: Kind, id: string,
   return {
     save: () => send({ patch: form.patch, version: form.version, fields: form.fields }),
     isSaving: saving.isPending,
-    // Of a session that ended, the sign-in speaks.
+    // The sign-in dialog reports ended sessions.
     error: saving.error instanceof Problem && saving.error.status === 401 ? null : saving.error,
     forget: saving.reset,
-    /** What the service said of a field. */
+    /** Returns the error of a field. */
     mistake: (path: string) => mistakeIn(saving.error, path),
     clash,
     closeClash: () => setClash(undefined),

@@ -1,16 +1,16 @@
-// Products as cards. What the specification of rich content holds is checked field by field: it came over the network.
+// Product cards. The UI specification is validated field by field, because it comes over the network.
 
 import { h } from "./dom.ts";
 import { fields } from "./settings.ts";
 
 const PRODUCTS_MAX = 24;
 
-/** The grid of a specification that is one; nothing otherwise. */
+/** Returns the product grid of a UI specification, if it is one. */
 export function productGrid(spec: unknown, label: string): HTMLElement | null {
   const { type, data } = fields(spec);
   if (type !== "product-grid" || !Array.isArray(data) || data.length === 0) return null;
   const cards = data.slice(0, PRODUCTS_MAX).map((product) => h("li", {}, card(fields(product))));
-  // A list without marks is none for some screen readers unless it says so.
+  // Some screen readers do not announce lists without markers unless they have the role.
   return h("ul", { class: "cards", role: "list", "aria-label": label }, ...cards);
 }
 
@@ -24,7 +24,7 @@ function card(product: Record<string, unknown>): HTMLElement {
   return h("a", { class: "card", href: url, target: "_blank", rel: "noopener noreferrer" }, ...content);
 }
 
-/** Pictures come from the organization's own catalogue; one that does not load leaves the initial behind it. */
+/** Images come from the organization's catalog; the initial stays visible if one fails to load. */
 function imageElement(address: string): HTMLImageElement {
   const image = h("img", { alt: "", loading: "lazy", decoding: "async", referrerpolicy: "no-referrer" });
   image.onerror = () => image.remove();

@@ -1,4 +1,4 @@
-// Where a visitor writes: one field that grows, one button that sends or stops.
+// Input of the visitor: a growing field, and a button to send or stop.
 
 import { h, icon, icons, set } from "./dom.ts";
 import type { Settings } from "./settings.ts";
@@ -10,11 +10,11 @@ export interface ComposerActions {
   /** Seconds until the next message may be sent. */
   wait(): number;
   draft(text: string): void;
-  /** Says aloud why something was not done. */
+  /** Announces to screen readers why an action was not performed. */
   warn(text: string): void;
 }
 
-/** From this share of the longest message on, what is left is shown. */
+/** Share of the maximum length from which the remaining characters are shown. */
 const COUNTED_SHARE = 0.8;
 const HEIGHT_MAX_PX = 132;
 
@@ -39,7 +39,7 @@ export class Composer {
       this.update();
     };
     this.input.onkeydown = (event) => {
-      // Enter that ends a word of an input method is no wish to send.
+      // Enter that ends an input method composition does not send.
       if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
       event.preventDefault();
       if (!this.isBusy) this.submit();
@@ -69,7 +69,7 @@ export class Composer {
     this.update();
   }
 
-  /** Adjusts the height, once the field is shown. */
+  /** Adjusts the height once the field is visible. */
   fit(): void {
     this.input.style.height = "auto";
     this.input.style.height = `${Math.min(this.input.scrollHeight, HEIGHT_MAX_PX)}px`;
@@ -81,7 +81,7 @@ export class Composer {
     const wait = this.actions.wait();
     if (wait > 0) {
       this.slow(wait);
-      // Once: the seconds that go by are for the eye alone.
+      // Announced once; the countdown is only visible.
       return this.actions.warn(this.note.textContent ?? "");
     }
     this.write("");
@@ -121,7 +121,7 @@ export class Composer {
   }
 }
 
-/** Characters as the service counts them: Unicode scalar values. */
+/** Counts characters as the service does: Unicode scalar values. */
 function length(text: string): number {
   return Array.from(text).length;
 }

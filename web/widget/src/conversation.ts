@@ -1,5 +1,5 @@
-// One visitor's conversation with an agent: what was said, what is being said, and what other tabs do to it. It knows
-// nothing of how it looks.
+// Conversation of a visitor with an agent: messages, running replies, and changes by other tabs. Independent
+// of its presentation.
 
 import { type Memory, randomId } from "./memory.ts";
 import { Following, type Outcome } from "./reply.ts";
@@ -15,11 +15,11 @@ export interface Entry {
   text: string;
   at: number;
   state: State;
-  /** A specification of rich content, as the service sent it. */
+  /** UI specification as sent by the service. */
   cards: unknown;
   isWorking: boolean;
   isLost: boolean;
-  /** Seconds after which it may be sent again, when it came too fast. */
+  /** Seconds until a rate-limited message may be sent again. */
   waitS: number;
 }
 
@@ -27,18 +27,18 @@ export interface ConversationView {
   added(entry: Entry, first: boolean): void;
   changed(entry: Entry): void;
   removed(entry: Entry): void;
-  /** A message was not sent, or its reply broke off. */
+  /** A message was not sent, or its reply was interrupted. */
   failed(entry: Entry, refusal: Refusal): void;
-  /** A reply that was followed has come to its end. */
+  /** A followed reply has ended. */
   finished(entry: Entry): void;
   busy(isBusy: boolean): void;
-  /** Whether there are messages before the first one that is shown. */
+  /** There are messages before the first one shown. */
   earlier(exist: boolean): void;
-  /** What the service has noted of the visitor. */
+  /** Visitor data that the service has stored. */
   known(facts: { rating: number | null; email: string | null }): void;
-  /** The service does not take this address, and the visitor may give another one. */
+  /** The service rejected the email address; the visitor may enter another one. */
   refusedEmail(email: string): void;
-  /** The agent is not active (with its message), or the service does not answer. */
+  /** The agent is inactive (with its message), or the service does not respond. */
   offline(message: string | null): void;
 }
 
@@ -52,11 +52,11 @@ export class Conversation {
   private firstOffset = 0;
   private loading: Promise<void> | null = null;
   private isLoaded = false;
-  /** The session whose messages are shown; the one in the storage is the latest that any tab has begun. */
+  /** Session whose messages are shown; storage has the latest one that any tab started. */
   private shown: string | null = null;
-  /** What other tabs sent, until it is shown here. */
+  /** Messages of other tabs that are not shown yet. */
   private readonly missed: Turn[] = [];
-  /** Whether something happened elsewhere that only the service can tell. */
+  /** Another tab made a change that must be reread from the service. */
   private isBehind = false;
 
   constructor(
@@ -70,7 +70,7 @@ export class Conversation {
     return this.running !== null;
   }
 
-  /** Shows what was said before, once, and goes on with a reply that is being made. */
+  /** Shows earlier messages once, and follows a running reply. */
   load(): Promise<void> {
     if (this.isLoaded) return Promise.resolve();
     this.loading ??= this.read()
@@ -87,7 +87,7 @@ export class Conversation {
     return this.loading;
   }
 
-  /** Seconds until the next message may be sent, by the agent's own limit. */
+  /** Seconds until the next message may be sent under the limit of the agent. */
   waitFor(perMinute: number): number {
     const now = Date.now();
     const sent = this.sentTimes().filter((at) => now - at < MINUTE_MS);
@@ -104,7 +104,7 @@ export class Conversation {
     this.ask(this.add({ role: "user", text, state: "sending" }));
   }
 
-  /** Sends a message again that was not sent, or whose reply broke off. */
+  /** Retries a message that was not sent or whose reply was interrupted. */
   again(entry: Entry): void {
     const at = this.entries.indexOf(entry);
     const question = entry.role === "user" ? entry : this.entries[at - 1];
@@ -118,11 +118,11 @@ export class Conversation {
     if (!running) return;
     running.isStopWanted = true;
     const id = running.following?.id;
-    // Without an id yet, it is stopped as soon as it has one.
+    // Without an id yet, the reply is stopped as soon as it has one.
     if (id) await this.service.ask(`/api/public/messages/${id}/cancel`, { method: "POST" }).catch(() => undefined);
   }
 
-  /** Begins a conversation that remembers nothing of this one. */
+  /** Starts a new conversation without the messages of this one. */
   reset(): void {
     this.memory.set("session", null);
     this.clear();
@@ -138,7 +138,7 @@ export class Conversation {
     this.view.earlier(offset > 0);
   }
 
-  /** Changes what is known of the conversation; before its first message an address waits for that. */
+  /** Changes metadata of the conversation; before the first message, an email address is kept for later. */
   async patch(change: { rating?: number; feedback?: string; visitorEmail?: string }): Promise<void> {
     try {
       if (!this.memory.get("session")) throw new Refusal(404, "CONVERSATION_NOT_FOUND", "nothing was said yet");
@@ -152,14 +152,14 @@ export class Conversation {
   }
 
   hear(news: News): void {
-    // The first look will find it.
+    // The first read will return it.
     if (!this.isLoaded && !this.loading) return;
     this.memory.set("session", news.session);
     if (news.kind === "turn") {
       this.missed.push(news);
       this.shown ??= news.session;
     } else if (news.session !== this.shown) {
-      // What runs here belongs to a conversation that the visitor has left.
+      // Running replies belong to a conversation that the visitor has left.
       this.clear();
     }
     this.isBehind ||= news.kind === "changed" || this.running !== null || news.session !== this.shown;
@@ -170,7 +170,7 @@ export class Conversation {
     this.running?.stop.abort();
   }
 
-  /** Shows what other tabs did while this one was busy. Where two spoke at the same time, the service's order counts. */
+  /** Shows messages of other tabs that were sent while this one was busy, in the order of the service. */
   private catchUp(): void {
     if (this.loading) return;
     if (this.isBehind && !this.running) {
@@ -181,7 +181,7 @@ export class Conversation {
     while (!this.running && this.missed[0]) this.join(this.missed.shift() as Turn);
   }
 
-  /** Shows a message of another tab, and follows its reply. */
+  /** Shows a message of another tab and follows its reply. */
   private join({ session, text, at, reply }: Turn): void {
     if (session !== this.shown || this.entries.some(({ id }) => id === reply)) return;
     const last = this.entries[this.entries.length - 1];
@@ -203,7 +203,7 @@ export class Conversation {
       this.firstOffset = Math.max(0, total - PAGE);
       if (this.firstOffset > 0) answer = await this.page(this.firstOffset, PAGE);
     } catch (error) {
-      // A session whose first message was never accepted, or was somebody else's.
+      // The first message of the session was never accepted, or the session belongs to another visitor.
       if (error instanceof Refusal && error.status === 404) return;
       throw error;
     }
@@ -222,7 +222,7 @@ export class Conversation {
   }
 
   private replace(messages: ReturnType<typeof messagesOf>): void {
-    // The service knows nothing of what it was not sent.
+    // The service does not know messages that were not sent.
     const unsent = this.entries.filter(({ state }) => state === "unsent");
     for (const entry of [...this.entries]) this.remove(entry);
     for (const entry of [...messages, ...unsent]) this.add(entry);
@@ -239,7 +239,7 @@ export class Conversation {
     const email = this.memory.get("emailToSend");
     this.shown = this.session();
     const body = { message: question.text, sessionId: this.shown, ...(email ? { visitorEmail: email } : {}) };
-    // A request that is repeated because its answer was lost joins the reply that it began.
+    // A retried request joins the reply that the first one started.
     const headers = { "Idempotency-Key": randomId() };
     void this.follow({ path, asking: { method: "POST", body, headers } }, question);
   }
@@ -284,7 +284,7 @@ export class Conversation {
     else this.catchUp();
   }
 
-  /** Whether the visitor's address was refused. A message does not depend on one, and goes out without it. */
+  /** Returns whether the email address was rejected. The message is then sent without it. */
   private isAboutEmail(error: unknown): boolean {
     if (!(error instanceof Refusal) || error.param !== "visitorEmail") return false;
     const email = this.memory.get("emailToSend");
@@ -307,7 +307,7 @@ export class Conversation {
       return;
     }
     this.remove(reply);
-    // What waits behind it would fare no better, and goes out when the visitor says so.
+    // Queued messages would fail as well; the visitor sends them again.
     const behind = this.queue.splice(0).map((text) => this.add({ role: "user", text, state: "unsent" }));
     for (const entry of question ? [question, ...behind] : behind) {
       this.change(entry, { state: "unsent", waitS: refusal.status === 429 ? refusal.retryAfterS : 0 });

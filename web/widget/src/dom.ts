@@ -1,9 +1,9 @@
-// Makes elements without ever reading HTML: texts become text nodes, and only named attributes are set.
+// Creates elements without parsing HTML: texts become text nodes, and only named attributes are set.
 
 type Child = Node | string | null | undefined | false;
 type Attributes = Record<string, string | number | boolean | null | undefined>;
 
-/** An element; `true` sets an empty attribute, `false` and nothing leave it out. */
+/** Creates an element; `true` sets an empty attribute, `false` and undefined omit it. */
 export function h<K extends keyof HTMLElementTagNameMap>(
   name: K,
   attributes: Attributes = {},
@@ -22,7 +22,7 @@ export function set(element: Element, attributes: Attributes): void {
   }
 }
 
-/** A picture of 24 by 24 units, drawn in the colour of the text around it. */
+/** Creates an icon of 24 by 24 units in the color of the surrounding text. */
 export function icon(path: string): SVGSVGElement {
   const space = "http://www.w3.org/2000/svg";
   const svg = document.createElementNS(space, "svg");

@@ -1,4 +1,4 @@
-// Tells the page what happens in a widget. A listener that throws is the page's fault and stays its own.
+// Emits events of a widget to the page. Exceptions of listeners do not affect the widget.
 
 export interface Events {
   ready: { agentId: string; name: string };
@@ -18,7 +18,7 @@ type Listener = (event: never) => void;
 export class Emitter {
   private readonly listeners = new Map<EventName, Set<Listener>>();
 
-  /** Calls `listener` with each event of that name, until the returned function is called. */
+  /** Calls `listener` with each event of that name until the returned function is called. */
   on<N extends EventName>(name: N, listener: (event: Events[N]) => void): () => void {
     const listeners = this.listeners.get(name) ?? new Set();
     this.listeners.set(name, listeners.add(listener));

@@ -1,13 +1,13 @@
-// What a widget asks a visitor for, once and without insisting: an address, and a rating.
+// Forms of the widget: email address and rating, each shown once.
 
 import { h, icon, icons, set } from "./dom.ts";
 import { fill, type Language } from "./texts.ts";
 
 const STARS = 5;
-/** Beyond what browsers ask of an address: a dot in its domain, as the service does. */
+/** Like the service, requires a dot in the domain, unlike browsers. */
 const DOTTED = /@.+\../;
 
-/** Asks for an e-mail address; `save` fails when the service does not take it. */
+/** Email form; `save` fails if the service rejects the address. */
 export class EmailForm {
   readonly element: HTMLFormElement;
   private readonly input: HTMLInputElement;
@@ -36,13 +36,13 @@ export class EmailForm {
         this.refuse(email);
         this.input.focus();
       };
-      // The service decides what an address is; the browser only spares it the obvious.
+      // The service decides which addresses are valid; the browser only catches obvious mistakes.
       if (!DOTTED.test(email) || !this.input.checkValidity()) return refuse();
       await save(email).then(() => this.thank(texts.emailThanks), refuse);
     };
   }
 
-  /** Asks again, because the service did not take this address after all. */
+  /** Asks again after the service rejected the address. */
   refuse(email: string): void {
     this.element.replaceChildren(...this.parts);
     this.input.value = email;
@@ -56,7 +56,7 @@ export class EmailForm {
   }
 }
 
-/** Asks how it was: five stars, and then a word if the visitor likes. */
+/** Rating form: five stars, then an optional comment. */
 export class RatingForm {
   readonly element = h("form", { class: "ask rating", novalidate: true });
   private readonly stars: HTMLButtonElement[] = [];
@@ -87,7 +87,7 @@ export class RatingForm {
     };
   }
 
-  /** Shows a rating that was given, here or elsewhere. */
+  /** Shows a rating that was given here or in another tab. */
   show(rating: number | null): void {
     this.stars.forEach((star, at) => {
       star.classList.toggle("lit", at < (rating ?? 0));

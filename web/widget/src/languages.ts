@@ -1,8 +1,8 @@
-// The widget in eleven more languages; loaded by pages that are in one of them.
+// Translations of the widget into eleven languages, loaded on pages in one of them.
 
 import type { Texts } from "./texts.ts";
 
-/** In the order of the English texts, so that their names are not sent with each language. */
+/** Texts in the order of the English ones, so that their names are not sent with each language. */
 const lines: Record<string, string> = {
   de: "Chat öffnen|Chat schließen|Unterhaltung|Neue Unterhaltung|Frühere Nachrichten zeigen|Zur neuesten Nachricht|Ihre Nachricht|Nachricht schreiben…|Nachricht senden|Antwort anhalten|{name} sagt|Sie sagen|{name} schreibt|Wird nachgeschlagen…|Verbindung unterbrochen. Neuer Versuch…|Angehalten|Die Antwort ist abgebrochen.|Ihre Nachricht wurde nicht gesendet.|Erneut versuchen|Wir sind gerade nicht da. Bitte versuchen Sie es später noch einmal.|Noch {n} Zeichen|{n} Zeichen zu viel|Sie schreiben sehr schnell. In {n} s geht es weiter.|Produkte|Hinterlassen Sie Ihre E-Mail-Adresse, damit wir uns melden können.|E-Mail-Adresse|Speichern|Nein, danke|Bitte prüfen Sie diese E-Mail-Adresse.|Danke, wir haben Ihre Adresse.|Wie war diese Unterhaltung?|{n} von 5 Sternen|Was könnte besser sein? (freiwillig)|Senden|Danke für Ihre Bewertung!|{n} ungelesen|Bereitgestellt von {name}|Hallo! Wie kann ich Ihnen helfen?|Chatten Sie mit uns",
   fr: "Ouvrir le chat|Fermer le chat|Conversation|Nouvelle conversation|Afficher les messages précédents|Aller au dernier message|Votre message|Écrivez votre message…|Envoyer le message|Arrêter la réponse|{name} dit|Vous dites|{name} écrit|Recherche en cours…|Connexion perdue. Nouvel essai…|Arrêté|La réponse a été interrompue.|Votre message n’a pas été envoyé.|Réessayer|Nous sommes absents pour le moment. Veuillez réessayer plus tard.|{n} caractères restants|{n} caractères de trop|Vous écrivez très vite. Vous pourrez continuer dans {n} s.|Produits|Laissez votre adresse e-mail pour que nous puissions vous répondre.|Adresse e-mail|Enregistrer|Non merci|Veuillez vérifier cette adresse e-mail.|Merci, nous avons votre adresse.|Comment s’est passée cette conversation ?|{n} étoiles sur 5|Que pourrions-nous améliorer ? (facultatif)|Envoyer|Merci pour votre évaluation !|{n} non lus|Fourni par {name}|Bonjour ! Comment puis-je vous aider ?|Discutez avec nous",
@@ -17,7 +17,7 @@ const lines: Record<string, string> = {
   ar: "فتح المحادثة|إغلاق المحادثة|المحادثة|محادثة جديدة|عرض الرسائل السابقة|الانتقال إلى أحدث رسالة|رسالتك|اكتب رسالتك…|إرسال الرسالة|إيقاف الرد|{name} يقول|أنت تقول|{name} يكتب|جارٍ البحث…|انقطع الاتصال. جارٍ إعادة المحاولة…|تم الإيقاف|انقطع الرد.|لم تُرسل رسالتك.|إعادة المحاولة|نحن غير متاحين حاليًا. يُرجى المحاولة لاحقًا.|بقي {n} حرفًا|{n} حرفًا زائدًا|أنت تكتب بسرعة كبيرة. يمكنك المتابعة بعد {n} ث.|المنتجات|اترك بريدك الإلكتروني لنتمكن من الرد عليك.|البريد الإلكتروني|حفظ|لا، شكرًا|يُرجى التحقق من البريد الإلكتروني.|شكرًا، لدينا عنوانك.|كيف كانت هذه المحادثة؟|{n} من 5 نجوم|ما الذي يمكن تحسينه؟ (اختياري)|إرسال|شكرًا على تقييمك!|{n} غير مقروءة|مقدَّم من {name}|مرحبًا! كيف يمكنني مساعدتك؟|تحدث معنا",
 };
 
-/** The texts of each language by their names; `names` are those of the English ones. */
+/** Returns the texts of each language by name; `names` are those of the English texts. */
 export function languages(names: (keyof Texts)[]): Record<string, Texts> {
   const named = (line: string) => {
     const texts = line.split("|");

@@ -1,4 +1,4 @@
-// The button that opens and closes a widget.
+// Button that opens and closes a widget.
 
 import { h, icon, icons, set } from "./dom.ts";
 import { fill, type Language } from "./texts.ts";
@@ -31,7 +31,7 @@ export class Launcher {
     this.update();
   }
 
-  /** A reply came that nobody saw. */
+  /** Shows the badge for an unread reply. */
   missed(): void {
     this.unread += 1;
     this.update();

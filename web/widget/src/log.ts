@@ -1,4 +1,4 @@
-// Shows the entries of a conversation, and keeps the latest one in sight as long as the visitor reads there.
+// Shows the entries of a conversation and follows the latest one while the visitor is at the end.
 
 import { initial, productGrid } from "./cards.ts";
 import type { Entry } from "./conversation.ts";
@@ -6,7 +6,7 @@ import { h, icon, icons } from "./dom.ts";
 import type { Settings } from "./settings.ts";
 import { fill, type Language } from "./texts.ts";
 
-/** Draws markdown; it is loaded when it is needed. */
+/** Markdown renderer, loaded on demand. */
 export type Draw = (container: Element, text: string) => void;
 
 interface Row {
@@ -17,7 +17,7 @@ interface Row {
   cards: HTMLElement | null;
 }
 
-/** Nearer to the end than this, the visitor follows what comes. */
+/** Distance from the end within which the log follows new text. */
 const END_PX = 80;
 
 export class Log {
@@ -44,14 +44,14 @@ export class Log {
     const scroller = h("div", { class: "log", role: "region", "aria-label": texts.conversation, tabindex: 0 }, this.earlier, this.list);
     scroller.onscroll = () => this.look();
     this.element = h("div", { class: "log-frame" }, scroller, this.latest);
-    // The window grows and shrinks with the keyboard of a phone.
+    // The window resizes with the keyboard of a phone.
     this.sizes.observe(scroller);
   }
 
-  /** What stands below the last message. */
+  /** Container below the last message. */
   append(...footers: HTMLElement[]): void {
     this.scroller.append(...footers);
-    // They grow when they are answered.
+    // Its content grows after input.
     for (const footer of footers) this.sizes.observe(footer);
   }
 
@@ -76,7 +76,7 @@ export class Log {
     else this.follow();
   }
 
-  /** Shows a change with the next frame: text may come faster than a screen shows it. */
+  /** Renders a change with the next frame, because text may arrive faster than the screen refreshes. */
   change(entry: Entry): void {
     if (this.dirty.size === 0) {
       const paint = () => {
@@ -85,7 +85,7 @@ export class Log {
         for (const entry of entries) this.paint(entry);
         this.follow();
       };
-      // A tab that is not seen draws no frames.
+      // Hidden tabs have no frames.
       if (document.hidden) setTimeout(paint, 50);
       else requestAnimationFrame(paint);
     }
@@ -97,13 +97,13 @@ export class Log {
     this.rows.delete(entry);
   }
 
-  /** What a reply says, without its marks. */
+  /** Returns the text of a reply without Markdown. */
   spoken(entry: Entry): string {
     this.paint(entry);
     return this.rows.get(entry)?.bubble.innerText ?? entry.text;
   }
 
-  /** What is to be said about an entry, beside what it says. */
+  /** Returns the note below an entry. */
   note({ isLost, state, waitS }: Entry): string {
     const { texts } = this.language;
     if (isLost) return texts.reconnecting;

@@ -1,4 +1,4 @@
-// The script that pages embed: makes a widget for its own tag, and the object that pages talk to.
+// Script that pages embed: creates a widget for its own tag, and the object that pages call.
 
 import type { EventName, Events } from "./emitter.ts";
 import type { Draw } from "./log.ts";
@@ -13,24 +13,24 @@ class SwitchboardWidgets {
   readonly version = VERSION;
   private readonly widgets: Widget[] = [];
 
-  /** Makes a widget; one for each agent. */
+  /** Creates a widget; one per agent. */
   create(options: Options, parts: Parts = ownParts): Widget {
     const known = this.get(options.agentId);
     if (known) return known;
     const widget = new Widget(options, parts, (changed) => this.arrange(changed));
     this.widgets.push(widget);
-    // A body is where it stands, and a script in the head comes before that.
+    // The widget needs the body, and a script in the head runs before it.
     if (document.body) void widget.start();
     else document.addEventListener("DOMContentLoaded", () => void widget.start(), { once: true });
     return widget;
   }
 
-  /** The widget of an agent; the first one, if none is named. */
+  /** Returns the widget of an agent, or the first one. */
   get(agentId?: string): Widget | undefined {
     return this.widgets.find((widget) => agentId === undefined || widget.options.agentId === agentId);
   }
 
-  /** Makes a call at once: what pages write before the script is there works afterwards too. */
+  /** Runs a call immediately, so that queued calls also work after loading. */
   push(call: (widgets: SwitchboardWidgets) => void): void {
     call(this);
   }
@@ -59,7 +59,7 @@ class SwitchboardWidgets {
     this.get(agentId)?.destroy();
   }
 
-  /** Widgets in one corner stand beside each other, and only one of them is open. */
+  /** Widgets in one corner are placed side by side, and only one of them is open. */
   private arrange(changed: Widget): void {
     if (!changed.host.isConnected) {
       const at = this.widgets.indexOf(changed);
@@ -82,12 +82,12 @@ const ownParts: Parts = {
   languages: part<typeof import("./languages.ts")>(LANGUAGES_FILE),
 };
 
-/** Loads a part when it is first asked for, and again if that failed. */
+/** Loads a part on first use, and again after a failure. */
 function part<T>(file: string): () => Promise<T> {
   let loading: Promise<T> | null = null;
   let tries = 0;
   return () => {
-    // Some browsers remember for ever that an address failed.
+    // Some browsers cache failed imports forever.
     const address = `${base}/v1/widget/${file}${tries > 0 ? `?try=${tries}` : ""}`;
     loading ??= (import(address) as Promise<T>).catch((error: unknown) => {
       loading = null;
@@ -100,10 +100,10 @@ function part<T>(file: string): () => Promise<T> {
 
 const page = window as { SwitchboardWidget?: unknown };
 const before = page.SwitchboardWidget;
-// A second tag with this script finds the object that the first one made.
+// A second tag with this script finds the object of the first one.
 const widgets = before && typeof before === "object" && "create" in before ? (before as SwitchboardWidgets) : new SwitchboardWidgets();
 page.SwitchboardWidget = widgets;
 const { agentId, apiKey, baseUrl, language } = script?.dataset ?? {};
 if (agentId) widgets.create({ agentId, apiKey: apiKey ?? null, baseUrl: baseUrl ?? null, language: language ?? null });
-// Calls that the page queued before the script was there.
+// Calls that the page queued before the script was loaded.
 if (Array.isArray(before)) for (const call of before) if (typeof call === "function") call(widgets);

@@ -1,10 +1,10 @@
-// What a page remembers of its visitor. Browsers may refuse to: then it is remembered until the page is left.
+// Stored values of a visitor. If the browser blocks storage, they last until the visitor leaves the page.
 
 const PREFIX = "switchboard:";
 
 type Area = "lasting" | "tab";
 
-/** Keeps values of one widget: `lasting` ones for all tabs and visits, `tab` ones until the tab is closed. */
+/** Stores values of one widget: `lasting` ones for all tabs and visits, `tab` ones until the tab is closed. */
 export class Memory {
   private readonly fallback = new Map<string, string>();
 
@@ -36,11 +36,11 @@ export class Memory {
 }
 
 function storage(area: Area): Storage {
-  // Reading the property alone throws where storage is blocked.
+  // Reading the property throws if storage is blocked.
   return area === "lasting" ? localStorage : sessionStorage;
 }
 
-/** 128 random bits, as a name that nobody guesses. */
+/** Returns 128 random bits as an unguessable id. */
 export function randomId(): string {
   const bytes = crypto.getRandomValues(new Uint8Array(16));
   return Array.from(bytes, (byte) => byte.toString(16).padStart(2, "0")).join("");

@@ -1,5 +1,5 @@
-// The window of a widget: header, log, what is asked, and the field to write in. It is a part of its own, because most
-// visitors of a page never open it.
+// Window of a widget: header, log, forms and input. It is loaded separately, because most
+// visitors never open it.
 
 import { initial } from "./cards.ts";
 import { Composer, type ComposerActions } from "./composer.ts";
@@ -11,7 +11,7 @@ import style from "./panel.css";
 import type { Settings } from "./settings.ts";
 import { fill, type Language } from "./texts.ts";
 
-/** As the service names itself to visitors. */
+/** Name of the service for visitors. */
 const PROVIDER = "Switchboard";
 
 export { style };
@@ -21,7 +21,7 @@ export interface PanelActions extends ComposerActions {
   anew(): void;
   again(entry: Entry): void;
   earlier(): Promise<void>;
-  /** Asks the service again whether it is there. */
+  /** Checks again whether the service is available. */
   revive(): void;
   saveEmail(email: string): Promise<void>;
   skipEmail(): void;
@@ -62,7 +62,7 @@ export class Panel {
     revive.onclick = actions.revive;
     this.away = h("div", { class: "away", hidden: true }, this.awayText, revive);
     this.badge = h("p", { class: "powered", hidden: true }, fill(texts.powered, { name: PROVIDER }));
-    // No element of that name: beside the page's own it would be a second banner.
+    // Not a header element, which would be a second banner of the page.
     const header = h("div", { class: "header" }, this.face, this.title, anew, close);
     this.element = h("section", { class: "panel", id: "panel", role: "dialog", "aria-labelledby": "title", hidden: true }, header, this.log.element, this.away, this.composer.element, this.badge);
     this.log.append(this.email.element, this.rating.element);
@@ -82,7 +82,7 @@ export class Panel {
     this.composer.configure(settings);
   }
 
-  /** Whether an address is asked for, and whether a rating is. */
+  /** The email form and the rating form are open. */
   ask(forEmail: boolean, forRating: boolean): void {
     this.email.element.hidden = !forEmail;
     this.rating.element.hidden = !forRating;
@@ -99,7 +99,7 @@ export class Panel {
   }
 
   focus(): void {
-    // A field that takes the focus on a phone would cover half of the conversation with a keyboard.
+    // On a phone, focusing the field would open a keyboard over half of the conversation.
     const hasKeyboard = !matchMedia("(pointer: coarse)").matches;
     if (hasKeyboard && !this.composer.element.hidden) this.composer.input.focus();
     else this.title.focus();
@@ -115,7 +115,7 @@ export class Panel {
     }
   }
 
-  /** In a window that covers the page, the focus goes round. */
+  /** Keeps the focus inside a window that covers the page. */
   private turnAround(event: KeyboardEvent): void {
     const all = this.element.querySelectorAll<HTMLElement>("button, textarea, input, a[href], [tabindex='0']");
     const reachable = [...all].filter((element) => element.getClientRects().length > 0);

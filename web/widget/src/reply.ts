@@ -1,19 +1,19 @@
-// Follows one reply to its end, over as many connections as that takes. Bytes of two generations of a reply are never
-// joined: when the service begins it anew, so does the text.
+// Follows one reply to its end over as many connections as needed. Texts of two generations are never
+// concatenated: when the service starts a new generation, the text starts again.
 
 import { type Asking, Refusal, type Service } from "./service.ts";
 import { fields } from "./settings.ts";
 import { readEvents, type ServerEvent } from "./sse.ts";
 
 export interface ReplySink {
-  /** The reply has a name; a refreshed page, or another tab, can follow it. */
+  /** The reply has an id; a reloaded page or another tab can follow it. */
   begun(id: string): void;
   /** All of the text so far. */
   text(text: string): void;
   cards(spec: unknown): void;
-  /** A tool is at work, or no longer. */
+  /** A tool call started or ended. */
   tool(isRunning: boolean): void;
-  /** The connection is lost and being made anew, or there again. */
+  /** The connection was lost, or restored. */
   connection(isLost: boolean): void;
 }
 
@@ -24,7 +24,7 @@ const RETRY_FIRST_MS = 400;
 const RETRY_MAX_MS = 10_000;
 const RESTARTED = "REPLY_RESTARTED";
 
-/** A reply that is followed from `asking` on, or from its first byte when its id is known. */
+/** A reply that is followed from the request `asking`, or from its first byte if its id is known. */
 export class Following {
   id: string;
   private position = "";
@@ -40,7 +40,7 @@ export class Following {
     this.id = "id" in begin ? begin.id : "";
   }
 
-  /** Reads to the end; throws a `Refusal` when there is none. */
+  /** Reads to the end; throws a `Refusal` if there is no reply. */
   async run(): Promise<Outcome> {
     for (let failures = 0; ; failures += 1) {
       const before = this.offset;
@@ -53,14 +53,14 @@ export class Following {
         else if (error instanceof Refusal && !error.isPassing) throw error;
         else if (failures >= RETRIES_MAX) throw error;
       }
-      // Text that came is a sign that trying helps.
+      // Received text shows that retrying helps.
       if (this.offset !== before) failures = 0;
       this.sink.connection(true);
       await pause(Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS), this.signal);
     }
   }
 
-  /** One connection: the reply's end, or nothing when it broke off before. */
+  /** Reads one connection; returns the end of the reply, or nothing if it was interrupted before. */
   private async connection(): Promise<Outcome | null> {
     const response = await this.open();
     this.sink.connection(false);
@@ -120,7 +120,7 @@ export class Following {
   }
 
   private append(text: string, offset: number): void {
-    // What was read already is not read again: the service may begin at the character before.
+    // Skips text that was read already: the service may resume one character earlier.
     const known = offset < this.offset ? cut(this.text, offset) : this.text;
     this.text = known + text;
     this.offset = offset + new TextEncoder().encode(text).length;
@@ -140,7 +140,7 @@ function cut(text: string, bytes: number): string {
   return new TextDecoder().decode(new TextEncoder().encode(text).slice(0, bytes));
 }
 
-/** Waits so long, and at most until the network is back. */
+/** Waits for this time, or until the network is back. */
 function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {

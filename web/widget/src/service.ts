@@ -1,15 +1,15 @@
-// Speaks with the service: trades the agent's id, or a chat key, for a visitor's token, renews it before it ends, and
-// turns every refusal into one kind of error.
+// Client of the service: exchanges the agent id, or a chat key, for a visitor token, renews it before it expires, and
+// turns every error response into one type.
 
 import { type Memory } from "./memory.ts";
 import { fields, readSettings, type Settings } from "./settings.ts";
 
-/** Before its end a token is as good as over: a request takes a while, and clocks differ. */
+/** A token is renewed this long before it expires, because requests take time and clocks differ. */
 const RENEW_BEFORE_MS = 60_000;
-/** After this a request that was not answered counts as lost. */
+/** Timeout of a request. */
 const ANSWER_TIMEOUT_MS = 20_000;
 
-/** An answer that is a refusal; without a status nobody answered. */
+/** Error response of the service; without a status, there was no response. */
 export class Refusal extends Error {
   constructor(
     readonly status: number,
@@ -22,9 +22,9 @@ export class Refusal extends Error {
     super(message);
   }
 
-  /** Whether the same request may succeed later without anybody's doing. */
+  /** The same request may succeed later. */
   get isPassing(): boolean {
-    // A reply that has come to an end will not come to another one.
+    // A reply that has ended will not end differently.
     if (this.details.status !== undefined) return false;
     return this.status === 0 || this.status === 502 || this.status === 503 || this.status === 504;
   }
@@ -54,27 +54,27 @@ export class Service {
     private readonly onSettings: (settings: Settings) => void,
   ) {}
 
-  /** Gets a token and what the widget looks like. */
+  /** Requests a token and the settings of the widget. */
   start(): Promise<Settings> {
-    // Two requests that find the token old share one renewal.
+    // Concurrent requests with an old token share one renewal.
     this.renewal ??= this.oneTabAtATime(() => this.trade()).finally(() => {
       this.renewal = null;
     });
     return this.renewal;
   }
 
-  /** Path of this agent's conversation. */
+  /** Path of the conversation with this agent. */
   conversation(session: string): string {
     return `/api/public/agents/${this.agent}/conversations/${session}`;
   }
 
-  /** An answer that is no refusal. */
+  /** Returns a successful response; throws a `Refusal` otherwise. */
   async ask(path: string, asking: Asking = {}): Promise<Response> {
     if (!this.token || this.token.endsAt - Date.now() < RENEW_BEFORE_MS) await this.start();
     try {
       return await this.send(path, asking);
     } catch (error) {
-      // The page may have slept past the token's end, or the service forgotten it.
+      // The page may have slept until the token expired, or the service may have been reset.
       if (!(error instanceof Refusal) || error.status !== 401) throw error;
       await this.start();
       return this.send(path, asking);
@@ -92,7 +92,7 @@ export class Service {
       return await this.tradeWith(secret);
     } catch (error) {
       if (!secret || !(error instanceof Refusal) || error.status !== 400) throw error;
-      // A secret that is no longer good: the visitor comes as a new one, whose sessions are others.
+      // The secret is no longer valid: the visitor continues as a new one with other sessions.
       this.memory.set("secret", null);
       return this.tradeWith(null);
     }
@@ -109,12 +109,12 @@ export class Service {
     return settings;
   }
 
-  /** Or two tabs that open together would be two visitors, of whom the storage keeps one. */
+  /** Serializes token requests, so that two tabs opened together do not become two visitors. */
   private async oneTabAtATime<T>(work: () => Promise<T>): Promise<T> {
     let begun: Promise<T> | null = null;
     const begin = () => (begun ??= work());
     try {
-      // Absent on pages without TLS, and refused where storage is blocked.
+      // Missing on pages without TLS, and denied if storage is blocked.
       return (await navigator.locks.request(`switchboard:${this.agent}`, begin)) as T;
     } catch {
       return begin();
@@ -143,7 +143,7 @@ async function fetchAnswer(
   } catch {
     throw new Refusal(0, "", "the service cannot be reached");
   } finally {
-    // The signal still ends a body that is being read.
+    // The signal still aborts reading the body.
     clearTimeout(timer);
   }
   if (!response.ok) throw await refusal(response);

@@ -1,5 +1,5 @@
-// What the service answers when a widget starts, read with care: a field that is missing or of another type gets its
-// usual value, so that an older or newer service does not break a page.
+// Parses the token response defensively: a missing field or one of another type gets its
+// default, so that an older or newer service does not break the page.
 
 export interface Theme {
   primaryColor: string;
@@ -33,7 +33,7 @@ export interface Settings {
   autoOpenDelay: number;
   triggerText: string;
   offlineMessage: string;
-  /** Whether the agent answers. */
+  /** The agent is active. */
   active: boolean;
   theme: Theme;
 }
@@ -76,7 +76,7 @@ export const USUAL: Settings = {
   theme: THEME,
 };
 
-/** The settings in the answer to a request for a token. */
+/** Returns the settings of a token response. */
 export function readSettings(answer: Fields): Settings {
   const offline = fields(answer.offline);
   const configuration = fields(answer.configuration);
@@ -94,7 +94,7 @@ export function fields(value: unknown): Fields {
   return typeof value === "object" && value !== null && !Array.isArray(value) ? (value as Fields) : {};
 }
 
-/** The fields of `values` that `model` has, of the same type. */
+/** Returns the fields of `values` that `model` has with the same type. */
 function alike<T extends object>(model: T, values: Fields): Partial<T> {
   const fitting = Object.entries(model).filter(([name, usual]) => typeof values[name] === typeof usual && name !== "theme");
   return Object.fromEntries(fitting.map(([name]) => [name, values[name]])) as Partial<T>;

@@ -1,4 +1,4 @@
-// Reads a stream of server-sent events from a response; `EventSource` can send neither a body nor a token.
+// Reads server-sent events from a response; `EventSource` can send neither a body nor a token.
 
 export interface ServerEvent {
   name: string;
@@ -9,7 +9,7 @@ export interface ServerEvent {
 /** The service sends something at least every 10 s; a connection that is silent for longer is dead. */
 const SILENCE_MS = 25_000;
 
-/** Gives events until the stream ends; throws when it breaks or falls silent. */
+/** Yields events until the stream ends; throws if it breaks or falls silent. */
 export async function* readEvents(response: Response): AsyncGenerator<ServerEvent> {
   const reader = response.body?.getReader();
   if (!reader) return;

@@ -1,4 +1,4 @@
-// Tells the other tabs of the same page what a visitor did in this one.
+// Synchronizes the tabs of one page.
 
 import { fields } from "./settings.ts";
 
@@ -13,8 +13,8 @@ export interface Turn {
 
 export type News =
   | Turn
-  /** The visitor began a new conversation, gave an address or a rating: look again. The storage may still hold what it
-   * held before: browsers hand its changes on later than messages. */
+  /** The visitor started a new conversation, or gave an address or a rating: reread. Storage may still have the
+   * old value, because browsers propagate its changes later than messages. */
   | { kind: "changed"; session: string | null };
 
 export class Tabs {
@@ -34,7 +34,7 @@ export class Tabs {
   }
 }
 
-/** Where storage is blocked, tabs do not hear of each other either. */
+/** Without storage, tabs are not synchronized. */
 function open(name: string): BroadcastChannel | null {
   try {
     return new BroadcastChannel(name);

@@ -1,4 +1,4 @@
-// What the widget says by itself. English is part of the script; other languages come when a page is in one of them.
+// Texts of the widget. English is part of the script; other languages are loaded on demand.
 
 import type { Settings } from "./settings.ts";
 
@@ -46,7 +46,7 @@ export const english = {
 
 export type Texts = Record<keyof typeof english, string>;
 
-/** Languages whose lines run from right to left. */
+/** Languages that are written from right to left. */
 const RIGHT_TO_LEFT = new Set(["ar", "fa", "he", "ur"]);
 
 export interface Language {
@@ -55,13 +55,13 @@ export interface Language {
   texts: Texts;
 }
 
-/** Puts values where a text has their names. */
+/** Replaces placeholders by values. */
 export function fill(text: string, values: Record<string, string | number>): string {
   return text.replace(/\{(\w+)\}/g, (mark, name: string) => String(values[name] ?? mark));
 }
 
-/** A configuration's texts as visitors read them. Those that a new agent comes with were nobody's choice, and are the
- * English ones here: they give way to the language of the page. */
+/** Returns the texts of a configuration in the visitor's language. Default texts of a new agent equal the English
+ * ones here and are translated; custom texts are not. */
 export function inLanguage(settings: Settings, { texts }: Language): Settings {
   const own = (text: string, name: keyof Texts) => (text === english[name] ? texts[name] : text);
   return {
@@ -73,7 +73,7 @@ export function inLanguage(settings: Settings, { texts }: Language): Settings {
   };
 }
 
-/** The first of the wished languages that is spoken here. */
+/** Returns the first of the preferred languages that is available. */
 export async function chooseLanguage(
   wishes: readonly string[],
   load: () => Promise<typeof import("./languages.ts")>,
@@ -91,7 +91,7 @@ export async function chooseLanguage(
         if (texts) return language(code, texts);
       }
     } catch {
-      // English is better than nothing.
+      // Falls back to English.
     }
   }
   return language("en", english);

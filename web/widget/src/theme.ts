@@ -1,5 +1,5 @@
-// Turns a theme into variables of the widget's style sheet. Values that could be more than a colour, a length or a
-// list of fonts are left out, and texts get a colour that can be read on what is behind them.
+// Turns a theme into CSS variables of the widget. Values that are not a color, a length or a
+// list of fonts are ignored, and texts get a color that is readable on their background.
 
 import type { Theme } from "./settings.ts";
 
@@ -9,10 +9,10 @@ const COLOR = /^(#[0-9a-f]{3,8}|[a-z]{1,32}|(rgb|hsl)a?\([0-9 ,.%/deg-]{1,64}\))
 const LENGTH = /^\d{1,6}(\.\d{1,6})?(px|em|rem|%|pt|vh|vw)$/;
 const FONTS = /^[\p{L}\p{N} ,\-_'"]{1,200}$/u;
 
-/** Contrast that WCAG 2.2 AA asks of texts. */
+/** Contrast that WCAG 2.2 AA requires for text. */
 const READABLE = 4.5;
 
-/** Sets the variables on `root`, which is shown already: the browser itself says what a colour is. */
+/** Sets the variables on `root`, which must be in the document: the browser computes the colors. */
 export function applyTheme(root: HTMLElement, theme: Theme): void {
   const white: Rgb = [255, 255, 255];
   const color = (value: string, behind: Rgb, otherwise: Rgb): Rgb =>
@@ -60,7 +60,7 @@ export function applyTheme(root: HTMLElement, theme: Theme): void {
   root.style.setProperty("color-scheme", luminance(background) < 0.2 ? "dark" : "light");
 }
 
-/** What a colour is on the screen; none when the browser does not know it. */
+/** Returns the computed color, or nothing if the browser does not know it. */
 function resolve(root: HTMLElement, value: string, behind: Rgb): Rgb | null {
   const probe = document.createElement("i");
   probe.style.color = value;
@@ -78,7 +78,7 @@ function mix(from: Rgb, to: Rgb, share: number): Rgb {
   return [part(0), part(1), part(2)];
 }
 
-/** `wanted` if it can be read on `behind`, else `otherwise`, else black or white. */
+/** Returns `wanted` if it is readable on `behind`, otherwise `otherwise`, black or white. */
 function readable(wanted: Rgb, behind: Rgb, otherwise: Rgb = wanted): Rgb {
   const candidates: Rgb[] = [wanted, otherwise, [17, 24, 39], [255, 255, 255], [0, 0, 0]];
   return candidates.find((candidate) => contrast(candidate, behind) >= READABLE) ?? [0, 0, 0];

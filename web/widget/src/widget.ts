@@ -1,4 +1,4 @@
-// One widget on a page: puts the parts together and decides what happens when.
+// One widget on a page: connects its parts and handles their events.
 
 import { Conversation, type Entry } from "./conversation.ts";
 import { h, set } from "./dom.ts";
@@ -16,15 +16,15 @@ import { applyTheme } from "./theme.ts";
 
 export interface Options {
   agentId: string;
-  /** A key with the scope `chat`; none is needed where the agent may be reached from this page. */
+  /** A key with the scope `chat`; not needed on pages that are allowed to use the agent. */
   apiKey?: string | null;
-  /** Where the service is; where the script came from, if absent. */
+  /** Base URL of the service; default: the origin of the script. */
   baseUrl?: string | null;
-  /** Code of the language; the page's, if absent. */
+  /** Language code; default: that of the page. */
   language?: string | null;
 }
 
-/** The parts that are loaded when they are needed. */
+/** Parts that are loaded on demand. */
 export interface Parts {
   base: string;
   panel(): Promise<typeof import("./panel.ts")>;
@@ -36,15 +36,15 @@ const PHONE = "(max-width: 480px)";
 const REVIVE_FIRST_MS = 5_000;
 const REVIVE_MAX_MS = 120_000;
 
-/** How long a page may take to be at rest before the window is loaded all the same. */
+/** Time after which the window is loaded even if the page is busy. */
 const IDLE_MAX_MS = 4_000;
 
 export class Widget {
   readonly host = document.createElement("switchboard-widget");
   private readonly root = h("div", { class: "root" });
   private readonly spoken = h("div", { class: "unseen", role: "status", "aria-live": "polite" });
-  /** Beside the polite region, which speaks finished replies and nothing else: a failure is not for when the reader has
-   * time, because the visitor goes on in the belief that the message was sent. */
+  /** Assertive region for errors, beside the polite one for finished replies: visitors must learn immediately
+   * that a message was not sent. */
   private readonly alert = h("div", { class: "unseen", role: "alert" });
   private readonly emitter = new Emitter();
   private readonly memory: Memory;
@@ -101,7 +101,7 @@ export class Widget {
     });
   }
 
-  /** Where it stands, for others in the same corner. */
+  /** Corner of the widget, for other widgets in the same corner. */
   get corner(): string {
     return this.settings.position;
   }
@@ -143,7 +143,7 @@ export class Widget {
     this.setOpen(!this.isOpen, "page", true);
   }
 
-  /** Sends a message for the visitor, and shows the conversation. */
+  /** Sends a message for the visitor and opens the window. */
   send(text: string): void {
     const message = String(text).trim();
     if (!message) return;
@@ -159,7 +159,7 @@ export class Widget {
     return this.emitter.on(name, listener);
   }
 
-  /** Asks the service for the agent's settings again: a page that stays open for hours may want those of now. */
+  /** Reads the settings of the agent again, for pages that stay open for hours. */
   async refresh(): Promise<void> {
     await this.service.start();
   }
@@ -176,17 +176,17 @@ export class Widget {
     this.onChange(this);
   }
 
-  /** Moves the button out of the way of others in its corner. */
+  /** Moves the button beside others in its corner. */
   stack(place: number): void {
     this.root.style.setProperty("--place", String(place));
   }
 
-  /** The settings, with their texts in the visitor's language. */
+  /** Returns the settings with texts in the visitor's language. */
   private get shown(): Settings {
     return inLanguage(this.settings, this.language);
   }
 
-  /** Whether the widget can be shown although the service refused. */
+  /** Returns whether the widget can be shown despite the error. */
   private survive(error: unknown): boolean {
     const refusal = error instanceof Refusal ? error : new Refusal(0, "", String(error));
     this.emitter.emit("error", { code: refusal.code, message: refusal.message });
@@ -219,20 +219,20 @@ export class Widget {
     this.configure();
     if (!this.settings.active) this.emitter.emit("offline", { message: this.shown.offlineMessage });
     matchMedia(PHONE).addEventListener("change", () => this.place(false));
-    // The page comes first; by the time somebody clicks, the window is there.
+    // Preloads the window when the page is idle, so that it opens immediately on a click.
     const load = () => void this.build().catch(() => undefined);
     if ("requestIdleCallback" in window) requestIdleCallback(load, { timeout: IDLE_MAX_MS });
     else setTimeout(load, IDLE_MAX_MS);
   }
 
-  /** The service said what the widget looks like, at the start or with a new token. */
+  /** Applies the settings of the service, at the start or with a new token. */
   private apply(settings: Settings): void {
     const old = this.settings;
     this.memory.set("settings", JSON.stringify(settings));
     clearTimeout(this.reviveTimer);
     if (settings.active) this.reviveAfterMs = REVIVE_FIRST_MS;
     else this.reviveLater();
-    // An agent that is not active tells less of itself than was known.
+    // The service returns fewer settings of an inactive agent than are known already.
     this.settings = settings.active ? settings : { ...old, ...pick(settings), active: false };
     if (this.launcher) this.configure();
   }
@@ -265,7 +265,7 @@ export class Widget {
     this.onChange(this);
   }
 
-  /** Where the window would cover the page, nobody's reading is broken off without being asked. */
+  /** Does not auto-open where the window would cover the page. */
   private openUnasked(): void {
     if (!matchMedia(PHONE).matches) this.setOpen(true, "timer", false);
   }
@@ -286,12 +286,12 @@ export class Widget {
   private place(moveFocus: boolean): void {
     const coversPage = matchMedia(PHONE).matches;
     this.panel?.show(this.isOpen, coversPage);
-    // The focus must not stay behind a window that covers it; a frame that does not have it must not take it.
+    // The focus must leave elements that the window covers; a frame without focus must not take it.
     const isBehind = this.isOpen && coversPage && document.hasFocus() && document.activeElement !== this.host;
     if (moveFocus || isBehind) this.panel?.focus();
   }
 
-  /** Makes the window, hidden; several calls make one. */
+  /** Creates the hidden window; several calls create one. */
   private build(): Promise<void> {
     this.building ??= this.parts.panel().then(
       (part) => this.install(part),
@@ -351,7 +351,7 @@ export class Widget {
     try {
       this.draw = (await this.parts.markdown()).render;
     } catch {
-      // The marks stay visible, and the text is all there.
+      // Markdown stays visible as text.
       return;
     }
     this.panel?.log.configure(this.shown, this.draw);
@@ -366,7 +366,7 @@ export class Widget {
   private finished(entry: Entry): void {
     this.emitter.emit("message", { role: "assistant", text: entry.text, id: entry.id });
     if (!this.isOpen) this.launcher?.missed();
-    // Of a reply that broke off only that is said.
+    // Of an interrupted reply, only the interruption is announced.
     else if (entry.state !== "broken") this.spoken.textContent = this.panel?.log.spoken(entry) ?? entry.text;
     this.ask();
   }
@@ -375,7 +375,7 @@ export class Widget {
     if (this.isOpen) this.alert.textContent = text;
   }
 
-  /** Shows what a visitor may be asked for at this point. */
+  /** Shows the email or rating form if it is due. */
   private ask(): void {
     const { enableEmailCapture, enableRating, active } = this.settings;
     const hasReply = this.conversation?.entries.some(({ role, state }) => role === "assistant" && state === "final");
@@ -389,7 +389,7 @@ export class Widget {
     this.reviveLater();
   }
 
-  /** An agent that is away, or a service, is looked for until it is back. */
+  /** Polls an inactive agent or unreachable service until it is back. */
   private reviveLater(): void {
     clearTimeout(this.reviveTimer);
     if (this.isDestroyed) return;
@@ -413,7 +413,7 @@ function sheetOf(text: string): CSSStyleSheet {
   return sheet;
 }
 
-/** What an agent that is not active tells of itself. */
+/** Settings of an inactive agent. */
 function pick({ name, offlineMessage, theme, position, size, triggerText }: Settings): Partial<Settings> {
   return { name, offlineMessage, theme, position, size, triggerText };
 }

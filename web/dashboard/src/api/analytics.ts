@@ -1,4 +1,4 @@
-// What was counted of conversations, by day, agent and team. Days are days in UTC.
+// Daily totals of conversations by agent and team. Days are in UTC.
 import { keepPreviousData, queryOptions } from '@tanstack/react-query';
 import { call } from './client';
 
@@ -16,7 +16,7 @@ export interface Figures {
   responseTime: Times;
   firstTextTime: Times;
   tokens: { prompt: number; completion: number; estimatedReplies: number };
-  /** How many of each, from one star to five. */
+  /** Number of ratings with one to five stars. */
   ratings: { count: number; average: number | null; stars: number[] };
 }
 
@@ -51,12 +51,12 @@ export function analyticsQuery(org: string, filter: AnalyticsFilter) {
     queryKey: [org, 'analytics', filter] as const,
     queryFn: ({ signal }) => call<Analytics>('GET', path(org), { query: { ...filter }, signal }),
     refetchInterval: COUNT_AGAIN_MS,
-    // Another range is drawn over the one before it, and the page keeps its place.
+    // Keeps the previous range visible while the next one loads.
     placeholderData: keepPreviousData,
   });
 }
 
-/** Where the same figures lie as a table. */
+/** Address of the same figures as CSV. */
 export function csvAddress(org: string, filter: AnalyticsFilter): string {
   return `${path(org)}?${new URLSearchParams({ ...filter, format: 'csv' })}`;
 }

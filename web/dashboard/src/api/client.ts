@@ -1,9 +1,9 @@
-// One way to ask the service, and one kind of error: the problem object that every route answers with.
+// HTTP client of the admin API. Every error response is a problem object.
 
 export interface Asked {
   body?: unknown;
   query?: Record<string, string | number | undefined>;
-  /** The version that a change is meant for. */
+  /** Version that the change applies to. */
   ifMatch?: string;
   signal?: AbortSignal;
 }
@@ -17,10 +17,10 @@ interface ProblemBody {
   requestId?: string;
 }
 
-/** What the service refused, in its own words. */
+/** Error response of the service. */
 export class Problem extends Error {
   readonly code: string | undefined;
-  /** The field that is at fault. */
+  /** Invalid field. */
   readonly param: string | undefined;
   readonly details: Record<string, unknown>;
   readonly requestId: string | undefined;
@@ -38,12 +38,12 @@ export class Problem extends Error {
   }
 }
 
-/** What the service said of a field when it refused a request. */
+/** Returns the error of a field. */
 export function mistakeIn(error: unknown, field: string): string | undefined {
   return error instanceof Problem && error.param === field ? error.message : undefined;
 }
 
-/** The service could not be asked at all. */
+/** The service is unreachable. */
 export class Unreachable extends Error {
   constructor() {
     super('the service cannot be reached');
@@ -54,7 +54,7 @@ export async function call<T>(method: string, path: string, asked: Asked = {}): 
   const headers: Record<string, string> = {};
   if (asked.body !== undefined) headers['content-type'] = 'application/json';
   if (asked.ifMatch !== undefined) headers['if-match'] = `"${asked.ifMatch}"`;
-  // What is given up with a page is given up although the page goes.
+  // Lets the deletion finish although the page is left.
   const init: RequestInit = { method, headers, keepalive: method === 'DELETE' };
   if (asked.body !== undefined) init.body = JSON.stringify(asked.body);
   if (asked.signal !== undefined) init.signal = asked.signal;
@@ -63,7 +63,7 @@ export async function call<T>(method: string, path: string, asked: Asked = {}): 
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
 
-/** Asks, and tells a service that is away from a question that was taken back. */
+/** Sends a request; distinguishes an unreachable service from an aborted request. */
 export async function ask(url: string, init: RequestInit): Promise<Response> {
   try {
     return await fetch(url, init);

@@ -1,4 +1,4 @@
-// What visitors and agents said.
+// Conversations, exports and erasures.
 import { infiniteQueryOptions, type QueryClient, queryOptions } from '@tanstack/react-query';
 import { call, Problem } from './client';
 import type { Conversation, ConversationSummary, CursorPage, Erasure, Message, Page } from './types';
@@ -13,7 +13,7 @@ export interface ConversationFilter {
   visitor?: string;
 }
 
-/** Whom an erasure is about; either name finds their conversations. */
+/** Visitor of an erasure; either field finds the conversations. */
 export interface Visitor {
   visitorId?: string;
   visitorEmail?: string;
@@ -21,7 +21,7 @@ export interface Visitor {
 
 const LIST_PAGE = 50;
 const MESSAGES_PAGE = 200;
-/** Messages that are read again with each look, because their turn may have ended since. */
+/** Messages reread on each poll, because their turn may have ended since. */
 const READ_AGAIN = 4;
 const LOOK_EVERY_MS = 2_000;
 const LOOK_EVERY_WHILE_ANSWERED_MS = 700;
@@ -41,7 +41,7 @@ export function conversationsQuery(org: string, filter: ConversationFilter) {
   });
 }
 
-/** One conversation, read again and again while it is open; only its end is read anew. */
+/** Query that polls a conversation while it is open; only the latest messages are reread. */
 export function conversationQuery(client: QueryClient, org: string, id: string) {
   const queryKey = [org, 'conversations', 'one', id] as const;
   return queryOptions({
@@ -65,24 +65,24 @@ export function conversationQuery(client: QueryClient, org: string, id: string) 
   });
 }
 
-/** Whether it is not there, or not any more. */
+/** Returns whether the error means that the conversation does not exist. */
 export function isGone(error: unknown): boolean {
   return error instanceof Problem && error.status === 404;
 }
 
-/** Where the reply that is being made can be followed. */
+/** Address of the event stream of a running reply. */
 export function livePath(org: string, id: string, message: string): string {
   return `${onePath(org, id)}/messages/${encodeURIComponent(message)}/stream`;
 }
 
-/** Where the conversations that pass a filter come as a file. */
+/** Address of the export of filtered conversations. */
 export function exportPath(org: string, filter: ConversationFilter, format: 'csv' | 'jsonl'): string {
   const wanted = new URLSearchParams({ format });
   for (const [name, value] of Object.entries(filter)) wanted.set(name, String(value));
   return `${listPath(org)}/export?${wanted}`;
 }
 
-/** Deletes a conversation; the answer says when its worker has not come to it yet. */
+/** Deletes a conversation; the response reports whether its worker still has to do it. */
 export function deleteConversation(org: string, id: string): Promise<{ state: 'accepted' } | undefined> {
   return call('DELETE', onePath(org, id));
 }
@@ -95,7 +95,7 @@ export function erasuresQuery(org: string) {
   });
 }
 
-/** Erases a visitor everywhere. One request works for a while only, so that it takes as many as are needed. */
+/** Erases a visitor. A request works for a limited time, so this sends as many as needed. */
 export async function eraseVisitor(
   org: string,
   visitor: Visitor,
@@ -107,7 +107,7 @@ export async function eraseVisitor(
     const before = erasure.lookedAt;
     erasure = await call<Erasure>('POST', `${erasuresPath(org)}/${erasure.id}`, { body: visitor });
     onStep(erasure);
-    // It waits for something: asking at once would not help it.
+    // Still running without progress: wait before the next request.
     if (erasure.lookedAt === before) await new Promise((resolve) => setTimeout(resolve, ERASE_AGAIN_MS));
   }
   return erasure;

@@ -1,4 +1,4 @@
-// Accounts of the organization, and the log of what they did.
+// Users of the organization and its audit log.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { call } from './client';
 import type { AuditEntry, CursorPage, Page, Role, User } from './types';
@@ -6,7 +6,7 @@ import type { AuditEntry, CursorPage, Page, Role, User } from './types';
 const PAGE_MAX = 200;
 const AUDIT_PAGE = 50;
 
-/** A one-time link, in the one answer that shows it. */
+/** One-time link, contained only in the response that creates it. */
 export interface WithLink {
   link: { url: string; expiresAt: string };
 }
@@ -45,12 +45,12 @@ export function removeUser(org: string, id: string): Promise<void> {
   return call<void>('DELETE', users(org, id));
 }
 
-/** A link for somebody who has not come yet, or who has lost the password. */
+/** Creates a link for a user who has not signed in yet or who lost the password. */
 export function linkFor(org: string, id: string): Promise<WithLink> {
   return call<WithLink>('POST', `${users(org, id)}/link`, { body: {} });
 }
 
-/** Changes, latest first; of one thing, or of all. */
+/** Entries of the audit log, latest first, of one resource or of all. */
 export function auditQuery(org: string, filter: { kind?: string; id?: string }) {
   return infiniteQueryOptions({
     queryKey: [org, 'audit', filter] as const,

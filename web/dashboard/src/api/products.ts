@@ -1,4 +1,4 @@
-// The products that an agent was given by an upload or a feed. Those that its own document names are fields of the agent.
+// Products of an upload or a feed. Manual products are fields of the agent.
 import { infiniteQueryOptions, queryOptions } from '@tanstack/react-query';
 import { ask, call, problemOf } from './client';
 import type { Page, Product } from './types';
@@ -8,7 +8,7 @@ export interface KeptProducts {
   source: { kind: 'upload' } | { kind: 'feed'; url: string };
   count: number;
   storedAt: string;
-  /** Rows of the file that are no products; the first of them with their reasons. */
+  /** Number of skipped rows, and the first of them with reasons. */
   rejected: { count: number; first: { row: number; reason: string }[] };
 }
 
@@ -22,7 +22,7 @@ export interface FetchedFeed {
 
 export interface ProductsState {
   kept: KeptProducts | null;
-  /** The feed that is saved, with what became of its last fetch. */
+  /** Saved feed with the result of its last fetch. */
   feed: FetchedFeed | null;
 }
 
@@ -30,21 +30,21 @@ export type CatalogProduct = Product & { description?: string; attributes?: Reco
 
 const PAGE = 25;
 const LOOK_EVERY_MS = 15_000;
-/** While something is about to happen, somebody waits for it. */
+/** Poll interval while a fetch is expected. */
 const LOOK_SOON_MS = 1_000;
-/** Characters that tell how a file is written. */
+/** Characters that reveal the format of a file. */
 const TELLING_CHARS = 64;
 
 function path(org: string, agent: string): string {
   return `/api/admin/organizations/${org}/agents/${encodeURIComponent(agent)}/products`;
 }
 
-/** Whether a feed is about to be fetched: for the first time, or once more after the attempt `before`. */
+/** Returns whether a fetch is expected: the first one, or another one after the attempt `before`. */
 export function isAwaited(feed: FetchedFeed, before: string | null): boolean {
   return feed.lastAttemptAt === null || feed.lastAttemptAt === before;
 }
 
-/** What is known of an agent's products, looked at more often while a fetch is awaited. */
+/** Query for the state of an agent's products, polled while a fetch is expected. */
 export function productsQuery(org: string, agent: string, attemptBefore: string | null) {
   return queryOptions({
     queryKey: [org, 'products', agent, 'state'] as const,
@@ -54,7 +54,7 @@ export function productsQuery(org: string, agent: string, attemptBefore: string 
   });
 }
 
-/** What a version holds, or what of it has all words of a search. */
+/** Query for the products of a version, optionally filtered by words. */
 export function productItemsQuery(org: string, agent: string, version: string, search: string) {
   return infiniteQueryOptions({
     queryKey: [org, 'products', agent, 'items', version, search] as const,
@@ -68,7 +68,7 @@ export function productItemsQuery(org: string, agent: string, version: string, s
   });
 }
 
-/** Replaces all that is kept by what the file holds, or nothing. */
+/** Replaces all imported products by those of the file, or nothing. */
 export async function uploadProducts(org: string, agent: string, file: File): Promise<KeptProducts> {
   const headers = { 'content-type': await mediaTypeOf(file) };
   const response = await ask(path(org, agent), { method: 'PUT', headers, body: file });
@@ -84,7 +84,7 @@ export function fetchFeed(org: string, agent: string): Promise<ProductsState> {
   return call<ProductsState>('POST', `${path(org, agent)}/refresh`, { body: {} });
 }
 
-/** Names of files and what systems make of them say little; JSON begins with a bracket. */
+/** File names and system media types are unreliable; JSON starts with a bracket. */
 async function mediaTypeOf(file: File): Promise<string> {
   const beginning = (await file.slice(0, TELLING_CHARS).text()).trimStart();
   return /^[[{]/.test(beginning) ? 'application/json' : 'text/csv';

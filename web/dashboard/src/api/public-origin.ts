@@ -1,5 +1,5 @@
-// Where visitors reach the service: the dashboard may be on a port of its own.
+// Public base URL of the service; the dashboard may be on another port.
 const told = document.querySelector<HTMLMetaElement>('meta[name="public-api"]')?.content ?? '';
 
-// The development server leaves the mark in the page as it is.
+// The development server does not replace the placeholder.
 export const PUBLIC_ORIGIN = told === '' || told.startsWith('@') ? window.location.origin : told;

@@ -1,4 +1,4 @@
-// Who is signed in, and what they may do.
+// The signed-in user and their permissions.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useContext } from 'react';
 import { HeldSession } from '../held-session';
@@ -7,7 +7,7 @@ import type { Session } from './types';
 
 export const SESSION_KEY = ['session'] as const;
 
-/** The signed-in person's session; null for a stranger. */
+/** Query for the session; null without one. */
 export const sessionQuery = queryOptions({
   queryKey: SESSION_KEY,
   queryFn: async ({ signal }): Promise<Session | null> => {
@@ -29,18 +29,18 @@ export function signOut(): Promise<void> {
   return call<void>('DELETE', '/api/dashboard/session');
 }
 
-/** Redeems a one-time link: of an invitation, of a new password, or to sign in, which alone takes no password. */
+/** Redeems a one-time link. Invitations and password links need a password, sign-in links do not. */
 export function redeem(link: string, password?: string): Promise<Session> {
   return call<Session>('POST', '/api/dashboard/link', { body: { link, ...(password !== undefined && { password }) } });
 }
 
-/** Sets another password; who came by a link may have none yet. */
+/** Changes the password; users who signed in with a link may have none yet. */
 export function changePassword(newPassword: string, currentPassword?: string): Promise<Session> {
   const current = currentPassword === undefined ? {} : { currentPassword };
   return call<Session>('POST', '/api/dashboard/password', { body: { newPassword, ...current } });
 }
 
-/** The session of a page behind the sign-in. */
+/** Session of a page behind the sign-in. */
 export function useSession(): Session {
   const { data } = useQuery(sessionQuery);
   const held = useContext(HeldSession)?.session;
@@ -49,7 +49,7 @@ export function useSession(): Session {
   return session;
 }
 
-/** Whether the signed-in person has a right. */
+/** Returns whether the user has a permission. */
 export function useMay(right: string): boolean {
   return useSession().rights.includes(right);
 }
@@ -59,7 +59,7 @@ export function useEndSession(): () => Promise<void> {
   return async () => {
     await signOut();
     client.setQueryData(SESSION_KEY, null);
-    // What one person has read is nothing for the next.
+    // The cache of one user must not be visible to the next.
     client.removeQueries({ predicate: (query) => query.queryKey[0] !== SESSION_KEY[0] });
   };
 }

@@ -1,4 +1,4 @@
-// Agents, teams, providers and keys: lists, one of them, and changes that are refused when somebody was faster.
+// Agents, teams, providers and keys: lists, single resources, and changes that are rejected if the version is stale.
 import { queryOptions } from '@tanstack/react-query';
 import { call } from './client';
 import type { Agent, ApiKey, KeyFields, NewKey, Page, Provider, Team } from './types';
@@ -12,7 +12,7 @@ interface Kinds {
 
 export type Kind = keyof Kinds;
 
-/** Largest page that the service gives. */
+/** Maximum page size of the service. */
 const PAGE_MAX = 200;
 
 function path(org: string, kind: Kind, id?: string): string {
@@ -20,7 +20,7 @@ function path(org: string, kind: Kind, id?: string): string {
   return id === undefined ? list : `${list}/${encodeURIComponent(id)}`;
 }
 
-/** All things of a kind. */
+/** Query for all resources of a kind. */
 export function listQuery<K extends Kind>(org: string, kind: K) {
   return queryOptions({
     queryKey: [org, kind, 'list'] as const,
@@ -47,7 +47,7 @@ export function create<K extends Kind>(org: string, kind: K, fields: object): Pr
   return call<Kinds[K]>('POST', path(org, kind), { body: fields });
 }
 
-/** Merges fields (RFC 7396) into a version that was read. */
+/** Merges fields (RFC 7396) into the version that was read. */
 export function change<K extends Kind>(
   org: string,
   kind: K,
@@ -66,7 +66,7 @@ export function createKey(org: string, fields: KeyFields): Promise<NewKey> {
   return call<NewKey>('POST', path(org, 'keys'), { body: fields });
 }
 
-/** A successor beside which the old key goes on for a while. */
+/** Creates a successor; the old key works until the overlap ends. */
 export function rotateKey(org: string, id: string, overlapSeconds: number): Promise<NewKey> {
   return call<NewKey>('POST', `${path(org, 'keys', id)}/rotate`, { body: { overlapSeconds } });
 }

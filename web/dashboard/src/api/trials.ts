@@ -1,5 +1,5 @@
-// Trials: what a draft would answer, and who of a team would. They pass through the same workers as a visitor's message,
-// and nothing of them is kept, so that each brings along what was said before.
+// Playground runs of agents and routing tests of teams. They pass through the same workers as messages of visitors,
+// but nothing is stored, so each run sends its history.
 import { ask, call, problemOf } from './client';
 import type { UiSpec } from './types';
 
@@ -23,19 +23,19 @@ export type Said =
 
 export interface Trial {
   message: string;
-  /** What differs from what is saved; without it, what is saved is tried. */
+  /** Patch of the saved resource; without it, the saved resource is used. */
   draft?: Record<string, unknown>;
   history: Said[];
 }
 
-/** Messages of the past that the service takes. */
+/** Maximum messages of the history. */
 export const HISTORY_MAX = 40;
 
 function path(org: string, kind: 'agents' | 'teams', id: string): string {
   return `/api/admin/organizations/${org}/${kind}/${encodeURIComponent(id)}/try`;
 }
 
-/** Gives the events of the agent's answer. Taking the question back stops the model. */
+/** Yields the events of a reply. Aborting stops the model. */
 export async function* tryAgent(
   org: string,
   id: string,
@@ -59,7 +59,7 @@ export interface AgentName {
 }
 
 export interface Verdict {
-  /** Who would answer; null: nobody can. */
+  /** Agent that would answer; null if none is available. */
   agent: AgentName | null;
   reason: string;
   stage: string | null;
@@ -68,7 +68,7 @@ export interface Verdict {
     agent: AgentName;
     specialization: string;
     canAnswer: boolean;
-    /** How likely it was meant, of a thousand; null where nothing was compared. */
+    /** Score per mille; null if not scored. */
     permille: number | null;
   }[];
 }
@@ -92,12 +92,12 @@ async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGe
       }
     }
   } finally {
-    // Leaving early must not leave the connection open.
+    // Closes the connection if the consumer stops early.
     await reader.cancel().catch(() => undefined);
   }
 }
 
-/** One block of the stream; comments, which only keep it alive, are none. */
+/** Parses one block of the stream; returns nothing for comments. */
 function eventOf(block: string): TrialEvent | undefined {
   let name = '';
   let data = '';

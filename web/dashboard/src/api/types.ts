@@ -1,4 +1,4 @@
-// What the admin API speaks of. Names follow its fields.
+// Types of the admin API, with its field names.
 
 export type Status = 'draft' | 'active' | 'inactive';
 export type Role = 'owner' | 'editor' | 'operator' | 'viewer';
@@ -62,14 +62,14 @@ export interface Product {
   url: string;
 }
 
-/** A file of products on the web, fetched again and again. */
+/** Product file on the web that is fetched regularly. */
 export interface ProductFeed {
   url: string;
   everyMinutes: number;
   format: 'auto' | 'csv' | 'json';
 }
 
-/** The fields of an agent that a form changes. */
+/** Editable fields of an agent. */
 export interface AgentFields {
   slug: string;
   name: string;
@@ -93,7 +93,7 @@ export interface AgentFields {
   onDisconnect: 'continue' | 'cancel';
 }
 
-/** What the service adds to each thing; `version` stands only in the answer about one. */
+/** Fields set by the service; only responses about one resource have `version`. */
 export interface Kept {
   id: string;
   organizationId: string;
@@ -137,7 +137,7 @@ export interface KeyFields {
 }
 
 export type ApiKey = KeyFields & Kept & { lastFour: string; createdAt: string; lastUsedAt: string | null };
-/** A key in the one answer that shows it. */
+/** API key in the response that creates it. */
 export type NewKey = ApiKey & { value: string };
 
 export interface UiSpec {
@@ -162,9 +162,9 @@ export interface Message {
   uiSpec?: UiSpec | null;
   leftOut?: { messages: number; summarized: number } | null;
   summary?: string | null;
-  /** How far the reply was after so many milliseconds; only the steps that are known. */
+  /** Recorded steps of the reply in milliseconds since acceptance. */
   timeline?: { step: string; ms: number }[];
-  /** What became of the answer, where there is none. */
+  /** Outcome of a message without a reply. */
   unanswered?: { status: string; failure: string | null; responseTime: number; at: string };
 }
 
@@ -182,7 +182,7 @@ export interface ConversationSummary {
 
 export type Conversation = ConversationSummary & { messages: Message[] };
 
-/** The receipt of an erasure; whom it was about is in it as digests only. */
+/** Receipt of an erasure; it has only digests of the visitor. */
 export interface Erasure {
   id: string;
   state: 'running' | 'finished';

@@ -1,4 +1,4 @@
-// A titled part of a form.
+// Titled section of a form.
 import { Group, Paper, Stack, Text, Title } from '@mantine/core';
 import type { ReactNode } from 'react';
 

@@ -1,4 +1,4 @@
-// Another password for the person who is signed in.
+// Dialog that changes the password of the signed-in user.
 import { PasswordInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';

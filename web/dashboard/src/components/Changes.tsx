@@ -1,4 +1,4 @@
-// Changes from the audit log, latest first: of one thing, or of all.
+// Entries of the audit log, latest first, of one resource or of all.
 import { Badge, Button, Code, Group, Paper, Stack, Text } from '@mantine/core';
 import { useInfiniteQuery } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -108,9 +108,9 @@ function Entry({ entry, names, subject }: EntryProps) {
   );
 }
 
-/** What was changed, by its name if it still has one. */
+/** Changed resource, by name if it still exists. */
 function Subject({ entry, names }: { entry: AuditEntry; names: Names }) {
-  // Who signs in or out is the one who did it.
+  // The subject of a sign-in is the actor.
   if (entry.action === 'sign-in' || entry.action === 'sign-out') return null;
   const name = names(entry.subject);
   return (
@@ -120,7 +120,7 @@ function Subject({ entry, names }: { entry: AuditEntry; names: Names }) {
   );
 }
 
-/** Values stand in the log only where they are harmless. */
+/** The log has values of harmless fields only. */
 function values(before: unknown, after: unknown, names: Names): string {
   const shown = (value: unknown) => {
     if (typeof value === 'boolean') return value ? 'on' : 'off';

@@ -1,4 +1,4 @@
-// The chat of a playground: questions, answers as they are made, and the facts of each; two answers stand side by side.
+// Chat of the playground: messages, streaming replies and their facts, with two replies side by side.
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
@@ -12,13 +12,13 @@ const SIDE_NAMES: Record<Side, string> = { draft: 'Draft', saved: 'Saved' };
 
 interface ChatPanelProps {
   chat: Chat;
-  /** Who is asked next. */
+  /** Versions that receive the next message. */
   sides: Side[];
   placeholder: string;
-  /** Shown before the first message. */
+  /** Content before the first message. */
   opening: ReactNode;
   suggestions?: string[];
-  /** Whether answers are shown as the markdown that they are. */
+  /** Renders replies as Markdown. */
   isMarkdown?: boolean;
 }
 
@@ -27,7 +27,7 @@ export function ChatPanel({ chat, sides, placeholder, opening, suggestions = [],
   const log = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: each change of the turns may make the log longer
   useEffect(() => {
-    // The end of the conversation stays in view while it grows.
+    // Keeps the end of the conversation in view while it grows.
     if (log.current !== null) log.current.scrollTop = log.current.scrollHeight;
   }, [chat.turns]);
   const send = (question: string) => {

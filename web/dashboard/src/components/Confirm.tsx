@@ -1,4 +1,4 @@
-// Asks before something that cannot be taken back.
+// Confirmation of an action that cannot be undone.
 import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
@@ -8,7 +8,7 @@ import { RemovalTrouble } from './UsedBy';
 interface ConfirmProps {
   title: string;
   children: ReactNode;
-  /** What the button says, for instance “Delete key”. */
+  /** Label of the confirm button, for example “Delete key”. */
   action: string;
   onConfirm: () => Promise<unknown>;
   onClose: () => void;

@@ -1,10 +1,10 @@
-// Somebody else saved the same thing first: shows what they changed, and lets the person choose.
+// Dialog for concurrent edits: shows the changes of the other user and lets the user choose.
 import { Badge, Button, Code, Group, Stack, Table, Text } from '@mantine/core';
 import { flat } from '../merge';
 import { Dialog } from './Dialog';
 
 interface ConflictProps {
-  /** What others changed since it was read, and what is about to be saved. */
+  /** Changes of the other user since the form was read. */
   theirs: Record<string, unknown>;
   mine: Record<string, unknown>;
   onTakeTheirs: () => void;

@@ -1,4 +1,4 @@
-// Copies a text that stands on the page, and says what came of it.
+// Button that copies a text shown on the page.
 import { Button, type ButtonProps, Text } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import type { RefObject } from 'react';
@@ -6,7 +6,7 @@ import { useCopying } from './copying';
 
 interface CopyButtonProps extends ButtonProps {
   value: string;
-  /** Where the text stands; it is selected there if it cannot be copied. */
+  /** Element with the text, which is selected if copying fails. */
   shown: RefObject<HTMLElement | null>;
   label?: string;
 }

@@ -1,4 +1,4 @@
-// The first step for agents and teams: a name. Everything else has a default and is changed on the page that follows.
+// Dialog that creates an agent or a team with a name; all other fields are edited on its page.
 import { TextInput } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import { type ReactNode, useState } from 'react';

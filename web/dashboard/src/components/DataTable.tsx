@@ -1,4 +1,4 @@
-// One table for all lists: sorted by its heads, and a row leads to its page.
+// Table for all lists: sortable columns, and rows that open a page.
 import { Paper, Table, UnstyledButton } from '@mantine/core';
 import { IconArrowDown, IconArrowsSort, IconArrowUp } from '@tabler/icons-react';
 import {
@@ -13,13 +13,13 @@ import {
 import { useState } from 'react';
 
 interface DataTableProps<T> {
-  /** What the table holds, for those who do not see it. */
+  /** Accessible name of the table. */
   label: string;
   rows: T[];
   // biome-ignore lint/suspicious/noExplicitAny: each column has a value type of its own
   columns: ColumnDef<T, any>[];
   rowId: (row: T) => string;
-  /** What a click on a row does; its first cell holds a link or button for the keyboard. */
+  /** Called on a row click; the first cell has a link or button for the keyboard. */
   onOpen?: (row: T) => void;
 }
 
@@ -35,7 +35,7 @@ export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableP
     getSortedRowModel: getSortedRowModel(),
   });
   const open = (event: React.MouseEvent, row: T) => {
-    // A control inside the row has its own meaning.
+    // Controls inside the row handle their own clicks.
     if ((event.target as HTMLElement).closest('a, button, input') === null) onOpen?.(row);
   };
   return (
@@ -66,7 +66,7 @@ export function DataTable<T>({ label, rows, columns, rowId, onOpen }: DataTableP
   );
 }
 
-/** A column's head as text, for narrow screens on which it stands in each row. */
+/** Column title as text, for narrow screens that show it in each row. */
 function labelOf(header: unknown): string | undefined {
   return typeof header === 'string' ? header : undefined;
 }

@@ -1,4 +1,4 @@
-// Deletes an agent or a team once it is confirmed, and leads back to the list.
+// Deletes an agent or a team after confirmation and returns to the list.
 import { useQueryClient } from '@tanstack/react-query';
 import { useNavigate } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
@@ -9,10 +9,10 @@ import { Confirm } from './Confirm';
 interface DeleteThingProps {
   kind: 'agents' | 'teams';
   thing: { id: string; name: string };
-  /** What the button says. */
+  /** Label of the delete button. */
   action: string;
   onClose: () => void;
-  /** What comes of it. */
+  /** Consequences of the deletion. */
   children: ReactNode;
 }
 

@@ -1,4 +1,4 @@
-// A dialog that lives as long as it is shown, and gives the focus back to where it came from.
+// Dialog that is shown while it is mounted and then restores the focus.
 import { Modal, type ModalProps } from '@mantine/core';
 import { useEffect, useRef, useState } from 'react';
 
@@ -9,7 +9,7 @@ export function Dialog(props: Omit<ModalProps, 'opened'>) {
     isThere.current = true;
     return () => {
       isThere.current = false;
-      // Later, because what goes and comes back at once has not gone.
+      // Deferred: an effect that is cleaned up and run again has not closed the dialog.
       setTimeout(() => {
         if (!isThere.current && before instanceof HTMLElement) before.focus({ preventScroll: true });
       });

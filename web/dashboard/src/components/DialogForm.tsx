@@ -1,4 +1,4 @@
-// A dialog that asks for something: fields, what went wrong, and the two ways out.
+// Dialog with fields, an error, and buttons to submit and cancel.
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
 import { useHold } from '../held-session';
@@ -7,9 +7,9 @@ import { Trouble } from './Trouble';
 
 interface DialogFormProps {
   title: string;
-  /** What the button says, for instance “Create key”. */
+  /** Label of the submit button, for example “Create key”. */
   action: string;
-  /** What went wrong, unless a field says it. */
+  /** Error that no field shows. */
   trouble: unknown;
   isPending: boolean;
   isIncomplete: boolean;

@@ -1,4 +1,4 @@
-// An empty list says what belongs there and leads on.
+// Placeholder of an empty list with a first action.
 import { Paper, Stack, Text, ThemeIcon, Title } from '@mantine/core';
 import type { Icon } from '@tabler/icons-react';
 import type { ReactNode } from 'react';

@@ -1,4 +1,4 @@
-// Small facts that many pages show the same way: a status, a time, a rating, a name.
+// Badges, times, ratings and names that several pages share.
 import { Badge, Group, Rating, Text, Tooltip } from '@mantine/core';
 import { useEffect, useState } from 'react';
 import type { Status } from '../api/types';
@@ -35,7 +35,7 @@ function age(at: string): string {
   return step === undefined ? 'just now' : relative.format(Math.round(seconds / step[1]), step[0]);
 }
 
-/** How long ago, or how soon; the exact time is in its tip. */
+/** Relative time with the exact time as a tooltip. */
 export function When({ at }: { at: string }) {
   const [, again] = useState(0);
   useEffect(() => {
@@ -69,7 +69,7 @@ export function Stars({ rating }: { rating: unknown }) {
   );
 }
 
-/** How long something took; what was too short to be measured took some time all the same. */
+/** Duration; measured durations of 0 ms are shown as less than 1 ms. */
 export function took(milliseconds: number): string {
   return Math.round(milliseconds) < 1 ? 'under 1 ms' : seconds(milliseconds);
 }

@@ -1,4 +1,4 @@
-// The fields that agents and teams have in common: what they are called, and whether they work.
+// Name, slug, description and status fields that agents and teams share.
 import { SegmentedControl, Text, Textarea, TextInput } from '@mantine/core';
 import type { Status } from '../api/types';
 
@@ -12,9 +12,9 @@ interface NamingProps {
   kind: 'agents' | 'teams';
   id: string;
   form: { fields: Named; set: (changes: Partial<Named>) => void };
-  /** Said where the name is empty. */
+  /** Error for an empty name. */
   nameless: string;
-  /** What the description is for. */
+  /** Explains the description field. */
   about: string;
   mistake: (path: string) => string | undefined;
 }
@@ -62,7 +62,7 @@ interface StatusChoiceProps {
   status: Status;
   isReadOnly: boolean;
   onChange: (status: Status) => void;
-  /** What the chosen one means. */
+  /** Explains the selected status. */
   means?: string;
 }
 

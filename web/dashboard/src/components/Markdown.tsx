@@ -1,9 +1,9 @@
-// Replies as their markdown means them, built as elements from a short list: whatever else stands in them is text. Links
-// lead to web pages and mail only; there are no pictures, because fetching one tells somebody that it was read.
+// Renders Markdown of replies as a fixed set of elements; everything else stays text. Links
+// lead to web pages and email only. Images are not loaded, because a request would reveal that somebody read the reply.
 import { Anchor, Code } from '@mantine/core';
 import { Fragment, type ReactNode } from 'react';
 
-/** Quotes and lists inside each other, at most so deep. */
+/** Maximum nesting of quotes and lists. */
 const DEPTH_MAX = 4;
 
 const INLINE =
@@ -37,7 +37,7 @@ function blocks(lines: string[], depth: number): ReactNode[] {
       );
     } else if (/^#{1,6} /.test(line)) {
       at += 1;
-      // Headings of a reply are not headings of this page.
+      // Headings of a reply must not become headings of the page.
       found.push(
         <p key={key} className="markdown-heading">
           {inline(line.replace(/^#+ /, ''))}

@@ -1,14 +1,14 @@
-// What every page has: a title, a line on what it is for, and its actions.
+// Page header with title, description and actions.
 import { Box, Group, Skeleton, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
 
 interface PageProps {
   title: string;
   about?: ReactNode;
-  /** A word on its state, beside the title. */
+  /** Badge beside the title. */
   mark?: ReactNode;
   actions?: ReactNode;
-  /** Widest width. */
+  /** Maximum width in pixels. */
   width?: number;
   children: ReactNode;
 }

@@ -1,10 +1,10 @@
-// Products as visitors see them: cards with a picture, a price and a link.
+// Product cards as visitors see them: image, price and link.
 import { Anchor, Card, Center, Text } from '@mantine/core';
 import { IconPhoto } from '@tabler/icons-react';
 import { useState } from 'react';
 import type { Product } from '../api/types';
 
-/** A product's picture; a quiet stand-in where there is none, or where it cannot be loaded. */
+/** Product image, or a placeholder if it is missing or fails to load. */
 export function Picture({ product }: { product: Product }) {
   const [broken, setBroken] = useState<string>();
   const usable = /^https:\/\//i.test(product.image) && broken !== product.image;
@@ -27,7 +27,7 @@ export function Picture({ product }: { product: Product }) {
   );
 }
 
-/** Leads to the product's page, if that is one of the web. */
+/** Links to the page of the product if its address is http(s). */
 export function ProductTitle({ product }: { product: Product }) {
   if (!/^https?:\/\//i.test(product.url)) return product.title;
   return (

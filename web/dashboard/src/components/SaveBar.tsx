@@ -1,4 +1,4 @@
-// Unsaved changes follow the form until they are saved or dropped, and are not lost by leaving.
+// Bar for unsaved changes, and the prompt before leaving the page with them.
 import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
@@ -10,7 +10,7 @@ const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S'
 interface SaveBarProps {
   isChanged: boolean;
   isSaving: boolean;
-  /** Why it cannot be saved now, if so. */
+  /** Reason why the form cannot be saved. */
   hindrance: string | undefined;
   onSave: () => void;
   onReset: () => void;

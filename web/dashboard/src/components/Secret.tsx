@@ -1,4 +1,4 @@
-// A value that is shown this once: a key, a link.
+// Value that is shown only once: a key or a link.
 import { Alert, Code, Group, Stack, Text } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
 import { type ReactNode, useRef } from 'react';

@@ -1,4 +1,4 @@
-// Shows what is shown this once, until the person says that they have it: no slip of a hand closes it.
+// Shows a secret until the user confirms having copied it; clicking outside does not close it.
 import { Button, Group, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
 import { useHold } from '../held-session';

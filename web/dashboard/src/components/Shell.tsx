@@ -1,4 +1,4 @@
-// The frame around every page of a signed-in person: navigation, account menu, and the door for strangers.
+// Frame of all pages behind the sign-in: navigation, account menu, redirect to the sign-in page.
 import {
   AppShell,
   Avatar,
@@ -70,17 +70,17 @@ const SCHEMES = [
   { scheme: 'auto', label: 'System' },
 ] as const;
 
-/** Lets in who is signed in, and sends everybody else to the sign-in page and back; unless they would lose something. */
+/** Shows pages to signed-in users and redirects others to the sign-in page, unless they would lose unsaved changes. */
 export function Shell() {
   const session = useQuery(sessionQuery);
   const { pathname, searchStr } = useLocation();
   const from = useRef(pathname + searchStr);
-  // While somebody is sent away, the address is the sign-in page's already, and that is nowhere to come back to.
+  // During the redirect the current address is already the sign-in page, which is no return address.
   if (session.data) from.current = pathname + searchStr;
   const { held, letGo } = useHeldSession(session.data);
   const isStranger = session.data === null && held === undefined;
   const navigate = useNavigate();
-  // Once, and not with each render: the sign-in page may take a while to be loaded.
+  // Redirects once, not on each render: loading the sign-in page may take a while.
   useEffect(() => {
     if (isStranger) void navigate({ to: '/sign-in', search: { to: from.current }, replace: true });
   }, [isStranger, navigate]);
@@ -91,7 +91,7 @@ export function Shell() {
       </Center>
     );
   }
-  // Whoever is in stays in while the service cannot be asked.
+  // Keeps signed-in users on the page while the service is unreachable.
   if (session.data === undefined) {
     return (
       <Box p="xl" maw={640} mx="auto" component="main">
@@ -102,7 +102,7 @@ export function Shell() {
   if (held === undefined) return null;
   return (
     <HeldSession value={held}>
-      {/* Somebody else who signs in begins anew. */}
+      {/* Another user starts with fresh state. */}
       <Frame key={held.session.user.id} />
       {session.data === null && (
         <Suspense>

@@ -1,4 +1,4 @@
-// The sign-in that comes to a page with unsaved changes when its session has ended.
+// Sign-in dialog above a page with unsaved changes whose session has ended.
 import { Button, Stack, Text } from '@mantine/core';
 import { Dialog } from './Dialog';
 import { SignInForm } from './SignInForm';

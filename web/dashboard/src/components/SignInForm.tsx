@@ -1,4 +1,4 @@
-// E-mail and password: on a page of its own, or above one whose session has ended.
+// Email and password form.
 import { Alert, Button, PasswordInput, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';

@@ -1,11 +1,11 @@
-// What people see when something went wrong, and what they can do about it.
+// Error messages with advice.
 import { Alert, Button, Center, Code, Stack, Text, Title } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { type Icon, IconAlertTriangle, IconCompass, IconLock } from '@tabler/icons-react';
 import { type ErrorComponentProps, Link } from '@tanstack/react-router';
 import { Problem, Unreachable } from '../api/client';
 
-/** What happened, and what to do about it. */
+/** Title, advice and request id of an error. */
 export function explain(error: unknown): { title: string; advice: string; requestId?: string } {
   if (error instanceof Unreachable) {
     return {
@@ -75,7 +75,7 @@ export function Trouble({ error, retry }: { error: unknown; retry?: () => void }
   );
 }
 
-/** Tells of a failure that has no place of its own on the page. */
+/** Shows an error that has no place on the page as a notification. */
 export function tell(error: unknown): void {
   const { title, advice } = explain(error);
   notifications.show({ color: 'red', title, message: advice, autoClose: 10_000 });
@@ -100,7 +100,7 @@ export function NotFound() {
   );
 }
 
-/** The page is there, for other people. */
+/** Page that exists but needs another role. */
 export function NotForThisRole() {
   return (
     <DeadEnd icon={IconLock} title="Your role cannot open this page">

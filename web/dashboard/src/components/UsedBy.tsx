@@ -1,4 +1,4 @@
-// A refusal to remove what others need, with their names.
+// Error for resources in use, with the names of the references.
 import { Alert, List } from '@mantine/core';
 import { Problem } from '../api/client';
 import { Trouble } from './Trouble';
@@ -9,7 +9,7 @@ interface User {
   slug: string;
 }
 
-/** Those that still need a thing, if that is why it could not go. */
+/** Returns the references of a resource if they caused the error. */
 export function usersOf(error: unknown): User[] | undefined {
   const users = error instanceof Problem ? error.details['usedBy'] : undefined;
   return Array.isArray(users) ? (users as User[]) : undefined;

@@ -1,12 +1,12 @@
-// Copying to the clipboard, also where the page came by plain http and the browser has no clipboard for it.
+// Copies to the clipboard, also over plain http, where browsers do not offer the clipboard API.
 import { type RefObject, useState } from 'react';
 
 type Copied = 'yes' | 'failed' | undefined;
 
-/** How long it is said that something was copied. */
+/** Duration of the “Copied” label. */
 const SAID_MS = 1_500;
 
-/** Copies `value`, which `shown` shows; where even the old way is closed, it is left selected there. */
+/** Copies `value`; if copying fails, selects it in `shown`. */
 export function useCopying(value: string, shown: RefObject<HTMLElement | null>) {
   const [copied, setCopied] = useState<Copied>();
   const copy = async () => {
@@ -19,7 +19,7 @@ export function useCopying(value: string, shown: RefObject<HTMLElement | null>) 
 
 async function toClipboard(value: string): Promise<boolean> {
   try {
-    // Only pages of a secure origin have it, whatever the types say.
+    // Only secure origins have it, although the types claim otherwise.
     const clipboard = navigator.clipboard as Clipboard | undefined;
     await clipboard?.writeText(value);
     return clipboard !== undefined;

@@ -1,10 +1,10 @@
-// A chat with an agent as it is saved, as it is being edited, or with both at once; with what a visitor does not see:
-// times, tokens and tools.
+// Chat with the saved agent, the draft, or both, including facts that visitors do not see:
+// times, tokens and tool calls.
 import { useCallback, useEffect, useRef, useState } from 'react';
 import { HISTORY_MAX, type Said, type TrialEvent } from '../api/trials';
 import type { UiSpec } from '../api/types';
 
-/** Which of the two answers. */
+/** Version of the agent that answers. */
 export type Side = 'draft' | 'saved';
 
 export interface ToolCall {
@@ -47,7 +47,7 @@ export type Ask = (side: Side, message: string, history: Said[], signal: AbortSi
 
 export function useChat(ask: Ask): Chat {
   const [turns, setTurns] = useState<Turn[]>([]);
-  // Ids need be no more than different; a page that came by plain http has no `randomUUID`.
+  // Ids only need to be unique; `randomUUID` is missing over plain http.
   const begun = useRef(0);
   const running = useRef<AbortController | undefined>(undefined);
   const [isRunning, setRunning] = useState(false);
@@ -107,7 +107,7 @@ function changed(turn: Turn, side: Side, changes: (answer: Answer) => Partial<An
   return { ...turn, answers };
 }
 
-/** What `side` is told of the past: its own answers, and the other's where it was not asked. */
+/** Returns the history for `side`: its own replies, and those of the other side where it has none. */
 function history(turns: Turn[], side: Side): Said[] {
   const said = turns.flatMap(({ question, answers }): Said[] => {
     const answer = answers.find((answer) => answer.side === side) ?? answers[0];

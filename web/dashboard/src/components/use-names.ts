@@ -1,11 +1,11 @@
-// Names of what the audit log speaks of by id: of all that is still there and that this person may read.
+// Names for ids in the audit log, if the resource still exists and the user may read it.
 import { useQuery } from '@tanstack/react-query';
 import { usersQuery } from '../api/people';
 import { useMay, useSession } from '../api/session';
 import { listQuery } from '../api/things';
 import { RIGHTS } from '../rights';
 
-/** How to call a thing of this id; nothing where it is gone. */
+/** Returns the name for an id, or nothing if the resource is gone. */
 export type Names = (id: string) => string | undefined;
 
 export function useNames(): Names {

@@ -1,5 +1,5 @@
-// Redeems a one-time link: of an invitation, of a new password, or to sign in. Its secret stands behind the `#`, which no
-// browser sends to a server, and leaves the address bar at once.
+// Redeems a one-time link: invitation, password or sign-in. The secret is behind the `#`, which
+// browsers do not send to servers, and is removed from the address bar immediately.
 import { Alert, Button, Center, Loader, PasswordInput, Stack } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { Link as RouterLink, useNavigate } from '@tanstack/react-router';
@@ -12,14 +12,14 @@ import { Welcome } from './Welcome';
 
 const secret = { current: '' };
 
-/** The secret of the address, taken once, also where effects and renders run twice. */
+/** Secret of the link, read once even if effects and renders run twice. */
 function takeSecret(): string {
   const found = window.location.hash.slice(1);
   if (found !== '') secret.current = found;
   return secret.current;
 }
 
-/** Who is invited, if that is why the service wants a password. */
+/** Returns the invited user if the service requires a password. */
 function wanted(error: unknown): { name: string; email: string; purpose: string } | undefined {
   const asks = error instanceof Problem && error.param === 'password' && error.details['email'] !== undefined;
   return asks ? (error.details as { name: string; email: string; purpose: string }) : undefined;
@@ -46,11 +46,11 @@ export function Link() {
     window.history.replaceState(window.history.state, '', window.location.pathname);
     if (begun.current || held === '') return;
     begun.current = true;
-    // A link that signs in needs nothing more; every other one answers with who it is for.
+    // Sign-in links need no password; for others the service returns the user.
     mutate(undefined);
   }, [held, mutate]);
   useEffect(() => {
-    // Another link in the same tab differs behind its `#` alone, which loads nothing by itself.
+    // A link in the same tab differs only behind the `#`, which does not reload the page.
     const again = () => window.location.reload();
     window.addEventListener('hashchange', again);
     return () => window.removeEventListener('hashchange', again);

@@ -1,4 +1,4 @@
-// The way in for people with an account.
+// Sign-in page.
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, useNavigate } from '@tanstack/react-router';
 import { useEffect } from 'react';

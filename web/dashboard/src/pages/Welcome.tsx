@@ -1,4 +1,4 @@
-// The quiet page around both forms of strangers: signing in, and redeeming a link.
+// Layout of the pages without a session: sign-in and one-time links.
 import { Box, Center, Group, Paper, Stack, Text, Title } from '@mantine/core';
 import { type ReactNode, useEffect } from 'react';
 import logo from '../favicon.svg';

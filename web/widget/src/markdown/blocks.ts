@@ -1,4 +1,4 @@
-// Reads markdown into a tree of plain objects. No HTML is ever written or read: what the tree has no name for stays text.
+// Parses Markdown into a tree of plain objects. HTML is neither produced nor accepted: unknown syntax stays text.
 
 import { type Inline, parseInline } from "./inline.ts";
 
@@ -13,16 +13,16 @@ export type Block =
 
 export type Align = "start" | "center" | "end" | null;
 
-/** A block with the lines that it was read from: the same lines make the same block. */
+/** A block with its source lines: the same lines make the same block. */
 export interface SourcedBlock {
   source: string;
   block: Block;
 }
 
-/** Nested deeper than this, quotes and lists are paragraphs: a browser's layout recurses as deep as its document. */
+/** Maximum nesting of quotes and lists; deeper ones are paragraphs, because browser layout is recursive. */
 const DEPTH_MAX = 6;
 const TABLE_COLUMNS_MAX = 30;
-/** Blank lines that a list goes on behind. */
+/** Blank lines after which a list continues. */
 const BLANK_LINES_MAX = 3;
 
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
@@ -77,7 +77,7 @@ function readFence(lines: string[], at: number, fence: string): [Block, number] 
     return mark.length >= fence.length && mark === (fence[0] ?? "`").repeat(mark.length);
   };
   while (end < lines.length && !closes(lines[end] ?? "")) end += 1;
-  // A fence that is still open is code up to here: the rest is on its way.
+  // An unclosed fence is code up to here: the rest is still streaming.
   return [{ kind: "code", text: lines.slice(at + 1, end).join("\n") }, Math.min(end + 1, lines.length)];
 }
 
@@ -121,7 +121,7 @@ function continuesItem(lines: string[], at: number, indent: number, inner: strin
     const next = skipBlank(lines, at);
     return next < lines.length && !isBlank(lines[next]) && indentOf(lines[next] ?? "") >= Math.min(indent, 2);
   }
-  // Models indent by two, three or four, whatever the marker's width is.
+  // Models indent by two, three or four spaces, whatever the width of the marker.
   if (indentOf(line) >= Math.min(indent, 2)) return true;
   return !isBlank(inner[inner.length - 1]) && !startsBlock(line);
 }

@@ -1,5 +1,5 @@
-// Reads the inside of a block: emphasis, code, links. One pass over the text and one over the marks, so that no text
-// that a model can be made to write takes longer than its length.
+// Parses inline Markdown: emphasis, code, links. One pass over the text and one over the marks, so that
+// parsing takes linear time for every text.
 
 export type Inline =
   | { kind: "text"; text: string }
@@ -21,16 +21,16 @@ interface Bracket {
 }
 type Item = Inline | Mark | Bracket;
 
-/** Marks that would nest deeper stay text: a browser's layout recurses as deep as its document. */
+/** Maximum nesting of marks; deeper ones stay text, because browser layout is recursive. */
 const DEPTH_MAX = 12;
-/** Longest address of a link; what is longer stays text. */
+/** Maximum length of a link address; longer ones stay text. */
 const ADDRESS_CHARS_MAX = 2048;
-/** Opening marks that one closing mark is compared with. */
+/** Opening marks compared with one closing mark. */
 const OPENERS_MAX = 50;
 
 const PLAIN = /[^\\`*_~[\]!<\nhH]+/y;
 const ANGLE_LINK = /<((?:https?:\/\/|mailto:)[^\s<>]{1,2048})>/iy;
-/** Without brackets, which end the text of a link that is itself an address. */
+/** Excludes brackets, which end the text of a link that is itself an address. */
 const BARE_LINK = /https?:\/\/[^\s<>"`|\\^{}[\]]{1,2048}/iy;
 const DESTINATION = /\(\s*(?:<([^<>\n]*)>|([^\s()<>]*(?:\([^\s()<>]*\)[^\s()<>]*)*))(?:\s+(?:"[^"\n]*"|'[^'\n]*'|\([^()\n]*\)))?\s*\)/y;
 const PUNCTUATION = /[!-/:-@[-`{-~\p{P}\p{S}]/u;
@@ -43,9 +43,9 @@ export function parseInline(text: string): Inline[] {
 class InlineReader {
   private at = 0;
   private readonly items: Item[] = [];
-  /** Where the brackets stand that are still open. */
+  /** Positions of open brackets. */
   private readonly brackets: number[] = [];
-  /** Lengths of backtick runs that have no partner from here on. */
+  /** Lengths of backtick runs without a partner from here on. */
   private readonly lonelyTicks = new Set<number>();
 
   constructor(private readonly text: string) {}
@@ -174,7 +174,7 @@ class InlineReader {
     const inner = this.items.splice(open);
     const address = destination[1] ?? destination[2] ?? "";
     const content = settle(inner.slice(1));
-    // A picture would tell its host who reads this, and what the address holds: it is a link to follow or not.
+    // Loading an image would reveal the reader to its host, so it becomes a link.
     this.items.push({ kind: "link", address: address.slice(0, ADDRESS_CHARS_MAX), content: unlinked(content) });
   }
 
@@ -201,7 +201,7 @@ function count(text: string, character: string): number {
   return text.split(character).length - 1;
 }
 
-/** Pairs the marks; what has no partner is text. */
+/** Pairs the marks; unpaired ones stay text. */
 function settle(items: Item[]): Inline[] {
   const stack: Item[] = [];
   for (const item of items) {
@@ -216,7 +216,7 @@ function settle(items: Item[]): Inline[] {
   return joined(stack.map(asText));
 }
 
-/** Wraps what stands between the last fitting opening mark and this closing one. */
+/** Wraps the content between the last matching opening mark and this closing one. */
 function pair(stack: Item[], closing: Mark): boolean {
   const lowest = Math.max(0, stack.length - OPENERS_MAX);
   for (let at = stack.length - 1; at >= lowest; at -= 1) {
@@ -265,7 +265,7 @@ function joined(nodes: Inline[]): Inline[] {
   return result;
 }
 
-/** A link inside a link would be an element that HTML does not know. */
+/** HTML does not allow links inside links. */
 function unlinked(nodes: Inline[]): Inline[] {
   return joined(
     nodes.flatMap((node): Inline[] => {

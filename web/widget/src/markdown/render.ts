@@ -1,4 +1,4 @@
-// Builds DOM nodes from the tree, from a fixed list of elements and attributes.
+// Builds DOM nodes from the Markdown tree, with a fixed list of elements and attributes.
 
 import { type Block, parse } from "./blocks.ts";
 import type { Inline } from "./inline.ts";
@@ -11,12 +11,12 @@ interface Shown {
 
 const shown = new WeakMap<Element, Shown[]>();
 
-/** Shows a text in `container`. While it grows, only the blocks that have changed are built again. */
+/** Renders a text into `container`. While it grows, only changed blocks are built again. */
 export function render(container: Element, text: string): void {
   const before = shown.get(container) ?? [];
   const after = parse(text).map(({ source, block }, at) => {
     const old = before[at];
-    // What somebody else took out of the container has to be put there again.
+    // Restores blocks that other scripts removed from the container.
     return old?.source === source && old.element.parentNode === container ? old : { source, element: blockElement(block) };
   });
   const kept = after.findIndex((entry, at) => entry !== before[at]);
@@ -40,7 +40,7 @@ function blockElement(block: Block): HTMLElement {
     case "paragraph":
       return element("p", inlineNodes(block.content));
     case "heading":
-      // One level below the panel's own title, whatever the model says: the outline stays the page's.
+      // One level below the title of the panel, so that the outline of the page stays intact.
       return element("h3", inlineNodes(block.content), `h${block.level}`);
     case "code":
       return scrolling(element("pre", [element("code", [document.createTextNode(block.text)])]));
@@ -59,7 +59,7 @@ function listElement(block: Block & { kind: "list" }): HTMLElement {
   const list = element(block.start === null ? "ul" : "ol");
   if (block.start !== null) (list as HTMLOListElement).start = block.start;
   for (const item of block.items) {
-    // The usual item is one line, and a paragraph in it would only add space.
+    // Most items are one line; a paragraph would only add space.
     const only = item.length === 1 && item[0]?.kind === "paragraph" ? item[0] : null;
     list.append(element("li", only ? inlineNodes(only.content) : item.map(blockElement)));
   }
@@ -76,7 +76,7 @@ function tableElement(block: Block & { kind: "table" }): HTMLElement {
   return scrolling(element("div", [table], "scroll"));
 }
 
-/** What scrolls sideways must be reachable with the keyboard. */
+/** Makes horizontally scrolling content reachable with the keyboard. */
 function scrolling(made: HTMLElement): HTMLElement {
   made.tabIndex = 0;
   return made;
@@ -113,10 +113,10 @@ function linkNodes(address: string, content: Node[]): Node[] {
   link.href = url.href;
   link.target = "_blank";
   link.rel = "noopener noreferrer nofollow";
-  // Where a link leads is shown, because its text is the model's word.
+  // Shows the target of a link, because its text comes from the model.
   if (!url.host || tellsItsHost(link.textContent ?? "", address, url)) return [link];
   const host = element("span", [document.createTextNode(` (${url.host})`)], "host");
-  // A text that turns the direction of writing must not turn this one too.
+  // Isolated, so that a text with another writing direction does not affect it.
   host.dir = "ltr";
   return [link, host];
 }

@@ -1,4 +1,4 @@
-// Which pages may use the agent, and what to paste into them.
+// Allowed domains of the agent and the widget snippet.
 import { ActionIcon, Anchor, Button, Code, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconTrash, IconWorld } from '@tabler/icons-react';
 import { Link } from '@tanstack/react-router';

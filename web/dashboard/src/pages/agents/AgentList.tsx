@@ -1,4 +1,4 @@
-// All agents of the organization.
+// List of agents.
 import { Badge, Button, Group, Text, TextInput } from '@mantine/core';
 import { IconPlus, IconRobot, IconSearch } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -81,7 +81,7 @@ export function AgentList() {
   const navigate = useNavigate();
   const client = useQueryClient();
   const make = async (names: { name: string; slug: string }) => {
-    // A draft answers nobody: what is not finished is not met by visitors.
+    // New agents are drafts, so that visitors do not meet unfinished ones.
     const agent = await create(org, 'agents', { ...names, status: 'draft' });
     await client.invalidateQueries({ queryKey: [org, 'agents'] });
     await navigate({ to: '/agents/$id', params: { id: agent.id }, search: { tab: 'instructions' } });

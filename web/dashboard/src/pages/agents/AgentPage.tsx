@@ -1,4 +1,4 @@
-// One agent: its form in sections, and beside it a preview and a playground.
+// Page of an agent: form in tabs, beside it the widget preview and the playground.
 import { Anchor, Button, Paper, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
@@ -25,7 +25,7 @@ import { Playground } from './Playground';
 
 const route = getRouteApi('/inside/agents/$id');
 
-// Parts that are not the first to be seen come when they are gone to.
+// Loaded on first use.
 const Appearance = lazy(() => import('./Appearance').then((part) => ({ default: part.Appearance })));
 const Products = lazy(() => import('./Products').then((part) => ({ default: part.Products })));
 const Changes = lazy(() => import('../../components/Changes').then((part) => ({ default: part.Changes })));
@@ -45,7 +45,7 @@ export function AgentPage() {
   const org = useSession().organization.id;
   const agent = useQuery(oneQuery(org, 'agents', id));
   if (agent.isPending) return <Waiting rows={6} />;
-  // What was read stays when reading it again fails: somebody may have changes in the form.
+  // Keeps the form when a reread fails, because it may have unsaved changes.
   if (agent.data === undefined) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
   return <Editor key={id} read={agent.data} />;
 }
@@ -58,14 +58,14 @@ function Editor({ read }: { read: Agent }) {
   const saving = useSaving<Agent>(org, 'agents', read.id, form);
   const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
   const asked = route.useSearch().tab;
-  // An address may come from somebody who is shown more.
+  // The URL may come from a user with more permissions.
   const tab = tabs.some(([value]) => value === asked) ? asked : 'general';
   const navigate = useNavigate();
   const [isDeleting, setDeleting] = useState(false);
   const tabList = useRef<HTMLDivElement>(null);
   // biome-ignore lint/correctness/useExhaustiveDependencies: another tab is another place to scroll to
   useEffect(() => {
-    // On a narrow screen the chosen tab may lie outside of what is seen of them.
+    // Scrolls the selected tab into view on narrow screens.
     const chosen = tabList.current?.querySelector<HTMLElement>('[aria-selected=true]');
     if (tabList.current && chosen)
       tabList.current.scrollLeft = chosen.offsetLeft - (tabList.current.clientWidth - chosen.offsetWidth) / 2;
@@ -169,7 +169,7 @@ interface BesideProps {
 function Beside({ draft, patch, mayTry }: BesideProps) {
   const { tab } = route.useSearch();
   const [chosen, setChosen] = useState<string>();
-  // Who works on the look wants to see it, and everybody else wants to talk.
+  // The appearance tab starts with the preview, all others with the playground.
   const view = chosen ?? (tab === 'appearance' ? 'preview' : 'playground');
   return (
     <aside aria-label="Test the agent" id="try">

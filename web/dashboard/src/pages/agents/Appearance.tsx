@@ -1,4 +1,4 @@
-// How the agent looks on other people's pages: texts, theme, and the widget around them.
+// Texts, theme and layout of the widget.
 import {
   Alert,
   Button,
@@ -34,7 +34,7 @@ const SWATCHES = [
   '#f3f4f6',
   '#ffffff',
 ];
-/** What WCAG AA asks of text. */
+/** Contrast that WCAG AA requires for text. */
 const CONTRAST_MIN = 4.5;
 
 export function Appearance(props: SectionProps) {
@@ -121,7 +121,7 @@ function Presets({ onPick }: { onPick: (theme: Partial<Theme>) => void }) {
   );
 }
 
-/** Pairs of colours on which visitors read, and that are hard to read. */
+/** Returns the text and background pairs with too little contrast. */
 function Readability({ theme }: { theme: Theme }) {
   const pairs: [string, string, string][] = [
     ['text on the background', theme.textColor, theme.backgroundColor],

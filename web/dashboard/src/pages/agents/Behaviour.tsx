@@ -1,4 +1,4 @@
-// What visitors can do, and how much of it.
+// Widget features, limits and auto-open.
 import { NumberInput, SimpleGrid, Stack, Switch } from '@mantine/core';
 import type { AgentFields, Features, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';

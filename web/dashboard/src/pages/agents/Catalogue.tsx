@@ -1,4 +1,4 @@
-// What was uploaded or fetched as a whole: how much it is, since when, what was left out of it, and how it is replaced.
+// Catalog of an upload or a feed: size, age, skipped rows, replacement.
 import { Alert, Button, FileButton, Group, List, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconAlertTriangle, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
@@ -20,7 +20,7 @@ const FILES = '.csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json';
 interface CatalogueProps {
   agentId: string;
   kept: KeptProducts | null;
-  /** While there is one, it alone changes the products. */
+  /** While there is a feed, only it changes the products. */
   feed: FetchedFeed | null;
   isReadOnly: boolean;
 }
@@ -42,7 +42,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
   const pickAgain = useRef<() => void>(null);
   const mayUpload = !isReadOnly && feed === null;
   const take = (file: File | null | undefined) => {
-    // The same file may be chosen once more, after it was mended.
+    // Allows choosing the same file again after a correction.
     pickAgain.current?.();
     if (file == null || !mayUpload || uploading.isPending) return;
     if (kept === null) uploading.mutate(file);
@@ -112,7 +112,7 @@ export function Catalogue({ agentId, kept, feed, isReadOnly }: CatalogueProps) {
   );
 }
 
-/** A file that cannot be read is no fault of the service: it is said what is wrong with it, and what to do. */
+/** Explains a rejected file and how to correct it; other errors are errors of the service. */
 function UploadTrouble({ error }: { error: unknown }) {
   const isOfFile = error instanceof Problem && [400, 413, 415].includes(error.status);
   if (!isOfFile) return <Trouble error={error} />;
@@ -181,7 +181,7 @@ function Facts({ kept }: { kept: KeptProducts }) {
   );
 }
 
-/** A place that files can be dropped on, unless there is nothing to do with them. */
+/** Drop zone for files; inactive without `onDrop`. */
 function Drop({ onDrop, children }: { onDrop: ((file: File | undefined) => void) | undefined; children: ReactNode }) {
   const [isOver, setOver] = useState(false);
   const over = (event: DragEvent) => {

@@ -1,4 +1,4 @@
-// An agent's round initial in its own colour.
+// Round initial of an agent in its own color.
 import { Avatar } from '@mantine/core';
 import type { Agent } from '../../api/types';
 import { inkOn } from './colors';

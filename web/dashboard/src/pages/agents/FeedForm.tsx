@@ -1,4 +1,4 @@
-// The feed of an agent: where it is, how often it is fetched, and what became of the last fetch.
+// Feed of an agent: address, interval, result of the last fetch.
 import { Alert, Button, Group, Loader, Select, SimpleGrid, Stack, Text, TextInput } from '@mantine/core';
 import { IconAlertTriangle, IconCircleCheck, IconRefresh } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
@@ -29,9 +29,9 @@ const NEW_FEED: ProductFeed = { url: '', everyMinutes: 60, format: 'auto' };
 
 interface FeedFormProps extends SectionProps {
   agentId: string;
-  /** The feed that is saved, if any. */
+  /** Saved feed, if any. */
   saved: FetchedFeed | null;
-  /** Whether a fetch of it is about to happen. */
+  /** A fetch is expected. */
   isAwaited: boolean;
   onAsked: () => void;
 }

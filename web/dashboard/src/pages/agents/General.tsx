@@ -1,4 +1,4 @@
-// Who the agent is, and who may reach it.
+// Identity, status and visibility of the agent.
 import { Button, Group, SegmentedControl, Stack, Switch, Text } from '@mantine/core';
 import type { AgentFields, Status } from '../../api/types';
 import { Card } from '../../components/Card';

@@ -1,4 +1,4 @@
-// What the agent is told, and which model hears it.
+// Instructions, provider and model of the agent.
 import {
   Anchor,
   Group,

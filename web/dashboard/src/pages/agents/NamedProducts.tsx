@@ -1,4 +1,4 @@
-// Products that the agent itself names: few enough to be typed in.
+// Manual products, stored in the agent itself.
 import { ActionIcon, Box, Button, Group, Paper, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { IconPlus, IconTrash } from '@tabler/icons-react';
 import type { Product } from '../../api/types';

@@ -1,4 +1,4 @@
-// Tries the agent before it is saved: the form as it stands, the saved agent, or both at one message.
+// Playground: tests the draft, the saved agent, or both with one message.
 import { Alert, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
@@ -17,9 +17,9 @@ const VIEWS = {
 type View = keyof typeof VIEWS;
 
 interface PlaygroundProps {
-  /** As the form shows it. */
+  /** Edited fields. */
   draft: Agent;
-  /** What differs from what is saved. */
+  /** Merge patch of the saved agent. */
   patch: Record<string, unknown>;
   mayTry: boolean;
 }
@@ -27,7 +27,7 @@ interface PlaygroundProps {
 export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   const org = useSession().organization.id;
   const [view, setView] = useState<View>('draft');
-  // Read when a message is sent, so that typing in the form does not make another chat.
+  // Read when a message is sent, so that editing the form does not restart the chat.
   const latest = useRef(patch);
   useEffect(() => {
     latest.current = patch;

@@ -1,4 +1,4 @@
-// What the catalogue holds, as it was read from its file; with a search for the one that is missing or wrong.
+// Imported products with search.
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { useDebouncedValue } from '@mantine/hooks';
 import { IconSearch } from '@tabler/icons-react';
@@ -12,7 +12,7 @@ import { Picture, ProductTitle } from '../../components/ProductStrip';
 import { Trouble } from '../../components/Trouble';
 import { count } from './count';
 
-/** Typing is done when nothing was typed for so long. */
+/** Pause after typing before the search starts. */
 const TYPED_MS = 250;
 
 export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProducts }) {

@@ -1,4 +1,4 @@
-// What an agent may show: a file that was uploaded or a feed that is fetched, what they hold, and what is written by hand.
+// Products tab: upload, feed, imported products and manual products.
 import { Alert, Stack, Switch, Text } from '@mantine/core';
 import { IconEyeOff } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -17,7 +17,7 @@ import type { SectionProps } from './section';
 export function Products({ agentId, ...section }: SectionProps & { agentId: string }) {
   const { form, isReadOnly } = section;
   const org = useSession().organization.id;
-  // The attempt after which another was asked for: until there is a later one, somebody waits.
+  // Last attempt when a fetch was requested; a later one ends the wait.
   const [attemptBefore, setAttemptBefore] = useState<string | null>(null);
   const state = useQuery(productsQuery(org, agentId, attemptBefore));
   if (state.isPending) return <Waiting />;

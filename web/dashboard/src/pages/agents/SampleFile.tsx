@@ -1,4 +1,4 @@
-// A file of products as the service reads it, to copy and to begin with.
+// Sample product file to copy or download.
 import { Button, Code, Group } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { useRef } from 'react';

@@ -1,10 +1,10 @@
-// The real widget, on a page in a frame, with the settings that the form holds: nothing of it has to be saved.
+// Preview of the real widget in a frame with the settings of the form, saved or not.
 import { Group, SegmentedControl, Stack, Text } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { useEffect, useRef, useState } from 'react';
 import type { AgentFields } from '../../api/types';
 
-/** Wide enough for the largest window; on anything narrower than a desk the widget would cover all. */
+/** Wide enough for the largest window; on narrower pages the widget would cover everything. */
 const PAGE_WIDTH = 540;
 const PAGE_HEIGHT = 860;
 
@@ -18,7 +18,7 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
   useEffect(() => {
     if (!isLoaded) return;
     const form = { answer: answerFor(agent, view === 'offline'), isOpen: view !== 'closed' };
-    // The page in the frame has no origin that could be named. What it is told is what every visitor is.
+    // The frame has no origin to name. It only receives what every visitor receives.
     frame.current?.contentWindow?.postMessage(form, '*');
   }, [agent, view, isLoaded]);
   const scale = width / PAGE_WIDTH;
@@ -57,10 +57,10 @@ export function WidgetPreview({ agent }: { agent: AgentFields }) {
   );
 }
 
-/** What the service would answer to a widget of this agent, were the form saved. */
+/** Response that the service would give to a widget of this agent if the form were saved. */
 function answerFor(agent: AgentFields, isOffline: boolean) {
   const { name, description, welcomeMessage, placeholderText, theme, features, limits } = agent;
-  // The preview opens and closes by its own buttons.
+  // The preview has its own buttons to open and close.
   const widget = { ...agent.widget, ...features, ...limits, autoOpen: false };
   if (isOffline) {
     const { offlineMessage, position, size, triggerText } = widget;

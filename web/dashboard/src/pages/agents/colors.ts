@@ -1,8 +1,8 @@
-// Colours of a theme: which ink can be read on them, and how well.
+// Theme colors: readable text colors and contrast.
 
 const cache = new Map<string, [number, number, number] | undefined>();
 
-/** Red, green and blue of any CSS colour, as the browser itself reads it. */
+/** Red, green and blue of any CSS color, as parsed by the browser. */
 export function rgbOf(color: string): [number, number, number] | undefined {
   if (!cache.has(color)) cache.set(color, read(color));
   return cache.get(color);
@@ -28,7 +28,7 @@ function luminance([red, green, blue]: [number, number, number]): number {
   return 0.2126 * linear(red) + 0.7152 * linear(green) + 0.0722 * linear(blue);
 }
 
-/** Contrast of two colours (WCAG): 1 to 21; unknown colours have none. */
+/** Contrast of two colors (WCAG), 1 to 21; undefined for unknown colors. */
 export function contrast(one: string, other: string): number | undefined {
   const [left, right] = [rgbOf(one), rgbOf(other)];
   if (left === undefined || right === undefined) return undefined;
@@ -36,7 +36,7 @@ export function contrast(one: string, other: string): number | undefined {
   return (high + 0.05) / (low + 0.05);
 }
 
-/** White or near-black, whichever reads better on this ground. */
+/** White or near-black, whichever has more contrast. */
 export function inkOn(ground: string): string {
   return (contrast(ground, '#ffffff') ?? 21) >= (contrast(ground, '#16181d') ?? 0) ? '#ffffff' : '#16181d';
 }

@@ -1,4 +1,4 @@
-// How many of something, in words: `1 product`, `1,204 products`.
+// Counts in words: `1 product`, `1,204 products`.
 const whole = new Intl.NumberFormat('en');
 
 export function count(number: number, thing: string): string {

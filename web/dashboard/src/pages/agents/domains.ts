@@ -1,8 +1,8 @@
-// Which entries of a list of allowed origins the service takes. It decides; this only tells sooner.
+// Validation of allowed domains before saving; the service has the final say.
 const ENTRY_CHARS_MAX = 300;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
-/** What is wrong with an entry, if anything. */
+/** Returns the validation error of an entry. */
 export function domainMistake(entry: string): string | undefined {
   if (entry.length > ENTRY_CHARS_MAX) return 'This domain is too long';
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(entry)?.[1]?.toLowerCase();
@@ -20,7 +20,7 @@ export function domainMistake(entry: string): string | undefined {
   return undefined;
 }
 
-/** What an entry allows, in words. */
+/** Describes which pages an entry allows. */
 export function domainMeaning(entry: string): string {
   const bare = entry.replace(/^https?:\/\//i, '');
   if (bare.startsWith('*.')) return `Every subdomain of ${bare.slice(2)}, but not ${bare.slice(2)} itself`;

@@ -1,6 +1,6 @@
-// Addresses of feeds: what the service would refuse is told while it is typed.
+// Validation of feed addresses while typing.
 
-/** What is wrong with it, if anything. */
+/** Returns the validation error of an address. */
 export function feedMistake(text: string): string | undefined {
   if (text === '') return 'Enter the address of the feed';
   const url = URL.canParse(text) ? new URL(text) : undefined;

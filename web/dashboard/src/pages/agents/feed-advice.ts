@@ -1,4 +1,4 @@
-// What to do about a file that was not taken: the service says what happened, and this says how to mend it.
+// Advice for rejected product files: the service reports the problem, this adds the solution.
 
 const ADVICE: [RegExp, string][] = [
   [/not public/, 'Use a public address, or ask the operator of this service to allow the network.'],

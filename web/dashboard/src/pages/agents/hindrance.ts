@@ -1,10 +1,10 @@
-// What would be refused anyway is told before it is sent.
+// Validation of the agent form before saving.
 import type { AgentFields } from '../../api/types';
 import { feedMistake } from './feed-address';
 import { COLORS } from './themes';
 import { webAddressMistake } from './web-address';
 
-/** Why the form cannot be saved as it is, if so. */
+/** Returns the reason why the form cannot be saved. */
 export function hindranceOf(agent: AgentFields): string | undefined {
   if (agent.name.trim() === '') return 'The agent needs a name';
   const color = COLORS.find(([field]) => !CSS.supports('color', agent.theme[field]));

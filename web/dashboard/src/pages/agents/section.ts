@@ -1,11 +1,11 @@
-// What each part of an agent's form is given.
+// Props of each section of the agent form.
 import type { AgentFields } from '../../api/types';
 import type { Draft } from '../../use-draft';
 
 export interface SectionProps {
   form: Pick<Draft<AgentFields>, 'fields' | 'set'>;
-  /** Nobody types into it: the person may only look. */
+  /** The user may not edit. */
   isReadOnly: boolean;
-  /** What the service said of a field when it refused it. */
+  /** Returns the error of a field. */
   mistake: (path: string) => string | undefined;
 }

@@ -1,4 +1,4 @@
-// The fields of a theme, the usual one, and a few to start from.
+// Theme fields, the default theme, and presets.
 import type { Theme } from '../../api/types';
 
 export const COLORS: [keyof Theme, string][] = [
@@ -25,7 +25,7 @@ export const THEME_DEFAULT: Theme = {
   sendButtonColor: '#2563eb',
 };
 
-/** One colour for everything that carries the brand. */
+/** Returns a theme with one brand color. */
 function branded(color: string, rest: Partial<Theme> = {}): Theme {
   return {
     ...THEME_DEFAULT,

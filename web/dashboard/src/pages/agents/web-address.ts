@@ -1,6 +1,6 @@
-// Addresses of pictures and pages: other schemes, for instance `javascript:`, would run in a visitor's page.
+// Image and page addresses; other schemes such as `javascript:` would run in the page of a visitor.
 
-/** What is wrong with it, if anything; none at all is fine. */
+/** Returns the validation error of an optional address. */
 export function webAddressMistake(text: string): string | undefined {
   return text === '' || /^https?:\/\/[^\s/]/i.test(text) ? undefined : 'Use an address that begins with https://';
 }

@@ -1,4 +1,4 @@
-// How much was asked, how well and how fast it was answered; by day, agent and team.
+// Analytics by day, agent and team.
 import { Button, Group, Select, TextInput } from '@mantine/core';
 import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
@@ -98,7 +98,7 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
     const isTeam = teams.some((team) => team.id === id);
     change({ agent: id && !isTeam ? id : undefined, team: id && isTeam ? id : undefined });
   };
-  // What is looked at stays as it is until a day is chosen.
+  // A custom range starts from the current one.
   const days = (days: string | null) =>
     change({ days: days ?? undefined, ...(days === CHOSEN ? range : { from: undefined, to: undefined }) });
   return (

@@ -1,4 +1,4 @@
-// The same figures, agent by agent or team by team.
+// Totals per agent or team.
 import { Stack, Text, Title } from '@mantine/core';
 import { createColumnHelper } from '@tanstack/react-table';
 import type { Figures } from '../../api/analytics';

@@ -1,5 +1,5 @@
-// A chart of days: bars that stand on each other, or lines. Drawn here, because a library for it weighs more than all
-// of this page; the same figures stand in a table below it.
+// Chart over days with stacked bars or lines. Drawn here, because a library would be larger than all
+// of this page. A table below it has the same figures.
 import { Box, Group, Paper, Table, Text, Title } from '@mantine/core';
 import { useElementSize } from '@mantine/hooks';
 import { type PointerEvent, useId, useState } from 'react';
@@ -10,20 +10,20 @@ import { named, ticks } from './scale';
 
 export interface Series {
   name: string;
-  /** Names a colour of the style sheet. */
+  /** Color name of the style sheet. */
   hue: 'first' | 'second' | 'bad';
   of: (day: DayFigures) => number | null;
 }
 
 interface ChartProps {
   title: string;
-  /** What all of the days together come to. */
+  /** Total of the period. */
   summary: string;
   kind: 'bars' | 'lines';
   days: DayFigures[];
   series: Series[];
   format: (value: number | null) => string;
-  /** Where the values end, if that is known. */
+  /** Upper bound of the values, if known. */
   max?: number;
 }
 
@@ -160,7 +160,7 @@ interface LineProps {
   y: (value: number) => number;
 }
 
-/** A day without a figure is a gap, not nothing; a day alone is a dot. */
+/** A day without a figure is a gap, not zero; a single day is a dot. */
 function Line({ series, days, x, y }: LineProps) {
   const values = days.map((day) => series.of(day));
   const path = values.map((value, day) => {

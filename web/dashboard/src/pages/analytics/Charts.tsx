@@ -1,4 +1,4 @@
-// The charts of the page, and what each of them is about.
+// Charts of the analytics page.
 import type { Analytics } from '../../api/analytics';
 import { Chart, type Series } from './Chart';
 import { count, stars, time } from './numbers';

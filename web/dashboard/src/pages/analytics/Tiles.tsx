@@ -1,4 +1,4 @@
-// What all of the days come to, at a glance.
+// Totals of the period.
 import { Paper, Text } from '@mantine/core';
 import type { Figures } from '../../api/analytics';
 import { count, part, stars, time } from './numbers';

@@ -1,4 +1,4 @@
-// Figures as people read them.
+// Number and date formats.
 
 const whole = new Intl.NumberFormat();
 const short = new Intl.NumberFormat(undefined, { notation: 'compact', maximumFractionDigits: 1 });
@@ -6,7 +6,7 @@ const tenths = new Intl.NumberFormat(undefined, { minimumFractionDigits: 1, maxi
 const share = new Intl.NumberFormat(undefined, { style: 'percent', maximumFractionDigits: 1 });
 const dayAndMonth = new Intl.DateTimeFormat(undefined, { day: 'numeric', month: 'short', timeZone: 'UTC' });
 
-/** What stands where there is no figure. */
+/** Placeholder for a missing figure. */
 export const NONE = '–';
 const EXACT_MAX = 100_000;
 

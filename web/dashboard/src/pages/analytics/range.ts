@@ -1,4 +1,4 @@
-// Which days are looked at: the latest ones, or those that somebody chose.
+// Period of the analytics page: recent days or a custom range.
 
 export interface AnalyticsSearch {
   days?: string;
@@ -8,7 +8,7 @@ export interface AnalyticsSearch {
   team?: string;
 }
 
-/** Written with a letter, because the address would put quotes around a number. */
+/** A letter avoids quotes around numbers in the URL. */
 export const DAYS_DEFAULT = '30d';
 export const CHOSEN = 'chosen';
 export const RANGES = [
@@ -17,7 +17,7 @@ export const RANGES = [
   { value: '90d', label: 'Last 90 days' },
   { value: CHOSEN, label: 'Custom range' },
 ];
-/** Days that the service counts at once. */
+/** Maximum days of a request. */
 const DAYS_MAX = 400;
 const DAY_MS = 24 * 60 * 60 * 1000;
 
@@ -26,7 +26,7 @@ export interface Range {
   to: string;
 }
 
-/** The range that the address names; one that cannot be is the nearest that can. */
+/** Range of the URL, clamped to a valid one. */
 export function rangeOf(search: AnalyticsSearch, today: string): Range {
   if (search.days !== CHOSEN) {
     const known = RANGES.find(({ value }) => value === search.days)?.value ?? DAYS_DEFAULT;

@@ -1,10 +1,10 @@
-// Where things stand in a chart.
+// Axis values and label positions of a chart.
 
-/** Steps of an axis that people count in. */
+/** Round steps of an axis. */
 const STEPS = [1, 2, 2.5, 5, 10];
 const GRID_LINES = 4;
 
-/** The values at which lines are drawn, from nothing to at least `max`. */
+/** Returns the grid values from zero to at least `max`. */
 export function ticks(max: number): number[] {
   const rough = Math.max(max, 1) / GRID_LINES;
   const size = 10 ** Math.floor(Math.log10(rough));
@@ -13,7 +13,7 @@ export function ticks(max: number): number[] {
   return Array.from({ length: lines + 1 }, (_, line) => line * step);
 }
 
-/** Which of so many places bear a name, when so many names have room. */
+/** Returns which of `places` positions have a label if `room` labels fit. */
 export function named(places: number, room: number): number[] {
   const every = Math.max(1, Math.ceil(places / Math.max(1, room)));
   return Array.from({ length: Math.ceil(places / every) }, (_, name) => name * every);

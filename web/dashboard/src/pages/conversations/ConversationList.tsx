@@ -1,4 +1,4 @@
-// Conversations of the organization, latest first, with filters that live in the address.
+// List of conversations, latest first, with filters in the URL.
 import { Badge, Button, Group, Text } from '@mantine/core';
 import { IconMessages } from '@tabler/icons-react';
 import { useInfiniteQuery, useQuery } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-// One conversation: its transcript, which grows word by word while it is open, and who the visitor is.
+// Page of a conversation: live transcript and visitor.
 import { Anchor, Button, Group, Paper, Stack, Text } from '@mantine/core';
 import { IconMessages } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -58,7 +58,7 @@ export function ConversationPage() {
       {!gone && <DeleteConversation org={org} id={id} onDeleted={leave} />}
     </Group>
   );
-  // The dialog with an erasure's receipt stays, also when the conversation behind it is gone by it.
+  // Keeps the erasure receipt open although the conversation is deleted.
   return (
     <Page title={gone ? 'Conversation' : visitor.label} width={1240} about={trail} actions={mayAct && actions}>
       {gone ? (
@@ -108,7 +108,7 @@ function Transcript({ org, conversation, onReplied }: TranscriptProps) {
   );
 }
 
-/** What was deleted while it was open here is not shown any more. */
+/** Shown when a conversation is deleted while it is open. */
 function Gone() {
   return (
     <Empty

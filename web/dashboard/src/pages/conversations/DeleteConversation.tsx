@@ -1,4 +1,4 @@
-// Deletes a conversation, once it was asked whether that is meant.
+// Deletes a conversation after confirmation.
 import { Button } from '@mantine/core';
 import { IconTrash } from '@tabler/icons-react';
 import { useQueryClient } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-// Who the visitor is, what they thought of it, and where the conversation took place.
+// Visitor, rating and metadata of a conversation.
 import { Code, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';

@@ -1,4 +1,4 @@
-// How one reply came about: when it came how far, who was chosen and why, and what the model was told.
+// Timeline, routing decision and truncation of one reply.
 import { Table, Text } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { useSession } from '../../api/session';

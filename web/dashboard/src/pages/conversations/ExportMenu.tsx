@@ -1,4 +1,4 @@
-// The listed conversations as a file; the browser writes it to the disk while it comes.
+// Exports the listed conversations; the browser streams the file to disk.
 import { Button, Menu } from '@mantine/core';
 import { IconDownload } from '@tabler/icons-react';
 import { type ConversationFilter, exportPath } from '../../api/conversations';

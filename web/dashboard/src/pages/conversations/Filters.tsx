@@ -1,4 +1,4 @@
-// Which conversations are listed.
+// Filters of the conversation list.
 import { Button, Group, Select, TextInput } from '@mantine/core';
 import { IconSearch, IconX } from '@tabler/icons-react';
 import { useEffect, useState } from 'react';
@@ -6,7 +6,7 @@ import type { Agent, Team } from '../../api/types';
 import type { ConversationSearch } from '../../router';
 import { RATINGS } from './filter';
 
-/** Typing is done when nothing was typed for so long. */
+/** Pause after typing before the filter applies. */
 const TYPED_MS = 400;
 
 interface FiltersProps {

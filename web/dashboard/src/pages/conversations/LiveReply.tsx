@@ -1,4 +1,4 @@
-// The reply that is being made, word by word. It is followed at the service and not at the visitor: whoever looks changes nothing.
+// Running reply as an event stream from the service; watching it does not affect the visitor.
 import { Loader, Text } from '@mantine/core';
 import { useCallback, useEffect, useState } from 'react';
 import { livePath } from '../../api/conversations';
@@ -20,10 +20,10 @@ interface SoFar {
   spec?: UiSpec;
 }
 
-/** A stream that the service refused is asked for again after so long. */
+/** Delay before a rejected stream is requested again. */
 const AGAIN_MS = 1_500;
 
-/** Begins anew when the service refused, for instance because the reply itself was begun anew. */
+/** Restarts if the service rejects the stream, for example after a new generation. */
 export function LiveReply(props: LiveReplyProps) {
   const [attempt, setAttempt] = useState(0);
   const again = useCallback(() => setAttempt((count) => count + 1), []);
@@ -39,7 +39,7 @@ function FollowedReply(props: LiveReplyProps & { onRefused: () => void }) {
     let timer: ReturnType<typeof setTimeout> | undefined;
     const on = (name: string, take: (data: Record<string, unknown>) => void) =>
       source.addEventListener(name, (event) => {
-        // The connection's own trouble has the name of one of the service's events, and no data.
+        // Connection errors have the same name as error events of the service, but no data.
         if (event instanceof MessageEvent) take(JSON.parse(event.data));
       });
     const end = () => {

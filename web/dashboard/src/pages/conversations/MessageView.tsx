@@ -1,4 +1,4 @@
-// One message of a transcript, with how its reply came about.
+// One message of a transcript.
 import { Badge, Group, Stack, Text, Tooltip } from '@mantine/core';
 import type { Message } from '../../api/types';
 import { exactTime, seconds } from '../../components/Facts';

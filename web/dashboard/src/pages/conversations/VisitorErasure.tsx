@@ -1,4 +1,4 @@
-// Erases everything of a visitor, shows the receipt, and the receipts of before.
+// Erases a visitor and shows receipts.
 import { Button, Group, Stack, Text, TextInput } from '@mantine/core';
 import { IconEraser } from '@tabler/icons-react';
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
@@ -11,7 +11,7 @@ import { Trouble } from '../../components/Trouble';
 
 interface VisitorErasureProps {
   org: string;
-  /** Who is meant, where the page knows. */
+  /** Visitor of the page, if known. */
   visitor?: Visitor;
   onErased?: () => void;
 }

@@ -1,4 +1,4 @@
-// What the address of the list asks for, as the service takes it.
+// Converts URL filters to API parameters.
 import type { ConversationFilter } from '../../api/conversations';
 import type { ConversationSearch } from '../../router';
 
@@ -10,7 +10,7 @@ export const RATINGS = [
   { value: 'rated', label: 'Any stars', min: 1, max: 5 },
 ];
 
-/** The filter of an address; days are days of the person who looks. */
+/** Converts URL filters; days are in the user's time zone. */
 export function filterOf(search: ConversationSearch): ConversationFilter {
   const day = (date: string, time: string) => {
     const at = new Date(`${date}T${time}`);

@@ -1,4 +1,4 @@
-// Who a visitor is, from what a conversation knows of them.
+// Visitor details from the metadata of a conversation.
 import type { ConversationSummary } from '../../api/types';
 
 function text(metadata: Record<string, unknown>, field: string): string | undefined {
@@ -12,7 +12,7 @@ export interface Visitor {
   id: string | undefined;
   source: string | undefined;
   address: string | undefined;
-  /** What to call them. */
+  /** Display name. */
   label: string;
 }
 
@@ -34,7 +34,7 @@ function shortened(id: string): string {
   return id.length > SHOWN_CHARS ? `${id.slice(0, SHOWN_CHARS)}…` : id;
 }
 
-/** Keys of the metadata that pages show in places of their own. */
+/** Metadata keys that pages show separately. */
 export const KNOWN_METADATA = new Set([
   'visitorName',
   'visitorEmail',

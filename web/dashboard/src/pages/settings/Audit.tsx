@@ -1,4 +1,4 @@
-// Who changed what, in the whole organization.
+// Audit log of the organization.
 import { Select } from '@mantine/core';
 import { useState } from 'react';
 import { Changes } from '../../components/Changes';

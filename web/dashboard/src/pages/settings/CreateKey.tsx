@@ -1,4 +1,4 @@
-// Makes a key and shows it, this once.
+// Creates an API key and shows it once.
 import { Button, Checkbox, Collapse, NumberInput, Select, SimpleGrid, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
@@ -45,7 +45,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const expiresAt =
     life === '' ? null : life === 'own' ? endOf(date) : new Date(Date.now() + Number(life) * DAY_MS).toISOString();
   const making = useMutation({
-    // All scopes together mean the same as none, and new ones are then not added unasked.
+    // Lists all scopes instead of none, so that the key does not gain future scopes.
     mutationFn: () => createKey(org, { name: name.trim(), scopes, expiresAt: expiresAt ?? null, limits }),
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'keys'] }),
   });
@@ -132,7 +132,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   );
 }
 
-/** The end of a day, as people here count days. */
+/** Returns the end of a day in the user's time zone. */
 function endOf(date: string): string | undefined {
   const day = date === '' ? undefined : new Date(`${date}T23:59:59`);
   return day === undefined || Number.isNaN(day.getTime()) ? undefined : day.toISOString();

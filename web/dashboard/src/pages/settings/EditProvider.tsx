@@ -1,4 +1,4 @@
-// Makes or changes a provider. Its key is written and never read.
+// Creates or changes a provider. Its API key is write-only.
 import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
@@ -35,7 +35,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   const saving = useMutation({
     mutationFn: () => {
       const { slug, baseUrl, model, embeddingModel, continuesPrefix } = fields;
-      // A key that is left out stays as it is, and an empty one goes.
+      // A missing key stays, an empty one is removed.
       const key = apiKey !== '' ? { apiKey } : isKeyGone ? { apiKey: '' } : {};
       const body = { slug, baseUrl, model, embeddingModel, continuesPrefix, ...key };
       return provider === undefined

@@ -1,4 +1,4 @@
-// Makes an account, and the one-time link with which its owner chooses a password.
+// Creates a user and the one-time link to choose a password.
 import { Radio, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';

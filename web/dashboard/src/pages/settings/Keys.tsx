@@ -1,4 +1,4 @@
-// API keys: made, shown once, rotated, deleted.
+// List of API keys: create, rotate, delete.
 import { ActionIcon, Badge, Button, Code, Group, Menu, Text } from '@mantine/core';
 import { IconDots, IconKey, IconPlus, IconRefresh, IconTrash } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';

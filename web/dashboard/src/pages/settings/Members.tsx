@@ -1,4 +1,4 @@
-// People of the organization: what each may do, invitations, and links that set a new password.
+// Members of the organization: roles, invitations, password links.
 import { ActionIcon, Avatar, Badge, Button, Group, Menu, Select, Stack, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { IconDots, IconKey, IconLock, IconLockOpen, IconTrash, IconUserPlus } from '@tabler/icons-react';
@@ -84,7 +84,7 @@ function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
       aria-label={`Role of ${user.name}`}
       size="xs"
       w={130}
-      // Taking one's own rights away by a slip would lock people out.
+      // Users cannot change their own role, so that they do not lock themselves out.
       disabled={isSelf || changing.isPending}
       value={user.role}
       data={Object.entries(ROLES).map(([value, { label }]) => ({ value, label }))}

@@ -1,4 +1,4 @@
-// Where models answer: endpoints that speak the OpenAI protocol.
+// List of providers: endpoints that speak the OpenAI protocol.
 import { ActionIcon, Badge, Button, Group, Text } from '@mantine/core';
 import { IconPencil, IconPlugConnected, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';

@@ -1,4 +1,4 @@
-// Makes a key's successor; both work until the overlap ends.
+// Creates the successor of an API key; both work until the overlap ends.
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';

@@ -1,4 +1,4 @@
-// What people may do, in words.
+// Labels and descriptions of roles.
 import type { Role } from '../../api/types';
 
 export const ROLES: Record<Role, { label: string; about: string }> = {

@@ -1,4 +1,4 @@
-// Who is in the team, and what each member is good at.
+// Members of a team and their specializations.
 import { ActionIcon, Alert, Group, Select, Stack, Text, Textarea } from '@mantine/core';
 import { IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';

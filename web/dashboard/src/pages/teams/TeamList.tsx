@@ -1,4 +1,4 @@
-// All teams of the organization.
+// List of teams.
 import { Badge, Button, Group, Text } from '@mantine/core';
 import { IconPlus, IconSitemap } from '@tabler/icons-react';
 import { useQuery, useQueryClient } from '@tanstack/react-query';
@@ -52,7 +52,7 @@ function columnsFor(agentOf: (slug: string) => Agent | undefined) {
   ];
 }
 
-/** The faces of a team's first members, and the names of all of them. */
+/** Initials of the first members and names of all. */
 function TeamMembers({ team, agentOf }: { team: Team; agentOf: (slug: string) => Agent | undefined }) {
   const agents = team.members.map((member) => agentOf(member.agent));
   const names = team.members.map((member, index) => agents[index]?.name ?? member.agent).join(', ');

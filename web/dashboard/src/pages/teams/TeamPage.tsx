@@ -1,4 +1,4 @@
-// One team: its members, how it chooses between them, and a message to try it with.
+// Page of a team: members, routing and a routing test.
 import { Anchor, Button, Group, Paper, SegmentedControl, Select, Stack, Switch, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
@@ -28,7 +28,7 @@ export function TeamPage() {
   const { id } = route.useParams();
   const team = useQuery(oneQuery(useSession().organization.id, 'teams', id));
   if (team.isPending) return <Waiting rows={6} />;
-  // What was read stays when reading it again fails: somebody may have changes in the form.
+  // Keeps the form when a reread fails, because it may have unsaved changes.
   if (team.data === undefined) return <Trouble error={team.error} retry={() => void team.refetch()} />;
   return <Editor key={id} read={team.data} />;
 }

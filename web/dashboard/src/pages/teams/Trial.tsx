@@ -1,5 +1,5 @@
-// Asks the routing who of the team would answer a message, and shows its scores and its reason. The team is tried as the
-// form has it; no conversation is made, and no agent answers.
+// Routing test: shows which member would answer a message, with scores and reason. It uses the
+// form; no conversation is created and no agent answers.
 import { Alert, Badge, Button, Checkbox, Group, Paper, Progress, Stack, Text, Textarea } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useMutation } from '@tanstack/react-query';
@@ -13,7 +13,7 @@ import { Trouble } from '../../components/Trouble';
 interface Tried {
   message: string;
   verdict: Verdict;
-  /** What it went on from. */
+  /** History before the message. */
   history: Said[];
 }
 
@@ -102,7 +102,7 @@ export function Trial({ team, patch, mayTry }: TrialProps) {
   );
 }
 
-/** The past of a message that follows the one that was tried. */
+/** History for the message after the tested one. */
 function withVerdict({ message, verdict, history }: Tried): Said[] {
   const agentId = verdict.agent?.id ?? '';
   const exchange: Said[] = [

@@ -1,4 +1,4 @@
-// How a team chooses, in words.
+// Labels and descriptions of routing strategies.
 import type { Routing } from '../../api/types';
 
 export const STRATEGIES: Record<Routing, { label: string; about: string }> = {
