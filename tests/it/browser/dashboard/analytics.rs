@@ -103,11 +103,11 @@ async fn filters_by_day_and_agent_are_kept_in_the_url() {
             "await choose('Days', 'Custom range'); await type('From', '2020-01-01'); await type('To', '2020-01-02');",
         )
         .await;
+    person.does("await shows('No messages match');").await;
     person
-        .does("await shows('No messages match');")
-        .await;
-    person
-        .does("await press('Show all agents and teams'); await shows('No messages in this period');")
+        .does(
+            "await press('Show all agents and teams'); await shows('No messages in this period');",
+        )
         .await;
     person.does("await press('Show 90 days');").await;
     person

@@ -167,9 +167,7 @@ async fn erasure_from_a_transcript_shows_only_its_receipt() {
         .does("await shows('We have green tea.'); await press('Erase visitor'); await press('Erase everything');")
         .await;
     person
-        .does(
-            "await shows('This conversation was deleted'); await shows('Receipt era_');",
-        )
+        .does("await shows('This conversation was deleted'); await shows('Receipt era_');")
         .await;
     assert_eq!(
         person

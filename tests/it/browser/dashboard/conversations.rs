@@ -77,9 +77,7 @@ async fn list_is_filtered_by_agent_visitor_and_rating() {
         .await;
     person.does_with(names, json!(["Ben"])).await;
     person
-        .does(
-            "await press('Clear'); await type('Visitor name, email or id', 'Cid@example.com');",
-        )
+        .does("await press('Clear'); await type('Visitor name, email or id', 'Cid@example.com');")
         .await;
     person.does_with(names, json!(["Cid"])).await;
 }

@@ -27,9 +27,7 @@ async fn signed_out_user_returns_to_the_requested_page() {
     person
         .does_with(SIGNS_IN, json!([person.email, "quite a wrong one"]))
         .await;
-    person
-        .does("await shows('Wrong email or password');")
-        .await;
+    person.does("await shows('Wrong email or password');").await;
     person
         .does_with(SIGNS_IN, json!([person.email, PASSWORD]))
         .await;
@@ -91,9 +89,7 @@ async fn password_change_ends_the_other_sessions() {
         .does_with(changes, json!([PASSWORD, "another quiet evening"]))
         .await;
     person
-        .does(
-            "await shows('Password changed'); await press('Teams'); await shows('Teams');",
-        )
+        .does("await shows('Password changed'); await press('Teams'); await shows('Teams');")
         .await;
     elsewhere
         .does("await press('Teams'); await field('Password');")
