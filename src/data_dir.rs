@@ -1,4 +1,4 @@
-//! The data directory of the embedded profile: one process at a time, and the secrets of a first start.
+//! The data directory of the embedded profile: its lock, and the secrets generated on the first start.
 
 use std::{
     fs::{self, DirBuilder, File, OpenOptions},
@@ -10,24 +10,26 @@ use std::{
 use anyhow::{Context, bail};
 use switchboard_schemas::secret::InstallationSecret;
 
-/// Says where the directory is.
+/// Environment variable that chooses the directory.
 const VARIABLE: &str = "SWITCHBOARD__DATA_DIR";
 const LOCK_FILE: &str = "lock";
 const SECRET_FILE: &str = "secret";
 const DEMO_KEY_FILE: &str = "demo-key";
-/// Readable by the owner alone.
+/// Mode of files that only their owner can read.
 const PRIVATE_MODE: u32 = 0o600;
-/// The same for a directory, which holds what visitors wrote.
+/// Mode of the directory, which contains messages of visitors.
 const PRIVATE_DIRECTORY_MODE: u32 = 0o700;
 
-/// A data directory that belongs to this process for as long as this value lives.
+/// A data directory, locked for this process until the value is dropped.
 pub(crate) struct DataDir {
     path: PathBuf,
     _lock: File,
 }
 
 impl DataDir {
-    /// Makes the directory if it is missing and takes it for this process.
+    /// Creates the directory if it is missing and locks it.
+    ///
+    /// Fails if it is not writable or another process holds the lock.
     pub(crate) fn open(path: &Path) -> anyhow::Result<Self> {
         let whole = std::path::absolute(path).unwrap_or_else(|_| path.to_owned());
         let unusable = || {
@@ -55,19 +57,19 @@ impl DataDir {
         })
     }
 
-    /// A file of the directory.
-    pub(crate) fn join(&self, name: &str) -> PathBuf {
+    /// Returns the path of a file in the directory.
+    pub(crate) fn file_path(&self, name: &str) -> PathBuf {
         self.path.join(name)
     }
 
-    /// The installation secret of this directory; made at the first start.
-    pub(crate) fn secret(&self) -> anyhow::Result<InstallationSecret> {
-        let path = self.join(SECRET_FILE);
+    /// Returns the installation secret, which is generated on the first call.
+    pub(crate) fn load_or_create_secret(&self) -> anyhow::Result<InstallationSecret> {
+        let path = self.file_path(SECRET_FILE);
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => {
                 let text = hex(&rand::random::<[u8; 32]>());
-                write_private(&path, &text).context("cannot keep the installation secret")?;
+                write_private(&path, &text).context("cannot write the installation secret")?;
                 text
             }
             Err(error) => return Err(error).context("cannot read the installation secret"),
@@ -75,27 +77,27 @@ impl DataDir {
         InstallationSecret::parse(&text).with_context(|| format!("{} is damaged", path.display()))
     }
 
-    /// The installation secret of a directory that another process may use.
-    pub(crate) fn kept_secret(path: &Path) -> anyhow::Result<InstallationSecret> {
+    /// Reads the installation secret of a directory that another process may have locked.
+    pub(crate) fn read_secret(path: &Path) -> anyhow::Result<InstallationSecret> {
         let text = fs::read_to_string(path.join(SECRET_FILE))
             .context("cannot read the installation secret")?;
         Ok(InstallationSecret::parse(&text)?)
     }
 
-    /// The key of the demo organization, if one is kept.
+    /// Returns the stored API key of the demo organization.
     pub(crate) fn demo_key(&self) -> Option<String> {
-        fs::read_to_string(self.join(DEMO_KEY_FILE))
+        fs::read_to_string(self.file_path(DEMO_KEY_FILE))
             .ok()
             .map(|text| text.trim().to_owned())
     }
 
-    /// Keeps the key of the demo organization, for the line that each start shows.
-    pub(crate) fn keep_demo_key(&self, key: &str) -> anyhow::Result<()> {
-        write_private(&self.join(DEMO_KEY_FILE), key).context("cannot keep the demo key")
+    /// Stores the API key of the demo organization, for the summary that every start prints.
+    pub(crate) fn store_demo_key(&self, key: &str) -> anyhow::Result<()> {
+        write_private(&self.file_path(DEMO_KEY_FILE), key).context("cannot write the demo key")
     }
 }
 
-/// Written beside and renamed, so that a crash leaves the old file or the new one.
+/// Writes a temporary file and renames it, so that a crash leaves the old file or the new one.
 fn write_private(path: &Path, text: &str) -> std::io::Result<()> {
     let beside = path.with_extension("new");
     let mut file = OpenOptions::new()
@@ -120,7 +122,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_second_process_is_refused_the_same_directory() {
+    fn locked_directory_is_refused() {
         let directory = tempfile::tempdir().unwrap();
         let first = DataDir::open(directory.path()).unwrap();
         assert!(DataDir::open(directory.path()).is_err());
@@ -129,12 +131,15 @@ mod tests {
     }
 
     #[test]
-    fn the_secret_is_made_once_and_readable_by_its_owner_alone() {
+    fn secret_is_generated_once_and_private() {
         let directory = tempfile::tempdir().unwrap();
         let data = DataDir::open(directory.path()).unwrap();
-        let first = data.secret().unwrap().derive_key("test");
-        assert_eq!(data.secret().unwrap().derive_key("test"), first);
-        let mode = fs::metadata(data.join(SECRET_FILE))
+        let first = data.load_or_create_secret().unwrap().derive_key("test");
+        assert_eq!(
+            data.load_or_create_secret().unwrap().derive_key("test"),
+            first
+        );
+        let mode = fs::metadata(data.file_path(SECRET_FILE))
             .unwrap()
             .permissions()
             .mode();

@@ -1,4 +1,4 @@
-//! The demo organization of a first start: something to talk to before anything is configured.
+//! The demo organization, which the first start of the embedded profile creates.
 
 use std::time::Duration;
 
@@ -17,27 +17,30 @@ use switchboard_schemas::{
     user::UserState,
 };
 
-use crate::{banner::DemoLine, config::Config, open::Opened};
+use crate::{config::Config, installation::Installation, terminal::DemoAccess};
 
 const DOCUMENT: &str = include_str!("demo.json");
 const ORGANIZATION: &str = "demo";
 const AGENT: &str = "guide";
-/// The agent of the demo page, which is a shop's.
+/// Slug of the shop agent, which the demo page shows.
 const SHOP: &str = "shop";
 const KEY: &str = "demo";
-/// The account of the first start; the domain is one that nobody can have.
+/// Email address of the first account, in a domain that cannot be registered.
 const OWNER: &str = "owner@demo.example";
 
-/// Makes the demo organization if the catalogue is empty, and tells how to talk to it as long as it is there.
+/// Creates the demo organization if the catalog is empty, and returns the access to it while it exists.
 ///
-/// Its key lies in a private file of the data directory, so that every start can show a line that works; no other key
-/// is ever kept. Where that file was lost, a new key takes the old one's place.
-pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<Option<DemoLine>> {
-    let Some(data_dir) = opened.data_dir.as_ref().filter(|_| config.demo) else {
+/// Its API key is stored in a private file of the data directory, so that every start can print a working command; no
+/// other key is ever stored. A lost file is replaced by a new key.
+pub(crate) async fn prepare(
+    config: &Config,
+    installation: &Installation,
+) -> anyhow::Result<Option<DemoAccess>> {
+    let Some(data_dir) = installation.data_dir.as_ref().filter(|_| config.demo) else {
         return Ok(None);
     };
-    let org = OrgId::derive(&opened.secret, ORGANIZATION);
-    let organizations = opened
+    let org = OrgId::derive(&installation.secret, ORGANIZATION);
+    let organizations = installation
         .backends
         .catalog
         .list(EntryKind::Organization, None)
@@ -49,32 +52,32 @@ pub(crate) async fn prepare(config: &Config, opened: &Opened) -> anyhow::Result<
     let key = match data_dir.demo_key().filter(|_| exists) {
         Some(key) => key,
         None => {
-            let key = make(opened, &org).await?;
-            data_dir.keep_demo_key(&key)?;
+            let key = create(installation, &org).await?;
+            data_dir.store_demo_key(&key)?;
             key
         }
     };
-    let agent_id = AgentId::derive(&opened.secret, &org, AGENT)
+    let agent_id = AgentId::derive(&installation.secret, &org, AGENT)
         .as_str()
         .to_owned();
-    let shop_id = AgentId::derive(&opened.secret, &org, SHOP);
-    Ok(Some(DemoLine {
+    let shop_id = AgentId::derive(&installation.secret, &org, SHOP);
+    Ok(Some(DemoAccess {
         agent_id,
         shop_id,
         key,
-        sign_in: sign_in_link(config, opened, &org).await?,
+        sign_in_link: sign_in_link(config, installation, &org).await?,
     }))
 }
 
-/// A link to the account of the first start, as long as there is one: somebody who removed or disabled it, and let others
-/// in, does not find it again.
+/// Returns a link to the first account. There is none if that account was removed or disabled and others exist, so that
+/// a removed account does not come back.
 async fn sign_in_link(
     config: &Config,
-    opened: &Opened,
+    installation: &Installation,
     org: &OrgId,
 ) -> anyhow::Result<Option<String>> {
     let email: EmailAddress = OWNER.parse()?;
-    let people = opened
+    let people = installation
         .backends
         .catalog
         .list(EntryKind::User, Some(org))
@@ -84,17 +87,17 @@ async fn sign_in_link(
         return Ok(None);
     }
     let maker = LinkMaker {
-        catalog: opened.backends.catalog.clone(),
-        accounts: opened.backends.accounts.clone(),
-        secret: opened.secret.clone(),
+        catalog: installation.backends.catalog.clone(),
+        accounts: installation.backends.accounts.clone(),
+        secret: installation.secret.clone(),
         dashboard_url: config.dashboard_url(),
         lifetime: Duration::from_millis(config.ingress.sign_in_link_lifetime_ms),
     };
     Ok(Some(maker.sign_in_link(org, &email).await?))
 }
 
-async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
-    let catalog = &opened.backends.catalog;
+async fn create(installation: &Installation, org: &OrgId) -> anyhow::Result<String> {
+    let catalog = &installation.backends.catalog;
     for entry in catalog.list(EntryKind::Key, Some(org)).await? {
         if matches!(&entry, CatalogEntry::Key { key, .. } if key.name == KEY) {
             catalog.remove(EntryKind::Key, org, entry.id()).await?;
@@ -102,14 +105,14 @@ async fn make(opened: &Opened, org: &OrgId) -> anyhow::Result<String> {
     }
     let document =
         Document::from_json(serde_json::from_str(DOCUMENT)?).context("the demo document")?;
-    let context = ApplyContext::new(&opened.backends, opened.secret.clone());
+    let context = ApplyContext::new(&installation.backends, installation.secret.clone());
     let applied = apply(&context, document)
         .await
-        .context("cannot make the demo organization")?;
+        .context("cannot create the demo organization")?;
     let mut keys = applied
         .organizations
         .into_iter()
         .flat_map(|organization| organization.keys);
     keys.find_map(|key| key.value)
-        .context("the demo organization was made without a key")
+        .context("the demo organization was created without a key")
 }

@@ -1,4 +1,4 @@
-//! Opens the outside world as the configuration says; the only place that knows the names of all twins.
+//! Opens the backends of the configured profile. No other file names both implementations of a backend.
 
 use std::sync::Arc;
 
@@ -20,13 +20,13 @@ use switchboard_schemas::secret::InstallationSecret;
 
 use crate::{config::Config, data_dir::DataDir};
 
-/// The outside world, and what keeps it ours.
-pub(crate) struct Opened {
-    /// The backends.
+/// Open backends together with the installation secret and the lock on the data directory.
+pub(crate) struct Installation {
+    /// Open backends.
     pub(crate) backends: Backends,
-    /// The installation secret.
+    /// Secret from which ids, key hashes and encryption keys are derived.
     pub(crate) secret: InstallationSecret,
-    /// The embedded profile's directory.
+    /// Data directory of the embedded profile, locked for this process.
     pub(crate) data_dir: Option<DataDir>,
 }
 
@@ -37,39 +37,39 @@ const PRODUCTS_FILE: &str = "products.db";
 const CLAIMS_FILE: &str = "claims.db";
 const ACCOUNTS_FILE: &str = "accounts.db";
 
-/// Opens all of it.
-pub(crate) async fn open(config: &Config, role: &str) -> anyhow::Result<Opened> {
+/// Opens all backends of the configured profile; `role` names this process to Kafka.
+pub(crate) async fn open_backends(config: &Config, role: &str) -> anyhow::Result<Installation> {
     match config.backends.profile {
         BackendProfile::Embedded => open_embedded(config),
         BackendProfile::Cluster => open_cluster(config, role).await,
     }
 }
 
-fn open_embedded(config: &Config) -> anyhow::Result<Opened> {
+fn open_embedded(config: &Config) -> anyhow::Result<Installation> {
     let data_dir = DataDir::open(&config.backends.data_dir)?;
     let secret = match &config.secret {
         Some(secret) => InstallationSecret::parse(secret.expose_secret())?,
-        None => data_dir.secret()?,
+        None => data_dir.load_or_create_secret()?,
     };
-    let store = Arc::new(EmbeddedStore::open(&data_dir.join(STORE_FILE))?);
+    let store = Arc::new(EmbeddedStore::open(&data_dir.file_path(STORE_FILE))?);
     let backends = Backends {
         bus: embedded_bus(config)?,
-        relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.join(CLAIMS_FILE)))?),
+        relay: Arc::new(EmbeddedRelay::open(Some(&data_dir.file_path(CLAIMS_FILE)))?),
         store: store.clone(),
         analytics: store,
-        catalog: Arc::new(EmbeddedCatalog::open(&data_dir.join(CATALOG_FILE))?),
-        products: Arc::new(EmbeddedProducts::open(&data_dir.join(PRODUCTS_FILE))?),
+        catalog: Arc::new(EmbeddedCatalog::open(&data_dir.file_path(CATALOG_FILE))?),
+        products: Arc::new(EmbeddedProducts::open(&data_dir.file_path(PRODUCTS_FILE))?),
         limiter: Arc::new(EmbeddedLimiter::new()),
-        accounts: Arc::new(EmbeddedAccounts::open(&data_dir.join(ACCOUNTS_FILE))?),
+        accounts: Arc::new(EmbeddedAccounts::open(&data_dir.file_path(ACCOUNTS_FILE))?),
     };
-    Ok(Opened {
+    Ok(Installation {
         backends,
         secret,
         data_dir: Some(data_dir),
     })
 }
 
-async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
+async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Installation> {
     let secret = config
         .secret
         .as_ref()
@@ -92,24 +92,25 @@ async fn open_cluster(config: &Config, role: &str) -> anyhow::Result<Opened> {
         accounts: Arc::new(ScyllaAccounts::connect(scylla)),
         limiter: Arc::new(RedisLimiter::connect(&parts.redis, namespace).await?),
     };
-    Ok(Opened {
+    Ok(Installation {
         backends,
         secret,
         data_dir: None,
     })
 }
 
-/// The bus alone, for commands that need nothing else.
-pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
+/// Opens the bus alone, for commands that need nothing else.
+pub(crate) fn open_bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
     match config.backends.profile {
         BackendProfile::Embedded => {
             let path = &config.backends.data_dir;
             anyhow::ensure!(
                 path.join(BUS_FILE).exists(),
-                "there are no data of a service in {}",
+                "no data of a service in {}",
                 path.display()
             );
-            let _free = DataDir::open(path)?;
+            // Fails if a running service holds the lock.
+            let _lock = DataDir::open(path)?;
             embedded_bus(config)
         }
         BackendProfile::Cluster => {
@@ -123,19 +124,19 @@ pub(crate) fn bus(config: &Config) -> anyhow::Result<Arc<dyn MessageBus>> {
     }
 }
 
-/// What is known of people and organizations, for a command that runs beside the service: their files are made for
-/// several processes, unlike those of the bus.
-pub(crate) struct Registers {
-    /// Organizations and accounts.
+/// Stores of organizations and accounts, for commands that run beside the service. Unlike the bus, their files can be
+/// opened by several processes.
+pub(crate) struct AccountStores {
+    /// Catalog of organizations and users.
     pub(crate) catalog: Arc<dyn CatalogStore>,
-    /// The audit log.
+    /// Audit log and sessions.
     pub(crate) accounts: Arc<dyn AccountStore>,
-    /// The installation secret.
+    /// Installation secret.
     pub(crate) secret: InstallationSecret,
 }
 
-/// Opens the registers alone.
-pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
+/// Opens the stores of organizations and accounts alone.
+pub(crate) fn open_account_stores(config: &Config) -> anyhow::Result<AccountStores> {
     let secret = config
         .secret
         .as_ref()
@@ -144,17 +145,17 @@ pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
     match config.backends.profile {
         BackendProfile::Embedded => {
             let directory = &config.backends.data_dir;
-            let kept = DataDir::kept_secret(directory)
+            let stored = DataDir::read_secret(directory)
                 .context("no service has been started with this data directory");
-            Ok(Registers {
-                secret: secret.map_or(kept, Ok)?,
+            Ok(AccountStores {
+                secret: secret.map_or(stored, Ok)?,
                 catalog: Arc::new(EmbeddedCatalog::open(&directory.join(CATALOG_FILE))?),
                 accounts: Arc::new(EmbeddedAccounts::open(&directory.join(ACCOUNTS_FILE))?),
             })
         }
         BackendProfile::Cluster => {
             let link = ScyllaLink::new(config.backends.scylla.clone(), &config.backends.namespace);
-            Ok(Registers {
+            Ok(AccountStores {
                 secret: secret.context("the cluster profile needs SWITCHBOARD__SECRET")?,
                 catalog: Arc::new(ScyllaCatalog::connect(link.clone())),
                 accounts: Arc::new(ScyllaAccounts::connect(link)),
@@ -163,17 +164,17 @@ pub(crate) fn registers(config: &Config) -> anyhow::Result<Registers> {
     }
 }
 
-/// Topics, keyspace and tables; the embedded twins make theirs when they are opened.
-pub(crate) async fn migrate(config: &Config) -> anyhow::Result<()> {
-    bus(config)?
+/// Creates missing topics, keyspace and tables. Embedded backends create theirs when they are opened.
+pub(crate) async fn migrate_backends(config: &Config) -> anyhow::Result<()> {
+    open_bus(config)?
         .migrate()
         .await
-        .context("cannot make the topics")?;
+        .context("cannot create the topics")?;
     if config.backends.profile == BackendProfile::Cluster {
         let parts = &config.backends;
         scylla_link::migrate(&parts.scylla, &parts.namespace)
             .await
-            .context("cannot make the tables")?;
+            .context("cannot create the tables")?;
     }
     Ok(())
 }

@@ -1,15 +1,15 @@
-//! Switchboard: one program, whose argument says which part of the service it is.
+//! The `switchboard` program: command line, configuration and the choice of a command.
 
-mod banner;
 mod commands;
 mod config;
 mod data_dir;
-mod demo;
-mod lifecycle;
-mod open;
-mod ops;
+mod demo_organization;
+mod installation;
+mod ops_server;
 mod serve;
+mod supervisor;
 mod telemetry;
+mod terminal;
 
 use std::{path::PathBuf, process::ExitCode};
 
@@ -24,26 +24,26 @@ use crate::{
     serve::ServeArguments,
 };
 
-/// Replies are made of many small allocations on many threads.
+/// Allocator for many small allocations on many threads, which replies cause.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 
-/// Exit code of a configuration that cannot be used (sysexits.h, EX_CONFIG).
+/// Exit code for an invalid configuration (`EX_CONFIG` of sysexits.h).
 const EXIT_CONFIGURATION: u8 = 78;
 
 /// Hosts AI agents behind a public chat API.
 #[derive(Parser)]
 #[command(version, about)]
-struct Arguments {
+struct CliArguments {
     /// TOML file that overrides the defaults; `switchboard config` prints the effective settings.
     #[arg(long, global = true, env = "SWITCHBOARD_CONFIG")]
     config: Option<PathBuf>,
     #[command(subcommand)]
-    command: Option<Command>,
+    command: Option<CliCommand>,
 }
 
 #[derive(Subcommand)]
-enum Command {
+enum CliCommand {
     /// Run the service or one of its roles (the default command).
     Serve(ServeArguments),
     /// Create or update organizations, agents, teams and keys from a YAML or JSON file.
@@ -69,30 +69,30 @@ enum Command {
 }
 
 fn main() -> ExitCode {
-    let arguments = Arguments::parse();
+    let arguments = CliArguments::parse();
     let config = match Config::load(arguments.config.as_deref()) {
         Ok(config) => config,
-        Err(mistakes) => {
-            banner::complain(&mistakes);
+        Err(error) => {
+            terminal::print_error(&error);
             return ExitCode::from(EXIT_CONFIGURATION);
         }
     };
     match run(
         arguments
             .command
-            .unwrap_or(Command::Serve(ServeArguments::default())),
+            .unwrap_or(CliCommand::Serve(ServeArguments::default())),
         config,
     ) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
-            banner::complain(&format!("{error:#}"));
+            terminal::print_error(&format!("{error:#}"));
             ExitCode::FAILURE
         }
     }
 }
 
-fn run(command: Command, config: Config) -> anyhow::Result<()> {
-    // Two libraries each bring their own default; naming one keeps the first TLS connection from failing.
+fn run(command: CliCommand, config: Config) -> anyhow::Result<()> {
+    // Two dependencies enable different TLS providers, and the first connection fails unless one is chosen.
     if rustls::crypto::ring::default_provider()
         .install_default()
         .is_err()
@@ -103,15 +103,17 @@ fn run(command: Command, config: Config) -> anyhow::Result<()> {
         .enable_all()
         .build()?;
     match command {
-        Command::Serve(arguments) => serve::run(&runtime, config, &arguments),
-        Command::Apply(arguments) => runtime.block_on(commands::apply::run(&config, &arguments)),
-        Command::Migrate => runtime.block_on(commands::migrate::run(&config)),
-        Command::Config => banner::print(&config.to_toml()),
-        Command::Dlq { command } => runtime.block_on(commands::dead_letters::run(&config, command)),
-        Command::Route(arguments) => runtime.block_on(commands::route::run(&config, &arguments)),
-        Command::Admin {
+        CliCommand::Serve(arguments) => serve::run(&runtime, config, &arguments),
+        CliCommand::Apply(arguments) => runtime.block_on(commands::apply::run(&config, &arguments)),
+        CliCommand::Migrate => runtime.block_on(commands::migrate::run(&config)),
+        CliCommand::Config => terminal::print_output(&config.to_toml()),
+        CliCommand::Dlq { command } => {
+            runtime.block_on(commands::dead_letters::run(&config, command))
+        }
+        CliCommand::Route(arguments) => runtime.block_on(commands::route::run(&config, &arguments)),
+        CliCommand::Admin {
             command: AdminCommand::Link(arguments),
         } => runtime.block_on(commands::admin_link::run(&config, &arguments)),
-        Command::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
+        CliCommand::Healthcheck => runtime.block_on(commands::healthcheck::run(&config)),
     }
 }

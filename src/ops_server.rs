@@ -1,4 +1,4 @@
-//! The private port: is it alive, should it get traffic, what does it count.
+//! The private port: liveness, readiness and metrics.
 
 use std::{
     sync::{
@@ -22,26 +22,26 @@ use switchboard_backends::Backends;
 use tokio::{net::TcpListener, time::timeout};
 use tokio_util::sync::CancellationToken;
 
-/// How long one dependency may take to answer a readiness check.
+/// Timeout of the check of one dependency.
 const CHECK_TIMEOUT: Duration = Duration::from_secs(2);
 
 const STARTING: u8 = 0;
 const READY: u8 = 1;
 const DRAINING: u8 = 2;
 
-/// Whether a balancer should send traffic: not while starting, not while draining. A dependency's outage does not make
-/// the process unready, so that clients get our own 503 with its `Retry-After` and not the balancer's.
+/// Readiness of the process for traffic. It is not ready while starting and draining. An outage of a dependency does not
+/// make it unready, so that clients receive our own 503 with `Retry-After` instead of the load balancer's.
 #[derive(Default)]
-pub(crate) struct Readiness(AtomicU8);
+pub(crate) struct ReadinessState(AtomicU8);
 
-impl Readiness {
-    /// Everything runs.
-    pub(crate) fn ready(&self) {
+impl ReadinessState {
+    /// Marks the process as ready for traffic.
+    pub(crate) fn set_ready(&self) {
         self.0.store(READY, Ordering::Release);
     }
 
-    /// The process is about to stop.
-    pub(crate) fn drain(&self) {
+    /// Marks the process as stopping.
+    pub(crate) fn set_draining(&self) {
         self.0.store(DRAINING, Ordering::Release);
     }
 
@@ -54,20 +54,20 @@ impl Readiness {
     }
 }
 
-/// What the private port tells.
-pub(crate) struct Ops {
-    /// Whether to send traffic.
-    pub(crate) readiness: Arc<Readiness>,
-    /// The dependencies.
+/// State behind the routes of the private port.
+pub(crate) struct OpsServer {
+    /// Readiness of the process.
+    pub(crate) readiness: Arc<ReadinessState>,
+    /// Backends, for their health checks.
     pub(crate) backends: Backends,
-    /// What is counted.
+    /// Metrics of all roles.
     pub(crate) registry: Registry,
-    /// Facts for people: profile, role, model.
+    /// Facts for operators: profile, role, model.
     pub(crate) facts: Map<String, Value>,
 }
 
-impl Ops {
-    /// Answers on `listener` until told to stop.
+impl OpsServer {
+    /// Serves requests on `listener` until `stop` is cancelled.
     pub(crate) async fn serve(
         self,
         listener: TcpListener,
@@ -75,8 +75,8 @@ impl Ops {
     ) -> anyhow::Result<()> {
         let router = Router::new()
             .route("/healthz", get(|| async { "ok\n" }))
-            .route("/readyz", get(readyz))
-            .route("/metrics", get(metrics))
+            .route("/readyz", get(get_readiness))
+            .route("/metrics", get(get_metrics))
             .with_state(Arc::new(self));
         axum::serve(listener, router)
             .with_graceful_shutdown(async move { stop.cancelled().await })
@@ -85,11 +85,14 @@ impl Ops {
     }
 }
 
-async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
+async fn get_readiness(State(ops): State<Arc<OpsServer>>) -> Response {
     let status = ops.readiness.name();
     let mut body = ops.facts.clone();
     body.insert("status".into(), status.into());
-    body.insert("dependencies".into(), dependencies(&ops.backends).await);
+    body.insert(
+        "dependencies".into(),
+        check_dependencies(&ops.backends).await,
+    );
     let code = if status == "ready" {
         StatusCode::OK
     } else {
@@ -98,7 +101,7 @@ async fn readyz(State(ops): State<Arc<Ops>>) -> Response {
     (code, Json(body)).into_response()
 }
 
-async fn dependencies(backends: &Backends) -> Value {
+async fn check_dependencies(backends: &Backends) -> Value {
     let (bus, relay, store, catalog, products, limiter, accounts) = tokio::join!(
         timeout(CHECK_TIMEOUT, backends.bus.check()),
         timeout(CHECK_TIMEOUT, backends.relay.check()),
@@ -109,25 +112,25 @@ async fn dependencies(backends: &Backends) -> Value {
         timeout(CHECK_TIMEOUT, backends.accounts.check()),
     );
     json!({
-        "bus": state(matches!(bus, Ok(Ok(())))),
-        "relay": state(matches!(relay, Ok(Ok(())))),
-        "store": state(matches!(store, Ok(Ok(())))),
-        "catalog": state(matches!(catalog, Ok(Ok(())))),
-        "products": state(matches!(products, Ok(Ok(())))),
-        "limiter": state(matches!(limiter, Ok(Ok(())))),
-        "accounts": state(matches!(accounts, Ok(Ok(())))),
+        "bus": status_name(matches!(bus, Ok(Ok(())))),
+        "relay": status_name(matches!(relay, Ok(Ok(())))),
+        "store": status_name(matches!(store, Ok(Ok(())))),
+        "catalog": status_name(matches!(catalog, Ok(Ok(())))),
+        "products": status_name(matches!(products, Ok(Ok(())))),
+        "limiter": status_name(matches!(limiter, Ok(Ok(())))),
+        "accounts": status_name(matches!(accounts, Ok(Ok(())))),
     })
 }
 
-const fn state(ok: bool) -> &'static str {
+const fn status_name(ok: bool) -> &'static str {
     if ok { "ok" } else { "unavailable" }
 }
 
-async fn metrics(State(ops): State<Arc<Ops>>) -> Response {
+async fn get_metrics(State(ops): State<Arc<OpsServer>>) -> Response {
     match TextEncoder::new().encode_to_string(&ops.registry.gather()) {
         Ok(text) => ([(header::CONTENT_TYPE, "text/plain; version=0.0.4")], text).into_response(),
         Err(error) => {
-            tracing::error!(%error, "metrics cannot be encoded");
+            tracing::error!(%error, "cannot encode metrics");
             StatusCode::INTERNAL_SERVER_ERROR.into_response()
         }
     }

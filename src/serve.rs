@@ -1,4 +1,4 @@
-//! Runs the service: opens the outside world, starts the roles that the argument names, waits for the end.
+//! `switchboard serve`: opens the backends, starts the chosen roles and waits until they stop.
 
 use std::{net::SocketAddr, sync::Arc, time::Duration};
 
@@ -18,28 +18,28 @@ use switchboard_workers::{
 use tokio::{net::TcpListener, runtime::Runtime};
 
 use crate::{
-    banner::{self, DemoLine, Welcome},
     config::Config,
-    demo,
-    lifecycle::Lifecycle,
-    open::{self, Opened},
-    ops::{Ops, Readiness},
-    telemetry::Telemetry,
+    demo_organization,
+    installation::{self, Installation},
+    ops_server::{OpsServer, ReadinessState},
+    supervisor::RoleSupervisor,
+    telemetry::TelemetryGuard,
+    terminal::{self, DemoAccess, StartSummary},
 };
 
-/// How long the private port may take to close.
+/// Drain budget of the private port.
 const OPS_DRAIN: Duration = Duration::from_secs(1);
 
 /// Which part of the service to run.
 #[derive(Args, Default)]
 pub(crate) struct ServeArguments {
-    /// Role of this process; all roles but `all` need the cluster profile.
+    /// ServiceRole of this process; all roles but `all` need the cluster profile.
     #[arg(long, value_enum, default_value_t, env = "SWITCHBOARD_ROLE")]
-    role: Role,
+    role: ServiceRole,
 }
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, ValueEnum)]
-enum Role {
+enum ServiceRole {
     /// All roles in one process.
     #[default]
     All,
@@ -51,7 +51,7 @@ enum Role {
     Inference,
 }
 
-impl Role {
+impl ServiceRole {
     const fn name(self) -> &'static str {
         match self {
             Self::All => "all",
@@ -72,105 +72,105 @@ pub(crate) fn run(
     config: Config,
     arguments: &ServeArguments,
 ) -> anyhow::Result<()> {
-    if config.backends.profile == BackendProfile::Embedded && arguments.role != Role::All {
+    if config.backends.profile == BackendProfile::Embedded && arguments.role != ServiceRole::All {
         bail!(
             "a single role needs the cluster profile (SWITCHBOARD__PROFILE=cluster): the embedded one is one process"
         );
     }
-    let telemetry = runtime.block_on(async { Telemetry::install(&config.telemetry) })?;
+    let telemetry = runtime.block_on(async { TelemetryGuard::install(&config.telemetry) })?;
     let outcome = runtime.block_on(Box::pin(serve(config, arguments.role)));
     // The exporter blocks its thread while it sends what is left, which the runtime's threads must not.
     telemetry.flush();
     outcome
 }
 
-async fn serve(config: Config, role: Role) -> anyhow::Result<()> {
-    let opened = open::open(&config, role.name()).await?;
+async fn serve(config: Config, role: ServiceRole) -> anyhow::Result<()> {
+    let installation = installation::open_backends(&config, role.name()).await?;
     let registry = Registry::new();
     registry.register(Box::new(ProcessCollector::for_self()))?;
-    let readiness = Arc::new(Readiness::default());
-    let mut parts = Parts {
-        lifecycle: Lifecycle::new(readiness.clone()),
-        cache: CatalogCache::new(opened.backends.catalog.clone()),
-        vault: SecretVault::new(&opened.secret),
+    let readiness = Arc::new(ReadinessState::default());
+    let mut service = ServiceBuilder {
+        supervisor: RoleSupervisor::new(readiness.clone()),
+        cache: CatalogCache::new(installation.backends.catalog.clone()),
+        vault: SecretVault::new(&installation.secret),
         demo_model: None,
         registry,
         config,
-        opened,
+        installation,
     };
-    let ops = parts
-        .listen(
-            parts.config.ops.listen,
+    let ops = service
+        .bind_port(
+            service.config.ops.listen,
             "private port",
             "SWITCHBOARD__OPS__LISTEN",
         )
         .await?;
-    let ports = if role.includes(Role::Ingress) {
-        Some(parts.listen_for_clients().await?)
+    let ports = if role.includes(ServiceRole::Ingress) {
+        Some(service.bind_client_ports().await?)
     } else {
         None
     };
-    if parts.config.backends.profile == BackendProfile::Embedded {
-        parts.opened.backends.bus.migrate().await?;
+    if service.config.backends.profile == BackendProfile::Embedded {
+        service.installation.backends.bus.migrate().await?;
     }
-    let demo = demo::prepare(&parts.config, &parts.opened).await?;
+    let demo = demo_organization::prepare(&service.config, &service.installation).await?;
     if let Some(ports) = ports {
-        parts.start_ingress(ports, demo.as_ref()).await?;
+        service.start_ingress(ports, demo.as_ref()).await?;
     }
-    parts.start_workers(role).await?;
-    parts.start_ops(ops, role, readiness.clone());
-    readiness.ready();
+    service.start_workers(role).await?;
+    service.start_ops(ops, role, readiness.clone());
+    readiness.set_ready();
     tracing::info!(role = role.name(), "ready");
-    if role == Role::All {
-        let admin_url = parts.config.admin_url();
-        banner::welcome(&Welcome {
-            public_url: &parts.config.public_url(),
-            dashboard_url: &parts.config.dashboard_url(),
-            admin_url: parts
+    if role == ServiceRole::All {
+        let admin_url = service.config.admin_url();
+        terminal::print_summary(&StartSummary {
+            public_url: &service.config.public_url(),
+            dashboard_url: &service.config.dashboard_url(),
+            admin_url: service
                 .config
                 .admin
                 .token
                 .as_ref()
                 .map(|_| admin_url.as_str()),
-            ops: parts.config.ops.listen,
-            data_dir: &parts.config.backends.data_dir,
+            ops_address: service.config.ops.listen,
+            data_dir: &service.config.backends.data_dir,
             demo,
-            model: parts
+            model: service
                 .demo_model
                 .is_none()
-                .then_some(parts.config.model.name.as_str()),
-            has_key_alone: parts.config.model.has_key_alone(),
+                .then_some(service.config.model.name.as_str()),
+            has_only_key: service.config.model.has_only_key(),
         });
     }
-    let outcome = parts.lifecycle.run().await;
-    if let Some(model) = parts.demo_model {
+    let outcome = service.supervisor.run_until_stopped().await;
+    if let Some(model) = service.demo_model {
         model.shutdown().await;
     }
     outcome
 }
 
-/// What the roles of this process share.
-struct Parts {
-    lifecycle: Lifecycle,
+/// Parts that the roles of this process share.
+struct ServiceBuilder {
+    supervisor: RoleSupervisor,
     cache: CatalogCache,
     vault: SecretVault,
     demo_model: Option<DemoModel>,
     registry: Registry,
     config: Config,
-    opened: Opened,
+    installation: Installation,
 }
 
-/// Where the ingress takes connections.
+/// Listeners of the ingress.
 struct ClientPorts {
     public: TcpListener,
     admin: Option<TcpListener>,
 }
 
-impl Parts {
-    /// All ports are taken before anything starts, so that one that is taken is told at once.
-    async fn listen_for_clients(&self) -> anyhow::Result<ClientPorts> {
+impl ServiceBuilder {
+    /// Binds the ports of the ingress. All ports are bound before anything starts, so that a conflict is reported at once.
+    async fn bind_client_ports(&self) -> anyhow::Result<ClientPorts> {
         let public = self
-            .listen(
+            .bind_port(
                 self.config.ingress.listen,
                 "public port",
                 "SWITCHBOARD__INGRESS__LISTEN",
@@ -178,19 +178,15 @@ impl Parts {
             .await?;
         let admin = match self.config.admin.listen {
             Some(address) => Some(
-                self.listen(
-                    address,
-                    "administrators' port",
-                    "SWITCHBOARD__ADMIN__LISTEN",
-                )
-                .await?,
+                self.bind_port(address, "admin port", "SWITCHBOARD__ADMIN__LISTEN")
+                    .await?,
             ),
             None => None,
         };
         Ok(ClientPorts { public, admin })
     }
 
-    async fn listen(
+    async fn bind_port(
         &self,
         address: SocketAddr,
         what: &str,
@@ -205,12 +201,12 @@ impl Parts {
     async fn start_ingress(
         &mut self,
         ports: ClientPorts,
-        demo: Option<&DemoLine>,
+        demo: Option<&DemoAccess>,
     ) -> anyhow::Result<()> {
         let ingress = Ingress::new(
-            self.opened.backends.clone(),
+            self.installation.backends.clone(),
             self.cache.clone(),
-            self.opened.secret.clone(),
+            self.installation.secret.clone(),
             self.config.admin.token.clone(),
             IngressConfig {
                 dashboard_url: self.config.dashboard_url(),
@@ -229,18 +225,21 @@ impl Parts {
             None => ingress,
         };
         let budget = Duration::from_millis(self.config.ingress.drain_ms);
-        self.lifecycle
-            .start("ingress", budget, |stop| ingress.serve(ports.public, stop));
+        self.supervisor
+            .start_role("ingress", budget, |stop| ingress.serve(ports.public, stop));
         Ok(())
     }
 
-    async fn start_workers(&mut self, role: Role) -> anyhow::Result<()> {
-        let (routing, inference) = (role.includes(Role::Routing), role.includes(Role::Inference));
+    async fn start_workers(&mut self, role: ServiceRole) -> anyhow::Result<()> {
+        let (routing, inference) = (
+            role.includes(ServiceRole::Routing),
+            role.includes(ServiceRole::Inference),
+        );
         if !routing && !inference {
             return Ok(());
         }
         let context = WorkerContext {
-            backends: self.opened.backends.clone(),
+            backends: self.installation.backends.clone(),
             catalog: self.cache.clone(),
             vault: self.vault.clone(),
             default_provider: self.default_provider(inference).await?,
@@ -250,23 +249,23 @@ impl Parts {
         let budget = Duration::from_millis(self.config.workers.drain_ms);
         if routing {
             let context = context.clone();
-            self.lifecycle.start("routing", budget, |stop| {
+            self.supervisor.start_role("routing", budget, |stop| {
                 switchboard_workers::run_routing(context, stop)
             });
         }
         if inference {
             let feeds = context.clone();
-            self.lifecycle.start("feeds", Duration::ZERO, |stop| {
+            self.supervisor.start_role("feeds", Duration::ZERO, |stop| {
                 switchboard_workers::run_feeds(feeds, stop)
             });
-            self.lifecycle.start("inference", budget, |stop| {
+            self.supervisor.start_role("inference", budget, |stop| {
                 switchboard_workers::run_inference(context, stop)
             });
         }
         Ok(())
     }
 
-    /// The configured endpoint, or the built-in demo model where none is configured.
+    /// Returns the configured provider, or starts the built-in demo model.
     async fn default_provider(&mut self, inference: bool) -> anyhow::Result<DefaultProvider> {
         let model = &self.config.model;
         if !model.base_url.is_empty() || !inference {
@@ -292,7 +291,12 @@ impl Parts {
         Ok(provider)
     }
 
-    fn start_ops(&mut self, listener: TcpListener, role: Role, readiness: Arc<Readiness>) {
+    fn start_ops(
+        &mut self,
+        listener: TcpListener,
+        role: ServiceRole,
+        readiness: Arc<ReadinessState>,
+    ) {
         let model = if self.demo_model.is_some() {
             DEMO_MODEL
         } else {
@@ -311,13 +315,13 @@ impl Parts {
             .map(|(name, fact)| (name.to_owned(), fact.into()))
             .into_iter()
             .collect();
-        let ops = Ops {
+        let ops = OpsServer {
             readiness,
-            backends: self.opened.backends.clone(),
+            backends: self.installation.backends.clone(),
             registry: self.registry.clone(),
             facts,
         };
-        self.lifecycle
-            .start("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
+        self.supervisor
+            .start_role("private port", OPS_DRAIN, |stop| ops.serve(listener, stop));
     }
 }

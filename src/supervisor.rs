@@ -1,13 +1,13 @@
-//! From the signal to the exit code, in five phases:
+//! Starts and stops the roles of a process. A stop has five phases:
 //!
-//! 1. readiness answers 503, so that balancers look elsewhere;
-//! 2. the ingress stops accepting; its open replies finish while the workers still run;
-//! 3. the workers stop taking; running jobs finish, the rest is handed over;
-//! 4. offsets and writes are flushed by the parts that own them;
-//! 5. telemetry is flushed.
+//! 1. `/readyz` returns 503, so that load balancers stop sending requests.
+//! 2. The ingress stops accepting connections; open replies finish while the workers still run.
+//! 3. The workers stop consuming; running jobs finish or are handed off.
+//! 4. Each part flushes its offsets and writes.
+//! 5. Telemetry is flushed.
 //!
-//! Each role is a task with a token of its own; a role that ends before it was asked to has died, and takes the process
-//! with it, so that a supervisor starts it anew instead of half a process living on.
+//! A role that ends before it was asked to stop is treated as crashed, and the process stops: a restarted process is
+//! better than one that runs half of its roles.
 
 use std::{future::Future, sync::Arc, time::Duration};
 
@@ -19,39 +19,40 @@ use tokio::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::ops::Readiness;
+use crate::ops_server::ReadinessState;
 
-/// How long a role may take beyond its own drain budget before it is given up.
+/// Extra time for a role beyond its drain budget before its task is abandoned.
 const DRAIN_GRACE: Duration = Duration::from_secs(5);
 
-/// The running roles, in the order in which they are to stop.
-pub(crate) struct Lifecycle {
-    readiness: Arc<Readiness>,
+/// Running roles, in the order in which they stop.
+pub(crate) struct RoleSupervisor {
+    readiness: Arc<ReadinessState>,
     tracker: TaskTracker,
-    roles: Vec<Role>,
-    died: CancellationToken,
+    roles: Vec<RunningRole>,
+    /// Cancelled when any role ends.
+    role_ended: CancellationToken,
 }
 
-struct Role {
+struct RunningRole {
     name: &'static str,
     stop: CancellationToken,
     budget: Duration,
     task: JoinHandle<anyhow::Result<()>>,
 }
 
-impl Lifecycle {
-    /// Nothing runs yet.
-    pub(crate) fn new(readiness: Arc<Readiness>) -> Self {
+impl RoleSupervisor {
+    /// Creates a supervisor without roles.
+    pub(crate) fn new(readiness: Arc<ReadinessState>) -> Self {
         Self {
             readiness,
             tracker: TaskTracker::new(),
             roles: Vec::new(),
-            died: CancellationToken::new(),
+            role_ended: CancellationToken::new(),
         }
     }
 
-    /// Starts a role; it is to return within `budget` once its token is cancelled.
-    pub(crate) fn start<F>(
+    /// Starts a role. It must return within `budget` after its token is cancelled.
+    pub(crate) fn start_role<F>(
         &mut self,
         name: &'static str,
         budget: Duration,
@@ -60,17 +61,18 @@ impl Lifecycle {
         F: Future<Output = anyhow::Result<()>> + Send + 'static,
     {
         let stop = CancellationToken::new();
-        let (running, asked, died) = (role(stop.clone()), stop.clone(), self.died.clone());
+        let (running, requested, role_ended) =
+            (role(stop.clone()), stop.clone(), self.role_ended.clone());
         let task = self.tracker.spawn(async move {
-            let _guard = died.drop_guard();
+            let _guard = role_ended.drop_guard();
             let outcome = running.await;
-            if asked.is_cancelled() {
+            if requested.is_cancelled() {
                 outcome
             } else {
-                Err(outcome.err().unwrap_or_else(|| ended_unasked(name)))
+                Err(outcome.err().unwrap_or_else(|| ended_unexpectedly(name)))
             }
         });
-        self.roles.push(Role {
+        self.roles.push(RunningRole {
             name,
             stop,
             budget,
@@ -78,25 +80,27 @@ impl Lifecycle {
         });
     }
 
-    /// Waits for a signal or a death, then stops the roles one after the other.
-    pub(crate) async fn run(self) -> anyhow::Result<()> {
+    /// Waits for a signal or the end of a role, then stops the roles one after the other.
+    ///
+    /// Returns the first error of a role; a second signal ends the wait.
+    pub(crate) async fn run_until_stopped(self) -> anyhow::Result<()> {
         let mut terminate = signal(SignalKind::terminate()).context("cannot listen for SIGTERM")?;
         let mut interrupt = signal(SignalKind::interrupt()).context("cannot listen for SIGINT")?;
         tokio::select! {
             _ = terminate.recv() => tracing::info!("draining: SIGTERM"),
             _ = interrupt.recv() => tracing::info!("draining: SIGINT"),
-            () = self.died.cancelled() => tracing::error!("draining: a role has ended by itself"),
+            () = self.role_ended.cancelled() => tracing::error!("draining: a role ended unexpectedly"),
         }
-        self.readiness.drain();
+        self.readiness.set_draining();
         tokio::select! {
-            outcome = stop_all(self.roles) => outcome,
+            outcome = stop_roles(self.roles) => outcome,
             _ = terminate.recv() => Err(anyhow::anyhow!("stopped by a second signal before the drain was over")),
             _ = interrupt.recv() => Err(anyhow::anyhow!("stopped by a second signal before the drain was over")),
         }
     }
 }
 
-async fn stop_all(roles: Vec<Role>) -> anyhow::Result<()> {
+async fn stop_roles(roles: Vec<RunningRole>) -> anyhow::Result<()> {
     let mut first_failure = Ok(());
     for role in roles {
         role.stop.cancel();
@@ -125,6 +129,6 @@ async fn stop_all(roles: Vec<Role>) -> anyhow::Result<()> {
     first_failure
 }
 
-fn ended_unasked(name: &str) -> anyhow::Error {
-    anyhow::anyhow!("role {name} ended without being asked to")
+fn ended_unexpectedly(name: &str) -> anyhow::Error {
+    anyhow::anyhow!("role {name} ended unexpectedly")
 }

@@ -1,7 +1,7 @@
-//! Logs to the error stream, traces to a collector where one is configured.
+//! Logs on the standard error stream, and traces for a collector if one is configured.
 //!
-//! Spans carry W3C trace context whether or not they are exported, so that one trace can be followed from a request
-//! through the bus to its worker in the logs alone.
+//! Spans carry the W3C trace context even if they are not exported, so that the logs alone show the way of a request
+//! through the bus to its worker.
 
 use std::io::IsTerminal;
 
@@ -13,23 +13,23 @@ use tracing_subscriber::{EnvFilter, Layer, layer::SubscriberExt, util::Subscribe
 
 use crate::config::{LogFormat, TelemetryConfig};
 
-/// Libraries whose log lines can hold what visitors and models wrote.
+/// Filter directives for libraries whose log lines can contain message text.
 const SILENCED_TARGETS: [&str; 3] = ["async_openai=off", "h2=info", "hyper_util=info"];
 
-/// Keeps telemetry alive; flushed when the process ends.
-pub(crate) struct Telemetry {
+/// Exporter of traces, flushed when the process ends.
+pub(crate) struct TelemetryGuard {
     provider: SdkTracerProvider,
 }
 
-impl Telemetry {
-    /// Installs the subscriber of this process.
+impl TelemetryGuard {
+    /// Installs the log subscriber and the trace exporter of this process.
     pub(crate) fn install(config: &TelemetryConfig) -> anyhow::Result<Self> {
         let provider = tracer_provider(config)?;
         global::set_text_map_propagator(TraceContextPropagator::new());
         global::set_tracer_provider(provider.clone());
         let traces = tracing_opentelemetry::layer().with_tracer(provider.tracer("switchboard"));
         tracing_subscriber::registry()
-            .with(filter(&config.log)?)
+            .with(build_filter(&config.log)?)
             .with(log_layer(config.log_format))
             .with(traces)
             .try_init()
@@ -37,22 +37,26 @@ impl Telemetry {
         Ok(Self { provider })
     }
 
-    /// Sends what is left; blocks for as long as the exporter's own timeout.
+    /// Exports the remaining spans. Blocks the thread for at most the timeout of the exporter.
     pub(crate) fn flush(self) {
         if let Err(error) = self.provider.shutdown() {
-            tracing::warn!(%error, "traces were not flushed");
+            tracing::warn!(%error, "cannot flush traces");
         }
     }
 }
 
-/// `RUST_LOG` wins over the configuration; the silenced targets stay silent under both.
-fn filter(configured: &str) -> anyhow::Result<EnvFilter> {
+/// Builds the log filter. `RUST_LOG` overrides the configuration; silenced targets stay silent under both.
+fn build_filter(configured: &str) -> anyhow::Result<EnvFilter> {
     let text = std::env::var("RUST_LOG").unwrap_or_else(|_| configured.to_owned());
     SILENCED_TARGETS.into_iter().try_fold(
         EnvFilter::try_new(&text)
-            .with_context(|| format!("telemetry.log: {text:?} is no log filter"))?,
+            .with_context(|| format!("telemetry.log: {text:?} is not a log filter"))?,
         |filter, directive| {
-            Ok(filter.add_directive(directive.parse().context("a silenced target")?))
+            Ok(filter.add_directive(
+                directive
+                    .parse()
+                    .context("invalid directive of a silenced target")?,
+            ))
         },
     )
 }
@@ -100,6 +104,6 @@ fn tracer_provider(config: &TelemetryConfig) -> anyhow::Result<SdkTracerProvider
     };
     let exporter = exporter
         .build()
-        .context("telemetry.otlp_endpoint: cannot make the exporter")?;
+        .context("telemetry.otlp_endpoint: cannot create the exporter")?;
     Ok(builder.with_batch_exporter(exporter).build())
 }

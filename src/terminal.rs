@@ -1,43 +1,43 @@
-//! What a person sees on the terminal: where the service is, and a line to paste.
+//! Output on the terminal: the summary of a started service, and errors.
 
 use std::{fmt::Display, io::Write};
 
 use switchboard_schemas::ids::AgentId;
 
-/// Facts that the first screen shows.
-pub(crate) struct Welcome<'a> {
+/// Facts about a started service, for the summary on the terminal.
+pub(crate) struct StartSummary<'a> {
     /// Base URL of the public API.
     pub(crate) public_url: &'a str,
-    /// Where a browser reaches the dashboard.
+    /// Base URL of the dashboard.
     pub(crate) dashboard_url: &'a str,
-    /// Base URL of the admin API; none where no token opens it.
+    /// Base URL of the admin API; none without an admin token.
     pub(crate) admin_url: Option<&'a str>,
     /// Address of the private port.
-    pub(crate) ops: std::net::SocketAddr,
-    /// Where the data lie.
+    pub(crate) ops_address: std::net::SocketAddr,
+    /// Data directory of the embedded profile.
     pub(crate) data_dir: &'a std::path::Path,
-    /// The demo organization, if it is there.
-    pub(crate) demo: Option<DemoLine>,
-    /// The model that answers; none: the built-in demo.
+    /// Access to the demo organization, if it exists.
+    pub(crate) demo: Option<DemoAccess>,
+    /// Name of the default model; none: the built-in demo responder.
     pub(crate) model: Option<&'a str>,
-    /// Whether there is a key for a model that nobody has named.
-    pub(crate) has_key_alone: bool,
+    /// An API key for a model is set, but no model is named.
+    pub(crate) has_only_key: bool,
 }
 
-/// What can be tried without configuring anything.
-pub(crate) struct DemoLine {
-    /// The demo agent.
+/// Access to the demo organization: ids, key and sign-in link.
+pub(crate) struct DemoAccess {
+    /// Id of the guide agent.
     pub(crate) agent_id: String,
-    /// The agent of the demo page.
+    /// Id of the shop agent, which the demo page shows.
     pub(crate) shop_id: AgentId,
-    /// Its key.
+    /// API key of the demo organization.
     pub(crate) key: String,
-    /// Signs in to its first account, once.
-    pub(crate) sign_in: Option<String>,
+    /// Single-use sign-in link for the first account; none if that account cannot sign in.
+    pub(crate) sign_in_link: Option<String>,
 }
 
-/// Prints the first screen; a closed standard output is not a fault of the service.
-pub(crate) fn welcome(facts: &Welcome<'_>) {
+/// Prints the summary of a started service. A closed standard output is ignored.
+pub(crate) fn print_summary(facts: &StartSummary<'_>) {
     let mut text = format!(
         "\nSwitchboard is running.\n\n  Public API   {}/api/public\n  API docs     {}/docs\n  Dashboard    {}/dashboard\n",
         facts.public_url, facts.public_url, facts.dashboard_url,
@@ -47,12 +47,12 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
     }
     text.push_str(&format!(
         "  Health       http://{}/readyz   (metrics: /metrics)\n  Data         {}\n",
-        facts.ops,
+        facts.ops_address,
         facts.data_dir.display(),
     ));
     match facts.model {
         Some(model) => text.push_str(&format!("  Model        {model}\n")),
-        None if facts.has_key_alone => text.push_str(
+        None if facts.has_only_key => text.push_str(
             "  Model        built-in demo responder (not a language model):\n               OPENAI_API_KEY is set, but OPENAI_MODEL is not\n",
         ),
         None => text.push_str(
@@ -85,7 +85,10 @@ pub(crate) fn welcome(facts: &Welcome<'_>) {
             .push_str("\nCreate organizations, agents and keys with: switchboard apply -f FILE\n"),
     }
     text.push_str(&sign_in_lines(
-        facts.demo.as_ref().and_then(|demo| demo.sign_in.as_deref()),
+        facts
+            .demo
+            .as_ref()
+            .and_then(|demo| demo.sign_in_link.as_deref()),
     ));
     text.push('\n');
     let mut out = std::io::stdout().lock();
@@ -107,14 +110,14 @@ fn curl_line(options: &str, public_url: &str, agent_id: &str, key: &str, message
     )
 }
 
-/// Prints data on the standard output.
-pub(crate) fn print(text: &str) -> anyhow::Result<()> {
+/// Prints the output of a command.
+pub(crate) fn print_output(text: &str) -> anyhow::Result<()> {
     let mut out = std::io::stdout().lock();
     out.write_all(text.as_bytes())?;
     Ok(out.flush()?)
 }
 
-/// Prints what went wrong on the error stream.
-pub(crate) fn complain(error: &impl Display) {
+/// Prints an error on the standard error stream.
+pub(crate) fn print_error(error: &impl Display) {
     let _ = writeln!(std::io::stderr().lock(), "switchboard: {error}");
 }

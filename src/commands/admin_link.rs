@@ -1,5 +1,6 @@
-//! `switchboard admin link`: a way in for whoever runs the machine, where no account is there yet or nobody can sign in.
-//! It writes to the store itself, beside the service or without it; who may read its secret may do this.
+//! `switchboard admin link`: prints a sign-in link for operators, for when no account exists or nobody can sign in.
+//!
+//! It opens the stores directly, with or without a running service. Access to the installation secret authorizes it.
 
 use std::time::Duration;
 
@@ -14,19 +15,19 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    banner,
     config::Config,
-    open::{self, Registers},
+    installation::{self, AccountStores},
+    terminal,
 };
 
-/// What to do for administrators.
+/// Subcommands of `admin`.
 #[derive(Subcommand)]
 pub(crate) enum AdminCommand {
     /// Print a link that signs in to the dashboard once.
     Link(LinkArguments),
 }
 
-/// Whose link.
+/// Arguments of `admin link`: the organization and the account.
 #[derive(Args)]
 pub(crate) struct LinkArguments {
     /// Slug or id of the organization.
@@ -38,13 +39,13 @@ pub(crate) struct LinkArguments {
     email: Option<String>,
 }
 
-/// Prints the link and nothing else.
+/// Prints the link and nothing else, so that scripts can read it.
 pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::Result<()> {
-    let Registers {
+    let AccountStores {
         catalog,
         accounts,
         secret,
-    } = open::registers(config)?;
+    } = installation::open_account_stores(config)?;
     let org = match arguments.organization.parse::<OrgId>() {
         Ok(id) => id,
         Err(_) => OrgId::derive(&secret, &arguments.organization),
@@ -52,7 +53,7 @@ pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::R
     let Some(CatalogEntry::Organization(organization)) =
         catalog.get(EntryKind::Organization, org.as_str()).await?
     else {
-        bail!("there is no organization {}", arguments.organization);
+        bail!("organization {} does not exist", arguments.organization);
     };
     let maker = LinkMaker {
         catalog,
@@ -66,7 +67,7 @@ pub(crate) async fn run(config: &Config, arguments: &LinkArguments) -> anyhow::R
         None => only_owner(maker.owners(&organization.id).await?)?,
     };
     let link = maker.sign_in_link(&organization.id, &email).await?;
-    banner::print(&format!("{link}\n"))
+    terminal::print_output(&format!("{link}\n"))
 }
 
 fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
@@ -75,9 +76,9 @@ fn only_owner(owners: Vec<User>) -> anyhow::Result<EmailAddress> {
         .filter(|owner| owner.state != UserState::Disabled);
     match (owners.next(), owners.next()) {
         (Some(owner), None) => Ok(owner.email),
-        (None, _) => bail!("the organization has no owner yet: name the account with --email"),
+        (None, _) => bail!("the organization has no owner yet: choose the account with --email"),
         (Some(_), Some(_)) => {
-            bail!("the organization has several owners: name the account with --email")
+            bail!("the organization has several owners: choose the account with --email")
         }
     }
 }

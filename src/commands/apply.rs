@@ -1,4 +1,4 @@
-//! `switchboard apply`: sends a document, YAML or JSON, to a running service.
+//! `switchboard apply`: creates or updates organizations, agents, teams and keys from a YAML or JSON file.
 
 use std::{io::Read, path::PathBuf};
 
@@ -6,9 +6,9 @@ use anyhow::{Context, bail};
 use clap::Args;
 use secrecy::ExposeSecret;
 
-use crate::{banner, config::Config};
+use crate::{config::Config, terminal};
 
-/// Where the document is and where it goes.
+/// Arguments of `apply`: the document and the service.
 #[derive(Args)]
 pub(crate) struct ApplyArguments {
     /// YAML or JSON file; `-` reads standard input.
@@ -19,7 +19,7 @@ pub(crate) struct ApplyArguments {
     url: Option<String>,
 }
 
-/// Prints the answer, which mirrors the document with ids and holds the value of each new key.
+/// Sends the document and prints the response: the document with ids, and the value of each new key.
 pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::Result<()> {
     let token = config
         .admin
@@ -34,23 +34,23 @@ pub(crate) async fn run(config: &Config, arguments: &ApplyArguments) -> anyhow::
         .json(&document)
         .send()
         .await
-        .with_context(|| format!("no service answers at {base}"))?;
+        .with_context(|| format!("no response from {base}"))?;
     let status = response.status();
-    let answer: serde_json::Value = response.json().await.context("the answer is no JSON")?;
+    let answer: serde_json::Value = response.json().await.context("the response is not JSON")?;
     let text = serde_json::to_string_pretty(&answer)?;
     if !status.is_success() {
-        bail!("refused with {status}:\n{text}");
+        bail!("the service refused the document with {status}:\n{text}");
     }
-    banner::print(&format!("{text}\n"))
+    terminal::print_output(&format!("{text}\n"))
 }
 
-/// YAML contains JSON, so that one reader is enough for both.
+/// Reads a YAML document. JSON is valid YAML, so that one parser reads both.
 pub(crate) fn read_document(file: &PathBuf) -> anyhow::Result<serde_json::Value> {
     let text = if file.as_os_str() == "-" {
         let mut text = String::new();
         std::io::stdin()
             .read_to_string(&mut text)
-            .context("cannot read the standard input")?;
+            .context("cannot read standard input")?;
         text
     } else {
         std::fs::read_to_string(file).with_context(|| format!("cannot read {}", file.display()))?

@@ -1,6 +1,6 @@
-//! `switchboard dlq`: what could not be handled, why, and a second chance for it.
+//! `switchboard dlq`: lists, shows and replays dead letters.
 //!
-//! Records may hold personal data, so that `list` shows places and reasons alone; `show` prints one record whole.
+//! Records can contain personal data. `list` therefore prints positions and reasons only; `show` prints one record in full.
 
 use std::{io::Write, time::Duration};
 
@@ -10,46 +10,46 @@ use switchboard_backends::bus::{BusEvent, IncomingRecord, MessageBus, OutgoingRe
 use switchboard_schemas::{ids::RequestId, topics::Topic};
 use tokio::time::timeout;
 
-use crate::{config::Config, open};
+use crate::{config::Config, installation};
 
-/// Silence after which everything is taken as read; the first assignment of a group takes a few seconds.
-const QUIET: Duration = Duration::from_secs(6);
-/// How long a replayed record may take to be acknowledged.
+/// Time without a record after which the topic counts as read. The first assignment of a group takes a few seconds.
+const IDLE_TIMEOUT: Duration = Duration::from_secs(6);
+/// Timeout of the acknowledgment of a replayed record.
 const PUBLISH_TIMEOUT: Duration = Duration::from_secs(10);
-/// Headers that say why a record is here.
-const SHOWN_HEADERS: [&str; 5] = [
+/// Headers with the reason of a dead letter, which are printed.
+const PRINTED_HEADERS: [&str; 5] = [
     "dlq-reason",
     "dlq-class",
     "dlq-attempts",
     SOURCE_TOPIC,
     "dlq-first-seen",
 ];
-/// The header that says where a record came from.
+/// Header with the original topic of a record.
 const SOURCE_TOPIC: &str = "dlq-topic";
 
-/// What to do with dead letters.
+/// Subcommands of `dlq`.
 #[derive(Subcommand)]
 pub(crate) enum DeadLetterCommand {
     /// List dead letters: partition and offset, time, key, reason.
     List,
     /// Print one record in full.
-    Show(Place),
+    Show(RecordPosition),
     /// Publish one record to its original topic again; a message answered meanwhile is not answered twice.
-    Replay(Place),
+    Replay(RecordPosition),
 }
 
-/// A place in the dead-letter topic.
+/// Position of a record in the dead-letter topic.
 #[derive(Args, Clone, Copy)]
-pub(crate) struct Place {
+pub(crate) struct RecordPosition {
     /// Partition of the dead-letter topic.
     partition: u32,
     /// Offset in that partition.
     offset: u64,
 }
 
-/// Reads the topic from its beginning, under a group of its own.
+/// Reads the dead-letter topic from its beginning, in a consumer group of its own, and runs `command`.
 pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::Result<()> {
-    let bus = open::bus(config)?;
+    let bus = installation::open_bus(config)?;
     let records = read_all(bus.as_ref()).await?;
     let mut out = std::io::stdout().lock();
     match command {
@@ -58,22 +58,22 @@ pub(crate) async fn run(config: &Config, command: DeadLetterCommand) -> anyhow::
                 writeln!(out, "no dead letters")?;
             }
             for record in &records {
-                writeln!(out, "{}", line(record))?;
+                writeln!(out, "{}", format_line(record))?;
             }
             Ok(())
         }
-        DeadLetterCommand::Show(place) => {
-            let record = find(&records, place)?;
+        DeadLetterCommand::Show(position) => {
+            let record = find_record(&records, position)?;
             writeln!(
                 out,
                 "{}\n{}",
-                line(record),
+                format_line(record),
                 String::from_utf8_lossy(&record.payload)
             )?;
             Ok(())
         }
-        DeadLetterCommand::Replay(place) => {
-            let target = replay(bus.as_ref(), find(&records, place)?).await?;
+        DeadLetterCommand::Replay(position) => {
+            let target = replay_record(bus.as_ref(), find_record(&records, position)?).await?;
             writeln!(out, "published to {target}")?;
             Ok(())
         }
@@ -84,7 +84,7 @@ async fn read_all(bus: &dyn MessageBus) -> anyhow::Result<Vec<IncomingRecord>> {
     let group = format!("dlq-{}", RequestId::random());
     let mut consumer = bus.consume(&group, &[Topic::DeadLetters]).await?;
     let mut records = Vec::new();
-    while let Ok(event) = timeout(QUIET, consumer.next()).await {
+    while let Ok(event) = timeout(IDLE_TIMEOUT, consumer.next()).await {
         if let BusEvent::Record(record) = event? {
             records.push(record);
         }
@@ -94,37 +94,47 @@ async fn read_all(bus: &dyn MessageBus) -> anyhow::Result<Vec<IncomingRecord>> {
     Ok(records)
 }
 
-fn line(record: &IncomingRecord) -> String {
+fn format_line(record: &IncomingRecord) -> String {
     let reasons: Vec<String> = record
         .headers
         .iter()
-        .filter(|(name, _)| SHOWN_HEADERS.contains(&name.as_str()))
+        .filter(|(name, _)| PRINTED_HEADERS.contains(&name.as_str()))
         .map(|(name, value)| format!("{name}={value:?}"))
         .collect();
-    let (place, offset) = (record.partition.number, record.offset);
+    let (partition, offset) = (record.partition.number, record.offset);
     format!(
-        "{place} {offset} {} key={} {}",
+        "{partition} {offset} {} key={} {}",
         record.published_at,
         record.key,
         reasons.join(" ")
     )
 }
 
-fn find(records: &[IncomingRecord], place: Place) -> anyhow::Result<&IncomingRecord> {
+fn find_record(
+    records: &[IncomingRecord],
+    position: RecordPosition,
+) -> anyhow::Result<&IncomingRecord> {
     records
         .iter()
-        .find(|record| record.partition.number == place.partition && record.offset == place.offset)
-        .with_context(|| format!("there is no record at {} {}", place.partition, place.offset))
+        .find(|record| {
+            record.partition.number == position.partition && record.offset == position.offset
+        })
+        .with_context(|| {
+            format!(
+                "no record at partition {} offset {}",
+                position.partition, position.offset
+            )
+        })
 }
 
-async fn replay(bus: &dyn MessageBus, record: &IncomingRecord) -> anyhow::Result<Topic> {
+async fn replay_record(bus: &dyn MessageBus, record: &IncomingRecord) -> anyhow::Result<Topic> {
     let source = record
         .headers
         .iter()
         .find(|(name, _)| name == SOURCE_TOPIC)
         .map(|(_, value)| value.as_str());
     let Some(topic) = source.and_then(Topic::from_name) else {
-        bail!("the record does not say which topic it came from");
+        bail!("the record has no header with its original topic");
     };
     let (key, payload) = (record.key.clone(), record.payload.clone());
     bus.publish(

@@ -1,4 +1,4 @@
-//! `switchboard healthcheck`: what a container engine asks.
+//! `switchboard healthcheck`: the health check of a container.
 
 use std::time::Duration;
 
@@ -6,7 +6,7 @@ use anyhow::{Context, bail};
 
 use crate::config::Config;
 
-/// How long the local service may take to answer.
+/// Timeout of the readiness request.
 const TIMEOUT: Duration = Duration::from_secs(5);
 
 /// Succeeds when the local service is ready for traffic.
@@ -15,12 +15,12 @@ pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
     let client = reqwest::Client::builder()
         .timeout(TIMEOUT)
         .build()
-        .context("cannot make an HTTP client")?;
+        .context("cannot create an HTTP client")?;
     let response = client
         .get(&url)
         .send()
         .await
-        .with_context(|| format!("no service answers at {url}"))?;
+        .with_context(|| format!("no response from {url}"))?;
     if !response.status().is_success() {
         bail!("not ready: {}", response.status());
     }

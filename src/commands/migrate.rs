@@ -1,14 +1,16 @@
-//! `switchboard migrate`: makes topics, keyspace and tables; what exists is left as it is.
+//! `switchboard migrate`: creates missing topics, keyspace and tables.
 
 use switchboard_backends::config::BackendProfile;
 
-use crate::{banner, config::Config, open};
+use crate::{config::Config, installation, terminal};
 
-/// Prints what is there afterwards.
+/// Creates what is missing and prints the outcome.
 pub(crate) async fn run(config: &Config) -> anyhow::Result<()> {
-    open::migrate(config).await?;
-    banner::print(match config.backends.profile {
-        BackendProfile::Embedded => "nothing to do: the embedded profile makes its files itself\n",
-        BackendProfile::Cluster => "topics, keyspace and tables are there\n",
+    installation::migrate_backends(config).await?;
+    terminal::print_output(match config.backends.profile {
+        BackendProfile::Embedded => {
+            "nothing to do: the embedded profile creates its files at start\n"
+        }
+        BackendProfile::Cluster => "topics, keyspace and tables exist\n",
     })
 }

@@ -1,4 +1,4 @@
-//! The sub-commands that are not the service itself.
+//! Subcommands other than `serve`.
 
 pub(crate) mod admin_link;
 pub(crate) mod apply;

@@ -1,36 +1,36 @@
-//! How the effective configuration is made: the shipped defaults, a file over them, the environment over both.
+//! Layers of the configuration: environment variables override a file, which overrides the shipped defaults.
 //!
-//! The shipped file is also the list of what exists and of which type it is, so that a misspelt key, a wrong type and a
-//! forgotten section are told at once, all together, each with its key.
+//! The shipped file also defines which keys exist and their types. Unknown keys and wrong types are reported together,
+//! each with its key.
 
 use std::{collections::BTreeMap, path::Path};
 
 use toml::{Table, Value};
 
-/// What every variable of ours begins with; `__` parts sections from keys.
+/// Prefix of all environment variables of the service; `__` separates sections from keys.
 const ENVIRONMENT_PREFIX: &str = "SWITCHBOARD__";
-/// Ending of a variable that names a file with the value, for secrets.
+/// Suffix of a variable that names a file containing the value, for mounted secrets.
 const FILE_SUFFIX: &str = "_FILE";
-/// Tables whose keys are the operator's own.
+/// Tables that accept any key, because another program defines them.
 const FREE_TABLES: [&str; 1] = ["bus.properties"];
 
-/// Lays `file` and then `environment` over the shipped `defaults`; mistakes are added to `mistakes`.
-pub(super) fn merge(
+/// Merges `file` and then `environment` into the shipped `defaults`, and appends what is invalid to `errors`.
+pub(super) fn merge_layers(
     mut defaults: Table,
     file: Table,
     environment: &BTreeMap<String, String>,
-    mistakes: &mut Vec<String>,
+    errors: &mut Vec<String>,
 ) -> Table {
-    lay_over(&mut defaults, file, "", mistakes);
+    merge_table(&mut defaults, file, "", errors);
     for (name, text) in environment {
         if let Some(path) = name.strip_prefix(ENVIRONMENT_PREFIX) {
-            lay_variable(&mut defaults, name, path, text, mistakes);
+            apply_variable(&mut defaults, name, path, text, errors);
         }
     }
     defaults
 }
 
-fn lay_over(base: &mut Table, over: Table, prefix: &str, mistakes: &mut Vec<String>) {
+fn merge_table(base: &mut Table, over: Table, prefix: &str, errors: &mut Vec<String>) {
     for (key, value) in over {
         let path = if prefix.is_empty() {
             key.clone()
@@ -38,10 +38,12 @@ fn lay_over(base: &mut Table, over: Table, prefix: &str, mistakes: &mut Vec<Stri
             format!("{prefix}.{key}")
         };
         match (base.get_mut(&key), value) {
-            (Some(Value::Table(base)), Value::Table(over)) => lay_over(base, over, &path, mistakes),
-            (Some(slot), value) if same_type(slot, &value) => *slot = value,
+            (Some(Value::Table(base)), Value::Table(over)) => {
+                merge_table(base, over, &path, errors)
+            }
+            (Some(slot), value) if has_same_type(slot, &value) => *slot = value,
             (Some(slot), value) => {
-                mistakes.push(format!(
+                errors.push(format!(
                     "{path}: expected {}, found {}",
                     slot.type_str(),
                     value.type_str()
@@ -50,52 +52,45 @@ fn lay_over(base: &mut Table, over: Table, prefix: &str, mistakes: &mut Vec<Stri
             (None, value) if FREE_TABLES.contains(&prefix) => {
                 base.insert(key, value);
             }
-            (None, _) => mistakes.push(format!("{path}: unknown key")),
+            (None, _) => errors.push(format!("{path}: unknown key")),
         }
     }
 }
 
-fn same_type(slot: &Value, value: &Value) -> bool {
+fn has_same_type(slot: &Value, value: &Value) -> bool {
     slot.same_type(value) || matches!((slot, value), (Value::Float(_), Value::Integer(_)))
 }
 
-fn lay_variable(base: &mut Table, name: &str, path: &str, text: &str, mistakes: &mut Vec<String>) {
-    let keys: Vec<String> = path.to_lowercase().split("__").map(str::to_owned).collect();
-    if let Some(slot) = slot(base, &keys) {
-        set(slot, name, text, mistakes);
+fn apply_variable(base: &mut Table, name: &str, path: &str, text: &str, errors: &mut Vec<String>) {
+    if let Some(slot) = find_value(base, &split_path(path)) {
+        set_from_text(slot, name, text, errors);
     } else if let Some(slot) = path
         .strip_suffix(FILE_SUFFIX)
-        .map(|path| {
-            path.to_lowercase()
-                .split("__")
-                .map(str::to_owned)
-                .collect::<Vec<_>>()
-        })
-        .and_then(|keys| slot_of(base, keys))
+        .and_then(|path| find_value(base, &split_path(path)))
     {
         match std::fs::read_to_string(Path::new(text)) {
-            Ok(content) => set(slot, name, content.trim(), mistakes),
-            Err(error) => mistakes.push(format!("{name}: cannot read the file it names: {error}")),
+            Ok(content) => set_from_text(slot, name, content.trim(), errors),
+            Err(error) => errors.push(format!("{name}: cannot read the file it names: {error}")),
         }
     } else {
-        mistakes.push(format!("{name}: unknown key"));
+        errors.push(format!("{name}: unknown key"));
     }
 }
 
-fn slot_of(base: &mut Table, keys: Vec<String>) -> Option<&mut Value> {
-    slot(base, &keys)
+fn split_path(path: &str) -> Vec<String> {
+    path.to_lowercase().split("__").map(str::to_owned).collect()
 }
 
-fn slot<'a>(table: &'a mut Table, keys: &[String]) -> Option<&'a mut Value> {
+fn find_value<'a>(table: &'a mut Table, keys: &[String]) -> Option<&'a mut Value> {
     match keys {
         [key] => table.get_mut(key).filter(|value| !value.is_table()),
-        [key, rest @ ..] => slot(table.get_mut(key)?.as_table_mut()?, rest),
+        [key, rest @ ..] => find_value(table.get_mut(key)?.as_table_mut()?, rest),
         [] => None,
     }
 }
 
-/// A variable is text; the shipped default says what it stands for. Lists are written with commas.
-fn set(slot: &mut Value, name: &str, text: &str, mistakes: &mut Vec<String>) {
+/// Parses `text` as the type of the shipped default; lists are comma-separated.
+fn set_from_text(slot: &mut Value, name: &str, text: &str, errors: &mut Vec<String>) {
     let parsed = match slot {
         Value::String(_) => Some(Value::String(text.to_owned())),
         Value::Integer(_) => text.trim().parse().ok().map(Value::Integer),
@@ -112,7 +107,7 @@ fn set(slot: &mut Value, name: &str, text: &str, mistakes: &mut Vec<String>) {
     };
     match parsed {
         Some(value) => *slot = value,
-        None => mistakes.push(format!("{name}: expected {}", slot.type_str())),
+        None => errors.push(format!("{name}: expected {}", slot.type_str())),
     }
 }
 
@@ -132,25 +127,25 @@ mod tests {
             .iter()
             .map(|(name, text)| ((*name).into(), (*text).into()))
             .collect();
-        let mut mistakes = Vec::new();
-        let merged = merge(defaults, table(file), &environment, &mut mistakes);
-        (merged, mistakes)
+        let mut errors = Vec::new();
+        let merged = merge_layers(defaults, table(file), &environment, &mut errors);
+        (merged, errors)
     }
 
     #[test]
-    fn the_environment_wins_over_the_file_and_the_file_over_the_defaults() {
-        let (table, mistakes) = merged(
+    fn environment_overrides_file_and_file_overrides_defaults() {
+        let (table, errors) = merged(
             "[bus]\nbrokers = \"b\"\npartitions = 9",
             &[("SWITCHBOARD__BUS__BROKERS", "c")],
         );
         assert_eq!(table["bus"]["brokers"].as_str(), Some("c"));
         assert_eq!(table["bus"]["partitions"].as_integer(), Some(9));
-        assert!(mistakes.is_empty());
+        assert!(errors.is_empty());
     }
 
     #[test]
-    fn all_mistakes_are_told_together_each_with_its_key() {
-        let (_, mistakes) = merged(
+    fn all_errors_are_reported_with_their_keys() {
+        let (_, errors) = merged(
             "demmo = true\n[bus]\npartitions = \"many\"\n[ingres]\nx = 1",
             &[
                 ("SWITCHBOARD__BUS__PARTITIONS", "few"),
@@ -158,7 +153,7 @@ mod tests {
             ],
         );
         assert_eq!(
-            mistakes,
+            errors,
             [
                 "bus.partitions: expected integer, found string",
                 "demmo: unknown key",
@@ -170,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn a_list_is_written_with_commas_and_a_flag_in_any_case() {
+    fn lists_use_commas_and_flags_ignore_case() {
         let (table, _) = merged(
             "",
             &[
@@ -186,10 +181,10 @@ mod tests {
     }
 
     #[test]
-    fn a_value_can_come_from_a_file() {
+    fn value_is_read_from_a_named_file() {
         let file = tempfile::NamedTempFile::new().unwrap();
         std::fs::write(file.path(), "from-file\n").unwrap();
-        let (table, mistakes) = merged(
+        let (table, errors) = merged(
             "",
             &[(
                 "SWITCHBOARD__BUS__BROKERS_FILE",
@@ -197,16 +192,16 @@ mod tests {
             )],
         );
         assert_eq!(table["bus"]["brokers"].as_str(), Some("from-file"));
-        assert!(mistakes.is_empty());
+        assert!(errors.is_empty());
     }
 
     #[test]
-    fn properties_of_the_kafka_client_are_the_operators_own() {
-        let (table, mistakes) = merged("[bus.properties]\n\"sasl.mechanism\" = \"PLAIN\"", &[]);
+    fn kafka_client_properties_accept_any_key() {
+        let (table, errors) = merged("[bus.properties]\n\"sasl.mechanism\" = \"PLAIN\"", &[]);
         assert_eq!(
             table["bus"]["properties"]["sasl.mechanism"].as_str(),
             Some("PLAIN")
         );
-        assert!(mistakes.is_empty());
+        assert!(errors.is_empty());
     }
 }

@@ -1,4 +1,4 @@
-//! The configuration of a process: read once at start, checked whole, passed down in parts.
+//! The configuration of a process: read and validated once at start, then passed on in sections.
 
 mod checks;
 mod layers;
@@ -19,7 +19,8 @@ use switchboard_ingress::config::IngressConfig;
 use switchboard_workers::config::WorkersConfig;
 use toml::{Table, Value};
 
-/// Every key with its meaning and default; compiled in, so that the documentation cannot drift from the behaviour.
+/// All keys with their meanings and defaults. The file is compiled in, so that the documentation cannot differ from the
+/// behavior.
 pub(crate) const DEFAULTS: &str = include_str!("../config.default.toml");
 /// Keys whose values are never printed.
 const SECRET_KEYS: [&str; 5] = [
@@ -29,161 +30,163 @@ const SECRET_KEYS: [&str; 5] = [
     "scylla.password",
     "model.api_key",
 ];
-/// Words in the names of librdkafka properties whose values are never printed.
+/// Words that mark librdkafka properties whose values are never printed.
 const SECRET_PROPERTY_WORDS: [&str; 4] = ["password", "secret", "pem", "oauthbearer.config"];
 const HIDDEN: &str = "(hidden)";
-/// Where a model lives that is named without a base URL.
+/// Base URL of a model that is configured by name alone.
 const OPENAI_BASE_URL: &str = "https://api.openai.com/v1";
 
 /// The effective configuration.
 #[derive(Debug)]
 pub(crate) struct Config {
-    /// Which twins, and where they are.
+    /// BackendProfile, and addresses of the backends.
     pub(crate) backends: BackendsConfig,
     public_url: String,
-    /// Whether a first start makes the demo organization.
+    /// Create the demo organization on the first start.
     pub(crate) demo: bool,
-    /// The installation secret as the operator wrote it.
+    /// Installation secret from the configuration; none if it is generated.
     pub(crate) secret: Option<SecretString>,
-    /// HTTP in.
+    /// Settings of the HTTP API.
     pub(crate) ingress: IngressConfig,
-    /// The private port.
+    /// Settings of the private port.
     pub(crate) ops: OpsConfig,
-    /// The admin API.
+    /// Settings of the admin API.
     pub(crate) admin: AdminConfig,
-    /// The model of agents that name no provider.
+    /// Default provider of agents without one.
     pub(crate) model: ModelConfig,
-    /// Jobs in.
+    /// Settings of the routing and inference roles.
     pub(crate) workers: WorkersConfig,
-    /// Logs and traces.
+    /// Settings of logs and traces.
     pub(crate) telemetry: TelemetryConfig,
     table: Table,
 }
 
-/// The private port.
+/// Settings of the private port.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct OpsConfig {
-    /// `/healthz`, `/readyz`, `/metrics`.
+    /// Address of `/healthz`, `/readyz` and `/metrics`.
     pub(crate) listen: SocketAddr,
 }
 
-/// The admin API.
+/// Settings of the admin API.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct AdminConfig {
-    /// A port of its own for `/api/admin`; none: the public port.
+    /// Address of a separate port for `/api/admin`; none: the public port.
     #[serde(deserialize_with = "optional_address")]
     pub(crate) listen: Option<SocketAddr>,
-    /// Bearer token for all organizations; empty: none.
+    /// Bearer token for all organizations; none: token access is off.
     #[serde(deserialize_with = "optional_secret")]
     pub(crate) token: Option<SecretString>,
 }
 
-/// The model of agents that name no provider.
+/// Settings of the default provider, for agents without one.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct ModelConfig {
-    /// Base of an OpenAI-compatible API; empty: the built-in demo model.
+    /// Base URL of an OpenAI-compatible API; empty: the built-in demo model.
     pub(crate) base_url: String,
-    /// Its key.
+    /// API key of the provider.
     #[serde(deserialize_with = "optional_secret")]
     pub(crate) api_key: Option<SecretString>,
-    /// Model.
+    /// Model name sent to the provider.
     pub(crate) name: String,
-    /// Whether it continues an unfinished assistant message.
+    /// The model continues an unfinished assistant message.
     pub(crate) continues_prefix: bool,
 }
 
 impl ModelConfig {
-    /// Whether somebody brought a key and forgot to name the model.
-    pub(crate) const fn has_key_alone(&self) -> bool {
+    /// Returns true if a key is set but no model is named.
+    pub(crate) const fn has_only_key(&self) -> bool {
         self.api_key.is_some() && self.name.is_empty() && self.base_url.is_empty()
     }
 }
 
-/// Logs and traces.
+/// Settings of logs and traces.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct TelemetryConfig {
     /// Filter of log lines, in the syntax of `RUST_LOG`.
     pub(crate) log: String,
-    /// `auto`, `text` or `json`.
+    /// Format of log lines.
     pub(crate) log_format: LogFormat,
     /// Base URL of an OTLP/HTTP collector; empty: traces are not exported.
     pub(crate) otlp_endpoint: String,
 }
 
-/// Form of log lines.
+/// Format of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum LogFormat {
-    /// Text on a terminal, JSON elsewhere.
+    /// Text on a terminal, JSON otherwise.
     Auto,
-    /// For people.
+    /// Compact text for people.
     Text,
-    /// For machines.
+    /// One JSON object per line.
     Json,
 }
 
-/// All mistakes of a configuration.
+/// Errors of a configuration, all of them.
 #[derive(Debug, thiserror::Error)]
-#[error("mistakes in the configuration:\n  {}", .0.join("\n  "))]
-pub(crate) struct ConfigMistakes(Vec<String>);
+#[error("invalid configuration:\n  {}", .0.join("\n  "))]
+pub(crate) struct ConfigError(Vec<String>);
 
 impl Config {
-    /// Reads defaults, `file` and this process's environment.
-    pub(crate) fn load(file: Option<&Path>) -> Result<Self, ConfigMistakes> {
+    /// Reads the shipped defaults, `file` and the environment of this process.
+    ///
+    /// Fails with all errors of the three at once.
+    pub(crate) fn load(file: Option<&Path>) -> Result<Self, ConfigError> {
         Self::from_layers(file, &std::env::vars().collect())
     }
 
     fn from_layers(
         file: Option<&Path>,
         environment: &BTreeMap<String, String>,
-    ) -> Result<Self, ConfigMistakes> {
-        let mut mistakes = Vec::new();
+    ) -> Result<Self, ConfigError> {
+        let mut errors = Vec::new();
         let file = file
-            .map(|path| read_file(path, &mut mistakes))
+            .map(|path| read_file(path, &mut errors))
             .unwrap_or_default();
         let defaults = DEFAULTS
             .parse()
-            .map_err(|error| ConfigMistakes(vec![format!("shipped defaults: {error}")]))?;
-        let mut table = layers::merge(defaults, file, environment, &mut mistakes);
-        adopt_openai_variables(&mut table, environment);
-        let config = Self::from_table(table, &mut mistakes);
+            .map_err(|error| ConfigError(vec![format!("shipped defaults: {error}")]))?;
+        let mut table = layers::merge_layers(defaults, file, environment, &mut errors);
+        apply_openai_variables(&mut table, environment);
+        let config = Self::from_table(table, &mut errors);
         match config {
-            Some(config) if mistakes.is_empty() => Ok(config),
-            _ => Err(ConfigMistakes(mistakes)),
+            Some(config) if errors.is_empty() => Ok(config),
+            _ => Err(ConfigError(errors)),
         }
     }
 
-    fn from_table(table: Table, mistakes: &mut Vec<String>) -> Option<Self> {
-        // Each section is read before the first `?`, so that one call tells the mistakes of all of them.
-        let top = section::<TopLevel>(&without_sections(&table), "", mistakes);
-        let ingress = named_section::<IngressConfig>(&table, "ingress", mistakes);
-        let ops = named_section::<OpsConfig>(&table, "ops", mistakes);
-        let admin = named_section::<AdminConfig>(&table, "admin", mistakes);
-        let bus = named_section::<BusConfig>(&table, "bus", mistakes);
-        let redis = named_section::<RedisConfig>(&table, "redis", mistakes);
-        let scylla = named_section::<ScyllaConfig>(&table, "scylla", mistakes);
-        let model = named_section::<ModelConfig>(&table, "model", mistakes);
-        let workers = named_section::<WorkersConfig>(&table, "workers", mistakes);
-        let products = named_section::<ProductsConfig>(&table, "products", mistakes);
-        let telemetry = named_section(&table, "telemetry", mistakes);
-        checks::bus(bus.as_ref(), mistakes);
-        checks::admin(admin.as_ref(), ingress.as_ref(), ops.as_ref(), mistakes);
-        checks::figures(ingress.as_ref(), workers.as_ref(), mistakes);
-        mistakes.extend(
+    fn from_table(table: Table, errors: &mut Vec<String>) -> Option<Self> {
+        // All sections are read before the first `?`, so that one call reports the errors of all of them.
+        let top = parse_section::<TopLevelConfig>(&without_sections(&table), "", errors);
+        let ingress = parse_named_section::<IngressConfig>(&table, "ingress", errors);
+        let ops = parse_named_section::<OpsConfig>(&table, "ops", errors);
+        let admin = parse_named_section::<AdminConfig>(&table, "admin", errors);
+        let bus = parse_named_section::<BusConfig>(&table, "bus", errors);
+        let redis = parse_named_section::<RedisConfig>(&table, "redis", errors);
+        let scylla = parse_named_section::<ScyllaConfig>(&table, "scylla", errors);
+        let model = parse_named_section::<ModelConfig>(&table, "model", errors);
+        let workers = parse_named_section::<WorkersConfig>(&table, "workers", errors);
+        let products = parse_named_section::<ProductsConfig>(&table, "products", errors);
+        let telemetry = parse_named_section(&table, "telemetry", errors);
+        checks::check_bus(bus.as_ref(), errors);
+        checks::check_admin(admin.as_ref(), ingress.as_ref(), ops.as_ref(), errors);
+        checks::check_bounds(ingress.as_ref(), workers.as_ref(), errors);
+        errors.extend(
             products
                 .as_ref()
                 .map(ProductsConfig::mistakes)
                 .unwrap_or_default(),
         );
         let (top, products) = (top?, products?);
-        checks::top_level(&top, mistakes);
-        checks::model(model.as_ref(), mistakes);
+        checks::check_top_level(&top, errors);
+        checks::check_model(model.as_ref(), errors);
         if top.profile == BackendProfile::Cluster {
-            checks::addresses(bus.as_ref(), redis.as_ref(), scylla.as_ref(), mistakes);
+            checks::check_addresses(bus.as_ref(), redis.as_ref(), scylla.as_ref(), errors);
         }
         Some(Self {
             backends: BackendsConfig {
@@ -213,7 +216,7 @@ impl Config {
         })
     }
 
-    /// Where clients reach the service.
+    /// Returns the base URL at which clients reach the service.
     pub(crate) fn public_url(&self) -> String {
         if self.public_url.is_empty() {
             local_url(self.ingress.listen)
@@ -222,12 +225,12 @@ impl Config {
         }
     }
 
-    /// Where administrators reach this process, from its own machine.
+    /// Returns the base URL of the admin API on this machine.
     pub(crate) fn admin_url(&self) -> String {
         local_url(self.admin.listen.unwrap_or(self.ingress.listen))
     }
 
-    /// Where a browser reaches the dashboard.
+    /// Returns the base URL of the dashboard.
     pub(crate) fn dashboard_url(&self) -> String {
         if self.admin.listen.is_some() {
             self.admin_url()
@@ -236,11 +239,11 @@ impl Config {
         }
     }
 
-    /// What is in force, as a file; secrets hidden.
+    /// Returns the effective configuration as TOML with hidden secrets.
     pub(crate) fn to_toml(&self) -> String {
         let mut table = self.table.clone();
         for path in SECRET_KEYS {
-            hide(&mut table, path);
+            hide_value(&mut table, path);
         }
         hide_properties(&mut table);
         toml::to_string_pretty(&table).unwrap_or_default()
@@ -249,7 +252,7 @@ impl Config {
 
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
-struct TopLevel {
+struct TopLevelConfig {
     profile: BackendProfile,
     data_dir: PathBuf,
     namespace: String,
@@ -261,26 +264,26 @@ struct TopLevel {
 
 fn local_url(listen: SocketAddr) -> String {
     if listen.ip().is_unspecified() {
-        // "Every address" is none that a browser or a pasted line could go to.
+        // Clients cannot connect to the unspecified address.
         format!("http://localhost:{}", listen.port())
     } else {
         format!("http://{listen}")
     }
 }
 
-fn read_file(path: &Path, mistakes: &mut Vec<String>) -> Table {
+fn read_file(path: &Path, errors: &mut Vec<String>) -> Table {
     let read = std::fs::read_to_string(path).map_err(|error| error.to_string());
     match read.and_then(|text| text.parse::<Table>().map_err(|error| error.to_string())) {
         Ok(table) => table,
         Err(error) => {
-            mistakes.push(format!("{}: {error}", path.display()));
+            errors.push(format!("{}: {error}", path.display()));
             Table::new()
         }
     }
 }
 
-/// The names that every OpenAI client reads; our own keys win.
-fn adopt_openai_variables(table: &mut Table, environment: &BTreeMap<String, String>) {
+/// Sets the model from the variables of OpenAI clients, unless our own keys set it.
+fn apply_openai_variables(table: &mut Table, environment: &BTreeMap<String, String>) {
     let Some(model) = table.get_mut("model").and_then(Value::as_table_mut) else {
         return;
     };
@@ -300,7 +303,8 @@ fn adopt_openai_variables(table: &mut Table, environment: &BTreeMap<String, Stri
             model.insert(key.into(), text.clone().into());
         }
     }
-    // As with every OpenAI client. A key alone asks for nothing: many shells have one, and a model costs money.
+    // A model without a base URL is one of OpenAI, as in every OpenAI client. A key alone does not enable a model: many
+    // shells have one, and a model costs money.
     let is_empty = |key: &str| {
         model
             .get(key)
@@ -320,41 +324,41 @@ fn without_sections(table: &Table) -> Table {
         .collect()
 }
 
-fn named_section<T: for<'de> Deserialize<'de>>(
+fn parse_named_section<T: for<'de> Deserialize<'de>>(
     table: &Table,
     name: &str,
-    mistakes: &mut Vec<String>,
+    errors: &mut Vec<String>,
 ) -> Option<T> {
     match table.get(name) {
-        Some(Value::Table(table)) => section(table, name, mistakes),
+        Some(Value::Table(table)) => parse_section(table, name, errors),
         _ => {
-            mistakes.push(format!("{name}: section is missing"));
+            errors.push(format!("{name}: section is missing"));
             None
         }
     }
 }
 
-fn section<T: for<'de> Deserialize<'de>>(
+fn parse_section<T: for<'de> Deserialize<'de>>(
     table: &Table,
     name: &str,
-    mistakes: &mut Vec<String>,
+    errors: &mut Vec<String>,
 ) -> Option<T> {
     match T::deserialize(table.clone()) {
         Ok(section) => Some(section),
         Err(error) => {
-            // The standard library's words for it show nobody how to write one.
+            // The message of the standard library does not show the expected form.
             let error = error.to_string().replace(
                 "invalid socket address syntax",
                 "not an address such as 127.0.0.1:8080",
             );
             let reason: Vec<String> = error.lines().map(|line| line.trim().to_owned()).collect();
-            // Keys outside all sections have no name before them.
+            // Keys outside of sections have no prefix.
             let at = if name.is_empty() {
                 String::new()
             } else {
                 format!("{name}: ")
             };
-            mistakes.push(format!("{at}{}", reason.join(" ").trim()));
+            errors.push(format!("{at}{}", reason.join(" ").trim()));
             None
         }
     }
@@ -383,7 +387,7 @@ fn optional_address<'de, D: serde::Deserializer<'de>>(
         .map_err(|_| serde::de::Error::custom("listen: not an address such as 127.0.0.1:8081"))
 }
 
-/// Properties of the Kafka client are the operator's own, so that only their names tell which are secret.
+/// Hides secret properties of the Kafka client. They are recognized by name, because any property is accepted.
 fn hide_properties(table: &mut Table) {
     let bus = table.get_mut("bus").and_then(Value::as_table_mut);
     let Some(Value::Table(properties)) = bus.and_then(|bus| bus.get_mut("properties")) else {
@@ -396,7 +400,7 @@ fn hide_properties(table: &mut Table) {
     }
 }
 
-fn hide(table: &mut Table, path: &str) {
+fn hide_value(table: &mut Table, path: &str) {
     let mut keys = path.split('.');
     let (Some(first), second) = (keys.next(), keys.next()) else {
         return;
@@ -413,162 +417,4 @@ fn hide(table: &mut Table, path: &str) {
 }
 
 #[cfg(test)]
-mod tests {
-    use serde::Serialize;
-
-    use super::*;
-
-    fn loaded(environment: &[(&str, &str)]) -> Result<Config, ConfigMistakes> {
-        let environment = environment
-            .iter()
-            .map(|(name, text)| ((*name).into(), (*text).into()))
-            .collect();
-        Config::from_layers(None, &environment)
-    }
-
-    fn shipped(section: &str) -> serde_json::Value {
-        let table: Table = DEFAULTS.parse().unwrap();
-        serde_json::to_value(&table[section]).unwrap()
-    }
-
-    fn json(defaults: impl Serialize) -> serde_json::Value {
-        serde_json::to_value(defaults).unwrap()
-    }
-
-    #[test]
-    fn the_shipped_file_names_every_key_with_the_default_of_the_code() {
-        assert_eq!(shipped("ingress"), json(IngressConfig::default()));
-        assert_eq!(shipped("workers"), json(WorkersConfig::default()));
-        assert_eq!(shipped("products"), json(ProductsConfig::default()));
-        assert!(loaded(&[]).is_ok());
-    }
-
-    #[test]
-    fn the_cluster_profile_refuses_to_start_without_the_installation_secret() {
-        let mistakes = loaded(&[("SWITCHBOARD__PROFILE", "cluster")])
-            .unwrap_err()
-            .to_string();
-        assert!(mistakes.contains("SWITCHBOARD__SECRET"), "{mistakes}");
-    }
-
-    #[test]
-    fn mistakes_of_all_sections_are_told_together() {
-        let mistakes = loaded(&[
-            ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
-            ("SWITCHBOARD__TELEMETRY__LOG_FORMAT", "loud"),
-            ("SWITCHBOARD__NAMESPACE", "a b"),
-            ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
-            ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
-        ]);
-        let mistakes = mistakes.unwrap_err().to_string();
-        for key in ["listen", "log_format", "namespace"] {
-            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
-        }
-    }
-
-    #[test]
-    fn figures_that_cannot_work_are_refused_with_their_keys() {
-        let mistakes = loaded(&[
-            ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
-            ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
-            ("SWITCHBOARD__BUS__PARTITIONS", "0"),
-            ("OPENAI_BASE_URL", "notaurl"),
-            ("OPENAI_MODEL", "m"),
-        ]);
-        let mistakes = mistakes.unwrap_err().to_string();
-        for key in [
-            "ingress.log_poll_ms",
-            "workers.in_flight_max",
-            "bus.partitions",
-            "model.base_url",
-        ] {
-            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
-        }
-    }
-
-    #[test]
-    fn addresses_and_secrets_that_cannot_work_are_refused_before_anything_starts() {
-        let mistakes = loaded(&[
-            ("SWITCHBOARD__PROFILE", "cluster"),
-            ("SWITCHBOARD__SECRET", "short"),
-            ("SWITCHBOARD__ADMIN__TOKEN", "x"),
-            ("SWITCHBOARD__BUS__BROKERS", ""),
-            ("SWITCHBOARD__SCYLLA__NODES", "node-without-port"),
-            ("SWITCHBOARD__REDIS__URL", "http://:canary@127.0.0.1:6379"),
-        ]);
-        let mistakes = mistakes.unwrap_err().to_string();
-        for key in [
-            "secret:",
-            "admin.token:",
-            "bus.brokers:",
-            "scylla.nodes:",
-            "redis.url:",
-        ] {
-            assert!(mistakes.contains(key), "{key} is missing in {mistakes}");
-        }
-        assert!(!mistakes.contains("canary"), "{mistakes}");
-        let usual = [
-            ("SWITCHBOARD__PROFILE", "cluster"),
-            ("SWITCHBOARD__SECRET", "an-installation-secret"),
-        ];
-        assert!(loaded(&usual).is_ok());
-    }
-
-    #[test]
-    fn administrators_have_the_public_port_unless_they_are_given_one_that_nothing_else_has() {
-        assert_eq!(loaded(&[]).unwrap().admin_url(), "http://127.0.0.1:8080");
-        let own = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", "127.0.0.1:8081")]).unwrap();
-        assert_eq!(
-            (own.admin_url().as_str(), own.public_url().as_str()),
-            ("http://127.0.0.1:8081", "http://127.0.0.1:8080")
-        );
-        for address in ["127.0.0.1:8080", "127.0.0.1:9090", "8081"] {
-            let mistakes = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)])
-                .unwrap_err()
-                .to_string();
-            assert!(
-                mistakes.contains("admin") && mistakes.contains("listen"),
-                "{mistakes}"
-            );
-        }
-    }
-
-    #[test]
-    fn the_usual_openai_variables_set_the_model_and_our_own_win() {
-        let usual = [("OPENAI_BASE_URL", "http://a/v1"), ("OPENAI_MODEL", "m")];
-        let config = loaded(&usual).unwrap();
-        assert_eq!(
-            (config.model.base_url.as_str(), config.model.name.as_str()),
-            ("http://a/v1", "m")
-        );
-        let ours = loaded(&[usual[0], usual[1], ("SWITCHBOARD__MODEL__NAME", "n")]).unwrap();
-        assert_eq!(ours.model.name, "n");
-    }
-
-    #[test]
-    fn a_model_without_a_base_url_is_one_of_openai_and_a_key_alone_asks_for_nothing() {
-        let named = loaded(&[("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "m")]).unwrap();
-        assert_eq!(named.model.base_url, OPENAI_BASE_URL);
-        let alone = loaded(&[("OPENAI_API_KEY", "k")]).unwrap().model;
-        assert!(alone.base_url.is_empty() && alone.has_key_alone() && !named.model.has_key_alone());
-    }
-
-    #[test]
-    fn secrets_are_hidden_where_the_configuration_is_printed() {
-        let config = loaded(&[
-            ("SWITCHBOARD__SECRET", "canary-installation-secret"),
-            ("SWITCHBOARD__ADMIN__TOKEN", "canary-admin-token"),
-            ("SWITCHBOARD__REDIS__URL", "redis://:canary-redis@127.0.0.1"),
-            ("SWITCHBOARD__SCYLLA__PASSWORD", "canary-scylla"),
-            ("OPENAI_API_KEY", "canary-model"),
-        ]);
-        let mut config = config.unwrap();
-        let properties = config.table["bus"]["properties"].as_table_mut().unwrap();
-        properties.insert("sasl.password".into(), "canary-kafka".into());
-        let printed = config.to_toml();
-        assert!(
-            printed.contains(HIDDEN) && !printed.contains("canary"),
-            "{printed}"
-        );
-    }
-}
+mod tests;

@@ -1,4 +1,4 @@
-//! What a replay reads of the running service, through its admin API.
+//! Client of the admin API for the data that a replay needs.
 
 use anyhow::{Context, bail, ensure};
 use secrecy::{ExposeSecret, SecretString};
@@ -13,17 +13,17 @@ use switchboard_workers::replay::Recorded;
 
 use crate::config::Config;
 
-/// Items of a page, as many as the service gives.
-const PAGE: usize = 200;
+/// Items per page, the maximum of the admin API.
+const PAGE_ITEMS: usize = 200;
 
-/// One organization of a running service.
-pub(super) struct Service {
-    client: reqwest::Client,
+/// Client for one organization of a running service.
+pub(super) struct AdminClient {
+    http: reqwest::Client,
     token: SecretString,
     base: String,
 }
 
-/// An agent.
+/// Fields of an agent that routing reads.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct AgentView {
     pub(super) id: AgentId,
@@ -35,7 +35,7 @@ pub(super) struct AgentView {
     pub(super) status: ActivationStatus,
 }
 
-/// A team; its agents are named by their slugs.
+/// Fields of a team that routing reads; agents are referred to by slug.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct TeamView {
@@ -46,7 +46,7 @@ pub(super) struct TeamView {
     pub(super) members: Vec<MemberView>,
 }
 
-/// A member of a team.
+/// Member of a team.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(super) struct MemberView {
     pub(super) agent: String,
@@ -55,14 +55,14 @@ pub(super) struct MemberView {
 }
 
 #[derive(Deserialize)]
-struct Named {
+struct ResourceName {
     id: String,
     slug: String,
 }
 
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
-struct Page<T> {
+struct ListPage<T> {
     items: Vec<T>,
     #[serde(default)]
     has_more: bool,
@@ -70,13 +70,13 @@ struct Page<T> {
 }
 
 #[derive(Deserialize)]
-struct Conversation {
+struct ConversationRow {
     id: String,
 }
 
 #[derive(Deserialize)]
-struct Transcript {
-    messages: Page<MessageView>,
+struct TranscriptView {
+    messages: ListPage<MessageView>,
 }
 
 #[derive(Deserialize)]
@@ -88,8 +88,8 @@ struct MessageView {
     agent_id: Option<AgentId>,
 }
 
-impl Service {
-    /// Finds the organization: the one that is named, else the only one that has the team.
+impl AdminClient {
+    /// Connects to the given organization, or else to the only one that has the team.
     pub(super) async fn connect(
         config: &Config,
         url: Option<&str>,
@@ -103,33 +103,35 @@ impl Service {
             .context("SWITCHBOARD__ADMIN__TOKEN is not set")?;
         let base = url.map_or_else(|| config.admin_url(), str::to_owned);
         let base = format!("{}/api/admin/organizations", base.trim_end_matches('/'));
-        let mut service = Self {
-            client: reqwest::Client::new(),
+        let mut client = Self {
+            http: reqwest::Client::new(),
             token,
             base,
         };
-        let all: Vec<Named> = service.all("").await?;
+        let all: Vec<ResourceName> = client.list_all("").await?;
         let found = match (organization, all.as_slice()) {
             (Some(wanted), all) => all
                 .iter()
                 .find(|one| one.id == wanted || one.slug == wanted),
             (None, [only]) => Some(only),
-            (None, several) => Some(service.only_one_with(team, several).await?),
+            (None, several) => Some(client.organization_with_team(team, several).await?),
         };
-        let id = found.context("there is no such organization")?.id.clone();
-        service.base = format!("{}/{id}", service.base);
-        Ok(service)
+        let id = found.context("the organization does not exist")?.id.clone();
+        client.base = format!("{}/{id}", client.base);
+        Ok(client)
     }
 
-    /// The organization that has the team, where no other one has it.
-    async fn only_one_with<'a>(
+    /// Returns the organization with the team; fails if several have one of that name.
+    async fn organization_with_team<'a>(
         &self,
         team: &str,
-        organizations: &'a [Named],
-    ) -> anyhow::Result<&'a Named> {
+        organizations: &'a [ResourceName],
+    ) -> anyhow::Result<&'a ResourceName> {
         let mut with_team = Vec::new();
         for organization in organizations {
-            let teams: Vec<Named> = self.all(&format!("/{}/teams", organization.id)).await?;
+            let teams: Vec<ResourceName> = self
+                .list_all(&format!("/{}/teams", organization.id))
+                .await?;
             if teams.iter().any(|one| one.slug == team || one.id == team) {
                 with_team.push(organization);
             }
@@ -138,28 +140,28 @@ impl Service {
             [only] => Ok(only),
             [] => bail!("no organization has a team {team:?}"),
             _ => bail!(
-                "say which --organization: {} have a team {team:?}",
+                "choose one with --organization: {} have a team {team:?}",
                 with_team.len()
             ),
         }
     }
 
-    /// All agents.
-    pub(super) async fn agents(&self) -> anyhow::Result<Vec<AgentView>> {
-        self.all("/agents").await
+    /// Lists all agents.
+    pub(super) async fn list_agents(&self) -> anyhow::Result<Vec<AgentView>> {
+        self.list_all("/agents").await
     }
 
-    /// The team with this slug or id.
-    pub(super) async fn team(&self, wanted: &str) -> anyhow::Result<TeamView> {
-        let teams: Vec<TeamView> = self.all("/teams").await?;
+    /// Returns the team with this slug or id.
+    pub(super) async fn get_team(&self, wanted: &str) -> anyhow::Result<TeamView> {
+        let teams: Vec<TeamView> = self.list_all("/teams").await?;
         let team = teams
             .into_iter()
             .find(|team| team.slug == wanted || team.id.as_str() == wanted);
-        team.with_context(|| format!("there is no team {wanted:?}"))
+        team.with_context(|| format!("team {wanted:?} does not exist"))
     }
 
-    /// Ids of its conversations, the latest first.
-    pub(super) async fn conversations(
+    /// Lists the ids of at most `max` conversations of the team, latest first.
+    pub(super) async fn list_conversations(
         &self,
         team: &TeamId,
         since: Option<&str>,
@@ -167,10 +169,13 @@ impl Service {
     ) -> anyhow::Result<Vec<String>> {
         let (mut found, mut cursor) = (Vec::new(), None::<String>);
         while found.len() < max {
-            let mut query = vec![("team", team.to_string()), ("limit", PAGE.to_string())];
+            let mut query = vec![
+                ("team", team.to_string()),
+                ("limit", PAGE_ITEMS.to_string()),
+            ];
             query.extend(since.map(|since| ("since", since.to_owned())));
             query.extend(cursor.take().map(|cursor| ("cursor", cursor)));
-            let page: Page<Conversation> = self.get("/conversations", &query).await?;
+            let page: ListPage<ConversationRow> = self.get_json("/conversations", &query).await?;
             found.extend(page.items.into_iter().map(|conversation| conversation.id));
             cursor = page.next_cursor;
             if cursor.is_none() {
@@ -181,32 +186,32 @@ impl Service {
         Ok(found)
     }
 
-    /// The messages of a conversation, oldest first.
-    pub(super) async fn messages(&self, conversation: &str) -> anyhow::Result<Vec<Recorded>> {
+    /// Lists the messages of a conversation, oldest first.
+    pub(super) async fn list_messages(&self, conversation: &str) -> anyhow::Result<Vec<Recorded>> {
         let mut messages: Vec<Recorded> = Vec::new();
         loop {
             let query = [
-                ("limit", PAGE.to_string()),
+                ("limit", PAGE_ITEMS.to_string()),
                 ("offset", messages.len().to_string()),
             ];
-            let page: Transcript = self
-                .get(&format!("/conversations/{conversation}"), &query)
+            let page: TranscriptView = self
+                .get_json(&format!("/conversations/{conversation}"), &query)
                 .await?;
-            messages.extend(page.messages.items.into_iter().map(recorded));
+            messages.extend(page.messages.items.into_iter().map(recorded_message));
             if !page.messages.has_more {
                 return Ok(messages);
             }
         }
     }
 
-    async fn all<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
+    async fn list_all<T: DeserializeOwned>(&self, path: &str) -> anyhow::Result<Vec<T>> {
         let mut all = Vec::new();
         loop {
             let query = [
-                ("limit", PAGE.to_string()),
+                ("limit", PAGE_ITEMS.to_string()),
                 ("offset", all.len().to_string()),
             ];
-            let page: Page<T> = self.get(path, &query).await?;
+            let page: ListPage<T> = self.get_json(path, &query).await?;
             all.extend(page.items);
             if !page.has_more {
                 return Ok(all);
@@ -214,27 +219,30 @@ impl Service {
         }
     }
 
-    async fn get<T: DeserializeOwned>(
+    async fn get_json<T: DeserializeOwned>(
         &self,
         path: &str,
         query: &[(&str, String)],
     ) -> anyhow::Result<T> {
         let url = reqwest::Url::parse_with_params(&format!("{}{path}", self.base), query)
-            .with_context(|| format!("{} is no address", self.base))?;
+            .with_context(|| format!("{} is not a URL", self.base))?;
         let response = self
-            .client
+            .http
             .get(url)
             .bearer_auth(self.token.expose_secret())
             .send()
             .await;
-        let response = response.with_context(|| format!("no service answers at {}", self.base))?;
+        let response = response.with_context(|| format!("no response from {}", self.base))?;
         let (status, text) = (response.status(), response.text().await?);
-        ensure!(status.is_success(), "refused with {status}:\n{text}");
-        serde_json::from_str(&text).context("the service answers in another form")
+        ensure!(
+            status.is_success(),
+            "the service refused the request with {status}:\n{text}"
+        );
+        serde_json::from_str(&text).context("unexpected response of the service")
     }
 }
 
-fn recorded(message: MessageView) -> Recorded {
+fn recorded_message(message: MessageView) -> Recorded {
     Recorded {
         id: message.id,
         by: message.agent_id,

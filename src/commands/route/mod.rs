@@ -1,10 +1,10 @@
-//! `switchboard route --team … --replay`: what a changed team would have done with the messages that it had.
+//! `switchboard route --team … --replay`: decides recorded messages of a team again and prints the differences.
 //!
-//! Everything is read through the admin API, so that it works beside a running service of either profile and reads what the
-//! token may read. Rows name messages by id: what visitors wrote is printed only where that is asked for.
+//! All data is read through the admin API, with the access of the admin token, from a running service of either profile.
+//! Rows identify messages by id; message text is printed only with `--show-text`.
 
-mod service;
-mod tried_team;
+mod admin_client;
+mod proposed_team;
 
 use std::{collections::BTreeMap, io::Write, path::PathBuf};
 
@@ -13,10 +13,10 @@ use clap::Args;
 use switchboard_schemas::{ids::AgentId, routing::RoutingStage};
 use switchboard_workers::replay::{Recorded, Replay, Replayed};
 
-use self::service::Service;
+use self::admin_client::AdminClient;
 use crate::{commands::apply, config::Config};
 
-/// Which team, and what is tried on it.
+/// Arguments of `route`: the team, the changes and the conversations.
 #[derive(Args)]
 pub(crate) struct RouteArguments {
     /// Slug or id of the organization; optional if only one has a team of that name.
@@ -45,76 +45,80 @@ pub(crate) struct RouteArguments {
     url: Option<String>,
 }
 
-/// Counts of a replay.
+/// Totals of a replay.
 #[derive(Default)]
-struct Counts {
+struct ReplayTotals {
     messages: usize,
     changed: usize,
     asked: usize,
-    /// What decided the others.
+    /// Decisions per stage, without those of a model.
     stages: BTreeMap<&'static str, usize>,
+    /// Changed decisions per pair of agents.
     pairs: BTreeMap<(String, String), usize>,
 }
 
-/// Prints a row for each message that somebody else would answer, or that only a model would decide so, and counts.
+/// Prints a row for each message that another agent would answer or that needs a model, and the totals.
 pub(crate) async fn run(config: &Config, arguments: &RouteArguments) -> anyhow::Result<()> {
     let (url, organization) = (arguments.url.as_deref(), arguments.organization.as_deref());
-    let service = Service::connect(config, url, organization, &arguments.team).await?;
+    let client = AdminClient::connect(config, url, organization, &arguments.team).await?;
     let document = arguments
         .file
         .as_ref()
         .map(apply::read_document)
         .transpose()?;
-    let (team_id, team) = tried_team::read(&service, &arguments.team, document.as_ref()).await?;
-    let agents = service.agents().await?;
+    let (team_id, team) =
+        proposed_team::read_team(&client, &arguments.team, document.as_ref()).await?;
+    let agents = client.list_agents().await?;
     let name = |id: &AgentId| {
         agents
             .iter()
             .find(|agent| agent.id == *id)
             .map_or_else(|| id.to_string(), |agent| agent.slug.clone())
     };
-    let replay = Replay::new(&config.workers).context("the router cannot start")?;
-    let (mut counts, mut out) = (Counts::default(), std::io::stdout().lock());
-    for conversation in service
-        .conversations(&team_id, arguments.since.as_deref(), arguments.limit)
+    let replay = Replay::new(&config.workers).context("cannot create the router")?;
+    let (mut totals, mut out) = (ReplayTotals::default(), std::io::stdout().lock());
+    for conversation in client
+        .list_conversations(&team_id, arguments.since.as_deref(), arguments.limit)
         .await?
     {
-        let messages = service.messages(&conversation).await?;
+        let messages = client.list_messages(&conversation).await?;
         for replayed in replay.conversation(&team, &messages).await {
             let (from, to) = (
                 name(&replayed.from),
                 replayed
                     .to
                     .as_ref()
-                    .map_or_else(|| "nobody".to_owned(), &name),
+                    .map_or_else(|| "no agent".to_owned(), &name),
             );
             if replayed.differs() {
-                writeln!(out, "{}", row(&replayed, &from, &to))?;
+                writeln!(out, "{}", format_row(&replayed, &from, &to))?;
                 if arguments.show_text {
-                    writeln!(out, "    {}", text(&messages, &replayed.message_id))?;
+                    writeln!(
+                        out,
+                        "    {}",
+                        printable_text(&messages, &replayed.message_id)
+                    )?;
                 }
             }
-            counts.add(&replayed, from, to);
+            totals.add(&replayed, from, to);
         }
     }
-    write!(out, "{counts}")?;
+    write!(out, "{totals}")?;
     Ok(())
 }
 
-fn row(replayed: &Replayed, from: &str, to: &str) -> String {
+fn format_row(replayed: &Replayed, from: &str, to: &str) -> String {
     let Replayed {
         message_id, reason, ..
     } = replayed;
     if replayed.asks_model {
-        return format!(
-            "{message_id} {from}: a model would be asked; the guess without one is {to}: {reason}"
-        );
+        return format!("{message_id} {from}: a model would be asked; without one: {to}: {reason}");
     }
     format!("{message_id} {from} -> {to}: {reason}")
 }
 
-/// On one line, and without what a terminal would obey: it is a stranger's.
-fn text(messages: &[Recorded], id: &str) -> String {
+/// Returns the text of a message on one line, without control characters: visitors wrote it.
+fn printable_text(messages: &[Recorded], id: &str) -> String {
     let message = messages.iter().find(|message| message.id == id);
     let text = message.map_or("", |message| message.text.as_str());
     text.chars()
@@ -128,7 +132,7 @@ fn text(messages: &[Recorded], id: &str) -> String {
         .collect()
 }
 
-impl Counts {
+impl ReplayTotals {
     fn add(&mut self, replayed: &Replayed, from: String, to: String) {
         self.messages += 1;
         if replayed.asks_model {
@@ -143,27 +147,28 @@ impl Counts {
     }
 }
 
-impl std::fmt::Display for Counts {
+impl std::fmt::Display for ReplayTotals {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         writeln!(
             f,
             "messages: {}, would change: {}, a model would be asked: {}",
             self.messages, self.changed, self.asked
         )?;
-        let by = |stage: RoutingStage| self.stages.get(stage.name()).copied().unwrap_or_default();
+        let decided_by =
+            |stage: RoutingStage| self.stages.get(stage.name()).copied().unwrap_or_default();
         let [words, meaning, continuity] = [
             RoutingStage::Words,
             RoutingStage::Meaning,
             RoutingStage::Continuity,
         ]
-        .map(by);
+        .map(decided_by);
         write!(
             f,
             "decided by words: {words}, by meaning: {meaning}, by continuity: {continuity}"
         )?;
-        match by(RoutingStage::Strategy) {
+        match decided_by(RoutingStage::Strategy) {
             0 => writeln!(f)?,
-            nobody => writeln!(f, ", without a member that can answer: {nobody}")?,
+            unanswered => writeln!(f, ", without an available member: {unanswered}")?,
         }
         for ((from, to), count) in &self.pairs {
             writeln!(f, "  {from} -> {to}: {count}")?;
@@ -192,8 +197,8 @@ mod tests {
     }
 
     #[test]
-    fn what_only_a_model_would_decide_is_counted_apart_and_is_no_change() {
-        let mut counts = Counts::default();
+    fn decisions_of_a_model_are_counted_separately() {
+        let mut totals = ReplayTotals::default();
         for (from, to, stage, asks_model) in [
             ("1", "1", RoutingStage::Continuity, false),
             ("1", "2", RoutingStage::Words, true),
@@ -201,7 +206,7 @@ mod tests {
             ("2", "2", RoutingStage::Meaning, false),
             ("2", "2", RoutingStage::Meaning, false),
         ] {
-            counts.add(
+            totals.add(
                 &replayed(from, to, stage, asks_model),
                 from.into(),
                 to.into(),
@@ -209,33 +214,33 @@ mod tests {
         }
         let said = "messages: 5, would change: 1, a model would be asked: 1\n\
             decided by words: 1, by meaning: 2, by continuity: 1\n  1 -> 2: 1\n";
-        assert_eq!(counts.to_string(), said);
-        counts.add(
+        assert_eq!(totals.to_string(), said);
+        totals.add(
             &replayed("1", "1", RoutingStage::Strategy, false),
             "1".into(),
             "1".into(),
         );
         assert!(
-            counts
+            totals
                 .to_string()
-                .contains("by continuity: 1, without a member that can answer: 1\n"),
-            "{counts}"
+                .contains("by continuity: 1, without an available member: 1\n"),
+            "{totals}"
         );
-        let guess = row(&replayed("1", "2", RoutingStage::Words, true), "one", "two");
+        let guess = format_row(&replayed("1", "2", RoutingStage::Words, true), "one", "two");
         assert_eq!(
             guess,
-            "msg one: a model would be asked; the guess without one is two: why"
+            "msg one: a model would be asked; without one: two: why"
         );
     }
 
     #[test]
-    fn what_a_visitor_wrote_is_one_line_that_no_terminal_obeys() {
+    fn printed_text_has_no_control_characters() {
         let message = Recorded {
             id: "m".into(),
             by: None,
             text: "red\u{1b}[31m\nline".into(),
             at: Timestamp::now(),
         };
-        assert_eq!(text(&[message], "m"), "red [31m line");
+        assert_eq!(printable_text(&[message], "m"), "red [31m line");
     }
 }

@@ -1,4 +1,4 @@
-//! The team that is tried: as it is, with what a document says otherwise.
+//! The team of a replay: its present state with the changes of a document.
 
 use anyhow::{Context, bail};
 use serde::{Serialize, de::DeserializeOwned};
@@ -6,39 +6,39 @@ use serde_json::Value;
 use switchboard_schemas::{agent::ActivationStatus, ids::TeamId, team::RoutingStrategy};
 use switchboard_workers::replay::{TriedMember, TriedTeam};
 
-use super::service::{AgentView, Service, TeamView};
+use super::admin_client::{AdminClient, AgentView, TeamView};
 
-/// Reads it. A document may hold only what is to change; agents that do not exist yet cannot be tried.
-pub(super) async fn read(
-    service: &Service,
+/// Reads the team and applies the changes of `document`, which may contain only changed fields. Agents must exist.
+pub(super) async fn read_team(
+    client: &AdminClient,
     wanted: &str,
     document: Option<&Value>,
 ) -> anyhow::Result<(TeamId, TriedTeam)> {
-    let mut team = service.team(wanted).await?;
-    let mut agents = service.agents().await?;
+    let mut team = client.get_team(wanted).await?;
+    let mut agents = client.list_agents().await?;
     if let Some(document) = document {
-        change(&mut team, &mut agents, document)?;
+        apply_document(&mut team, &mut agents, document)?;
     }
     if team.routing != RoutingStrategy::Intent {
         bail!(
-            "the team {:?} does not choose by intent: who answers does not follow from what is said",
+            "team {:?} does not route by intent: its decisions do not depend on the message text",
             team.slug
         );
     }
-    let answers = |slug: &str| -> anyhow::Result<Option<&AgentView>> {
+    let active_agent = |slug: &str| -> anyhow::Result<Option<&AgentView>> {
         let agent = agents.iter().find(|agent| agent.slug == slug);
-        let agent = agent.with_context(|| format!("the agent {slug:?} does not exist yet"))?;
+        let agent = agent.with_context(|| format!("agent {slug:?} does not exist yet"))?;
         Ok((agent.status == ActivationStatus::Active).then_some(agent))
     };
     let default_agent = team
         .default_agent
         .as_deref()
-        .map(answers)
+        .map(active_agent)
         .transpose()?
         .flatten();
     let mut members = Vec::new();
     for member in &team.members {
-        let Some(agent) = answers(&member.agent)?.filter(|agent| agent.public) else {
+        let Some(agent) = active_agent(&member.agent)?.filter(|agent| agent.public) else {
             continue;
         };
         members.push(TriedMember {
@@ -59,47 +59,51 @@ pub(super) async fn read(
     ))
 }
 
-/// Takes over what the document says of the team and of the agents.
-fn change(team: &mut TeamView, agents: &mut [AgentView], document: &Value) -> anyhow::Result<()> {
+/// Applies the fields of the document to the team and the agents.
+fn apply_document(
+    team: &mut TeamView,
+    agents: &mut [AgentView],
+    document: &Value,
+) -> anyhow::Result<()> {
     let organizations = document["organizations"]
         .as_array()
         .context("the document has no organizations")?;
-    let mut knows_any = false;
+    let mut has_changes = false;
     for agent in agents {
-        if let Some(said) = named(organizations, "agents", &agent.slug) {
-            *agent = patched(agent, said)
-                .with_context(|| format!("agent {:?} of the document", agent.slug))?;
-            knows_any = true;
+        if let Some(changes) = find_by_slug(organizations, "agents", &agent.slug) {
+            *agent = patched(agent, changes)
+                .with_context(|| format!("invalid agent {:?} in the document", agent.slug))?;
+            has_changes = true;
         }
     }
-    if let Some(said) = named(organizations, "teams", &team.slug) {
-        *team = patched(team, said).context("the team of the document")?;
-        knows_any = true;
+    if let Some(changes) = find_by_slug(organizations, "teams", &team.slug) {
+        *team = patched(team, changes).context("invalid team in the document")?;
+        has_changes = true;
     }
-    if !knows_any {
+    if !has_changes {
         bail!(
-            "the document names neither the team {:?} nor an agent that exists",
+            "the document contains neither the team {:?} nor an existing agent",
             team.slug
         );
     }
     Ok(())
 }
 
-fn named<'a>(organizations: &'a [Value], kind: &str, slug: &str) -> Option<&'a Value> {
+fn find_by_slug<'a>(organizations: &'a [Value], kind: &str, slug: &str) -> Option<&'a Value> {
     let mut all = organizations
         .iter()
         .filter_map(|organization| organization[kind].as_array())
         .flatten();
-    all.find(|thing| thing["slug"] == slug)
+    all.find(|resource| resource["slug"] == slug)
 }
 
-/// The same with each field as `said` has it, if it has it.
-fn patched<T: Serialize + DeserializeOwned>(known: &T, said: &Value) -> serde_json::Result<T> {
-    let mut known = serde_json::to_value(known)?;
-    for (name, value) in known.as_object_mut().into_iter().flatten() {
-        if let Some(said) = said.get(name) {
-            *value = said.clone();
+/// Returns `current` with the fields that `changes` contains.
+fn patched<T: Serialize + DeserializeOwned>(current: &T, changes: &Value) -> serde_json::Result<T> {
+    let mut value = serde_json::to_value(current)?;
+    for (name, field) in value.as_object_mut().into_iter().flatten() {
+        if let Some(change) = changes.get(name) {
+            *field = change.clone();
         }
     }
-    serde_json::from_value(known)
+    serde_json::from_value(value)
 }

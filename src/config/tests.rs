@@ -1,0 +1,159 @@
+//! Tests of loading and validating the configuration.
+
+use serde::Serialize;
+
+use super::*;
+
+fn loaded(environment: &[(&str, &str)]) -> Result<Config, ConfigError> {
+    let environment = environment
+        .iter()
+        .map(|(name, text)| ((*name).into(), (*text).into()))
+        .collect();
+    Config::from_layers(None, &environment)
+}
+
+fn shipped(section: &str) -> serde_json::Value {
+    let table: Table = DEFAULTS.parse().unwrap();
+    serde_json::to_value(&table[section]).unwrap()
+}
+
+fn json(defaults: impl Serialize) -> serde_json::Value {
+    serde_json::to_value(defaults).unwrap()
+}
+
+#[test]
+fn shipped_file_has_every_key_with_its_default() {
+    assert_eq!(shipped("ingress"), json(IngressConfig::default()));
+    assert_eq!(shipped("workers"), json(WorkersConfig::default()));
+    assert_eq!(shipped("products"), json(ProductsConfig::default()));
+    assert!(loaded(&[]).is_ok());
+}
+
+#[test]
+fn cluster_profile_requires_the_installation_secret() {
+    let errors = loaded(&[("SWITCHBOARD__PROFILE", "cluster")])
+        .unwrap_err()
+        .to_string();
+    assert!(errors.contains("SWITCHBOARD__SECRET"), "{errors}");
+}
+
+#[test]
+fn errors_of_all_sections_are_reported_together() {
+    let errors = loaded(&[
+        ("SWITCHBOARD__INGRESS__LISTEN", "nowhere"),
+        ("SWITCHBOARD__TELEMETRY__LOG_FORMAT", "loud"),
+        ("SWITCHBOARD__NAMESPACE", "a b"),
+        ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
+        ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
+    ]);
+    let errors = errors.unwrap_err().to_string();
+    for key in ["listen", "log_format", "namespace"] {
+        assert!(errors.contains(key), "{key} is missing in {errors}");
+    }
+}
+
+#[test]
+fn values_out_of_bounds_are_rejected_with_their_keys() {
+    let errors = loaded(&[
+        ("SWITCHBOARD__INGRESS__LOG_POLL_MS", "0"),
+        ("SWITCHBOARD__WORKERS__IN_FLIGHT_MAX", "0"),
+        ("SWITCHBOARD__BUS__PARTITIONS", "0"),
+        ("OPENAI_BASE_URL", "notaurl"),
+        ("OPENAI_MODEL", "m"),
+    ]);
+    let errors = errors.unwrap_err().to_string();
+    for key in [
+        "ingress.log_poll_ms",
+        "workers.in_flight_max",
+        "bus.partitions",
+        "model.base_url",
+    ] {
+        assert!(errors.contains(key), "{key} is missing in {errors}");
+    }
+}
+
+#[test]
+fn invalid_addresses_and_secrets_are_rejected() {
+    let errors = loaded(&[
+        ("SWITCHBOARD__PROFILE", "cluster"),
+        ("SWITCHBOARD__SECRET", "short"),
+        ("SWITCHBOARD__ADMIN__TOKEN", "x"),
+        ("SWITCHBOARD__BUS__BROKERS", ""),
+        ("SWITCHBOARD__SCYLLA__NODES", "node-without-port"),
+        ("SWITCHBOARD__REDIS__URL", "http://:canary@127.0.0.1:6379"),
+    ]);
+    let errors = errors.unwrap_err().to_string();
+    for key in [
+        "secret:",
+        "admin.token:",
+        "bus.brokers:",
+        "scylla.nodes:",
+        "redis.url:",
+    ] {
+        assert!(errors.contains(key), "{key} is missing in {errors}");
+    }
+    assert!(!errors.contains("canary"), "{errors}");
+    let usual = [
+        ("SWITCHBOARD__PROFILE", "cluster"),
+        ("SWITCHBOARD__SECRET", "an-installation-secret"),
+    ];
+    assert!(loaded(&usual).is_ok());
+}
+
+#[test]
+fn admin_port_defaults_to_the_public_one_and_is_unique() {
+    assert_eq!(loaded(&[]).unwrap().admin_url(), "http://127.0.0.1:8080");
+    let own = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", "127.0.0.1:8081")]).unwrap();
+    assert_eq!(
+        (own.admin_url().as_str(), own.public_url().as_str()),
+        ("http://127.0.0.1:8081", "http://127.0.0.1:8080")
+    );
+    for address in ["127.0.0.1:8080", "127.0.0.1:9090", "8081"] {
+        let errors = loaded(&[("SWITCHBOARD__ADMIN__LISTEN", address)])
+            .unwrap_err()
+            .to_string();
+        assert!(
+            errors.contains("admin") && errors.contains("listen"),
+            "{errors}"
+        );
+    }
+}
+
+#[test]
+fn openai_variables_set_the_model_unless_own_keys_do() {
+    let usual = [("OPENAI_BASE_URL", "http://a/v1"), ("OPENAI_MODEL", "m")];
+    let config = loaded(&usual).unwrap();
+    assert_eq!(
+        (config.model.base_url.as_str(), config.model.name.as_str()),
+        ("http://a/v1", "m")
+    );
+    let ours = loaded(&[usual[0], usual[1], ("SWITCHBOARD__MODEL__NAME", "n")]).unwrap();
+    assert_eq!(ours.model.name, "n");
+}
+
+#[test]
+fn model_defaults_to_openai_and_key_alone_does_nothing() {
+    let named = loaded(&[("OPENAI_API_KEY", "k"), ("OPENAI_MODEL", "m")]).unwrap();
+    assert_eq!(named.model.base_url, OPENAI_BASE_URL);
+    let alone = loaded(&[("OPENAI_API_KEY", "k")]).unwrap().model;
+    assert!(alone.base_url.is_empty() && alone.has_only_key() && !named.model.has_only_key());
+}
+
+#[test]
+fn secrets_are_hidden_in_the_printed_configuration() {
+    let config = loaded(&[
+        ("SWITCHBOARD__SECRET", "canary-installation-secret"),
+        ("SWITCHBOARD__ADMIN__TOKEN", "canary-admin-token"),
+        ("SWITCHBOARD__REDIS__URL", "redis://:canary-redis@127.0.0.1"),
+        ("SWITCHBOARD__SCYLLA__PASSWORD", "canary-scylla"),
+        ("OPENAI_API_KEY", "canary-model"),
+    ]);
+    let mut config = config.unwrap();
+    let properties = config.table["bus"]["properties"].as_table_mut().unwrap();
+    properties.insert("sasl.password".into(), "canary-kafka".into());
+    let printed = config.to_toml();
+    assert!(
+        printed.contains(HIDDEN) && !printed.contains("canary"),
+        "{printed}"
+    );
+}
