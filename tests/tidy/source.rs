@@ -11,15 +11,15 @@ const ROOTS: [&str; 7] = [
 ];
 
 /// A Rust source file.
-pub struct SourceFile {
+pub(crate) struct SourceFile {
     /// Path from the root of the workspace, with `/`.
-    pub path: String,
-    pub text: String,
+    pub(crate) path: String,
+    pub(crate) text: String,
 }
 
 impl SourceFile {
     /// Returns whether the file contains tests only.
-    pub fn is_test(&self) -> bool {
+    pub(crate) fn is_test(&self) -> bool {
         let mut parts = self.path.split('/');
         parts.any(|part| {
             let name = part.trim_end_matches(".rs");
@@ -29,13 +29,13 @@ impl SourceFile {
     }
 
     /// Returns the text without the unit tests at its end.
-    pub fn product_text(&self) -> &str {
+    pub(crate) fn product_text(&self) -> &str {
         let end = self.text.find("#[cfg(test)]\nmod tests {");
         &self.text[..end.unwrap_or(self.text.len())]
     }
 
     /// Returns whether the file is one of these, or below one of these folders.
-    pub fn is_below(&self, places: &[&str]) -> bool {
+    pub(crate) fn is_below(&self, places: &[&str]) -> bool {
         places.iter().any(|place| {
             let rest = self.path.strip_prefix(place);
             rest.is_some_and(|rest| rest.is_empty() || rest.starts_with('/'))
@@ -44,12 +44,12 @@ impl SourceFile {
 }
 
 /// Returns the root of the workspace.
-pub fn root() -> &'static Path {
+pub(crate) fn root() -> &'static Path {
     Path::new(env!("CARGO_MANIFEST_DIR"))
 }
 
 /// Returns the files below a folder that have an extension.
-pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
+pub(crate) fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
     let mut found = Vec::new();
     for entry in fs::read_dir(folder).unwrap() {
         let path = entry.unwrap().path();
@@ -65,7 +65,7 @@ pub fn files(folder: &Path, extension: &str) -> Vec<PathBuf> {
 }
 
 /// Returns all Rust files of this project.
-pub fn sources() -> Vec<SourceFile> {
+pub(crate) fn sources() -> Vec<SourceFile> {
     let paths = ROOTS.map(|folder| files(&root().join(folder), "rs"));
     let read = |path: PathBuf| SourceFile {
         path: relative(&path),
@@ -77,7 +77,7 @@ pub fn sources() -> Vec<SourceFile> {
 }
 
 /// Returns what `rule` finds in each file, prefixed with the path.
-pub fn findings(rule: impl Fn(&SourceFile) -> Vec<String>) -> Vec<String> {
+pub(crate) fn findings(rule: impl Fn(&SourceFile) -> Vec<String>) -> Vec<String> {
     let mut findings = Vec::new();
     for source in sources() {
         let found = rule(&source).into_iter();
