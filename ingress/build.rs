@@ -33,7 +33,7 @@ fn main() -> io::Result<()> {
         // Debug output is a literal of Rust, whatever stands in a path.
         let _ = writeln!(
             table,
-            "    BuiltFile {{ name: {name:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"
+            "    DashboardFile {{ name: {name:?}, plain: include_bytes!({file:?}), gzip: include_bytes!({compressed:?}) }},"
         );
     }
     table.push_str("]\n");

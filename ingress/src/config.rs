@@ -1,101 +1,104 @@
-//! Every figure of the ingress that an operator can set, with its unit and its usual value.
+//! Settings of the ingress with units and default values.
 
 use std::{net::SocketAddr, time::Duration};
 
 use serde::{Deserialize, Serialize};
 use switchboard_backends::products::config::ProductsConfig;
+use switchboard_schemas::network::Network;
 
-use crate::client_address::Network;
-
-/// Section `[ingress]` of the configuration file.
+/// Section `[ingress]` of the configuration file: the HTTP server and its limits.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct IngressConfig {
-    /// Address of the public API.
+    /// Listen address of the public API.
     pub listen: SocketAddr,
-    /// Proxies that may tell the client's address (`X-Forwarded-For`): addresses or networks such as `10.0.0.0/8`.
+    /// Proxies that are trusted to report the client's address (`X-Forwarded-For`): addresses or
+    /// networks such as `10.0.0.0/8`.
     pub trusted_proxies: Vec<Network>,
-    /// Connections that are open at once; more of them wait in the kernel.
+    /// Maximum number of open connections; further ones wait in the kernel.
     pub connections_max: usize,
-    /// Keys, or administrator's tokens, that one address may get wrong in a minute, for each of the two; 0: any number.
+    /// Invalid keys, and separately invalid admin tokens, per address and minute; 0: unlimited.
     pub failed_authentications_per_minute: u32,
-    /// Sessions without a conversation that one address may ask an organization for in a minute; 0: any number.
+    /// Unknown sessions that one address may request from an organization per minute; 0: unlimited.
     pub unknown_sessions_per_minute: u32,
-    /// How long a visitor token opens anything.
+    /// Lifetime of a visitor token.
     pub visitor_token_lifetime_ms: u64,
-    /// How long a page's visitor may stay away and still be the same one.
+    /// Lifetime of a visitor secret, which identifies a returning visitor.
     pub visitor_secret_lifetime_ms: u64,
-    /// Visitor tokens that one address may ask for in a minute; 0: any number.
+    /// Visitor tokens that one address may request per minute; 0: unlimited.
     pub visitor_tokens_per_address_per_minute: u32,
-    /// Visitors whom one agent may meet for the first time in a minute; 0: any number.
+    /// New visitors of one agent per minute; 0: unlimited.
     pub new_visitors_per_site_per_minute: u32,
-    /// Messages that the visitors behind one address may send to one agent in a minute; 0: any number. Less than what
-    /// the site may have, so that no address can use that up.
+    /// Messages per minute from one address to one agent; 0: unlimited. Lower than the limit per
+    /// site, so that no address can use that up.
     pub visitor_chats_per_address_per_minute: u32,
-    /// Messages that all visitors of one agent's pages may send in a minute; 0: any number.
+    /// Messages per minute from all visitors of one agent's pages; 0: unlimited.
     pub visitor_chats_per_site_per_minute: u32,
-    /// Where a browser reaches the dashboard, for the links that are made; never read from a file of its own.
+    /// Base URL of the dashboard, for links; set from another section.
     #[serde(skip)]
     pub dashboard_url: String,
-    /// How long a session of the dashboard may stay unused.
+    /// Idle timeout of a dashboard session.
     pub session_idle_ms: u64,
-    /// How long a session of the dashboard lasts, however busy it is.
+    /// Maximum lifetime of a dashboard session.
     pub session_lifetime_ms: u64,
-    /// How long an invitation works.
+    /// Lifetime of an invitation.
     pub invitation_lifetime_ms: u64,
-    /// How long a link works that signs in or sets another password.
+    /// Lifetime of sign-in and password-reset links.
     pub sign_in_link_lifetime_ms: u64,
-    /// Attempts to prove who one is that an account may see in 15 minutes, right ones included; 0: any number.
+    /// Sign-in attempts per account and 15 minutes, successful ones included; 0: unlimited.
     pub sign_ins_per_account: u32,
-    /// The same for an address.
+    /// Sign-in attempts per address and 15 minutes; 0: unlimited.
     pub sign_ins_per_address: u32,
-    /// Drafts and teams that one person may try in a minute; 0: any number.
+    /// Playground runs per person and minute; 0: unlimited.
     pub trials_per_minute: u32,
-    /// Where a browser reaches the public API, for a dashboard on a port of its own; never read from a file of its own.
+    /// Base URL of the public API, for a dashboard on its own port; set from another section.
     #[serde(skip)]
     pub public_url: String,
-    /// How long the head of a request may take, and a new connection may stay silent.
+    /// Timeout for a request head, and for the first byte of a new connection.
     pub header_timeout_ms: u64,
-    /// How long a connection may bring no further request before it is to end; what is open on it may finish.
+    /// Idle time without a new request after which a connection is closed; open requests may
+    /// finish.
     pub idle_timeout_ms: u64,
-    /// How long a body may take.
+    /// Timeout for receiving a request body.
     pub body_timeout_ms: u64,
-    /// Largest body of the public API, in bytes.
+    /// Maximum body size of the public API, in bytes.
     pub body_bytes_max: usize,
-    /// Largest document of the administrative API, in bytes.
+    /// Maximum body size of the admin API, in bytes.
     pub admin_body_bytes_max: usize,
-    /// How long a client may leave what was sent to it unacknowledged.
+    /// Time after which a client that acknowledges no data is disconnected.
     pub stalled_client_timeout_ms: u64,
-    /// Requests that one HTTP/2 connection may have open.
+    /// Maximum number of concurrent requests per HTTP/2 connection.
     pub http2_streams_max: u32,
-    /// How long an accepted message may take to be durable; with the note that voids it the client has its 503 within 3 s.
+    /// Timeout of a publish; including the void of a failed publish, the client receives its 503
+    /// within 3 s.
     pub publish_timeout_ms: u64,
-    /// How long a reply may stay unheard of before its request is refused; the message is answered all the same.
+    /// Time without a sign of a worker after which the request fails; the message is still
+    /// processed.
     pub first_frame_timeout_ms: u64,
-    /// Silence after which a reply's log is read, once in every such time; longer than the second between two beats of a
-    /// worker, or waiting would read it all the time.
+    /// Interval of reading the reply log during silence; longer than a worker's heartbeat interval
+    /// of 1 s, so that waiting does not cause constant reads.
     pub log_poll_ms: u64,
-    /// How often the log is read for a reader whose reply is pushed to another ingress.
+    /// Interval of reading the log for readers whose frames are pushed to another ingress.
     pub reader_poll_ms: u64,
-    /// Silence after which a reply that was heard of is given to another worker.
+    /// Silence of a started reply after which it is handed to another worker.
     pub takeover_after_ms: u64,
-    /// How often one reply is given to another worker.
+    /// Maximum number of times a reply is handed to another worker.
     pub takeovers_max: u32,
-    /// How often the store is asked for a finished reply while the relay is away.
+    /// Interval of polling the store for a final reply while Redis is unavailable.
     pub store_poll_ms: u64,
-    /// Silence after which a reply that was heard of is given up.
+    /// Silence of a started reply after which the request fails.
     pub silence_timeout_ms: u64,
-    /// How long a message may wait for its turn.
+    /// Maximum time a message may wait behind earlier ones of its conversation.
     pub queue_timeout_ms: u64,
-    /// How long a reply may take from its turn on, its worker's own limit included.
+    /// Maximum duration of a reply once it starts, including the worker's own limit.
     pub answer_timeout_ms: u64,
-    /// Frames that may wait for a slow client before its reply is read from the log instead.
+    /// Frames buffered for a slow client before its reply is read from the log instead.
     pub reply_queue_frames_max: usize,
-    /// How long a change of metadata may take.
+    /// Timeout of waiting until a metadata change is applied.
     pub patch_timeout_ms: u64,
-    /// How long open replies may go on once the process is told to stop.
+    /// Time that open replies have to finish at shutdown.
     pub drain_ms: u64,
-    /// The section `[products]`, which has its own place in the file.
+    /// Settings of section `[products]`, copied here.
     #[serde(skip)]
     pub products: ProductsConfig,
 }
@@ -149,7 +152,7 @@ impl Default for IngressConfig {
 }
 
 impl IngressConfig {
-    /// The keys whose value cannot work, each with the reason.
+    /// Returns one message per invalid setting.
     pub fn mistakes(&self) -> Vec<String> {
         let must_not_be_zero = [
             ("connections_max", self.connections_max as u64),

@@ -1,26 +1,29 @@
-//! Doors for the fuzz targets, which live outside this crate: bytes go in, and what must hold for any of them is
-//! asserted. Compiled for fuzzing only (`make fuzz`).
+//! Entry points of the fuzz targets, which are outside this crate. Each feeds arbitrary input into
+//! a function and asserts its invariants. Compiled for fuzzing only (`make fuzz`).
 
 use http::{HeaderMap, HeaderValue, header};
 use switchboard_schemas::{api_key::ApiKeyText, reply_event::Frame};
 
 use crate::{
-    body,
-    client_address::{Network, client_address},
-    cors, fields,
-    key_headers::{SuppliedKey, supplied_key},
-    origin::{self, OriginPattern},
-    reply::{
-        assembly::{FrameSource, ReplyAssembly, Step},
-        headers::{self, HeaderFacts},
+    auth::key_headers::{PresentedKey, presented_key},
+    chat::request::ChatBody,
+    http::{
+        body,
+        client_address::client_address,
+        cors, fields,
+        origin::{self, OriginPattern},
     },
-    turn::ChatBody,
+    reply::{
+        assembly::{AssemblyStep, FrameSource, ReplyAssembly},
+        headers::{self, ReplyFacts},
+    },
 };
+use switchboard_schemas::network::Network;
 
-/// Longest message of the body's target.
+/// Maximum message length in [`chat_body`].
 const MESSAGE_CHARS_MAX: u32 = 4000;
 
-/// Whatever two headers hold: one key, which is a part of one of them, or none.
+/// Checks key parsing: at most one key is found, and it is part of a header.
 pub fn key_headers(authorization: &[u8], api_key: &[u8]) {
     let mut sent = HeaderMap::new();
     for (name, value) in [("authorization", authorization), ("x-api-key", api_key)] {
@@ -28,7 +31,7 @@ pub fn key_headers(authorization: &[u8], api_key: &[u8]) {
             sent.append(name, value);
         }
     }
-    if let SuppliedKey::Text(text) = supplied_key(&sent) {
+    if let PresentedKey::Text(text) = presented_key(&sent) {
         let holds = |value: &[u8]| {
             value
                 .windows(text.len())
@@ -41,7 +44,8 @@ pub fn key_headers(authorization: &[u8], api_key: &[u8]) {
     }
 }
 
-/// Whatever a list and a page say: an origin that is let in ends in the entry's host, and an echo is what was sent.
+/// Checks origin allowlists: an accepted origin ends in the entry's host, and only the sent origin
+/// is echoed.
 pub fn origin(entry: &str, sent: &[u8]) {
     let mut request = HeaderMap::new();
     let Ok(value) = HeaderValue::from_bytes(sent) else {
@@ -70,7 +74,7 @@ pub fn origin(entry: &str, sent: &[u8]) {
     }
 }
 
-/// Whatever a forwarding header says: without a trusted proxy it moves nobody.
+/// Checks `X-Forwarded-For`: without a trusted proxy it has no effect.
 pub fn forwarded_for(header: &[u8], network: &str) {
     let Ok(value) = HeaderValue::from_bytes(header) else {
         return;
@@ -85,7 +89,7 @@ pub fn forwarded_for(header: &[u8], network: &str) {
     }
 }
 
-/// Whatever a body holds: a message within its limit and metadata within its bounds, or an error that quotes nothing.
+/// Checks chat bodies: message and metadata are within their limits, or an error is returned.
 pub fn chat_body(bytes: &[u8]) {
     let Ok(body) = body::parse_object(bytes) else {
         return;
@@ -98,7 +102,7 @@ pub fn chat_body(bytes: &[u8]) {
     }
 }
 
-/// Whatever frames arrive, pushed or read: text comes once, in order, and never from two generations.
+/// Checks reply assembly: text is sent once, in order, and from one generation.
 pub fn reply_frames(frames: Vec<(bool, Frame)>) {
     let (mut assembly, mut sent, mut generation) = (ReplyAssembly::default(), 0, None);
     for (pushed, frame) in frames {
@@ -108,24 +112,24 @@ pub fn reply_frames(frames: Vec<(bool, Frame)>) {
             FrameSource::Log
         };
         match assembly.accept(frame, source) {
-            Step::Text(text) => {
+            AssemblyStep::Text(text) => {
                 assert!(!text.is_empty() && assembly.head().is_some());
                 assert!(*generation.get_or_insert(assembly.generation()) == assembly.generation());
                 sent += text.len() as u64;
             }
-            Step::Ended(end) => assert_eq!(end.length, sent),
-            Step::Broken(_) => return,
-            Step::Nothing | Step::Note(_) | Step::Gap => {}
+            AssemblyStep::Ended(end) => assert_eq!(end.length, sent),
+            AssemblyStep::Broken(_) => return,
+            AssemblyStep::Nothing | AssemblyStep::ReplyUpdate(_) | AssemblyStep::Gap => {}
         }
     }
 }
 
-/// Whatever a model's name and a specification hold: printable headers within their bound.
+/// Checks reply headers: printable ASCII within the size limit.
 pub fn reply_headers(model: &str, ui_spec: &serde_json::Value) {
     let Ok(reply_id) = format!("msg_{}", "0".repeat(52)).parse() else {
         return;
     };
-    let facts = HeaderFacts {
+    let facts = ReplyFacts {
         reply_id: &reply_id,
         generation: 1,
         model: Some(model),

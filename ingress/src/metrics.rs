@@ -1,4 +1,5 @@
-//! What the ingress counts. Labels are bounded: route templates, methods, statuses and outcomes, never an id.
+//! Prometheus metrics of the ingress. Labels are bounded: route templates, methods, statuses and
+//! outcomes, never ids.
 
 use std::time::Duration;
 
@@ -11,37 +12,37 @@ const FIRST_BYTE_BUCKETS: [f64; 12] = [
     0.005, 0.01, 0.025, 0.05, 0.1, 0.25, 0.5, 1.0, 2.5, 5.0, 10.0, 20.0,
 ];
 
-/// The ingress's metrics, registered.
+/// Registered metrics of the ingress.
 #[derive(Clone)]
 pub(crate) struct Metrics {
-    /// From the request's arrival to the first byte of its reply.
+    /// Seconds from the arrival of a request to the first byte of its reply.
     pub(crate) first_byte_seconds: Histogram,
-    /// Replies whose client waits or reads.
+    /// Replies that a client waits for or reads.
     pub(crate) replies_open: IntGauge,
-    /// Replies by how their transfer ended.
+    /// Finished transfers of replies, by outcome.
     pub(crate) replies: IntCounterVec,
-    /// Missing bytes that the relay's log gave back.
+    /// Gaps that were filled from the reply log.
     pub(crate) gaps_repaired: IntCounter,
-    /// Replies that a slow client turned to reading from the log.
+    /// Switches of slow clients to reading from the log.
     pub(crate) replies_pulled: IntCounter,
-    /// Replies given to another worker.
+    /// Replies handed to another worker.
     pub(crate) takeovers: IntCounter,
-    /// Envelopes for a reply that nobody waits for any more.
+    /// Envelopes without a waiting request.
     pub(crate) envelopes_unclaimed: IntCounter,
-    /// Publishes that were not acknowledged in time.
+    /// Publishes that failed or timed out.
     pub(crate) publishes_failed: IntCounter,
-    /// Requests refused by a limit, by its name.
+    /// Requests rejected by a rate limit, by its name.
     pub(crate) rate_limited: IntCounterVec,
-    /// Requests that this process counted by itself, because the shared limiter is away.
+    /// Requests that were counted locally, because the shared limiter was unavailable.
     pub(crate) limiter_fallbacks: IntCounter,
-    /// Open connections.
+    /// Open client connections.
     pub(crate) connections_open: IntGauge,
     requests: IntCounterVec,
     request_seconds: HistogramVec,
 }
 
 impl Metrics {
-    /// Makes and registers them; fails when they are registered already.
+    /// Creates and registers the metrics. Fails if they are registered already.
     pub(crate) fn register(registry: &Registry) -> prometheus::Result<Self> {
         let metrics = Self::new()?;
         let collectors: [Box<dyn Collector>; 13] = [
@@ -65,7 +66,7 @@ impl Metrics {
         Ok(metrics)
     }
 
-    /// Counts a request whose response begins.
+    /// Records a request when its response starts.
     pub(crate) fn request(&self, route: &str, method: &str, status: u16, duration: Duration) {
         self.requests
             .with_label_values(&[route, method, &status.to_string()])

@@ -1,5 +1,5 @@
-//! The one way in which accounts change: one change of an organization's accounts at a time, on whatever processes,
-//! because some rules (there is always an owner) hold for all of them together.
+//! Changes to accounts. Only one change of an organization's accounts runs at a time, across
+//! processes, because some rules, such as the last owner, concern all accounts together.
 
 use sha2::{Digest, Sha256};
 use switchboard_backends::catalog::{CatalogEntry, EntryKind};
@@ -9,30 +9,33 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
-    first::{CHANGE_POLL, Right, right_to},
-    state::AppState,
+    http::{ApiError, ApiResult, ErrorCode},
+    state::{
+        AppState,
+        advisory_lock::{AdvisoryLock, LOCK_POLL_INTERVAL, try_acquire_lock},
+    },
 };
 
-/// Accounts that an organization can have.
+/// Maximum number of accounts per organization.
 const ACCOUNTS_MAX: usize = 500;
 
-/// Which account changes, and how carefully.
+/// The account to change, and the required guarantee.
 #[derive(Clone, Copy)]
 pub(crate) struct AccountEdit<'a> {
-    /// Whose account it is.
+    /// Organization of the account.
     pub(crate) org: &'a OrgId,
-    /// The account.
+    /// Id of the account.
     pub(crate) id: &'a str,
-    /// Whether the change must happen at most once, even at the price that nobody can make it while the relay is away.
+    /// Requires the change to happen at most once; it then fails while the lock service is
+    /// unavailable.
     pub(crate) once: bool,
 }
 
-/// Changes an account to what `edit` makes of it, of its version and of its fellows; none removes it. `edit` may be asked
-/// several times.
+/// Updates an account with `edit`, which receives the account, its version and the organization's
+/// other accounts. `None` removes the account. `edit` may be called several times.
 ///
 /// # Errors
-/// Those of `edit`; 404 when the organization has no such account.
+/// Returns the errors of `edit`, and 404 if the organization has no such account.
 pub(crate) async fn change_account(
     state: &AppState,
     what: AccountEdit<'_>,
@@ -41,7 +44,7 @@ pub(crate) async fn change_account(
     let nonce = RequestId::random();
     loop {
         {
-            let _turn = state.apply.turn.lock().await;
+            let _guard = state.apply.write_lock.lock().await;
             let (note, mut all) = accounts(state, what.org).await?;
             let place = all
                 .iter()
@@ -59,33 +62,34 @@ pub(crate) async fn change_account(
             if after.as_ref() == Some(&before) {
                 return Ok((before, after));
             }
-            match right_to(state, &note, &nonce).await {
-                Right::Another => {}
-                Right::Anybodys if what.once => {
+            match try_acquire_lock(state, &note, &nonce).await {
+                AdvisoryLock::HeldByOther => {}
+                AdvisoryLock::Unavailable if what.once => {
                     return Err(ApiError::unavailable(
                         "what happens once cannot be promised now",
                     ));
                 }
-                Right::Ours | Right::Anybodys => {
+                AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
                     write(state, what, after.as_ref()).await?;
                     return Ok((before, after));
                 }
             }
         }
-        tokio::time::sleep(CHANGE_POLL).await;
+        tokio::time::sleep(LOCK_POLL_INTERVAL).await;
     }
 }
 
-/// Makes an account that is not there yet.
+/// Creates an account.
 ///
 /// # Errors
-/// 409 when the address names one already, of whatever organization, or the organization has too many.
+/// Returns 409 if any organization has an account with this address, or if the organization has too
+/// many.
 pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiResult<()> {
     let nonce = RequestId::random();
     let id = account.user.id.clone();
     loop {
         {
-            let _turn = state.apply.turn.lock().await;
+            let _guard = state.apply.write_lock.lock().await;
             if state
                 .backends
                 .catalog
@@ -106,7 +110,9 @@ pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiR
                     "the organization has as many accounts as it can have",
                 ));
             }
-            if right_to(state, &format!("admin-account:{id}"), &nonce).await != Right::Another {
+            if try_acquire_lock(state, &format!("admin-account:{id}"), &nonce).await
+                != AdvisoryLock::HeldByOther
+            {
                 return Ok(state
                     .backends
                     .catalog
@@ -114,11 +120,11 @@ pub(crate) async fn make_account(state: &AppState, account: UserAccount) -> ApiR
                     .await?);
             }
         }
-        tokio::time::sleep(CHANGE_POLL).await;
+        tokio::time::sleep(LOCK_POLL_INTERVAL).await;
     }
 }
 
-/// Refuses a change that leaves an organization without anybody who can let people in.
+/// Rejects a change that would leave the organization without an active owner.
 pub(crate) fn last_owner(
     before: &UserAccount,
     after: Option<&UserAccount>,
@@ -136,7 +142,7 @@ pub(crate) fn last_owner(
     ))
 }
 
-/// The accounts, with the name of the change that leads on from exactly these.
+/// Returns the accounts of an organization, and a lock name derived from exactly this state.
 async fn accounts(state: &AppState, org: &OrgId) -> ApiResult<(String, Vec<UserAccount>)> {
     let entries = state
         .backends
@@ -169,7 +175,7 @@ async fn write(
                 .await?
         }
         None => {
-            // An id that is none names nothing, and was not found before.
+            // A malformed id cannot belong to an account.
             let id: UserId = what
                 .id
                 .parse()

@@ -1,23 +1,24 @@
-//! The cookie that carries a session.
+//! Session cookies.
 //!
-//! Where the browser speaks https its name begins with `__Host-`: browsers then take it only from this very host, over
-//! https and for all paths, so that no sister domain can plant one. Over http they would throw such a cookie away, and
-//! some throw away every `Secure` one, on localhost too; a first look at the product happens there, so that a plain name
-//! without `Secure` is used then. An installation whose dashboard has an https address knows no plain name at all.
+//! Over https the name starts with `__Host-`: browsers then accept the cookie only from this host,
+//! over https and for all paths, so that no sibling domain can set one. Over http browsers would
+//! reject such a cookie, and some reject every `Secure` one, even on localhost. A plain name
+//! without `Secure` is used there, so that the product can be tried locally. Installations with an
+//! https dashboard accept no plain name.
 
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 use switchboard_schemas::random_token::RandomToken;
 
 use crate::{
     config::IngressConfig,
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult},
 };
 
 const SECURE_NAME: &str = "__Host-switchboard";
 const PLAIN_NAME: &str = "switchboard";
 const HTTPS: &str = "https://";
 
-/// The tokens in a request's cookies, at most one for each name that counts.
+/// Returns the session tokens in a request's cookies, at most one per accepted name.
 pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec<RandomToken> {
     let names = if is_https_only(config) {
         &[SECURE_NAME][..]
@@ -32,12 +33,12 @@ pub(super) fn session_tokens(headers: &HeaderMap, config: &IngressConfig) -> Vec
     names.iter().filter_map(|name| value(name)).collect()
 }
 
-/// Whether a request says to be signed in, rightly or not.
+/// Returns true if the request has a session cookie, valid or not.
 pub(crate) fn has_session_cookie(headers: &HeaderMap) -> bool {
     cookies(headers).any(|(name, _)| [SECURE_NAME, PLAIN_NAME].contains(&name))
 }
 
-/// The header that makes a browser hold `token`, for as long as the session can last.
+/// Returns the header that stores `token` for the maximum lifetime of a session.
 pub(super) fn kept(
     token: &RandomToken,
     headers: &HeaderMap,
@@ -50,7 +51,7 @@ pub(super) fn kept(
     )
 }
 
-/// The headers that make it forget whichever it holds.
+/// Returns the headers that delete the session cookies.
 pub(super) fn forgotten(config: &IngressConfig) -> ApiResult<Vec<HeaderValue>> {
     let names = if is_https_only(config) {
         &[true][..]
@@ -60,7 +61,7 @@ pub(super) fn forgotten(config: &IngressConfig) -> ApiResult<Vec<HeaderValue>> {
     names.iter().map(|secure| set("", 0, *secure)).collect()
 }
 
-/// Whether a method changes something.
+/// Returns true for methods that may change data.
 pub(crate) fn changes_something(method: &Method) -> bool {
     !matches!(
         *method,
@@ -82,7 +83,8 @@ fn set(value: &str, max_age_seconds: u64, is_secure: bool) -> ApiResult<HeaderVa
     Ok(value)
 }
 
-/// A page names its origin with each request that changes something, and a session begins with one of those.
+/// Returns true if the browser uses https. Browsers send their origin with every changing request,
+/// and sign-in is one.
 fn is_https(headers: &HeaderMap, config: &IngressConfig) -> bool {
     let origin = headers
         .get(header::ORIGIN)

@@ -1,5 +1,6 @@
-//! Links that work once: an invitation, another password, a way in. The secret stands behind the `#`, which browsers send
-//! to nobody; what is kept is its hash, in the account, so that the one link that works is the last one made.
+//! One-time links for invitations, password resets and sign-in. The secret is in the URL fragment,
+//! which browsers never send. Only its hash is stored in the account, so that a new link replaces
+//! the previous one.
 
 use std::{sync::Arc, time::Duration};
 
@@ -21,42 +22,42 @@ use switchboard_schemas::{
 
 use crate::audit::record_command;
 
-/// What a link holds: whose it is, and the secret.
+/// Content of a link: the user id and the secret.
 pub(crate) struct LinkText {
     user: UserId,
     token: RandomToken,
 }
 
-/// Makes links where no request asks for one: at a start, and for a command.
+/// Creates sign-in links outside of requests: at startup and for commands.
 pub struct LinkMaker {
-    /// Where accounts lie.
+    /// Catalog that contains the accounts.
     pub catalog: Arc<dyn CatalogStore>,
-    /// Where it is noted.
+    /// Store of the audit log.
     pub accounts: Arc<dyn AccountStore>,
-    /// Of the installation.
+    /// Secret of the installation, for ids and hashes.
     pub secret: InstallationSecret,
-    /// Where a browser reaches the dashboard.
+    /// Base URL of the dashboard.
     pub dashboard_url: String,
-    /// How long links work.
+    /// Lifetime of the links.
     pub lifetime: Duration,
 }
 
-/// Why there is no link.
+/// Error of creating a link.
 #[derive(Debug, thiserror::Error)]
 pub enum LinkError {
-    /// The catalogue did not answer.
+    /// The catalog is unavailable.
     #[error(transparent)]
     Store(#[from] StoreError),
-    /// Somebody has taken the account's right to sign in.
+    /// The account is disabled.
     #[error("this account is disabled")]
     Disabled,
-    /// The address names an account of somebody else's.
+    /// The address belongs to an account of another organization.
     #[error("this address names an account of another organization")]
     OfAnotherOrganization,
 }
 
 impl LinkText {
-    /// Gives `account` a link, in the place of any other.
+    /// Creates a link and stores its hash in `account`, replacing any previous link.
     pub(crate) fn give(
         secret: &InstallationSecret,
         account: &mut UserAccount,
@@ -76,7 +77,7 @@ impl LinkText {
         }
     }
 
-    /// Reads what a browser sent.
+    /// Parses the text that a browser sent.
     pub(crate) fn parse(text: &str) -> Option<Self> {
         let (user, token) = text.split_at_checked(base32::ENCODED_CHARS)?;
         Some(Self {
@@ -85,12 +86,12 @@ impl LinkText {
         })
     }
 
-    /// Whose it says to be.
+    /// Returns the claimed user id.
     pub(crate) const fn user(&self) -> &UserId {
         &self.user
     }
 
-    /// The link of `account` that this is, if it still works.
+    /// Returns the stored link of `account` if it matches and has not expired.
     pub(crate) fn working<'a>(
         &self,
         secret: &InstallationSecret,
@@ -106,7 +107,7 @@ impl LinkText {
         (is_it && Timestamp::now() < link.expires_at).then_some(link)
     }
 
-    /// Where the holder goes.
+    /// Returns the URL to open.
     pub(crate) fn url(&self, dashboard_url: &str) -> String {
         let user = &self.user.as_str()[UserId::PREFIX.len()..];
         format!(
@@ -118,7 +119,8 @@ impl LinkText {
 }
 
 impl LinkMaker {
-    /// A link that signs in to the account of this address; one that is not there is made, as an owner.
+    /// Returns a link that signs in to the account of this address. A missing account is created as
+    /// an owner.
     pub async fn sign_in_link(
         &self,
         org: &OrgId,
@@ -161,7 +163,7 @@ impl LinkMaker {
         Ok(link.url(&self.dashboard_url))
     }
 
-    /// The people of an organization who decide.
+    /// Returns the owners of an organization.
     pub async fn owners(&self, org: &OrgId) -> Result<Vec<User>, LinkError> {
         let entries = self.catalog.list(EntryKind::User, Some(org)).await?;
         let owners = entries.into_iter().filter_map(|entry| match entry {
@@ -184,7 +186,7 @@ impl LinkMaker {
     }
 }
 
-/// An account that nobody has used yet.
+/// Creates an invited account that nobody has used yet.
 pub(crate) fn new_account(
     secret: &InstallationSecret,
     org: &OrgId,

@@ -1,17 +1,18 @@
-//! Whether a request that changes something was made by our own pages. A browser sends our cookie along with requests
-//! that other sites make it send; it also says so, in headers that no page can set.
+//! Protection against cross-site request forgery. Browsers attach our cookie to requests of other
+//! sites too, and mark those requests in headers that pages cannot set.
 
 use http::{HeaderMap, HeaderValue, Method, Uri, header};
 
+use super::cookie::changes_something;
 use crate::{
-    accounts::cookie::changes_something,
     config::IngressConfig,
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{ApiError, ApiResult, ErrorCode},
 };
 
 const SEC_FETCH_SITE: &str = "sec-fetch-site";
 
-/// Media types that no form can send; a page of another site would have to ask us first, and gets no leave.
+/// Media types that HTML forms cannot send; pages of other sites would need a CORS preflight, which
+/// is rejected.
 const OF_NO_FORM: [&str; 5] = [
     "application/json",
     "application/jsonl",
@@ -20,8 +21,9 @@ const OF_NO_FORM: [&str; 5] = [
     "text/tab-separated-values",
 ];
 
-/// Refuses what another site's page may have sent: a changing request must say that its page is ours, and be one that no
-/// form can make. Who says neither is no browser of today and signs in with a token.
+/// Rejects changing requests that another site's page may have sent: the origin must be ours, and
+/// the media type must be one that forms cannot send. Clients without these headers are no current
+/// browsers and must use a token.
 pub(crate) fn check_same_site(
     method: &Method,
     uri: &Uri,
@@ -37,7 +39,7 @@ pub(crate) fn check_same_site(
             "the request does not come from a page of this service",
         ));
     }
-    // A form can send three media types, and none of them is here. A DELETE is nothing that a form can send.
+    // Forms can send three media types, none of them listed here, and no DELETE.
     if *method != Method::DELETE && !is_of_no_form(headers) {
         return Err(ApiError::new(
             ErrorCode::UnsupportedMediaType,
@@ -49,7 +51,7 @@ pub(crate) fn check_same_site(
 
 fn is_of_our_page(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> bool {
     if let Some(site) = headers.get(SEC_FETCH_SITE) {
-        // `none` is a person's own doing, for instance a reload, and of no site.
+        // `none` is a direct user action, for instance a reload.
         return site == "same-origin" || site == "none";
     }
     let Some(origin) = only_text(headers, header::ORIGIN) else {
@@ -61,7 +63,7 @@ fn is_of_our_page(uri: &Uri, headers: &HeaderMap, config: &IngressConfig) -> boo
         ["http", "https"].contains(&scheme)
             && host.is_some_and(|host| rest.eq_ignore_ascii_case(host))
     });
-    // A proxy in front may have put another host in the place of the one that the browser asked.
+    // A proxy may have replaced the host that the browser requested.
     of_this_host
         || (!config.dashboard_url.is_empty()
             && origin.eq_ignore_ascii_case(&origin_of(&config.dashboard_url)))
@@ -89,7 +91,7 @@ fn is_of_no_form(headers: &HeaderMap) -> bool {
         || (essence.starts_with("application/") && essence.ends_with("+json"))
 }
 
-/// The text of a header that stands there once.
+/// Returns the text of a header that occurs exactly once.
 fn only_text(headers: &HeaderMap, name: http::HeaderName) -> Option<&str> {
     let mut values = headers.get_all(name).iter().map(HeaderValue::to_str);
     match (values.next(), values.next()) {
@@ -114,7 +116,7 @@ mod tests {
         let uri = "/api/admin/organizations".parse().unwrap();
         check_same_site(&method, &uri, &headers, &config)
             .err()
-            .map(|error| error.into_facts().status.as_u16())
+            .map(|error| error.into_parts().status.as_u16())
     }
 
     const JSON: (&str, &str) = ("content-type", "application/json");

@@ -1,5 +1,5 @@
-//! Sessions: begun by a proof, found by a cookie, ended by time, by the person, or with everything that a person's
-//! account loses.
+//! Dashboard sessions: created by sign-in, found by cookie, and ended by expiry, sign-out or
+//! changes of the account.
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, StatusCode, request::Parts};
@@ -19,21 +19,21 @@ use super::{
     cookie::{has_session_cookie, session_tokens},
 };
 use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
-/// Uses that are closer together than this are noted once; shorter where sessions are.
+/// Minimum interval between updates of a session's last use; shorter for short sessions.
 const NOTED_EVERY_MS: u64 = 60_000;
-/// Notes that fall into the time after which an unused session ends.
+/// Updates per idle timeout of a session.
 const NOTES_PER_IDLE_TIME: u64 = 10;
 
-/// A person who is signed in and may be.
+/// A user with a valid session.
 #[derive(Debug)]
 pub(crate) struct SignedIn {
-    /// As it is kept now: what a person loses is lost with the next request.
+    /// The current account, so that lost permissions take effect with the next request.
     pub(crate) account: UserAccount,
-    /// The session.
+    /// The session of the request.
     pub(crate) session: DashboardSession,
 }
 
@@ -95,7 +95,8 @@ impl SignedIn {
     }
 }
 
-/// The account with this id. Read from the store itself: a cached one would let somebody in who was just shut out.
+/// Returns the account with this id. Bypasses the cache, which could admit a user who was just
+/// disabled.
 pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<UserAccount>> {
     match state
         .backends
@@ -108,7 +109,7 @@ pub(crate) async fn account(state: &AppState, id: &UserId) -> ApiResult<Option<U
     }
 }
 
-/// Begins a session of `account`. Its token is always a new one, so that nobody is signed in with one that others know.
+/// Creates a session of `account` with a new token, so that an attacker cannot preset a known one.
 pub(super) async fn begin(
     state: &AppState,
     account: &UserAccount,
@@ -132,7 +133,7 @@ pub(super) async fn begin(
     Ok((token, session))
 }
 
-/// Ends the sessions that a browser holds.
+/// Deletes the sessions of a browser's cookies.
 pub(super) async fn end_held(state: &AppState, headers: &HeaderMap) -> ApiResult<()> {
     for token in session_tokens(headers, &state.config) {
         let hash: TokenHash = token.hash(&state.secret, TokenPurpose::Session);

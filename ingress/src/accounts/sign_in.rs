@@ -1,4 +1,4 @@
-//! `/api/dashboard`: signing in, saying who is signed in, signing out, using a link, and another password.
+//! `/api/dashboard`: sign-in, sign-out, the current session, one-time links and password changes.
 
 use axum::{
     Json, Router,
@@ -23,17 +23,20 @@ use super::{
     AccountEdit, SignedIn, change_account, check_same_site,
     cookie::{forgotten, kept},
     link::LinkText,
-    password::{chosen_password, offered_password},
     session::{account, begin, end_held},
 };
 use crate::{
     admin::rights_of,
-    audit::{Change, Trail},
-    body::{self, BodyLimits},
-    client_address::CountedAddress,
-    error::{ApiError, ApiResult},
-    fields,
-    state::AppState,
+    audit::{AuditChange, AuditTrail},
+    http::{
+        ApiError, ApiResult, RateLimitAddress,
+        body::{self, BodyLimits},
+        fields,
+    },
+    state::{
+        AppState,
+        passwords::{chosen_password, offered_password},
+    },
 };
 
 const EMAIL: &str = "email";
@@ -42,7 +45,7 @@ const LINK: &str = "link";
 const CURRENT_PASSWORD: &str = "currentPassword";
 const NEW_PASSWORD: &str = "newPassword";
 
-/// The routes of people.
+/// Returns the routes of dashboard accounts.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route(
@@ -53,16 +56,16 @@ pub(crate) fn routes() -> Router<AppState> {
         .route("/api/dashboard/password", post(change_password))
 }
 
-/// Who is signed in, and what they may do.
+/// Returns the signed-in user with their rights.
 async fn who(State(state): State<AppState>, signed_in: SignedIn) -> ApiResult<Response> {
     Ok(Json(shown(&state, &signed_in.account, &signed_in.session).await?).into_response())
 }
 
-/// Trades a password for a session.
+/// Signs in with a password.
 async fn sign_in(
     State(state): State<AppState>,
-    address: CountedAddress,
-    trail: Trail,
+    address: RateLimitAddress,
+    trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
     let (headers, body) = read(&state, request).await?;
@@ -72,7 +75,7 @@ async fn sign_in(
         .limits
         .admit_sign_in(&email.trim().to_ascii_lowercase(), &address)
         .await?;
-    // An address that can be none is an unknown one: the answer and its time are the same.
+    // A malformed address is treated as unknown: response and timing are the same.
     let known = match email.parse::<EmailAddress>() {
         Ok(email) => account(&state, &UserId::derive(&state.secret, &email)).await?,
         Err(_) => None,
@@ -89,10 +92,10 @@ async fn sign_in(
     welcome(&state, &headers, &trail, &account).await
 }
 
-/// Ends the session, here and in the browser; also one that has ended already.
+/// Deletes the session and its cookies, even if the session has expired.
 async fn sign_out(
     State(state): State<AppState>,
-    trail: Trail,
+    trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
     let (mut parts, _) = request.into_parts();
@@ -118,11 +121,11 @@ async fn sign_out(
     Ok(response)
 }
 
-/// Uses a link, which then works no more: sets the password that comes with it, and begins a session.
+/// Uses a one-time link: sets the supplied password and creates a session.
 async fn use_link(
     State(state): State<AppState>,
-    address: CountedAddress,
-    trail: Trail,
+    address: RateLimitAddress,
+    trail: AuditTrail,
     request: Request,
 ) -> ApiResult<Response> {
     let (headers, body) = read(&state, request).await?;
@@ -177,11 +180,11 @@ async fn use_link(
     welcome(&state, &headers, &trail, &after).await
 }
 
-/// Sets another password; all other sessions of the person end, and this one gets another token.
+/// Changes the password. All other sessions of the user end, and this one gets a new token.
 async fn change_password(
     State(state): State<AppState>,
-    address: CountedAddress,
-    trail: Trail,
+    address: RateLimitAddress,
+    trail: AuditTrail,
     SignedIn { account: found, .. }: SignedIn,
     request: Request,
 ) -> ApiResult<Response> {
@@ -191,7 +194,7 @@ async fn change_password(
         required(&body, NEW_PASSWORD)?,
         found.user.email.as_str(),
     )?;
-    // Who came by a link may have no password yet.
+    // Users who signed in by link may not have a password.
     if found.password.is_some() {
         let current = offered_password(required(&body, CURRENT_PASSWORD)?);
         state
@@ -217,7 +220,7 @@ async fn change_password(
             return Err(ApiError::field(CURRENT_PASSWORD, "was changed meanwhile"));
         }
         account.password = Some(hash.clone());
-        // Whoever has an older link could undo the change.
+        // The holder of an older link could undo the change.
         account.link = None;
         account.end_sessions();
         Ok(Some(account))
@@ -235,11 +238,11 @@ async fn change_password(
     welcome(&state, &headers, &trail, &after).await
 }
 
-/// Begins a session with a token of its own, in the place of whatever the browser held.
+/// Creates a new session that replaces those of the browser, and returns the user.
 async fn welcome(
     state: &AppState,
     headers: &HeaderMap,
-    trail: &Trail,
+    trail: &AuditTrail,
     account: &UserAccount,
 ) -> ApiResult<Response> {
     end_held(state, headers).await?;
@@ -295,7 +298,7 @@ async fn shown(
     }))
 }
 
-/// A body that our own page sent.
+/// Reads the body of a request from our own pages.
 async fn read(state: &AppState, request: Request) -> ApiResult<(HeaderMap, Map<String, Value>)> {
     let (parts, body) = request.into_parts();
     check_same_site(&parts.method, &parts.uri, &parts.headers, &state.config)?;
@@ -314,13 +317,13 @@ fn actor(account: &UserAccount) -> AuditActor {
     }
 }
 
-fn change<'a>(account: &'a UserAccount, action: AuditAction, fields: &[&str]) -> Change<'a> {
+fn change<'a>(account: &'a UserAccount, action: AuditAction, fields: &[&str]) -> AuditChange<'a> {
     let named = fields.iter().map(|field| FieldChange {
         field: (*field).to_owned(),
         before: None,
         after: None,
     });
-    Change {
+    AuditChange {
         org: &account.user.org_id,
         kind: EntryKind::User.name(),
         subject: account.user.id.as_str(),
@@ -329,7 +332,7 @@ fn change<'a>(account: &'a UserAccount, action: AuditAction, fields: &[&str]) ->
     }
 }
 
-/// One answer for what never was, what was used, what has ended and what another one replaced.
+/// The same error for unknown, used, expired and replaced links.
 fn no_such_link() -> ApiError {
     ApiError::uncoded(
         StatusCode::UNAUTHORIZED,
@@ -337,7 +340,7 @@ fn no_such_link() -> ApiError {
     )
 }
 
-/// Says to the holder of a link, who may know, what page to show.
+/// Returns the error for a missing password, with details that only the holder of the link may see.
 fn password_wanted(account: &UserAccount, purpose: LinkPurpose) -> ApiError {
     let details =
         json!({ "email": account.user.email, "name": account.user.name, "purpose": purpose });

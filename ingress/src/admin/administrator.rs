@@ -13,17 +13,16 @@ use switchboard_schemas::{
 use super::things::not_found;
 use crate::{
     accounts::{SignedIn, has_session_cookie},
-    audit::{Change, Trail},
-    client_address::CountedAddress,
-    error::{ApiError, ApiResult, ErrorCode},
-    key_headers::bearer_token,
+    audit::{AuditChange, AuditTrail},
+    auth::key_headers::bearer_token,
+    http::{ApiError, ApiResult, ErrorCode, RateLimitAddress},
     state::AppState,
 };
 
 /// Proof that the request comes from an administrator.
 pub(crate) struct Administrator {
     reach: Reach,
-    trail: Trail,
+    trail: AuditTrail,
 }
 
 /// How far an administrator's rights go.
@@ -154,7 +153,7 @@ impl Administrator {
     }
 
     /// Writes into the audit log what they did.
-    pub(crate) async fn record(&self, state: &AppState, change: Change<'_>) {
+    pub(crate) async fn record(&self, state: &AppState, change: AuditChange<'_>) {
         self.trail.record(state, self.actor(), change).await;
     }
 }
@@ -163,7 +162,7 @@ impl FromRequestParts<AppState> for Administrator {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
-        let trail = Trail::of(parts, state);
+        let trail = AuditTrail::of(parts, state);
         // A header wins: whoever sends one means it, and a browser adds the cookie by itself.
         let bearer = parts
             .headers
@@ -186,7 +185,7 @@ impl FromRequestParts<AppState> for Administrator {
 }
 
 async fn check_token(parts: &mut Parts, state: &AppState) -> ApiResult<()> {
-    let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
+    let Ok(RateLimitAddress(address)) = RateLimitAddress::from_request_parts(parts, state).await;
     let guesser = address.map(|address| format!("admin:{address}"));
     state
         .limits
@@ -253,7 +252,7 @@ mod tests {
         );
         Administrator {
             reach: Reach::Person(Box::new(account.user)),
-            trail: Trail::default(),
+            trail: AuditTrail::default(),
         }
     }
 
@@ -300,7 +299,7 @@ mod tests {
         }
         let token = Administrator {
             reach: Reach::Installation,
-            trail: Trail::default(),
+            trail: AuditTrail::default(),
         };
         assert!(
             RIGHTS

@@ -28,7 +28,7 @@ use super::{
     things::{created, find, organization, read_fields, view},
 };
 use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
@@ -52,7 +52,7 @@ pub(super) async fn create(
         .next();
     let document =
         document.ok_or_else(|| ApiError::internal(&"a document of one key holds none"))?;
-    let _turn = state.apply.turn.lock().await;
+    let _guard = state.apply.write_lock.lock().await;
     refuse_taken_name(&state, &organization.id, &document.name).await?;
     let text = ApiKeyText::generate();
     let key = new_key(&state.apply, &organization.id, document, &text);
@@ -84,7 +84,7 @@ pub(super) async fn rotate(
     let (headers, mut fields) = read_fields(&state, request).await?;
     let precondition = Precondition::take(&headers, &mut fields)?;
     let wanted = Rotation::read(fields)?;
-    let _turn = state.apply.turn.lock().await;
+    let _guard = state.apply.write_lock.lock().await;
     let found = find(&state, &organization.id, EntryKind::Key, &id).await?;
     precondition.check(found.version)?;
     let CatalogEntry::Key { key: old, hash } = found.entry else {

@@ -1,27 +1,20 @@
 //! Makes a document so: all of it is checked, then all of it is written. Ids are derived from slugs, so that applying a
 //! document twice, or from two places at once, makes one thing.
 
-use std::sync::Arc;
-
 use secrecy::{ExposeSecret, SecretString};
 use serde::Serialize;
 use switchboard_backends::{
-    Backends,
-    bus::MessageBus,
-    catalog::{CatalogEntry, CatalogStore, EntryKind},
-    relay::Relay,
+    catalog::{CatalogEntry, EntryKind},
     store::StoreError,
-    vault::{SecretVault, UnsealError},
+    vault::UnsealError,
 };
 use switchboard_schemas::{
     agent::Agent,
     ids::{AgentId, OrgId, ProviderId, TeamId},
     organization::Organization,
     provider::Provider,
-    secret::InstallationSecret,
     team::{Team, TeamMember},
 };
-use tokio::sync::Mutex;
 
 use super::{
     audit_fields::WrittenEntry,
@@ -32,17 +25,7 @@ use super::{
     keys::{AppliedKey, apply_keys},
     publish_changes::publish_changes,
 };
-
-/// What applying a document needs.
-pub struct ApplyContext {
-    pub(super) catalog: Arc<dyn CatalogStore>,
-    pub(super) bus: Arc<dyn MessageBus>,
-    pub(super) relay: Arc<dyn Relay>,
-    pub(super) secret: InstallationSecret,
-    vault: SecretVault,
-    /// One change at a time on a process: otherwise two that name the same new key could both make it.
-    pub(crate) turn: Mutex<()>,
-}
+pub use crate::state::apply_context::ApplyContext;
 
 /// Why a document was not applied. Only [`ApplyError::Store`] can leave a part of it written; applying it again completes it.
 #[derive(Debug, thiserror::Error)]
@@ -94,30 +77,9 @@ pub struct AppliedEntry<Id> {
     pub id: Id,
 }
 
-impl ApplyContext {
-    /// Writes to the catalogue of `backends`, with ids and keys that belong to `secret`, tells other processes over their
-    /// bus, and agrees with them by their relay.
-    pub fn new(backends: &Backends, secret: InstallationSecret) -> Self {
-        let Backends {
-            catalog,
-            bus,
-            relay,
-            ..
-        } = backends.clone();
-        Self {
-            catalog,
-            bus,
-            relay,
-            vault: SecretVault::new(&secret),
-            secret,
-            turn: Mutex::new(()),
-        }
-    }
-}
-
 /// Makes `document` so.
 pub async fn apply(context: &ApplyContext, document: Document) -> Result<Applied, ApplyError> {
-    let _turn = context.turn.lock().await;
+    let _guard = context.write_lock.lock().await;
     check(&document)?;
     let mut entries = Vec::new();
     for (index, organization) in document.organizations.iter().enumerate() {

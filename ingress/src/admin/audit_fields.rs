@@ -10,7 +10,7 @@ use super::{
     one_thing::{Fields, Slugs, document_fields},
 };
 use crate::{
-    audit::{Change, differences},
+    audit::{AuditChange, differences},
     state::AppState,
 };
 
@@ -34,7 +34,7 @@ pub(super) async fn record_entry(
         return;
     };
     let (old, new) = (before.map(compared), after.map(compared));
-    let change = Change {
+    let change = AuditChange {
         org: subject.org_id(),
         kind: subject.kind().name(),
         subject: subject.id(),

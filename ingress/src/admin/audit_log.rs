@@ -19,7 +19,7 @@ use super::{
     things::{not_found, organization},
 };
 use crate::{
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 

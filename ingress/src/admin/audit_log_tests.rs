@@ -13,8 +13,8 @@ use crate::{
 
 /// Where routes are written down; what lies in no other file.
 const ROUTES: [&str; 2] = [
-    include_str!("admin/routes.rs"),
-    include_str!("accounts/sign_in.rs"),
+    include_str!("routes.rs"),
+    include_str!("../accounts/sign_in.rs"),
 ];
 const PASS: &str = "correct horse battery";
 /// How long a test waits for something that must happen.

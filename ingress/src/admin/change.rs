@@ -1,7 +1,7 @@
 //! Changes one configured thing, so that of two who change one version at the same time, on whatever processes, one is
 //! told to read again (if they named the version) or changes what the other one left.
 //!
-//! Processes agree on who is first by a note in the relay ([`crate::first`]), because the store has no comparison.
+//! Processes agree on who is first by a note in the relay ([`crate::state::advisory_lock`]), because the store has no comparison.
 
 use serde_json::Value;
 use switchboard_backends::catalog::{CatalogEntry, EntryKind, VersionedEntry};
@@ -20,9 +20,11 @@ use super::{
     things::{LAST_USED_AT, find},
 };
 use crate::{
-    error::{ApiError, ApiResult},
-    first::{CHANGE_POLL, Right, right_to},
-    state::AppState,
+    http::{ApiError, ApiResult},
+    state::{
+        AppState,
+        advisory_lock::{AdvisoryLock, LOCK_POLL_INTERVAL, try_acquire_lock},
+    },
 };
 
 /// Stands in a path for the id of what is not saved yet.
@@ -63,7 +65,7 @@ pub(super) async fn change(
     let slugs = Slugs::named_by(&state.apply, organization, kind).await?;
     loop {
         {
-            let _turn = state.apply.turn.lock().await;
+            let _guard = state.apply.write_lock.lock().await;
             let found = find(state, &organization.id, kind, id).await?;
             precondition.check(found.version)?;
             let entry = changed_entry(state, organization, &found, &wanted, &slugs).await?;
@@ -71,8 +73,8 @@ pub(super) async fn change(
                 return Ok(found);
             }
             let note = format!("admin-change:{}:{}", found.entry.id(), found.version);
-            match right_to(state, &note, &nonce).await {
-                Right::Ours | Right::Anybodys => {
+            match try_acquire_lock(state, &note, &nonce).await {
+                AdvisoryLock::Acquired | AdvisoryLock::Unavailable => {
                     state.apply.catalog.put(&entry).await?;
                     publish_changes(&state.apply, &[&entry]).await;
                     record_entry(
@@ -85,13 +87,13 @@ pub(super) async fn change(
                     .await;
                     return find(state, &organization.id, kind, id).await;
                 }
-                Right::Another if precondition.is_given() => {
+                AdvisoryLock::HeldByOther if precondition.is_given() => {
                     return Err(changed_meanwhile(found.version));
                 }
-                Right::Another => {}
+                AdvisoryLock::HeldByOther => {}
             }
         }
-        tokio::time::sleep(CHANGE_POLL).await;
+        tokio::time::sleep(LOCK_POLL_INTERVAL).await;
     }
 }
 

@@ -8,7 +8,7 @@ use super::{
     document::{Document, Invalid, KeyDocument, OrganizationDocument, ProviderDocument},
     theme,
 };
-use crate::origin::OriginPattern;
+use crate::http::origin::OriginPattern;
 
 const SLUG_BYTES_MAX: usize = 63;
 const NAME_CHARS_MAX: usize = 200;

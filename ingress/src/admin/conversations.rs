@@ -9,6 +9,8 @@ mod erasures;
 mod export;
 mod filter;
 mod live;
+#[cfg(test)]
+mod tests;
 mod view;
 
 use std::collections::HashSet;
@@ -39,7 +41,7 @@ use super::{
     page::{Page, limit},
     things::{not_found, organization},
 };
-use crate::{error::ApiResult, state::AppState};
+use crate::{http::ApiResult, state::AppState};
 
 /// Conversations, or records of replies, that are read at once.
 const READS_AT_ONCE: usize = 16;

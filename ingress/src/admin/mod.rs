@@ -33,6 +33,17 @@ mod trial_request;
 mod trials;
 mod users;
 
+#[cfg(test)]
+mod apply_tests;
+#[cfg(test)]
+mod audit_log_tests;
+#[cfg(test)]
+mod products_tests;
+#[cfg(test)]
+mod tests;
+#[cfg(test)]
+mod trials_tests;
+
 use axum::{
     Json,
     extract::{Request, State},
@@ -46,8 +57,10 @@ use self::{
     document::{Document, Invalid},
 };
 use crate::{
-    body::{self, BodyLimits},
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{
+        ApiError, ApiResult, ErrorCode,
+        body::{self, BodyLimits},
+    },
     state::AppState,
 };
 

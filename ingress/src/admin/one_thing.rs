@@ -16,7 +16,7 @@ use super::{
     check::check,
     document::{Document, Invalid, OrganizationDocument},
 };
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
 /// A JSON object.
 pub(super) type Fields = Map<String, Value>;

@@ -21,7 +21,7 @@ use super::{
     },
     users,
 };
-use crate::{error::ApiResult, state::AppState};
+use crate::{http::ApiResult, state::AppState};
 
 /// What an organization can hold.
 const HELD: [EntryKind; 4] = [
@@ -60,7 +60,7 @@ pub(super) async fn create(
     let (_, fields) = read_fields(&state, request).await?;
     let document = read_one(&nobody(&state), EntryKind::Organization, fields)?;
     let entry = {
-        let _turn = state.apply.turn.lock().await;
+        let _guard = state.apply.write_lock.lock().await;
         let entry = plan_one(&state.apply, EntryKind::Organization, &document).await?;
         make(&state, &administrator, entry).await?
     };
@@ -138,7 +138,7 @@ pub(super) async fn remove(
     administrator.may(Ground::Installation, Action::ManageOrganizations)?;
     let organization =
         organization(&state, &administrator, &org, Action::ManageOrganizations).await?;
-    let _turn = state.apply.turn.lock().await;
+    let _guard = state.apply.write_lock.lock().await;
     let found = find(&state, &organization.id, EntryKind::Organization, &org).await?;
     Precondition::of_headers(&headers).check(found.version)?;
     refuse_if_used(&held(&state, &organization.id).await?)?;

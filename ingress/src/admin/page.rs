@@ -3,7 +3,7 @@
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::query;
+use crate::http::query;
 
 /// Items of a page that says nothing of its size, and of the largest one.
 const LIMIT_DEFAULT: usize = 50;

@@ -4,7 +4,7 @@ use http::{HeaderMap, HeaderValue, header};
 use serde_json::{Value, json};
 
 use super::one_thing::Fields;
-use crate::error::{ApiError, ApiResult, ErrorCode};
+use crate::http::{ApiError, ApiResult, ErrorCode};
 
 const VERSION: &str = "version";
 

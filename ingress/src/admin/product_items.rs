@@ -17,7 +17,7 @@ use super::{
     products::{Names, agent},
 };
 use crate::{
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 

@@ -33,8 +33,8 @@ use super::{
     things::{find, not_found, organization},
 };
 use crate::{
-    audit::{Change, differences},
-    error::{ApiError, ApiResult, ErrorCode},
+    audit::{AuditChange, differences},
+    http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
 };
 
@@ -304,7 +304,7 @@ async fn record(
     after: &ProductsStatus,
 ) {
     let (before, after) = (compared(before), compared(after));
-    let change = Change {
+    let change = AuditChange {
         org: &agent.org_id,
         kind: EntryKind::Agent.name(),
         subject: agent.id.as_str(),

@@ -23,8 +23,10 @@ use super::{
     publish_changes::publish_changes,
 };
 use crate::{
-    body::{self, BodyLimits},
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{
+        ApiError, ApiResult, ErrorCode,
+        body::{self, BodyLimits},
+    },
     state::AppState,
 };
 
@@ -161,7 +163,7 @@ pub(super) async fn create<K: Kind>(
     let (_, fields) = read_fields(&state, request).await?;
     let document = read_one(&organization, K::KIND, fields).map_err(ApiError::from)?;
     let entry = {
-        let _turn = state.apply.turn.lock().await;
+        let _guard = state.apply.write_lock.lock().await;
         let entry = plan_one(&state.apply, K::KIND, &document).await?;
         make(&state, &administrator, entry).await?
     };
@@ -259,7 +261,7 @@ pub(super) async fn remove<K: Kind>(
     headers: HeaderMap,
 ) -> ApiResult<StatusCode> {
     let organization = organization(&state, &administrator, &org, K::CHANGE).await?;
-    let _turn = state.apply.turn.lock().await;
+    let _guard = state.apply.write_lock.lock().await;
     let found = find(&state, &organization.id, K::KIND, &id).await?;
     Precondition::of_headers(&headers).check(found.version)?;
     let mut users = Vec::new();

@@ -5,10 +5,7 @@ use serde_json::{Value, json};
 use switchboard_schemas::{ids::AgentId, playground::PlaygroundMessage};
 
 use super::one_thing::Fields;
-use crate::{
-    error::{ApiError, ApiResult},
-    fields,
-};
+use crate::http::{ApiError, ApiResult, fields};
 
 /// Messages of the past that are taken.
 const PAST_MESSAGES_MAX: usize = 40;
@@ -129,7 +126,7 @@ mod tests {
         };
         let read =
             TrialRequest::read(body).and_then(|request| request.past.said_by(None).map(|_| ()));
-        read.err()?.into_facts().param
+        read.err()?.into_parts().param
     }
 
     #[test]

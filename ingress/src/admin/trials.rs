@@ -39,10 +39,9 @@ use super::{
     trial_request::TrialRequest,
 };
 use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
-    observe::ArrivedAt,
-    publish::{TurnJob, publish_team_trial, publish_turn, void},
-    reply::{Asked, follower::Follower, respond, shape::ReplyShape},
+    http::{ApiError, ApiResult, ArrivedAt, ErrorCode},
+    jobs::publish::{TurnJob, publish_team_trial, publish_turn, void},
+    reply::{ResponseContext, respond, shape::ReplyShape, stream::ReplyStream},
     state::AppState,
 };
 
@@ -79,7 +78,7 @@ pub(super) async fn agent(
         },
     )
     .await?;
-    let slot = state.registry.wait_for_reply(turn.reply_id());
+    let slot = state.pending_replies.wait_for_reply(turn.reply_id());
     let job = TurnJob::Trial(ReplyJob {
         agent_id,
         routed: None,
@@ -91,11 +90,11 @@ pub(super) async fn agent(
         return Err(error);
     }
     // Whoever closes the page has seen enough: no model need go on.
-    let follower = Follower::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
+    let follower = ReplyStream::new(state, job, slot).on_disconnect(OnDisconnect::Cancel);
     respond(
         follower,
         ReplyShape::Events,
-        Asked {
+        ResponseContext {
             request_id,
             arrived,
             told: identity,
@@ -134,7 +133,7 @@ pub(super) async fn team(
         },
     )
     .await?;
-    let mut slot = state.registry.wait_for_trial(run_id.clone());
+    let mut slot = state.pending_replies.wait_for_trial(run_id.clone());
     let reply_to = state.ingress_id.clone();
     let job = TeamPlaygroundJob {
         run_id,

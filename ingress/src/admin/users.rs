@@ -33,7 +33,7 @@ use crate::{
         link::{LinkText, new_account},
         make_account,
     },
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 
@@ -406,7 +406,7 @@ fn refuse_unknown(fields: &Fields) -> ApiResult<()> {
 }
 
 fn conflict(detail: &'static str) -> ApiError {
-    ApiError::new(crate::error::ErrorCode::Conflict, detail)
+    ApiError::new(crate::http::ErrorCode::Conflict, detail)
 }
 
 /// Removes all accounts of an organization that goes.

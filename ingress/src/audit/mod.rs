@@ -1,5 +1,5 @@
-//! Writes the audit log: one entry for each change, with the names of the fields that changed, and values only of those
-//! that are named here as harmless. What is not named may be a secret or somebody's text.
+//! Writes the audit log: one entry per change with the names of the changed fields. Values are
+//! recorded only for the fields listed here, because others may contain secrets or personal text.
 
 use std::{convert::Infallible, sync::Arc, time::Duration};
 
@@ -13,11 +13,14 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    client_address::{PeerAddress, client_address, kept},
+    http::{
+        PeerAddress,
+        client_address::{client_address, kept},
+    },
     state::AppState,
 };
 
-/// Fields whose values are shown; a name stands for everything below it.
+/// Fields whose values are recorded, including nested fields.
 const HARMLESS: [&str; 23] = [
     "allowedDomains",
     "baseUrl",
@@ -43,36 +46,36 @@ const HARMLESS: [&str; 23] = [
     "email",
     "continuesPrefix",
 ];
-/// Longest value that is shown, as JSON.
+/// Maximum size of a recorded value as JSON, in bytes.
 const VALUE_BYTES_MAX: usize = 300;
-/// Fields that one entry names.
+/// Maximum number of fields per entry.
 const FIELDS_MAX: usize = 200;
-/// How often an entry that could not be written is tried again, and how long after.
+/// Number of retries of a failed write, and the pause between them.
 const RETRIES_MAX: u32 = 30;
 const RETRY_PAUSE: Duration = Duration::from_secs(1);
 
-/// Where a request comes from, as the log keeps it.
+/// Origin of a request: its truncated address and its id.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Trail {
+pub(crate) struct AuditTrail {
     address: Option<String>,
     request_id: Option<RequestId>,
 }
 
-/// What a request did.
-pub(crate) struct Change<'a> {
-    /// Whose things.
+/// A change to record.
+pub(crate) struct AuditChange<'a> {
+    /// Organization that owns the resource.
     pub(crate) org: &'a OrgId,
-    /// Kind of the thing.
+    /// Kind of the resource.
     pub(crate) kind: &'a str,
-    /// Its id.
+    /// Id of the resource.
     pub(crate) subject: &'a str,
-    /// What was done.
+    /// The action that was performed.
     pub(crate) action: AuditAction,
-    /// What changed.
+    /// Changed fields, with values where they may be recorded.
     pub(crate) fields: Vec<FieldChange>,
 }
 
-impl FromRequestParts<AppState> for Trail {
+impl FromRequestParts<AppState> for AuditTrail {
     type Rejection = Infallible;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
@@ -80,8 +83,8 @@ impl FromRequestParts<AppState> for Trail {
     }
 }
 
-impl Trail {
-    /// Of this request.
+impl AuditTrail {
+    /// Returns the audit trail of a request.
     pub(crate) fn of(parts: &Parts, state: &AppState) -> Self {
         let peer = parts.extensions.get::<PeerAddress>();
         let address = peer.map(|peer| {
@@ -97,9 +100,14 @@ impl Trail {
         }
     }
 
-    /// Writes the entry of a change that was made. The change stands whatever becomes of the entry, so that its answer is
-    /// not held back; an entry that cannot be written now is tried again.
-    pub(crate) async fn record(&self, state: &AppState, actor: AuditActor, change: Change<'_>) {
+    /// Records a completed change. Failed writes are retried in the background, because the change
+    /// stands and its response must not wait.
+    pub(crate) async fn record(
+        &self,
+        state: &AppState,
+        actor: AuditActor,
+        change: AuditChange<'_>,
+    ) {
         let mut entry = entry(actor, change);
         entry.address.clone_from(&self.address);
         entry.request_id.clone_from(&self.request_id);
@@ -113,7 +121,7 @@ impl Trail {
     }
 }
 
-/// Writes the entry of what a command did.
+/// Records an action of a command-line command.
 pub(crate) async fn record_command(
     accounts: &dyn AccountStore,
     org: &OrgId,
@@ -124,7 +132,7 @@ pub(crate) async fn record_command(
     accounts
         .record(&entry(
             AuditActor::Command,
-            Change {
+            AuditChange {
                 org,
                 kind,
                 subject,
@@ -135,8 +143,8 @@ pub(crate) async fn record_command(
         .await
 }
 
-/// The fields in which two things differ, objects one level deep. Nothing stands for a thing that is not there, whose
-/// fields are told only where they are harmless and short.
+/// Returns the fields in which two resources differ, comparing objects one level deep. `None`
+/// stands for a missing resource; then only short fields with recordable values are returned.
 pub(crate) fn differences(
     before: Option<&Map<String, Value>>,
     after: Option<&Map<String, Value>>,
@@ -174,13 +182,13 @@ async fn record_later(accounts: &dyn AccountStore, entry: &AuditEntry) {
 
 fn entry(
     actor: AuditActor,
-    Change {
+    AuditChange {
         org,
         kind,
         subject,
         action,
         fields,
-    }: Change<'_>,
+    }: AuditChange<'_>,
 ) -> AuditEntry {
     AuditEntry {
         id: AuditId::now(),
@@ -212,7 +220,7 @@ fn flat(fields: Option<&Map<String, Value>>) -> Map<String, Value> {
     flat
 }
 
-/// What is worth telling of a thing that was made or removed.
+/// Returns true if the field is recorded for created and deleted resources.
 fn tells_apart(name: &str) -> bool {
     !name.contains('.') && HARMLESS.contains(&name)
 }
@@ -220,7 +228,7 @@ fn tells_apart(name: &str) -> bool {
 fn shown(name: &str, value: &Value) -> Option<Value> {
     let head = name.split('.').next().unwrap_or_default();
     let is_short = value.to_string().len() <= VALUE_BYTES_MAX;
-    // A switch or a number is nobody's secret.
+    // Booleans and numbers are never secrets.
     let is_plain = value.is_boolean() || value.is_number();
     (is_plain || HARMLESS.contains(&head) && is_short).then(|| value.clone())
 }

@@ -1,4 +1,5 @@
-//! May they: the checks between a path and its agent, in the order that the contract documents.
+//! Extractor that authorizes a caller for the agent in the path, with the checks in their
+//! documented order.
 
 use std::sync::Arc;
 
@@ -12,25 +13,24 @@ use switchboard_schemas::{
     ids::{AgentId, OrgId},
 };
 
+use super::caller::{AccessPolicy, Caller};
 use crate::{
-    caller::{Caller, Purpose},
-    error::{ApiError, ApiResult, ErrorCode},
-    limits::Bucket,
-    origin,
+    http::{ApiError, ApiResult, ErrorCode, origin},
+    limits::RateLimitBucket,
     state::AppState,
 };
 
-/// Sending a message to an agent.
+/// Access policy for sending a message to an agent.
 pub(crate) struct AgentChat;
-/// Reading an agent's public configuration.
+/// Access policy for reading an agent's public configuration.
 pub(crate) struct AgentRead;
-/// Reading an agent's widget configuration.
+/// Access policy for reading an agent's widget configuration.
 pub(crate) struct WidgetRead;
-/// Reading and changing a conversation.
+/// Access policy for reading and changing a conversation.
 pub(crate) struct ConversationAccess;
 
-impl Purpose for AgentChat {
-    const BUCKET: Bucket = Bucket::Chat;
+impl AccessPolicy for AgentChat {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Chat;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = true;
@@ -38,8 +38,8 @@ impl Purpose for AgentChat {
     const HAS_SESSION: bool = false;
 }
 
-impl Purpose for AgentRead {
-    const BUCKET: Bucket = Bucket::Config;
+impl AccessPolicy for AgentRead {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Config;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Config];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
@@ -47,9 +47,9 @@ impl Purpose for AgentRead {
     const HAS_SESSION: bool = false;
 }
 
-/// A widget's key should carry `chat` alone and still has to read this.
-impl Purpose for WidgetRead {
-    const BUCKET: Bucket = Bucket::Config;
+/// Keys of widgets usually have only the scope `chat` and still need this route.
+impl AccessPolicy for WidgetRead {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Config;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Config, KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
@@ -57,8 +57,8 @@ impl Purpose for WidgetRead {
     const HAS_SESSION: bool = false;
 }
 
-impl Purpose for ConversationAccess {
-    const BUCKET: Bucket = Bucket::Conversations;
+impl AccessPolicy for ConversationAccess {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Conversations;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Conversations];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
@@ -66,23 +66,23 @@ impl Purpose for ConversationAccess {
     const HAS_SESSION: bool = true;
 }
 
-/// An agent that this caller may reach for `P`.
-pub(crate) struct ReachableAgent<P> {
-    /// Who calls.
+/// An agent that the caller may access under policy `P`.
+pub(crate) struct AuthorizedAgent<P> {
+    /// The authenticated caller.
     pub(crate) caller: Caller<P>,
-    /// The agent.
+    /// The agent named in the path.
     pub(crate) agent: Arc<Agent>,
     session: String,
 }
 
-impl ReachableAgent<ConversationAccess> {
-    /// The session that the path names; one that cannot exist has no conversation.
+impl AuthorizedAgent<ConversationAccess> {
+    /// Returns the session id of the path, or `CONVERSATION_NOT_FOUND` if it cannot be one.
     pub(crate) fn session_id(&self) -> ApiResult<SessionId> {
         self.session.parse().map_err(|_| conversation_not_found())
     }
 }
 
-/// No conversation for the session.
+/// Returns the error for a session without a conversation.
 pub(crate) fn conversation_not_found() -> ApiError {
     ApiError::new(
         ErrorCode::ConversationNotFound,
@@ -90,7 +90,7 @@ pub(crate) fn conversation_not_found() -> ApiError {
     )
 }
 
-impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
+impl<P: AccessPolicy> FromRequestParts<AppState> for AuthorizedAgent<P> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
@@ -127,7 +127,7 @@ impl<P: Purpose> FromRequestParts<AppState> for ReachableAgent<P> {
     }
 }
 
-/// Ids as the path has them, decoded; empty where it has none.
+/// Decoded ids of the path; empty if missing.
 #[derive(Default)]
 struct PathIds {
     agent: String,
@@ -152,14 +152,14 @@ impl PathIds {
     }
 }
 
-/// The agent with this id, of whatever organization.
+/// Returns the agent with this id, of any organization, or `AGENT_NOT_FOUND`.
 pub(crate) async fn existing_agent(id: &str, state: &AppState) -> ApiResult<Arc<Agent>> {
     let not_found = || ApiError::new(ErrorCode::AgentNotFound, "no agent has this id");
     let id: AgentId = id.parse().map_err(|_| not_found())?;
     state.catalog.agent(&id).await?.ok_or_else(not_found)
 }
 
-/// Refuses callers of other organizations.
+/// Rejects callers of other organizations.
 pub(crate) fn check_organization(agent: &Agent, org: &OrgId) -> ApiResult<()> {
     if agent.org_id == *org {
         return Ok(());
@@ -170,7 +170,7 @@ pub(crate) fn check_organization(agent: &Agent, org: &OrgId) -> ApiResult<()> {
     ))
 }
 
-/// Refuses what the agent does only while it is active, and says what a widget shows instead.
+/// Rejects requests to an inactive agent, with its offline message in the details.
 pub(crate) fn check_active(agent: &Agent) -> ApiResult<()> {
     if agent.settings.status == ActivationStatus::Active {
         return Ok(());
@@ -180,7 +180,7 @@ pub(crate) fn check_active(agent: &Agent) -> ApiResult<()> {
     Err(ApiError::new(ErrorCode::AgentInactive, "the agent is not active").details(details))
 }
 
-/// Refuses an agent that the public API does not reach.
+/// Rejects agents that are not public.
 pub(crate) fn check_public(agent: &Agent) -> ApiResult<()> {
     if agent.settings.public {
         return Ok(());
@@ -191,7 +191,7 @@ pub(crate) fn check_public(agent: &Agent) -> ApiResult<()> {
     ))
 }
 
-/// Refuses pages that are not on the agent's list.
+/// Rejects pages that are not on the agent's allowlist.
 pub(crate) fn check_origin(headers: &HeaderMap, agent: &Agent) -> ApiResult<()> {
     if origin::is_allowed(headers, &agent.settings.allowed_domains) {
         return Ok(());

@@ -1,4 +1,5 @@
-//! May they talk to this team. What is not reachable does not exist: every refusal is the same 404 without a code.
+//! Extractor that authorizes a caller for the team in the path. Every rejection is the same 404
+//! without a code.
 
 use std::sync::Arc;
 
@@ -6,18 +7,18 @@ use axum::extract::{FromRequestParts, RawPathParams};
 use http::{StatusCode, request::Parts};
 use switchboard_schemas::{agent::ActivationStatus, api_key::KeyScope, ids::TeamId, team::Team};
 
+use super::caller::{AccessPolicy, Caller};
 use crate::{
-    caller::{Caller, Purpose},
-    error::{ApiError, ApiResult},
-    limits::Bucket,
+    http::{ApiError, ApiResult},
+    limits::RateLimitBucket,
     state::AppState,
 };
 
-/// Sending a message to a team.
+/// Access policy for sending a message to a team.
 pub(crate) struct TeamChat;
 
-impl Purpose for TeamChat {
-    const BUCKET: Bucket = Bucket::Chat;
+impl AccessPolicy for TeamChat {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Chat;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = false;
     const NEEDS_ACTIVE: bool = true;
@@ -25,15 +26,15 @@ impl Purpose for TeamChat {
     const HAS_SESSION: bool = false;
 }
 
-/// A team that this caller may talk to.
-pub(crate) struct ReachableTeam {
-    /// Who calls.
+/// A team that the caller may send messages to.
+pub(crate) struct AuthorizedTeam {
+    /// The authenticated caller.
     pub(crate) caller: Caller<TeamChat>,
-    /// The team.
+    /// The team named in the path.
     pub(crate) team: Arc<Team>,
 }
 
-impl FromRequestParts<AppState> for ReachableTeam {
+impl FromRequestParts<AppState> for AuthorizedTeam {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {

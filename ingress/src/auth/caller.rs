@@ -1,5 +1,5 @@
-//! Who calls: the step that turns a key or a visitor token into the right to go on. A handler whose signature holds a
-//! [`Caller`] cannot run for anyone else.
+//! Authenticated callers: the extractor that checks a key or visitor token against the policy of a
+//! route. A handler with a [`Caller`] in its signature cannot run without one.
 
 use std::marker::PhantomData;
 
@@ -12,48 +12,50 @@ use switchboard_schemas::{
     turn::MessageSource,
 };
 
+use super::credential::{Credential, VerifiedVisitor};
 use crate::{
-    credential::{Credential, VerifiedVisitor},
-    error::{ApiError, ApiResult, ErrorCode},
-    limits::{Bucket, LimitsTold},
+    http::{ApiError, ApiResult, ErrorCode},
+    limits::{RateLimitBucket, RateLimitHeaders},
     state::AppState,
 };
 
-/// What a route is for: what it costs, which scopes open it and which further checks it has.
-pub(crate) trait Purpose: Send + Sync + 'static {
-    /// Which of the key's quotas a request is taken from.
-    const BUCKET: Bucket;
-    /// Any one of these.
+/// Access rules of a route: its rate-limit bucket, scopes and further checks.
+pub(crate) trait AccessPolicy: Send + Sync + 'static {
+    /// Bucket that requests are counted in.
+    const BUCKET: RateLimitBucket;
+    /// Scopes of which the key needs at least one.
     const SCOPES: &'static [KeyScope];
-    /// Whether a visitor token opens it too.
+    /// True if visitor tokens are accepted.
     const OPEN_TO_VISITORS: bool;
-    /// Whether an inactive agent refuses.
+    /// True if the agent must be active.
     const NEEDS_ACTIVE: bool;
-    /// Whether the page's origin counts.
+    /// True if the page's origin must be on the agent's allowlist.
     const CHECKS_ORIGIN: bool;
-    /// Whether the path names a session.
+    /// True if the path contains a session id.
     const HAS_SESSION: bool;
 }
 
-/// A caller who may do `P`.
+/// A caller that satisfies policy `P`.
 pub(crate) struct Caller<P> {
     credential: Credential,
-    told: LimitsTold,
+    told: RateLimitHeaders,
     purpose: PhantomData<P>,
 }
 
 impl<P> Caller<P> {
-    /// The organization that the caller belongs to.
+    /// Returns the organization of the caller.
     pub(crate) fn org_id(&self) -> &OrgId {
         self.credential.org_id()
     }
 
-    /// The key that was used, or that the visitor token was made with; none for a token that a page got by itself.
+    /// Returns the key that was used, or that issued the visitor token; `None` for tokens that a
+    /// page requested without a key.
     pub(crate) fn key_id(&self) -> Option<&KeyId> {
         self.credential.key_id()
     }
 
-    /// Who repeats a request with an `Idempotency-Key`: a key, or a visitor, so that no visitor meets another's.
+    /// Returns the namespace of the caller's idempotency keys: the key id, or the visitor id so
+    /// that visitors are separate.
     pub(crate) fn sender(&self) -> &str {
         match &self.credential {
             Credential::Key(key) => key.id.as_str(),
@@ -61,12 +63,12 @@ impl<P> Caller<P> {
         }
     }
 
-    /// The visitor whose token was used.
+    /// Returns the visitor, if a visitor token was used.
     pub(crate) fn visitor_id(&self) -> Option<&VisitorId> {
         self.visitor().map(|visitor| &visitor.claims.visitor_id)
     }
 
-    /// The caller's own conversation of this session with an agent.
+    /// Returns the id of the caller's own conversation with an agent in a session.
     pub(crate) fn conversation(&self, agent: &AgentId, session: &SessionId) -> ConversationId {
         match self.visitor_id() {
             None => ConversationId::of_agent(self.org_id(), agent, session),
@@ -74,16 +76,16 @@ impl<P> Caller<P> {
         }
     }
 
-    /// Whether the caller may know of this conversation: a key of its organization's all, a visitor of its own.
+    /// Returns true if the caller may access the conversation: keys reach all of their
+    /// organization, visitors only their own.
     pub(crate) fn may_know(&self, conversation: &ConversationId) -> bool {
         self.visitor().is_none_or(|VerifiedVisitor { claims, .. }| {
             conversation.is_of_visitor(&claims.org_id, &claims.agent_id, &claims.visitor_id)
         })
     }
 
-    /// Refuses a visitor token that was made for another agent, whether the one in the path exists or not: what a token
-    /// is not made for lies outside its scope, and the answer must not tell which agents there are. It stands behind the
-    /// empty id, which says nothing about anybody, and before the look for the agent.
+    /// Rejects a visitor token of another agent before the agent is looked up, so that the response
+    /// does not reveal which agents exist.
     pub(crate) fn check_agent(&self, agent: &str) -> ApiResult<()> {
         match self.visitor() {
             Some(visitor) if visitor.claims.agent_id.as_str() != agent => Err(ApiError::new(
@@ -94,18 +96,18 @@ impl<P> Caller<P> {
         }
     }
 
-    /// Refuses a visitor token on another page than the one that it was made for.
+    /// Rejects a visitor token that was issued to another origin.
     pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
         self.visitor()
             .map_or(Ok(()), |visitor| visitor.check_origin(headers, state))
     }
 
-    /// What the answer will say of limits.
-    pub(crate) const fn limits_told(&self) -> &LimitsTold {
+    /// Returns the collector of rate-limit headers.
+    pub(crate) const fn limits_told(&self) -> &RateLimitHeaders {
         &self.told
     }
 
-    /// Where its messages come from.
+    /// Returns the source that messages of this caller are recorded with.
     pub(crate) const fn source(&self) -> MessageSource {
         match self.credential {
             Credential::Key(_) => MessageSource::Api,
@@ -121,7 +123,7 @@ impl<P> Caller<P> {
     }
 }
 
-impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
+impl<P: AccessPolicy> FromRequestParts<AppState> for Caller<P> {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
@@ -129,7 +131,7 @@ impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
             let hint = "send the API key as `Authorization: Bearer …` or `X-API-Key: …`";
             return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
         };
-        let told = LimitsTold::of(&parts.extensions);
+        let told = RateLimitHeaders::of(&parts.extensions);
         credential
             .check_expiry()
             .inspect_err(|_| credential.tell_policy(P::BUCKET, &told))?;
@@ -144,7 +146,7 @@ impl<P: Purpose> FromRequestParts<AppState> for Caller<P> {
     }
 }
 
-fn check_scope<P: Purpose>(credential: &Credential) -> ApiResult<()> {
+fn check_scope<P: AccessPolicy>(credential: &Credential) -> ApiResult<()> {
     let (allowed, detail) = match credential {
         Credential::Key(key) => (
             P::SCOPES.iter().any(|scope| key.allows(*scope)),

@@ -1,5 +1,5 @@
-//! What a caller shows: an API key, or a visitor token that a page got for one (see
-//! [`switchboard_schemas::visitor_token`]). Both pass the same steps in the same order.
+//! Credentials of callers: an API key, or a visitor token (see
+//! [`switchboard_schemas::visitor_token`]). Both pass the same checks in the same order.
 
 use std::sync::Arc;
 
@@ -12,42 +12,41 @@ use switchboard_schemas::{
     visitor_token::{CredentialKind, VisitorClaims, VisitorCredential},
 };
 
+use super::key_headers::{PresentedKey, presented_key};
 use crate::{
-    client_address::CountedAddress,
-    error::{ApiError, ApiResult, ErrorCode},
-    key_headers::{SuppliedKey, supplied_key},
-    key_uses::KeyUses,
-    limits::{Bucket, Limits, LimitsTold},
-    origin,
-    state::AppState,
+    http::{ApiError, ApiResult, ErrorCode, RateLimitAddress, origin},
+    limits::{RateLimitBucket, RateLimitHeaders, RateLimits},
+    state::{AppState, key_uses::KeyUseLog},
 };
 
-/// A credential that is known; it may have expired.
+/// A known credential, possibly expired.
 pub(crate) enum Credential {
-    /// A key.
+    /// An API key.
     Key(Arc<ApiKey>),
-    /// A visitor token.
+    /// A visitor token with its claims.
     Visitor(Box<VerifiedVisitor>),
 }
 
 /// A verified visitor token and the key that it was created with.
 pub(crate) struct VerifiedVisitor {
-    /// What the token says.
+    /// Claims of the token.
     pub(crate) claims: VisitorClaims,
     key: Option<Arc<ApiKey>>,
 }
 
 impl Credential {
-    /// What the request's headers carry; none where they carry nothing.
+    /// Returns the credential in the request's headers, or `None` if there is none.
     ///
     /// # Errors
-    /// It is not known here; whoever tries too often is not answered any more.
+    /// Fails with `INVALID_API_KEY` for unknown credentials, and with `RATE_LIMITED` after too many
+    /// of them.
     pub(crate) async fn supplied(parts: &mut Parts, state: &AppState) -> ApiResult<Option<Self>> {
-        let Ok(CountedAddress(address)) = CountedAddress::from_request_parts(parts, state).await;
-        let known = match supplied_key(&parts.headers) {
-            SuppliedKey::Missing => return Ok(None),
-            SuppliedKey::Unusable => None,
-            SuppliedKey::Text(text) => match text.parse::<VisitorCredential>() {
+        let Ok(RateLimitAddress(address)) =
+            RateLimitAddress::from_request_parts(parts, state).await;
+        let known = match presented_key(&parts.headers) {
+            PresentedKey::Missing => return Ok(None),
+            PresentedKey::Unusable => None,
+            PresentedKey::Text(text) => match text.parse::<VisitorCredential>() {
                 Ok(token) => visitor(&token, state).await?,
                 Err(_) => key(text, address.as_deref(), state).await?,
             },
@@ -67,8 +66,8 @@ impl Credential {
         Ok(Some(known))
     }
 
-    /// Refuses what is past its time. Compared at each request and never kept as a verdict: the second counts. A token
-    /// ends no later than its key.
+    /// Rejects expired credentials. Evaluated on every request, because seconds matter. A token
+    /// expires no later than its key.
     pub(crate) fn check_expiry(&self) -> ApiResult<()> {
         let now = Timestamp::now();
         let (expired, detail) = match self {
@@ -88,12 +87,12 @@ impl Credential {
         }
     }
 
-    /// Counts a request of this caller: a key's together, each visitor's apart.
+    /// Counts a request against the caller's rate limit: per key, or per visitor.
     pub(crate) async fn admit(
         &self,
-        limits: &Limits,
-        bucket: Bucket,
-        told: &LimitsTold,
+        limits: &RateLimits,
+        bucket: RateLimitBucket,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         match self {
             Self::Key(key) => limits.admit_key(key, bucket, told).await,
@@ -105,22 +104,22 @@ impl Credential {
         }
     }
 
-    /// Notes that a key is used. What a token does is its visitor's doing, and the key may be out of its holder's hands.
-    pub(crate) fn note_use(&self, uses: &KeyUses) {
+    /// Records the use of a key. Uses of visitor tokens are not attributed to their key.
+    pub(crate) fn note_use(&self, uses: &KeyUseLog) {
         if let Self::Key(key) = self {
             uses.note(key);
         }
     }
 
-    /// Tells the quota of a caller that is refused before it is counted.
-    pub(crate) fn tell_policy(&self, bucket: Bucket, told: &LimitsTold) {
+    /// Adds the quota to the rate-limit headers of a request that is rejected before it is counted.
+    pub(crate) fn tell_policy(&self, bucket: RateLimitBucket, told: &RateLimitHeaders) {
         match self {
-            Self::Key(key) => Limits::tell_key_policy(key, bucket, told),
-            Self::Visitor(visitor) => Limits::tell_token_policy(visitor.key(), bucket, told),
+            Self::Key(key) => RateLimits::tell_key_policy(key, bucket, told),
+            Self::Visitor(visitor) => RateLimits::tell_token_policy(visitor.key(), bucket, told),
         }
     }
 
-    /// The organization that the caller belongs to.
+    /// Returns the organization of the credential.
     pub(crate) fn org_id(&self) -> &OrgId {
         match self {
             Self::Key(key) => &key.org_id,
@@ -128,7 +127,7 @@ impl Credential {
         }
     }
 
-    /// The key that is used, or was used to make the token.
+    /// Returns the key, or the key that issued the token.
     pub(crate) fn key_id(&self) -> Option<&KeyId> {
         match self {
             Self::Key(key) => Some(&key.id),
@@ -146,13 +145,13 @@ impl Credential {
 }
 
 impl VerifiedVisitor {
-    /// Whether the key that the token was made with may still chat.
+    /// Returns true if the issuing key still has the scope `chat`.
     pub(crate) fn key_may_chat(&self) -> bool {
         self.key().is_none_or(|key| key.allows(KeyScope::Chat))
     }
 
-    /// Refuses another page than the token's, on every route that it opens. A request without an origin passes, as it
-    /// does with a key: the origin tells pages apart, it does not authenticate.
+    /// Rejects requests of a page other than the token's. Requests without an origin pass: the
+    /// origin distinguishes pages, it does not authenticate.
     pub(crate) fn check_origin(&self, headers: &HeaderMap, state: &AppState) -> ApiResult<()> {
         let Some(bound) = self.claims.origin else {
             return Ok(());
@@ -171,7 +170,8 @@ impl VerifiedVisitor {
     }
 }
 
-/// A token proves itself, so that an address which has guessed too often does not lock out its neighbours' tokens.
+/// Verifies a visitor token. Tokens are signed, so that the limit of failed authentications does
+/// not apply to them.
 async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Option<Credential>> {
     let claims = token
         .open(&state.secret)
@@ -182,7 +182,7 @@ async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Optio
     };
     let key = match &claims.key_id {
         None => None,
-        // Read by its id: a token dies with its key.
+        // A token is valid only as long as its key exists.
         Some(id) => match state
             .catalog
             .key_by_id(id)
@@ -204,7 +204,7 @@ async fn visitor(token: &VisitorCredential, state: &AppState) -> ApiResult<Optio
     }))))
 }
 
-/// The checksum is looked at before anything is read, so that blind guesses cost no read.
+/// Resolves an API key. The checksum is verified first, so that blind guesses cost no lookup.
 async fn key(text: &str, address: Option<&str>, state: &AppState) -> ApiResult<Option<Credential>> {
     let Ok(text) = text.parse::<ApiKeyText>() else {
         return Ok(None);
@@ -218,7 +218,7 @@ async fn existing_key(
     address: Option<&str>,
     state: &AppState,
 ) -> ApiResult<Option<Arc<ApiKey>>> {
-    // Keys in use go on: somebody who guesses must not shut out those who share the address.
+    // Known keys stay usable: a guesser must not lock out others at the same address.
     if let Err(refusal) = state.limits.failed_authentications.check(address)
         && !state.catalog.knows_key(hash).await
     {

@@ -1,24 +1,25 @@
-//! Reads the API key, or the visitor token in its place, out of a request's headers (specification: Authentication, rule 4).
+//! Parses the API key or visitor token from a request's headers (specification: Authentication,
+//! rule 4).
 
 use http::{HeaderMap, HeaderValue, header};
 
 const API_KEY_HEADER: &str = "x-api-key";
 const BEARER: &str = "bearer";
 
-/// What the headers hold.
+/// Credential text found in the headers.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum SuppliedKey<'a> {
-    /// No key.
+pub(crate) enum PresentedKey<'a> {
+    /// The headers contain no key.
     Missing,
-    /// Something that cannot be a key, or two different ones: choosing one of them silently would let a caller be
-    /// counted as one key and served as another.
+    /// The headers contain invalid text, or two different keys: choosing one silently could count a
+    /// caller as one key and serve it as another.
     Unusable,
-    /// One text.
+    /// The text of exactly one key.
     Text(&'a str),
 }
 
-/// The key that the request carries.
-pub(crate) fn supplied_key(headers: &HeaderMap) -> SuppliedKey<'_> {
+/// Returns the key that the headers contain.
+pub(crate) fn presented_key(headers: &HeaderMap) -> PresentedKey<'_> {
     let bearers = headers
         .get_all(header::AUTHORIZATION)
         .iter()
@@ -32,15 +33,15 @@ pub(crate) fn supplied_key(headers: &HeaderMap) -> SuppliedKey<'_> {
         .map(<[u8]>::trim_ascii)
         .filter(|key| !key.is_empty());
     let Some(first) = keys.next() else {
-        return SuppliedKey::Missing;
+        return PresentedKey::Missing;
     };
     if keys.any(|other| other != first) {
-        return SuppliedKey::Unusable;
+        return PresentedKey::Unusable;
     }
-    str::from_utf8(first).map_or(SuppliedKey::Unusable, SuppliedKey::Text)
+    str::from_utf8(first).map_or(PresentedKey::Unusable, PresentedKey::Text)
 }
 
-/// The token of a bearer header; another scheme, for instance of a proxy in front, is none of ours.
+/// Returns the token of a bearer header, or `None` for other schemes, such as those of a proxy.
 pub(crate) fn bearer_token(value: &HeaderValue) -> Option<&[u8]> {
     let value = value.as_bytes().trim_ascii();
     let (scheme, rest) = value.split_at_checked(BEARER.len())?;
@@ -72,8 +73,8 @@ mod tests {
             ("x-api-key", b" k "),
         ] {
             assert_eq!(
-                supplied_key(&headers(&[pair])),
-                SuppliedKey::Text("k"),
+                presented_key(&headers(&[pair])),
+                PresentedKey::Text("k"),
                 "{pair:?}"
             );
         }
@@ -82,7 +83,7 @@ mod tests {
     #[test]
     fn the_same_key_in_both_headers_is_one_key() {
         let both = headers(&[("authorization", b"Bearer k"), ("x-api-key", b"k")]);
-        assert_eq!(supplied_key(&both), SuppliedKey::Text("k"));
+        assert_eq!(presented_key(&both), PresentedKey::Text("k"));
     }
 
     #[test]
@@ -92,7 +93,7 @@ mod tests {
             ("authorization", b"Bearer other"),
         ] {
             let both = headers(&[("authorization", b"Bearer k"), second]);
-            assert_eq!(supplied_key(&both), SuppliedKey::Unusable);
+            assert_eq!(presented_key(&both), PresentedKey::Unusable);
         }
     }
 
@@ -108,8 +109,8 @@ mod tests {
             &[("x-api-key", b"")],
         ] {
             assert_eq!(
-                supplied_key(&headers(pairs)),
-                SuppliedKey::Missing,
+                presented_key(&headers(pairs)),
+                PresentedKey::Missing,
                 "{pairs:?}"
             );
         }
@@ -118,8 +119,8 @@ mod tests {
     #[test]
     fn a_key_that_is_no_text_is_unusable() {
         assert_eq!(
-            supplied_key(&headers(&[("x-api-key", b"\xff")])),
-            SuppliedKey::Unusable
+            presented_key(&headers(&[("x-api-key", b"\xff")])),
+            PresentedKey::Unusable
         );
     }
 

@@ -1,8 +1,11 @@
-//! Makes visitor tokens: who may have one for which agent, and who the visitor is.
+//! Issues visitor tokens.
 //!
-//! A page shows an agent's id and its origin, which the browser vouches for; or a key with the scope `chat`. Both leave
-//! who the *visitor* is to the visitor's secret: a chat key stands in a page's source, where everybody can read it, so
-//! that nobody's word for a visitor's id is taken.
+//! A page presents an agent id and its origin, which the browser guarantees, or a key with the
+//! scope `chat`. Neither identifies the *visitor*: a chat key is readable in the page's source.
+//! Only the visitor secret of an earlier token proves who the visitor is.
+
+#[cfg(test)]
+mod tests;
 
 use std::time::Duration;
 
@@ -17,56 +20,54 @@ use switchboard_schemas::{
     visitor_token::{CredentialKind, OriginHash, VisitorClaims, VisitorCredential, new_visitor_id},
 };
 
+use super::credential::Credential;
 use crate::{
-    client_address::CountedAddress,
-    credential::Credential,
-    error::{ApiError, ApiResult, ErrorCode},
-    fields,
-    limits::LimitsTold,
-    origin,
+    http::{ApiError, ApiResult, ErrorCode, RateLimitAddress, fields, origin},
+    limits::RateLimitHeaders,
     state::AppState,
 };
 
 const VISITOR_ID: &str = "visitorId";
 const VISITOR_SECRET: &str = "visitorSecret";
 
-/// Somebody who may ask for a token, for an agent that is still to be named.
-pub(crate) struct Applicant {
-    /// The key; none for a page that shows its origin alone.
+/// A caller that may request visitor tokens.
+pub(crate) struct TokenRequester {
+    /// The API key; `None` for pages that present only their origin.
     pub(crate) key: Option<std::sync::Arc<ApiKey>>,
-    told: LimitsTold,
-    address: CountedAddress,
+    told: RateLimitHeaders,
+    address: RateLimitAddress,
 }
 
-/// What a visitor is given.
-pub(crate) struct Admission {
-    /// What the token says.
+/// A new visitor token with its secret.
+pub(crate) struct IssuedVisitorToken {
+    /// Claims of the token.
     pub(crate) claims: VisitorClaims,
-    /// Goes with every request.
+    /// The token, which is sent with every request.
     pub(crate) token: VisitorCredential,
-    /// Proves, later, that it is the same visitor.
+    /// The secret, which proves the visitor's identity later.
     pub(crate) secret: VisitorCredential,
 }
 
-/// Steps of the key: present, known, not expired, rate limit, scope. Without a key the origin stands in its place.
-impl FromRequestParts<AppState> for Applicant {
+/// Checks of the key, in order: present, known, not expired, rate limit, scope. Without a key the
+/// origin is required.
+impl FromRequestParts<AppState> for TokenRequester {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
         let credential = Credential::supplied(parts, state).await?;
-        let (told, pages) = (LimitsTold::of(&parts.extensions), &state.limits.pages);
+        let (told, sites) = (RateLimitHeaders::of(&parts.extensions), &state.limits.sites);
         match &credential {
             Some(credential) => credential
                 .check_expiry()
-                .inspect_err(|_| pages.tell_token_policy(&told))?,
+                .inspect_err(|_| sites.tell_token_policy(&told))?,
             None if origin::is_present(&parts.headers) => {}
             None => {
                 let hint = "send an API key with the scope chat, or ask from a page, whose browser sends its Origin";
                 return Err(ApiError::new(ErrorCode::MissingApiKey, hint));
             }
         }
-        let Ok(address) = CountedAddress::from_request_parts(parts, state).await;
-        pages.admit_token(&address, &told).await?;
+        let Ok(address) = RateLimitAddress::from_request_parts(parts, state).await;
+        sites.admit_token(&address, &told).await?;
         match credential {
             None => Ok(Self {
                 key: None,
@@ -81,7 +82,7 @@ impl FromRequestParts<AppState> for Applicant {
             Some(Credential::Key(_)) => {
                 Err(insufficient("the API key lacks the scope of this endpoint"))
             }
-            // Or a token that leaked would live for ever.
+            // Otherwise a leaked token could be renewed forever.
             Some(Credential::Visitor(_)) => {
                 Err(insufficient("a visitor token makes no further token"))
             }
@@ -89,15 +90,16 @@ impl FromRequestParts<AppState> for Applicant {
     }
 }
 
-impl Applicant {
-    /// Makes a token for a visitor of `agent`: the one that the body's secret proves, else a new one.
+impl TokenRequester {
+    /// Issues a token for a visitor of `agent`: the one that the secret in the body proves, or a
+    /// new one.
     pub(crate) async fn admit(
         &self,
         agent: &Agent,
         headers: &HeaderMap,
         body: &Map<String, Value>,
         state: &AppState,
-    ) -> ApiResult<Admission> {
+    ) -> ApiResult<IssuedVisitorToken> {
         let origin = match (
             origin::is_present(headers),
             origin::print(headers, &state.secret),
@@ -114,7 +116,7 @@ impl Applicant {
         if known.is_none() {
             state
                 .limits
-                .pages
+                .sites
                 .admit_new_visitor(&agent.id, &self.told)
                 .await?;
         }
@@ -132,7 +134,7 @@ impl Applicant {
             expires_at: after(state.config.visitor_secret_lifetime_ms),
             ..claims.clone()
         };
-        Ok(Admission {
+        Ok(IssuedVisitorToken {
             token: claims.sign(CredentialKind::Token, &state.secret),
             secret: lasting.sign(CredentialKind::Secret, &state.secret),
             claims,

@@ -1,4 +1,5 @@
-//! A request that may come twice: its `Idempotency-Key` names its message, and the relay remembers what it said.
+//! Idempotency keys: a retried request maps to the same message id, and the stored record detects
+//! reuse.
 
 use http::{HeaderMap, HeaderName};
 use switchboard_schemas::{
@@ -7,43 +8,44 @@ use switchboard_schemas::{
     turn::Turn,
 };
 
+use super::request::ChatBody;
 use crate::{
-    caller::Caller,
-    error::{ApiError, ApiResult, ErrorCode},
+    auth::caller::Caller,
+    http::{ApiError, ApiResult, ErrorCode},
     state::AppState,
-    turn::ChatBody,
 };
 
 const HEADER: HeaderName = HeaderName::from_static("idempotency-key");
-/// The header as errors name it.
+/// Name of the header in error bodies.
 const PARAM: &str = "Idempotency-Key";
-/// Longest key, in characters.
+/// Maximum length of a key, in Unicode characters.
 const KEY_CHARS_MAX: usize = 255;
 /// Stands between what a request says, which one it was, and when it came; none of them holds it.
 const SEPARATOR: &str = " ";
 
-/// The key of a request and what the request says.
-pub(crate) struct Repeat {
+/// The `Idempotency-Key` of a request, scoped to its sender and route, with the fingerprint of its
+/// body.
+pub(crate) struct IdempotencyKey {
     sender: String,
     route: String,
     key: String,
     fingerprint: String,
 }
 
-/// Which time it is.
+/// Result of recording an idempotency key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Occurrence {
-    /// Nobody has asked before.
-    First,
-    /// The same request is running, or has been answered, or was refused on its way.
-    Again {
-        /// When it was asked first.
+pub(crate) enum KeyUsage {
+    /// The key was not used before.
+    New,
+    /// The same request was received earlier; it may be running, finished, or rejected.
+    Duplicate {
+        /// Acceptance time of the first request.
         since: Timestamp,
     },
 }
 
-impl Repeat {
-    /// Reads the header of a request to the agent or team `owner`; none without it.
+impl IdempotencyKey {
+    /// Returns the key of a request to the agent or team `owner`, or `None` without the header.
     pub(crate) fn read<P>(
         headers: &HeaderMap,
         caller: &Caller<P>,
@@ -62,7 +64,7 @@ impl Repeat {
         }))
     }
 
-    /// The one message that all repeats are.
+    /// Sets the message id that all requests with this key share.
     pub(crate) fn name_message(&self, turn: &mut Turn) {
         let Self {
             sender,
@@ -74,10 +76,11 @@ impl Repeat {
             MessageId::idempotent(&turn.conversation_id, sender, route, key, fingerprint);
     }
 
-    /// Remembers the request, before anything is published. Without the relay no repeat could be told from a first one,
-    /// and such a request is refused.
-    pub(crate) async fn remember(&self, state: &AppState, turn: &Turn) -> ApiResult<Occurrence> {
-        // Hashed, because a client's key is any text, and no name of ours may hold that.
+    /// Records the request before anything is published. Fails if the key belongs to a different
+    /// request, or if the store of keys is unavailable, because duplicates could not be detected
+    /// then.
+    pub(crate) async fn remember(&self, state: &AppState, turn: &Turn) -> ApiResult<KeyUsage> {
+        // Hashed, because client keys are arbitrary text and must not become part of a store key.
         let name = EventId::of(&format!("{}/{}", self.sender, self.route), &self.key);
         let own = [
             &self.fingerprint,
@@ -96,7 +99,7 @@ impl Repeat {
                 ApiError::unavailable("repeats cannot be told apart at the moment")
             })?;
         if known == own {
-            return Ok(Occurrence::First);
+            return Ok(KeyUsage::New);
         }
         let mut noted = known.split(SEPARATOR);
         match (noted.next(), noted.nth(1)) {
@@ -106,7 +109,7 @@ impl Repeat {
                         .and_then(|since| since.parse().ok())
                         .unwrap_or_default(),
                 );
-                Ok(Occurrence::Again { since })
+                Ok(KeyUsage::Duplicate { since })
             }
             _ => {
                 let detail = "this idempotency key was used for a request that says something else";

@@ -1,5 +1,6 @@
-//! Finds a reply by its id alone: in the store once it is final, else through its conversation or the note that was
-//! made at its acceptance. Behind the checks of the key; the origin counts where the agent's page would stream or stop it.
+//! Looks up a reply by its id alone: final replies in the store, others through their conversation
+//! or the record of their acceptance. The caller's key is checked first; the page's origin is
+//! checked where an agent's page would stream or cancel the reply.
 
 use axum::extract::{FromRequestParts, RawPathParams};
 use http::{HeaderMap, header, request::Parts};
@@ -12,22 +13,24 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    caller::{Caller, Purpose},
-    error::{ApiError, ApiResult, ErrorCode},
-    limits::Bucket,
-    reachable::check_origin,
+    auth::{
+        authorized_agent::check_origin,
+        caller::{AccessPolicy, Caller},
+    },
+    http::{ApiError, ApiResult, ErrorCode},
+    limits::RateLimitBucket,
     reply::{
-        assembly::{FrameSource, ReplyAssembly, Step},
+        assembly::{AssemblyStep, FrameSource, ReplyAssembly},
         view::ReplyView,
     },
     state::AppState,
 };
 
-/// Reading, following and cancelling a message.
+/// Access policy for reading, following and canceling a message.
 pub(crate) struct MessageAccess;
 
-impl Purpose for MessageAccess {
-    const BUCKET: Bucket = Bucket::Conversations;
+impl AccessPolicy for MessageAccess {
+    const BUCKET: RateLimitBucket = RateLimitBucket::Conversations;
     const SCOPES: &'static [KeyScope] = &[KeyScope::Chat];
     const OPEN_TO_VISITORS: bool = true;
     const NEEDS_ACTIVE: bool = false;
@@ -36,16 +39,16 @@ impl Purpose for MessageAccess {
 }
 
 /// A reply of the caller's organization.
-pub(crate) struct FoundMessage {
-    /// Tenant.
+pub(crate) struct AuthorizedMessage {
+    /// The organization that owns the message.
     pub(crate) org: OrgId,
-    /// Its id.
+    /// The id of the reply.
     pub(crate) reply: MessageId,
-    stage: Stage,
+    stage: ReplyStage,
 }
 
-/// How far a reply is.
-enum Stage {
+/// Progress of a reply, and the data available at that point.
+enum ReplyStage {
     Open {
         status: ReplyStatus,
         owner: ConversationOwner,
@@ -54,7 +57,7 @@ enum Stage {
     Final(Box<ReplyRecord>),
 }
 
-impl FromRequestParts<AppState> for FoundMessage {
+impl FromRequestParts<AppState> for AuthorizedMessage {
     type Rejection = ApiError;
 
     async fn from_request_parts(parts: &mut Parts, state: &AppState) -> ApiResult<Self> {
@@ -68,7 +71,7 @@ impl FromRequestParts<AppState> for FoundMessage {
             .map(|(_, id)| id)
             .unwrap_or_default();
         let reply: MessageId = id.parse().map_err(|_| not_found())?;
-        // Told by the id, so that not even the time of a look-up says whether it exists.
+        // Decided by the id alone, so that response times do not reveal which messages exist.
         if !caller.may_know(&reply.conversation()) {
             return Err(not_found());
         }
@@ -78,12 +81,12 @@ impl FromRequestParts<AppState> for FoundMessage {
     }
 }
 
-impl FoundMessage {
-    /// The reply with this id.
+impl AuthorizedMessage {
+    /// Returns the reply with this id, or `MESSAGE_NOT_FOUND`.
     pub(crate) async fn find(state: &AppState, org: &OrgId, reply: MessageId) -> ApiResult<Self> {
         let stage = match stage_of(state, org, &reply).await? {
             Some(stage) => stage,
-            // It may have become final between two reads.
+            // The reply may have become final between the two reads.
             None => stage_of(state, org, &reply).await?.ok_or_else(not_found)?,
         };
         Ok(Self {
@@ -93,17 +96,18 @@ impl FoundMessage {
         })
     }
 
-    /// The same message as it is now.
+    /// Reads the current state of the same reply.
     pub(crate) async fn again(&self, state: &AppState) -> ApiResult<Self> {
         Self::find(state, &self.org, self.reply.clone()).await
     }
 
-    /// Whether nothing can change any more.
+    /// Returns true once the reply has its final state.
     pub(crate) const fn is_final(&self) -> bool {
-        matches!(self.stage, Stage::Final(_))
+        matches!(self.stage, ReplyStage::Final(_))
     }
 
-    /// Refuses a page that may not talk to the agent. Teams have no list of their own.
+    /// Rejects requests from pages that the agent does not allow. Teams have no allowlist of their
+    /// own.
     pub(crate) async fn check_origin(
         &self,
         state: &AppState,
@@ -121,11 +125,11 @@ impl FoundMessage {
         check_origin(headers, &agent)
     }
 
-    /// The message as clients see it.
+    /// Returns the public JSON view of the reply.
     pub(crate) async fn view(&self, state: &AppState) -> ApiResult<ReplyView> {
         let mut view = match &self.stage {
-            Stage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
-            Stage::Final(record) => ReplyView::of_record(
+            ReplyStage::Open { status, since, .. } => self.open_view(state, *status, *since).await,
+            ReplyStage::Final(record) => ReplyView::of_record(
                 self.reply.clone(),
                 record,
                 self.stored_text(state, record).await?,
@@ -137,7 +141,7 @@ impl FoundMessage {
         Ok(view)
     }
 
-    /// The text so far, as far as the relay can tell it.
+    /// Returns the view of an unfinished reply with the text that the reply log holds so far.
     async fn open_view(
         &self,
         state: &AppState,
@@ -152,7 +156,7 @@ impl FoundMessage {
             .await
             .unwrap_or_default();
         for frame in frames {
-            if let Step::Text(bytes) = assembly.accept(frame, FrameSource::Log) {
+            if let AssemblyStep::Text(bytes) = assembly.accept(frame, FrameSource::Log) {
                 text.extend_from_slice(&bytes);
             }
         }
@@ -177,11 +181,11 @@ impl FoundMessage {
             .ok_or_else(|| ApiError::unavailable("the message has not arrived yet"))
     }
 
-    /// The agent that was addressed, or that answers; none for a team of which nobody answers yet.
+    /// Returns the agent that was addressed, or `None` for a team.
     async fn agent(&self, state: &AppState) -> ApiResult<Option<AgentId>> {
         let owner = match &self.stage {
-            Stage::Open { owner, .. } => Some(owner.clone()),
-            Stage::Final(_) => {
+            ReplyStage::Open { owner, .. } => Some(owner.clone()),
+            ReplyStage::Final(_) => {
                 let conversation = state
                     .backends
                     .store
@@ -197,15 +201,19 @@ impl FoundMessage {
     }
 }
 
-async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult<Option<Stage>> {
+async fn stage_of(
+    state: &AppState,
+    org: &OrgId,
+    reply: &MessageId,
+) -> ApiResult<Option<ReplyStage>> {
     let store = &state.backends.store;
     let accepted = match store.known_reply(org, reply).await? {
-        Some(ReplyState::Final(record)) => return Ok(Some(Stage::Final(record))),
+        Some(ReplyState::Final(record)) => return Ok(Some(ReplyStage::Final(record))),
         Some(ReplyState::Accepted(accepted)) => Some(accepted),
         None => None,
     };
     let conversation = store.conversation(org, &reply.conversation()).await?;
-    // One that has just ended is nobody's active reply any more, and its final state may still be on its way.
+    // A reply that just ended is no longer active, while its final state may not be readable yet.
     let is_open = |conversation: &Conversation| {
         [&conversation.active_message_id, &conversation.last_reply_id]
             .into_iter()
@@ -215,13 +223,13 @@ async fn stage_of(state: &AppState, org: &OrgId, reply: &MessageId) -> ApiResult
     if let Some(conversation) = conversation.filter(is_open) {
         let since = accepted.map_or(conversation.updated_at, |accepted| accepted.accepted_at);
         let status = ReplyStatus::InProgress;
-        return Ok(Some(Stage::Open {
+        return Ok(Some(ReplyStage::Open {
             status,
             owner: conversation.owner,
             since,
         }));
     }
-    Ok(accepted.map(|accepted| Stage::Open {
+    Ok(accepted.map(|accepted| ReplyStage::Open {
         status: match accepted.owner {
             ConversationOwner::Agent(_) => ReplyStatus::Queued,
             ConversationOwner::Team(_) => ReplyStatus::Routing,

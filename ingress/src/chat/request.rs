@@ -1,4 +1,5 @@
-//! Step 2 of the path: a body becomes a job. Ids are derived from what the request says, so that nothing needs a lock.
+//! Step 2 of the path: validates a chat body and builds its job. Ids are derived from the request,
+//! so that no lock is needed.
 
 use http::request::Parts;
 use serde_json::{Map, Value, json};
@@ -15,41 +16,44 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    caller::Caller,
-    client_address::{PeerAddress, client_address, kept},
-    error::{ApiError, ApiResult},
-    fields,
-    limits::Sender,
+    auth::caller::Caller,
+    http::{
+        ApiError, ApiResult, PeerAddress,
+        client_address::{client_address, kept},
+        fields,
+    },
+    limits::RateLimitSubject,
     reply::shape::ReplyShape,
     state::AppState,
 };
 
-/// Longest name of a visitor, in bytes.
+/// Maximum length of a visitor's name, in bytes.
 pub(crate) const VISITOR_NAME_BYTES_MAX: usize = 1024;
 
-/// The body of a chat request, checked.
+/// A validated chat request.
 #[derive(Debug)]
 pub(crate) struct ChatBody {
     message: String,
     session_id: SessionId,
     visitor: Visitor,
     metadata: Map<String, Value>,
-    /// The conversation that the client names, which only teams look at.
+    /// The `conversationId` of the body; only team routes accept it.
     conversation: Option<String>,
 }
 
-/// What a turn is made of beside its body.
+/// The parts of a turn that do not come from the request body.
 pub(crate) struct TurnContext {
-    /// The request.
+    /// Id of the request.
     pub(crate) request_id: RequestId,
-    /// Where its reply is waited for, if anyone waits.
+    /// The ingress process that waits for the reply; `None` for asynchronous requests.
     pub(crate) reply_to: Option<IngressId>,
-    /// Client address, cut to what may be kept.
+    /// Client address, truncated to its stored form.
     pub(crate) ip_address: Option<String>,
 }
 
 impl ChatBody {
-    /// Checks the fields of a body for a route whose longest message has `message_chars_max` scalar values.
+    /// Validates the fields of a body. The message may have at most `message_chars_max` Unicode
+    /// scalar values.
     pub(crate) fn parse(body: &Map<String, Value>, message_chars_max: u32) -> ApiResult<Self> {
         let message = fields::required_text(body, "message")?;
         let session_id =
@@ -64,7 +68,8 @@ impl ChatBody {
         })
     }
 
-    /// The message as this caller sends it: a visitor token says whose it is, and the body cannot say otherwise.
+    /// Assigns the message to the caller: the visitor of a visitor token is authoritative, and a
+    /// different `visitorId` in the body is rejected.
     pub(crate) fn sent_by<P>(mut self, caller: &Caller<P>) -> ApiResult<Self> {
         if let Some(own) = caller.visitor_id() {
             let claimed = self.visitor.id.replace(own.clone());
@@ -78,16 +83,16 @@ impl ChatBody {
         Ok(self)
     }
 
-    /// Whose messages this one is counted with.
-    pub(crate) fn sender(&self) -> Sender<'_> {
-        let session = Sender::Session(self.session_id.as_str());
+    /// Returns the rate-limit subject: the visitor id if known, otherwise the session id.
+    pub(crate) fn sender(&self) -> RateLimitSubject<'_> {
+        let session = RateLimitSubject::Session(self.session_id.as_str());
         self.visitor
             .id
             .as_ref()
-            .map_or(session, |id| Sender::Visitor(id.as_str()))
+            .map_or(session, |id| RateLimitSubject::Visitor(id.as_str()))
     }
 
-    /// The same for a team's route, which knows one field more.
+    /// Validates a body of the team route, which also accepts `conversationId`.
     pub(crate) fn parse_for_team(
         body: &Map<String, Value>,
         message_chars_max: u32,
@@ -99,7 +104,7 @@ impl ChatBody {
         })
     }
 
-    /// The job that answers this message.
+    /// Builds the job that lets an inference worker answer this message.
     pub(crate) fn into_agent_job<P>(
         self,
         caller: &Caller<P>,
@@ -116,8 +121,8 @@ impl ChatBody {
         }
     }
 
-    /// The job that finds who answers this message. A conversation's id follows from its team and session, so that a
-    /// named one belongs to both or is another.
+    /// Builds the job that lets a routing worker choose the agent. Fails if the body names a
+    /// conversation other than the one derived from team and session.
     pub(crate) fn into_team_job<P>(
         self,
         caller: &Caller<P>,
@@ -141,7 +146,7 @@ impl ChatBody {
         })
     }
 
-    /// What makes a repeat of this request the same request.
+    /// Returns a hash of the request's content; retries with the same content have the same hash.
     pub(crate) fn fingerprint(&self) -> String {
         let visitor = &self.visitor;
         let said = json!([
@@ -182,7 +187,7 @@ impl ChatBody {
 }
 
 impl TurnContext {
-    /// The circumstances of a request.
+    /// Collects the context of a request from its headers and extensions.
     pub(crate) fn of(
         state: &AppState,
         request_id: RequestId,
@@ -205,7 +210,8 @@ fn hex(bytes: &[u8]) -> String {
     bytes.iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
-/// Counted in Unicode scalar values, as the widget counts them; bytes would let one side refuse what the other takes.
+/// Counts Unicode scalar values, as the widget does; counting bytes would reject messages that the
+/// widget accepts.
 fn check_length(message: &str, chars_max: u32) -> ApiResult<()> {
     let actual = message.chars().count();
     if u64::try_from(actual).unwrap_or(u64::MAX) <= u64::from(chars_max) {
@@ -241,7 +247,7 @@ mod tests {
     use super::*;
 
     fn parse(body: &Value) -> Result<ChatBody, Option<String>> {
-        ChatBody::parse(body.as_object().unwrap(), 5).map_err(|error| error.into_facts().param)
+        ChatBody::parse(body.as_object().unwrap(), 5).map_err(|error| error.into_parts().param)
     }
 
     fn refused_field(body: Value) -> Option<String> {
@@ -280,7 +286,7 @@ mod tests {
             5,
         );
         assert_eq!(
-            error.unwrap_err().into_facts().details,
+            error.unwrap_err().into_parts().details,
             Some(json!({"max": 5, "actual": 6}))
         );
     }

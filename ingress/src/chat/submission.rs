@@ -1,56 +1,55 @@
-//! Steps 3 and 4 of the path: a message gets a place in its conversation's queue, someone who waits for its reply, and
-//! its record on the bus. A repeat joins what is there.
+//! Steps 3 and 4 of the path: reserves a queue slot for the message, subscribes to its reply and
+//! publishes its job. Duplicates join the reply that is already running.
 
 use std::time::Duration;
 
 use switchboard_schemas::{reply_event::Frame, time::Timestamp, turn::Turn};
 
+use super::idempotency::{IdempotencyKey, KeyUsage};
 use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
-    fields,
-    idempotency::{Occurrence, Repeat},
-    publish::{TurnJob, void},
-    reply::{acceptance::publish_recorded, follower::Follower, recovery, shape::ReplyShape},
+    http::{ApiError, ApiResult, ErrorCode, fields},
+    jobs::publish::{TurnJob, void},
+    reply::{acceptance::publish_recorded, recovery, shape::ReplyShape, stream::ReplyStream},
     state::AppState,
 };
 
-/// Messages of a conversation that are not answered yet: the running one, and eight that wait behind it.
+/// Unanswered messages per conversation: the running one and eight waiting ones.
 const PLACES_MAX: u32 = 9;
-/// When a client is told to come again if all places are taken: about what a reply takes.
+/// `Retry-After` for a full queue, about the duration of one reply.
 const RETRY_AFTER_FULL_QUEUE: Duration = Duration::from_secs(5);
-/// How long the relay may take to find a place; without it messages are accepted all the same.
+/// Timeout for reserving a queue slot; on timeout the message is accepted without one.
 const ENQUEUE_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// Accepts a message, or finds it accepted; once this returns, its reply is made whatever dies, and whoever is told its
-/// id finds it.
+/// Submits a message, or joins the reply of an earlier identical request. After `Ok` the message is
+/// durable, and its id can be looked up if the client receives it.
 pub(crate) async fn accept(
     state: AppState,
     shape: ReplyShape,
     mut job: TurnJob,
-    repeat: Option<Repeat>,
-) -> ApiResult<Follower> {
+    repeat: Option<IdempotencyKey>,
+) -> ApiResult<ReplyStream> {
     if let Some(repeat) = &repeat {
         repeat.name_message(job.turn_mut());
     }
     if let Err(refusal) = check_metadata(&state, job.turn()).await {
-        // What was accepted before the conversation's metadata grew is not refused now.
+        // A retry of an accepted message must not fail because the metadata has grown since.
         if repeat.is_none() || known_frames(&state, &job).await.is_empty() {
             return Err(refusal);
         }
     }
     if let Some(repeat) = repeat
-        && let Occurrence::Again { since } = repeat.remember(&state, job.turn()).await?
+        && let KeyUsage::Duplicate { since } = repeat.remember(&state, job.turn()).await?
     {
         return join(state, shape, job, since).await;
     }
-    // Before the publish: a worker can be faster than the bus's acknowledgement.
-    let slot = state.registry.wait_for_reply(job.turn().reply_id());
+    // Subscribe before publishing: a worker can answer before the bus acknowledges.
+    let slot = state.pending_replies.wait_for_reply(job.turn().reply_id());
     hand_over(&state, shape, &job).await?;
-    Ok(Follower::new(state, job, slot))
+    Ok(ReplyStream::new(state, job, slot))
 }
 
-/// Refuses metadata that would grow beyond their bound together with what the conversation has. Only who sends some pays
-/// for the look; a store that does not answer refuses nobody.
+/// Rejects metadata that would exceed its limit when merged with the conversation's. The store is
+/// read only if the message has metadata, and store errors do not reject it.
 async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
     if turn.metadata.is_empty() {
         return Ok(());
@@ -66,24 +65,26 @@ async fn check_metadata(state: &AppState, turn: &Turn) -> ApiResult<()> {
     }
 }
 
-/// Follows the reply that an earlier request asked for. What is not heard of is published again: the earlier publish may
-/// have been refused, and where it was not the claim lets one of the two records pass.
+/// Follows the reply of an earlier identical request. If nothing of it is readable the job is
+/// published again, because the earlier publish may have failed; the claim lets only one of the two
+/// records run.
 async fn join(
     state: AppState,
     shape: ReplyShape,
     job: TurnJob,
     since: Timestamp,
-) -> ApiResult<Follower> {
-    let slot = state.registry.wait_for_reply(job.turn().reply_id());
+) -> ApiResult<ReplyStream> {
+    let slot = state.pending_replies.wait_for_reply(job.turn().reply_id());
     let known = known_frames(&state, &job).await;
     if known.is_empty() {
         refuse_deleted(&state, job.turn(), since).await?;
         hand_over(&state, shape, &job).await?;
     }
-    Ok(Follower::joining(state, &job, slot, known))
+    Ok(ReplyStream::joining(state, &job, slot, known))
 }
 
-/// Refuses a message that was deleted with its conversation: its repeat would bring back what somebody wanted gone.
+/// Rejects a retry of a message that was deleted with its conversation, so that the retry does not
+/// restore it.
 async fn refuse_deleted(state: &AppState, turn: &Turn, since: Timestamp) -> ApiResult<()> {
     let known = state
         .backends

@@ -1,5 +1,5 @@
-//! Reads a request's JSON body by hand: bounded in size and time, and with the contract's own errors, which the
-//! framework's extractor does not give.
+//! Reads JSON request bodies within size and time limits, with the documented errors, which the
+//! framework's extractor does not return.
 
 use std::time::Duration;
 
@@ -9,22 +9,20 @@ use http::{HeaderMap, StatusCode, header};
 use http_body_util::{BodyExt, LengthLimitError, Limited};
 use serde_json::{Map, Value};
 
-use crate::{
-    config::IngressConfig,
-    error::{ApiError, ApiResult, ErrorCode},
-};
+use super::{ApiError, ApiResult, ErrorCode};
+use crate::config::IngressConfig;
 
-/// Largest and slowest body.
+/// Limits of a request body.
 #[derive(Clone, Copy)]
 pub(crate) struct BodyLimits {
-    /// Bytes.
+    /// Maximum size in bytes.
     pub(crate) bytes_max: usize,
-    /// From its first to its last byte.
+    /// Maximum time until the last byte.
     pub(crate) timeout: Duration,
 }
 
 impl BodyLimits {
-    /// The limits of the public API.
+    /// Returns the limits of the public API.
     pub(crate) const fn public(config: &IngressConfig) -> Self {
         Self {
             bytes_max: config.body_bytes_max,
@@ -32,7 +30,7 @@ impl BodyLimits {
         }
     }
 
-    /// The limits of the administrative API.
+    /// Returns the limits of the admin API.
     pub(crate) const fn admin(config: &IngressConfig) -> Self {
         Self {
             bytes_max: config.admin_body_bytes_max,
@@ -41,7 +39,7 @@ impl BodyLimits {
     }
 }
 
-/// The body, if it says to be JSON and arrives within the limits.
+/// Reads a JSON body. Fails if its media type is not JSON or a limit is exceeded.
 pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) -> ApiResult<Bytes> {
     check_media_type(headers)?;
     let announced = headers
@@ -65,7 +63,8 @@ pub(crate) async fn read(headers: &HeaderMap, body: Body, limits: BodyLimits) ->
     }
 }
 
-/// A JSON object; other JSON is well-formed and yet not what a route takes.
+/// Parses a JSON object. Other JSON values are `INVALID_REQUEST_DATA`, malformed text is
+/// `INVALID_JSON`.
 pub(crate) fn parse_object(body: &[u8]) -> ApiResult<Map<String, Value>> {
     match serde_json::from_slice(body) {
         Ok(Value::Object(fields)) => Ok(fields),
@@ -87,7 +86,7 @@ fn too_large(bytes_max: usize) -> ApiError {
 
 fn check_media_type(headers: &HeaderMap) -> ApiResult<()> {
     let unsupported = |detail| Err(ApiError::new(ErrorCode::UnsupportedMediaType, detail));
-    // A compressed body could unfold to any size.
+    // A compressed body could expand to any size.
     if headers
         .get(header::CONTENT_ENCODING)
         .is_some_and(|coding| !coding.as_bytes().eq_ignore_ascii_case(b"identity"))
@@ -127,7 +126,7 @@ mod tests {
     };
 
     fn status<T>(result: ApiResult<T>) -> Option<u16> {
-        result.err().map(|error| error.into_facts().status.as_u16())
+        result.err().map(|error| error.into_parts().status.as_u16())
     }
 
     async fn read_with(name: &'static str, value: &'static str, body: Body) -> Option<u16> {
@@ -201,7 +200,7 @@ mod tests {
         let code = |text: &str| {
             parse_object(text.as_bytes())
                 .err()
-                .and_then(|error| error.into_facts().code)
+                .and_then(|error| error.into_parts().code)
         };
         let deep = "[".repeat(10_000);
         for text in [

@@ -1,42 +1,44 @@
-//! Whose address a request comes from: the connection's peer, or what a trusted proxy says; and how much of it is kept.
+//! Client addresses: the connection's peer or the address that a trusted proxy reports, and their
+//! stored form.
 
 use std::{convert::Infallible, net::IpAddr};
 
 use axum::extract::FromRequestParts;
 use http::{HeaderMap, request::Parts};
-pub use switchboard_schemas::network::Network;
+use switchboard_schemas::network::Network;
 use switchboard_schemas::network::{mask_v4, mask_v6};
 
-use crate::state::AppState;
+use crate::config::IngressConfig;
 
-/// Leading bits of an IPv6 address that one household has to itself and can choose the rest of.
+/// Prefix length of an IPv6 network that usually belongs to one customer.
 const COUNTED_BITS_V6: u32 = 64;
-/// Leading bits of an address that are kept: enough for a region, too little for a person.
+/// Prefix lengths of stored addresses: enough for a region, too little for a person.
 const KEPT_BITS_V4: u32 = 24;
 const KEPT_BITS_V6: u32 = 48;
 const FORWARDED_FOR: &str = "x-forwarded-for";
 
-/// Peer of the connection that a request came on, put there by the accept loop.
+/// Peer address of the request's connection, set by the accept loop.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerAddress(pub(crate) IpAddr);
 
-/// Who is counted for what nobody with a key is counted for: the client's address, or its whole network where a client
-/// has many. None where the connection is not known, as in a router without a server.
+/// Rate-limit subject of requests without a key: the client's address, or its network for IPv6.
+/// `None` if the connection is unknown, as in a router without a server.
 #[derive(Clone, Debug)]
-pub(crate) struct CountedAddress(pub(crate) Option<String>);
+pub(crate) struct RateLimitAddress(pub(crate) Option<String>);
 
-impl FromRequestParts<AppState> for CountedAddress {
+impl<S: AsRef<IngressConfig> + Send + Sync> FromRequestParts<S> for RateLimitAddress {
     type Rejection = Infallible;
 
-    async fn from_request_parts(parts: &mut Parts, state: &AppState) -> Result<Self, Infallible> {
+    async fn from_request_parts(parts: &mut Parts, state: &S) -> Result<Self, Infallible> {
         let peer = parts.extensions.get::<PeerAddress>();
-        let address =
-            peer.map(|peer| client_address(peer.0, &parts.headers, &state.config.trusted_proxies));
+        let address = peer
+            .map(|peer| client_address(peer.0, &parts.headers, &state.as_ref().trusted_proxies));
         Ok(Self(address.map(counted)))
     }
 }
 
-/// The client's address: the last one in the chain of proxies that no trusted proxy vouches to be a proxy itself.
+/// Returns the client's address: the last address in the proxy chain that was not reported by an
+/// untrusted hop.
 pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Network]) -> IpAddr {
     let is_trusted = |address| trusted.iter().any(|network| network.contains(address));
     let mut client = peer.to_canonical();
@@ -50,7 +52,7 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Netwo
         if !is_trusted(client) {
             break;
         }
-        // What stands left of a malformed hop was written by nobody who can be trusted.
+        // Entries left of a malformed hop are not trustworthy.
         let Some(address) = parse_hop(hop.trim()) else {
             break;
         };
@@ -59,7 +61,7 @@ pub(crate) fn client_address(peer: IpAddr, headers: &HeaderMap, trusted: &[Netwo
     client
 }
 
-/// The address cut to what may be kept of it.
+/// Truncates an address to its stored form.
 pub(crate) fn kept(address: IpAddr) -> String {
     match address.to_canonical() {
         IpAddr::V4(address) => mask_v4(address, KEPT_BITS_V4).to_string(),
@@ -74,7 +76,7 @@ fn counted(address: IpAddr) -> String {
     }
 }
 
-/// Some proxies add the port.
+/// Parses one hop; some proxies add a port.
 fn parse_hop(hop: &str) -> Option<IpAddr> {
     let bare = hop
         .strip_prefix('[')

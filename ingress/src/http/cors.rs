@@ -1,5 +1,5 @@
-//! What browsers are told of the public API (CORS): any page may call it and read its answers, errors included, because
-//! what a page may do depends on its key and, for chat, on the agent's list, and never on a cookie.
+//! CORS of the public API. Any page may call it and read its responses, because access depends on
+//! the key and the agent's allowlist, never on a cookie.
 
 use axum::{
     body::Body,
@@ -9,9 +9,9 @@ use axum::{
 };
 use http::{HeaderMap, HeaderValue, Method, StatusCode, header};
 
-/// Paths that pages call; the administrative API is not among them.
+/// Path prefixes with CORS; the admin API is not among them.
 const PUBLIC_PREFIXES: [&str; 2] = ["/api/public/", "/api/widget/"];
-/// Longest origin that is echoed: scheme, host name and port.
+/// Maximum size of an echoed origin: scheme, host name and port.
 const ORIGIN_BYTES_MAX: usize = 300;
 
 const ANY_ORIGIN: HeaderValue = HeaderValue::from_static("*");
@@ -25,10 +25,11 @@ const EXPOSED_HEADERS: HeaderValue = HeaderValue::from_static(
      X-UI-Spec-Truncated, X-Model, X-Reply-Generation, Retry-After, RateLimit, RateLimit-Policy, Location, \
      Preference-Applied",
 );
-/// Two hours: the longest that all browsers take.
+/// Two hours, the maximum that all browsers accept.
 const PREFLIGHT_MAX_AGE_SECONDS: HeaderValue = HeaderValue::from_static("7200");
 
-/// Answers preflights, which carry no key, and marks every other answer of the public API.
+/// Answers preflight requests, which carry no key, and adds CORS headers to other responses of the
+/// public API.
 pub(crate) async fn cors(request: Request, next: Next) -> Response {
     if !PUBLIC_PREFIXES
         .iter()
@@ -43,7 +44,7 @@ pub(crate) async fn cors(request: Request, next: Next) -> Response {
         next.run(request).await
     };
     let headers = response.headers_mut();
-    // Also on answers to programs: a cache must not give one of them to a page.
+    // Also set for programs, so that caches do not serve their responses to pages.
     headers.append(header::VARY, VARY);
     if let Some(origin) = origin {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin);
@@ -61,8 +62,8 @@ fn preflight() -> Response {
     (StatusCode::NO_CONTENT, headers, Body::empty()).into_response()
 }
 
-/// What may read the answer: the page that asked. `null` stands for pages without an origin of their own and is never
-/// echoed, because any sandboxed frame can claim it; the star says the same and cannot be mistaken for a listed origin.
+/// Returns the origin to echo. `null` is answered with `*` instead, because any sandboxed frame can
+/// send it and it must not look like a listed origin.
 pub(crate) fn allowed_origin(headers: &HeaderMap) -> Option<HeaderValue> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let origin = origins

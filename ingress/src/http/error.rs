@@ -1,5 +1,4 @@
-//! The one table of error codes and the one error type of all routes; nothing else makes a response with an error
-//! status. What a client reads of it is written in [`crate::problem`].
+//! Error codes and the error type of all routes. [`crate::http::problem`] writes the response body.
 
 use std::{borrow::Cow, fmt, time::Duration};
 
@@ -8,34 +7,34 @@ use http::StatusCode;
 use serde_json::Value;
 use switchboard_backends::store::StoreError;
 
-/// What a client is told to wait when something of ours is away.
+/// `Retry-After` while a dependency is unavailable.
 pub(crate) const RETRY_AFTER_OUTAGE: Duration = Duration::from_secs(2);
 
-/// The answer of every handler.
+/// Result of every handler.
 pub(crate) type ApiResult<T> = Result<T, ApiError>;
 
 macro_rules! codes {
     ($($(#[$doc:meta])* $variant:ident = $name:literal, $status:ident, $title:literal;)*) => {
-        /// A code that clients can rely on: a code's name and status never change.
+        /// A stable error code: its name and status never change.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub(crate) enum ErrorCode { $($(#[$doc])* $variant,)* }
 
         impl ErrorCode {
-            /// All codes, in the order of the table.
+            /// All codes in table order.
             #[cfg(test)]
             pub(crate) const ALL: &'static [Self] = &[$(Self::$variant,)*];
 
-            /// The name in the body.
+            /// Returns the name in the response body.
             pub(crate) const fn name(self) -> &'static str {
                 match self { $(Self::$variant => $name,)* }
             }
 
-            /// The status of the response.
+            /// Returns the HTTP status.
             pub(crate) const fn status(self) -> StatusCode {
                 match self { $(Self::$variant => StatusCode::$status,)* }
             }
 
-            /// The kind of problem, in words for people.
+            /// Returns a short description for people.
             pub(crate) const fn title(self) -> &'static str {
                 match self { $(Self::$variant => $title,)* }
             }
@@ -43,7 +42,7 @@ macro_rules! codes {
     };
 }
 
-// The specification's codes that this crate answers with stand first, the contract's own behind them.
+// Codes of the specification first, then those of the contract.
 codes! {
     InvalidAgentId = "INVALID_AGENT_ID", BAD_REQUEST, "Agent id missing or empty";
     InvalidSessionId = "INVALID_SESSION_ID", BAD_REQUEST, "Session id missing or empty";
@@ -76,96 +75,98 @@ codes! {
     Internal = "INTERNAL", INTERNAL_SERVER_ERROR, "Internal error";
 }
 
-/// Why a request was not served. Boxed inside, because results of it travel through every function of the crate.
+/// Error response of a request. Boxed, because results of this type travel through every function
+/// of the crate.
 #[derive(Debug)]
-pub(crate) struct ApiError(Box<ErrorFacts>);
+pub(crate) struct ApiError(Box<ErrorParts>);
 
-/// Everything that a response says of an error.
+/// Content of an error response.
 #[derive(Clone, Debug)]
-pub(crate) struct ErrorFacts {
-    /// Status of the response.
+pub(crate) struct ErrorParts {
+    /// HTTP status of the response.
     pub(crate) status: StatusCode,
-    /// The code, where the specification has one.
+    /// Error code, if the specification defines one.
     pub(crate) code: Option<ErrorCode>,
-    /// This occurrence, in words for people; without text of the client.
+    /// Description of this occurrence; never contains client text.
     pub(crate) detail: Cow<'static, str>,
-    /// The field or header concerned.
+    /// Name of the invalid field or header.
     pub(crate) param: Option<String>,
-    /// Further facts for programs.
+    /// Machine-readable details.
     pub(crate) details: Option<Value>,
-    /// When to come again.
+    /// Delay after which the client may retry.
     pub(crate) retry_after: Option<Duration>,
 }
 
 impl ApiError {
-    /// An error with a code.
+    /// Creates an error with a code.
     pub(crate) fn new(code: ErrorCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::of(code.status(), Some(code), detail.into())
     }
 
-    /// An error for which no code is defined.
+    /// Creates an error without a code.
     pub(crate) fn uncoded(status: StatusCode, detail: impl Into<Cow<'static, str>>) -> Self {
         Self::of(status, None, detail.into())
     }
 
-    /// A field of the request that is missing or wrong; `fault` goes on with the sentence that its name begins.
+    /// Creates an error about a missing or invalid field. The detail is the field name followed by
+    /// `fault`.
     pub(crate) fn field(param: impl Into<String>, fault: impl fmt::Display) -> Self {
         let param = param.into();
         Self::new(ErrorCode::InvalidRequestData, format!("{param} {fault}")).param(param)
     }
 
-    /// Something of ours is away; trying again is safe.
+    /// Creates a 503: a dependency is unavailable, and retrying is safe.
     pub(crate) fn unavailable(detail: &'static str) -> Self {
         Self::new(ErrorCode::Unavailable, detail).retry_after(RETRY_AFTER_OUTAGE)
     }
 
-    /// A fault of ours: told to the log here, once, and hidden from the client.
+    /// Logs the cause and creates a 500 that does not reveal it.
     pub(crate) fn internal(cause: &dyn fmt::Display) -> Self {
         tracing::error!(error = %cause, "request failed inside");
         Self::new(ErrorCode::Internal, "the request failed inside the service")
     }
 
-    /// Its code.
+    /// Returns the error code, if any.
     pub(crate) const fn code(&self) -> Option<ErrorCode> {
         self.0.code
     }
 
-    /// The same error on a route that gives it no code.
+    /// Removes the code, for routes that document none.
     pub(crate) fn without_code(mut self) -> Self {
         self.0.code = None;
         self
     }
 
-    /// Names the field or header concerned.
+    /// Sets the name of the invalid field or header.
     pub(crate) fn param(mut self, param: impl Into<String>) -> Self {
         self.0.param = Some(param.into());
         self
     }
 
-    /// Adds facts for programs.
+    /// Sets the machine-readable details.
     pub(crate) fn details(mut self, details: Value) -> Self {
         self.0.details = Some(details);
         self
     }
 
-    /// Says when to come again.
+    /// Sets the `Retry-After` delay.
     pub(crate) fn retry_after(mut self, after: Duration) -> Self {
         self.0.retry_after = Some(after);
         self
     }
 
-    /// Whether something that the request names does not exist.
+    /// Returns true for status 404.
     pub(crate) fn is_not_found(&self) -> bool {
         self.0.status == StatusCode::NOT_FOUND
     }
 
-    /// What the response will say.
-    pub(crate) fn into_facts(self) -> ErrorFacts {
+    /// Returns the content of the response.
+    pub(crate) fn into_parts(self) -> ErrorParts {
         *self.0
     }
 
     fn of(status: StatusCode, code: Option<ErrorCode>, detail: Cow<'static, str>) -> Self {
-        Self(Box::new(ErrorFacts {
+        Self(Box::new(ErrorParts {
             status,
             code,
             detail,
@@ -188,11 +189,11 @@ impl From<StoreError> for ApiError {
     }
 }
 
-/// The body is written by the outermost layer, which knows the request's id.
+/// The outermost layer writes the body, because it knows the request id.
 impl IntoResponse for ApiError {
     fn into_response(self) -> Response {
         let mut response = self.0.status.into_response();
-        response.extensions_mut().insert(self.into_facts());
+        response.extensions_mut().insert(self.into_parts());
         response
     }
 }

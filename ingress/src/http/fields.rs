@@ -1,4 +1,4 @@
-//! Fields that more than one body has, checked in one place.
+//! Validation of fields that several request bodies share.
 
 use std::str::FromStr;
 
@@ -7,16 +7,16 @@ use switchboard_schemas::{
     client_text::ClientTextError, conversation::RESERVED_KEYS, email::is_email,
 };
 
-use crate::error::{ApiError, ApiResult};
+use super::{ApiError, ApiResult};
 
-/// Keys that a client's `metadata` may have.
+/// Maximum number of keys in a client's `metadata`.
 pub(crate) const METADATA_KEYS_MAX: usize = 50;
-/// Size of a client's `metadata` as JSON.
+/// Maximum size of a client's `metadata` as JSON, in bytes.
 pub(crate) const METADATA_BYTES_MAX: usize = 16 << 10;
-/// Metadata keys with rules of their own, which a free-form object would get around.
+/// Metadata keys with their own validation, which a free-form object would bypass.
 const RULED_KEYS: [&str; 2] = ["rating", "feedback"];
 
-/// A text field; absent and `null` are the same.
+/// Returns an optional text field; `null` counts as absent.
 pub(crate) fn optional_text<'a>(
     fields: &'a Map<String, Value>,
     name: &str,
@@ -28,7 +28,7 @@ pub(crate) fn optional_text<'a>(
     }
 }
 
-/// A text field that must say something.
+/// Returns a text field that must not be blank.
 pub(crate) fn required_text<'a>(fields: &'a Map<String, Value>, name: &str) -> ApiResult<&'a str> {
     let text = optional_text(fields, name)?.ok_or_else(|| ApiError::field(name, "is required"))?;
     if text.trim().is_empty() {
@@ -38,7 +38,7 @@ pub(crate) fn required_text<'a>(fields: &'a Map<String, Value>, name: &str) -> A
     }
 }
 
-/// A client-chosen identifier.
+/// Parses a client-chosen identifier, such as a session id.
 pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(
     name: &str,
     text: &str,
@@ -47,7 +47,7 @@ pub(crate) fn client_text<T: FromStr<Err = ClientTextError>>(
         .map_err(|error: ClientTextError| ApiError::field(name, error.to_string()))
 }
 
-/// An e-mail address.
+/// Validates an e-mail address.
 pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
     if is_email(text) {
         Ok(text.to_owned())
@@ -56,7 +56,7 @@ pub(crate) fn email(name: &str, text: &str) -> ApiResult<String> {
     }
 }
 
-/// A client's `metadata`, without the keys that it cannot set.
+/// Validates a client's `metadata` and removes reserved keys.
 pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<String, Value>>> {
     let metadata = match fields.get("metadata") {
         None | Some(Value::Null) => return Ok(None),
@@ -73,7 +73,8 @@ pub(crate) fn metadata(fields: &Map<String, Value>) -> ApiResult<Option<Map<Stri
     ))
 }
 
-/// Refuses `changes` that would make more of `kept` than one request may bring: a conversation is read whole.
+/// Rejects `changes` that would make the merged metadata exceed the limits of one request, because
+/// a conversation is read as a whole.
 pub(crate) fn check_merged(
     kept: &Map<String, Value>,
     changes: &Map<String, Value>,
@@ -88,7 +89,7 @@ pub(crate) fn check_merged(
     check_size(&merged)
 }
 
-/// A text of at most so many bytes.
+/// Fails if `text` has more than `bytes_max` bytes.
 pub(crate) fn check_bytes(name: &'static str, text: &str, bytes_max: usize) -> ApiResult<()> {
     if text.len() <= bytes_max {
         return Ok(());
@@ -110,7 +111,7 @@ fn check_size(metadata: &Map<String, Value>) -> ApiResult<()> {
     Ok(())
 }
 
-/// Whether a client's metadata may have this key.
+/// Returns true if clients may set this metadata key.
 fn is_free(key: &str) -> bool {
     !RESERVED_KEYS.contains(&key) && !RULED_KEYS.contains(&key)
 }
@@ -181,7 +182,7 @@ mod tests {
     fn a_field_of_another_type_is_named() {
         let error = optional_text(&fields(json!({ "visitorName": 1 })), "visitorName")
             .unwrap_err()
-            .into_facts();
+            .into_parts();
         assert_eq!(error.param.as_deref(), Some("visitorName"));
         assert!(
             optional_text(&fields(json!({ "visitorName": null })), "visitorName")

@@ -1,4 +1,5 @@
-//! The outermost layer: every request gets an id, a span, one log line, its metrics, and, if it failed, its body.
+//! Outermost layer: assigns a request id, opens a span, logs and measures the request, and writes
+//! error bodies.
 
 use axum::{
     extract::{MatchedPath, Request, State},
@@ -10,20 +11,21 @@ use switchboard_schemas::ids::RequestId;
 use tokio::time::Instant;
 use tracing::Instrument;
 
-use crate::{problem::with_problem_body, state::AppState, trace_context::continue_trace};
+use super::{problem::with_problem_body, trace_context::continue_trace};
+use crate::metrics::Metrics;
 
 const REQUEST_ID_HEADER: &str = "x-request-id";
 const MESSAGE_ID_HEADER: &str = "x-message-id";
-/// The label of whatever has no route.
+/// Route label of requests without a route.
 const UNMATCHED: &str = "unmatched";
 
-/// When a request arrived.
+/// Arrival time of a request.
 #[derive(Clone, Copy)]
 pub(crate) struct ArrivedAt(pub(crate) Instant);
 
-/// Serves a request under its id.
-pub(crate) async fn observe(
-    State(state): State<AppState>,
+/// Runs a request within its span and records the result.
+pub(crate) async fn observe<S: AsRef<Metrics>>(
+    State(state): State<S>,
     mut request: Request,
     next: Next,
 ) -> Response {
@@ -54,7 +56,7 @@ pub(crate) async fn observe(
         response.headers_mut().insert(REQUEST_ID_HEADER, value);
     }
     let (status, elapsed) = (response.status().as_u16(), arrived.elapsed());
-    state.metrics.request(&route, method, status, elapsed);
+    state.as_ref().request(&route, method, status, elapsed);
     let message = response
         .headers()
         .get(MESSAGE_ID_HEADER)
@@ -71,7 +73,7 @@ pub(crate) async fn observe(
     response
 }
 
-/// Methods are client text as well: only the known ones become labels.
+/// Maps unknown methods to one label, because methods are client text.
 fn method_label(method: &Method) -> &'static str {
     match *method {
         Method::GET => "GET",

@@ -1,17 +1,17 @@
-//! Which web pages may talk to an agent: entries of `allowedDomains`, compared with the browser's `Origin` as parsed
-//! hosts, label by label. A comparison of text would let `evilshop.example` pass for `shop.example`.
+//! Origin allowlists of agents: entries of `allowedDomains` are compared with the browser's
+//! `Origin` as parsed hosts. A text comparison would accept `evilshop.example` for `shop.example`.
 
 use std::{fmt, net::Ipv6Addr, str::FromStr};
 
 use http::{HeaderMap, header};
 use switchboard_schemas::{secret::InstallationSecret, visitor_token::OriginHash};
 
-/// Longest entry, in bytes; host names end at 253.
+/// Maximum size of an entry in bytes; host names have at most 253.
 const ENTRY_BYTES_MAX: usize = 300;
 const LABEL_BYTES_MAX: usize = 63;
 const HOST_BYTES_MAX: usize = 253;
 
-/// An entry of an agent's list.
+/// An entry of an agent's allowlist.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct OriginPattern {
     scheme: Scheme,
@@ -19,10 +19,10 @@ pub(crate) struct OriginPattern {
     port: u16,
 }
 
-/// Why an entry cannot be kept.
+/// Error for an entry that is not a valid origin pattern.
 #[derive(Debug, thiserror::Error, PartialEq, Eq)]
 #[error("must be an origin such as https://shop.example, shop.example or *.shop.example")]
-pub(crate) struct NotAnOriginPattern;
+pub(crate) struct InvalidOriginPattern;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Scheme {
@@ -33,7 +33,7 @@ enum Scheme {
 #[derive(Clone, Debug, PartialEq, Eq)]
 enum HostPattern {
     Exactly(String),
-    /// One or more labels before this one, never the bare domain.
+    /// Subdomains of this domain, but not the domain itself.
     Below(String),
 }
 
@@ -44,10 +44,10 @@ struct Origin {
     port: u16,
 }
 
-/// Whether the request's page may talk to an agent with this list.
+/// Returns true if the allowlist permits the request's origin.
 pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     let mut origins = headers.get_all(header::ORIGIN).iter();
-    // Programs send no origin; it tells pages apart, it does not authenticate.
+    // Programs send no origin; it distinguishes pages and does not authenticate.
     let Some(origin) = origins.next() else {
         return true;
     };
@@ -65,13 +65,13 @@ pub(crate) fn is_allowed(headers: &HeaderMap, allowed: &[String]) -> bool {
     parsed.is_some_and(|origin| patterns.into_iter().any(|pattern| pattern.matches(&origin)))
 }
 
-/// Whether the request says which page it comes from.
+/// Returns true if the request has an `Origin` header.
 pub(crate) fn is_present(headers: &HeaderMap) -> bool {
     headers.contains_key(header::ORIGIN)
 }
 
-/// The page that the request comes from, as a visitor token is bound to it; none where it names no page, or several.
-/// What is no web origin, such as an extension's or `null`, is compared as it is written.
+/// Returns the fingerprint of the request's origin, which visitor tokens are bound to; `None`
+/// without exactly one origin. Opaque origins, such as `null`, are compared as text.
 pub(crate) fn print(headers: &HeaderMap, secret: &InstallationSecret) -> Option<OriginHash> {
     let mut origins = headers.get_all(header::ORIGIN).iter();
     let text = origins
@@ -99,22 +99,22 @@ impl OriginPattern {
 }
 
 impl FromStr for OriginPattern {
-    type Err = NotAnOriginPattern;
+    type Err = InvalidOriginPattern;
 
-    fn from_str(entry: &str) -> Result<Self, NotAnOriginPattern> {
+    fn from_str(entry: &str) -> Result<Self, InvalidOriginPattern> {
         let (scheme, authority) = split_scheme(entry);
         let (wildcard, authority) = match authority.strip_prefix("*.") {
             Some(rest) => (true, rest),
             None => (false, authority),
         };
-        let (host, port) = split_port(authority).ok_or(NotAnOriginPattern)?;
-        // Without a dot the wildcard would stand for a whole top-level domain.
+        let (host, port) = split_port(authority).ok_or(InvalidOriginPattern)?;
+        // Without a dot the wildcard would match a whole top-level domain.
         let too_wide = wildcard && (!host.contains('.') || host.starts_with('['));
         if entry.len() > ENTRY_BYTES_MAX || too_wide {
-            return Err(NotAnOriginPattern);
+            return Err(InvalidOriginPattern);
         }
         let scheme = match scheme {
-            Some(scheme) => scheme.ok_or(NotAnOriginPattern)?,
+            Some(scheme) => scheme.ok_or(InvalidOriginPattern)?,
             None if is_local(&host) => Scheme::Http,
             None => Scheme::Https,
         };
@@ -132,7 +132,7 @@ impl FromStr for OriginPattern {
 }
 
 impl Origin {
-    /// `null`, other schemes and anything else that browsers do not write are no origin.
+    /// Parses a web origin. Returns `None` for `null`, other schemes and malformed text.
     fn parse(text: &str) -> Option<Self> {
         let (scheme, authority) = split_scheme(text);
         let scheme = scheme??;
@@ -145,7 +145,7 @@ impl Origin {
     }
 }
 
-/// One text for each origin: the port is always there.
+/// Canonical form: the port is always included.
 impl fmt::Display for Origin {
     fn fmt(&self, formatter: &mut fmt::Formatter<'_>) -> fmt::Result {
         let scheme = match self.scheme {
@@ -165,7 +165,8 @@ impl Scheme {
     }
 }
 
-/// The outer option: whether there is a scheme; the inner one: whether it is one of the web's.
+/// Splits off the scheme. The outer option is `None` without a scheme, the inner one for schemes
+/// other than http and https.
 fn split_scheme(text: &str) -> (Option<Option<Scheme>>, &str) {
     let Some((scheme, rest)) = text.split_once("://") else {
         return (None, text);
@@ -211,7 +212,7 @@ fn parse_host(host: &str) -> Option<String> {
     well_formed.then(|| host.to_ascii_lowercase())
 }
 
-/// Names outside ASCII reach a server in their `xn--` form only.
+/// Validates a host label; browsers send international names in their `xn--` form.
 fn is_label(label: &str) -> bool {
     (1..=LABEL_BYTES_MAX).contains(&label.len())
         && label
@@ -312,7 +313,7 @@ mod tests {
             // A colon without digits is an empty port, which parses to no number.
             assert_eq!(
                 entry.parse::<OriginPattern>(),
-                Err(NotAnOriginPattern),
+                Err(InvalidOriginPattern),
                 "{entry}"
             );
         }

@@ -1,4 +1,4 @@
-//! The body of every error (RFC 9457), written in one place for all routes.
+//! Problem bodies (RFC 9457) of all error responses.
 
 use axum::{body::Body, response::Response};
 use http::{HeaderValue, StatusCode, header};
@@ -6,13 +6,13 @@ use serde::Serialize;
 use serde_json::Value;
 use switchboard_schemas::ids::RequestId;
 
-use crate::error::{ApiError, ErrorCode, ErrorFacts};
+use super::{ApiError, ErrorCode, error::ErrorParts};
 
 const PROBLEM_JSON: HeaderValue = HeaderValue::from_static("application/problem+json");
 
 #[derive(Serialize)]
 #[serde(rename_all = "camelCase")]
-struct Problem<'a> {
+struct ProblemBody<'a> {
     r#type: String,
     title: &'a str,
     status: u16,
@@ -26,12 +26,12 @@ struct Problem<'a> {
     details: Option<&'a Value>,
 }
 
-/// Gives an error response its body; any other response stays as it is.
+/// Writes the body of an error response; other responses are unchanged.
 pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) -> Response {
     let Some(facts) = facts(&mut response) else {
         return response;
     };
-    // Statuses can be set by the framework with a body of their own, whose length would no longer be true.
+    // Errors of the framework have their own body and length.
     response.headers_mut().remove(header::CONTENT_LENGTH);
     response
         .headers_mut()
@@ -55,19 +55,19 @@ pub(crate) fn with_problem_body(mut response: Response, request_id: &RequestId) 
     response
 }
 
-fn facts(response: &mut Response) -> Option<ErrorFacts> {
-    if let Some(facts) = response.extensions_mut().remove::<ErrorFacts>() {
+fn facts(response: &mut Response) -> Option<ErrorParts> {
+    if let Some(facts) = response.extensions_mut().remove::<ErrorParts>() {
         return Some(facts);
     }
     let status = response.status();
     let is_error = status.is_client_error() || status.is_server_error();
-    is_error.then(|| ApiError::uncoded(status, "the request cannot be served").into_facts())
+    is_error.then(|| ApiError::uncoded(status, "the request cannot be served").into_parts())
 }
 
-/// The problem object, for a body or for an event.
-pub(crate) fn problem_json(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8> {
+/// Serializes the problem object, for a response body or an error event.
+pub(crate) fn problem_json(facts: &ErrorParts, request_id: &RequestId) -> Vec<u8> {
     let standard_title = facts.status.canonical_reason().unwrap_or("Error");
-    let problem = Problem {
+    let problem = ProblemBody {
         r#type: facts
             .code
             .map_or_else(|| "about:blank".to_owned(), problem_type),
@@ -82,7 +82,7 @@ pub(crate) fn problem_json(facts: &ErrorFacts, request_id: &RequestId) -> Vec<u8
     serde_json::to_vec(&problem).unwrap_or_default()
 }
 
-/// A name and not an address: an installation has no domain that could be relied on.
+/// Returns the type URN of a code. A URN, because installations have no common domain.
 fn problem_type(code: ErrorCode) -> String {
     format!(
         "urn:switchboard:problem:{}",

@@ -1,15 +1,15 @@
-//! Numbers in the query of a request's address.
+//! Parsing of query strings.
 
 use std::borrow::Cow;
 
-/// The first value of a name, decoded.
+/// Returns the first value of a parameter, decoded.
 pub(crate) fn value<'query>(query: &'query str, name: &str) -> Option<Cow<'query, str>> {
     form_urlencoded::parse(query.as_bytes())
         .find(|(key, _)| key == name)
         .map(|(_, value)| value)
 }
 
-/// A whole number, of digits only; more of them than fit are still a large number.
+/// Parses a whole number of digits only; saturates on overflow.
 pub(crate) fn whole_number(text: &str) -> Option<u64> {
     let is_number = !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
     is_number.then(|| text.parse().unwrap_or(u64::MAX))

@@ -1,5 +1,5 @@
-//! What keeps a browser from doing more with an answer than reading it. A page of ours may set its own policy: what a
-//! handler has set is left as it is.
+//! Security headers of all responses. Headers that a handler has set are kept, because pages define
+//! their own policies.
 
 use axum::{extract::Request, middleware::Next, response::Response};
 use http::{HeaderName, HeaderValue, header};
@@ -11,15 +11,15 @@ const EVERYWHERE: [(HeaderName, HeaderValue); 2] = [
         header::X_CONTENT_TYPE_OPTIONS,
         HeaderValue::from_static("nosniff"),
     ),
-    // Not `no-referrer`: under it a browser sends `Origin: null` for a page's own forms, and they could not be told
-    // from another site's.
+    // Not `no-referrer`: browsers would then send `Origin: null` for our own forms, which would
+    // look like those of another site.
     (
         header::REFERRER_POLICY,
         HeaderValue::from_static("same-origin"),
     ),
 ];
 
-/// Answers of the API are data: never a page, never in a frame, never in a cache.
+/// API responses are data: never a page, framed or cached.
 const OF_THE_API: [(HeaderName, HeaderValue); 2] = [
     (
         header::CONTENT_SECURITY_POLICY,
@@ -28,7 +28,7 @@ const OF_THE_API: [(HeaderName, HeaderValue); 2] = [
     (header::CACHE_CONTROL, HeaderValue::from_static("no-store")),
 ];
 
-/// Adds them to every answer.
+/// Adds the security headers that the response does not have yet.
 pub(crate) async fn security_headers(request: Request, next: Next) -> Response {
     let is_api = request.uri().path().starts_with(API_PREFIX);
     let mut response = next.run(request).await;

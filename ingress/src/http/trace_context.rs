@@ -1,4 +1,4 @@
-//! Carries the trace through the process: from the request's headers into its span, from the span onto the bus.
+//! Propagates trace context from request headers into spans, and from spans onto the bus.
 
 use http::{HeaderMap, HeaderName};
 use opentelemetry::{
@@ -10,11 +10,11 @@ use switchboard_backends::bus::Headers;
 use tracing::Span;
 use tracing_opentelemetry::OpenTelemetrySpanExt;
 
-/// Makes `span` a child of what the request's headers name, and writes the trace's id into it for the logs.
+/// Makes `span` a child of the trace in the request headers, and records the trace id in it.
 pub(crate) fn continue_trace(span: &Span, headers: &HeaderMap) {
     let parent =
-        global::get_text_map_propagator(|propagator| propagator.extract(&Incoming(headers)));
-    // Fails only where nobody collects traces.
+        global::get_text_map_propagator(|propagator| propagator.extract(&HeaderExtractor(headers)));
+    // Fails only without a trace exporter.
     let _ = span.set_parent(parent);
     span.record(
         "trace.id",
@@ -22,17 +22,17 @@ pub(crate) fn continue_trace(span: &Span, headers: &HeaderMap) {
     );
 }
 
-/// Adds the current span to a record's headers; adds nothing where nobody collects traces.
+/// Adds the current span to the headers of a bus record. Without a trace exporter nothing is added.
 pub(crate) fn inject_trace(headers: &mut Headers) {
     let context = Span::current().context();
     global::get_text_map_propagator(|propagator| {
-        propagator.inject_context(&context, &mut Outgoing(headers))
+        propagator.inject_context(&context, &mut HeaderInjector(headers))
     });
 }
 
-struct Incoming<'a>(&'a HeaderMap);
+struct HeaderExtractor<'a>(&'a HeaderMap);
 
-impl Extractor for Incoming<'_> {
+impl Extractor for HeaderExtractor<'_> {
     fn get(&self, key: &str) -> Option<&str> {
         self.0.get(key).and_then(|value| value.to_str().ok())
     }
@@ -42,9 +42,9 @@ impl Extractor for Incoming<'_> {
     }
 }
 
-struct Outgoing<'a>(&'a mut Headers);
+struct HeaderInjector<'a>(&'a mut Headers);
 
-impl Injector for Outgoing<'_> {
+impl Injector for HeaderInjector<'_> {
     fn set(&mut self, key: &str, value: String) {
         self.0.push((key.to_ascii_lowercase(), value));
     }

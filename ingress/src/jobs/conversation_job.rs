@@ -1,5 +1,5 @@
-//! What the worker that owns a conversation does between two of its turns, and how a request waits for it: its outcome comes
-//! back like a reply, and where it does not, because the relay is away while everything else works, the store tells.
+//! Jobs that the owner of a conversation runs between two turns. The outcome arrives on the reply
+//! channel; if Redis is unavailable, the store is polled for the effect.
 
 use std::time::Duration;
 
@@ -11,28 +11,33 @@ use switchboard_schemas::{
 };
 use tokio::time::{Instant, MissedTickBehavior, interval_at};
 
-use crate::{error::ApiResult, publish::publish, reply::registry::PatchSlot, state::AppState};
+use super::publish::publish;
+use crate::{
+    http::ApiResult,
+    state::{AppState, pending_replies::PatchSubscription},
+};
 
-/// A job that is published: it is done whatever dies.
-pub(crate) struct Published<'a> {
+/// A published, durable conversation job whose outcome can be awaited.
+pub(crate) struct PublishedJob<'a> {
     state: &'a AppState,
-    slot: PatchSlot,
+    slot: PatchSubscription,
 }
 
-impl<'a> Published<'a> {
-    /// Publishes the job whose outcome is told under this event.
+impl<'a> PublishedJob<'a> {
+    /// Publishes the job. Its outcome is reported under `event`.
     pub(crate) async fn new(
         state: &'a AppState,
         job: &ConversationJob,
         event: EventId,
         request: &RequestId,
     ) -> ApiResult<Self> {
-        let slot = state.registry.wait_for_patch(event);
+        let slot = state.pending_replies.wait_for_patch(event);
         publish(state, Topic::Jobs, job, request).await?;
         Ok(Self { state, slot })
     }
 
-    /// Waits for its outcome, or until the store shows that it is done; none: it takes longer than a request waits.
+    /// Waits for the outcome, or until `is_done` finds the effect in the store. Returns `None`
+    /// after the configured patch timeout.
     pub(crate) async fn outcome<Done: Future<Output = bool>>(
         mut self,
         is_done: impl Fn() -> Done,
@@ -48,7 +53,7 @@ impl<'a> Published<'a> {
     }
 }
 
-/// Returns once the store shows that it is done.
+/// Polls until `is_done` returns true.
 async fn shown<Done: Future<Output = bool>>(state: &AppState, is_done: impl Fn() -> Done) {
     let period = Duration::from_millis(state.config.store_poll_ms);
     let mut ticks = interval_at(Instant::now() + period, period);

@@ -1,4 +1,4 @@
-//! Step 4 of the path: a job goes onto the bus, or is taken back.
+//! Publishes jobs to the bus, and voids publishes that were rejected.
 
 use std::time::Duration;
 
@@ -15,29 +15,28 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult, trace_context::inject_trace},
     state::AppState,
-    trace_context::inject_trace,
 };
 
-/// How much longer than its timeout a publish may take before it counts as not acknowledged.
+/// Grace period beyond the publish timeout before a publish counts as failed.
 const PUBLISH_GRACE: Duration = Duration::from_millis(500);
-/// How long the relay may take to note that a publish is void; the client already waits for its refusal.
+/// Timeout for voiding a publish; the client is already waiting for its 503.
 const VOID_TIMEOUT: Duration = Duration::from_millis(500);
 
-/// An accepted message on its way to whoever answers it.
+/// The job of an accepted message, by the kind of its recipient.
 #[derive(Clone)]
 pub(crate) enum TurnJob {
-    /// An agent was addressed.
+    /// Sent to an agent.
     Agent(ReplyJob),
-    /// An agent's draft is tried.
+    /// Playground run of an agent's draft.
     Trial(ReplyJob),
-    /// A team was addressed: who answers is decided behind the bus.
+    /// Sent to a team; a routing worker chooses the agent.
     Team(TeamMessageJob),
 }
 
 impl TurnJob {
-    /// The message.
+    /// Returns the turn of the message.
     pub(crate) const fn turn(&self) -> &Turn {
         match self {
             Self::Agent(job) | Self::Trial(job) => &job.turn,
@@ -45,7 +44,7 @@ impl TurnJob {
         }
     }
 
-    /// The agent that was addressed; none for a team's message.
+    /// Returns the addressed agent, or `None` for a team.
     pub(crate) const fn agent_id(&self) -> Option<&AgentId> {
         match self {
             Self::Agent(job) | Self::Trial(job) => Some(&job.agent_id),
@@ -53,7 +52,7 @@ impl TurnJob {
         }
     }
 
-    /// Whom the message was sent to.
+    /// Returns the recipient as the owner of the conversation.
     pub(crate) fn owner(&self) -> ConversationOwner {
         match self {
             Self::Agent(job) | Self::Trial(job) => ConversationOwner::Agent(job.agent_id.clone()),
@@ -61,7 +60,7 @@ impl TurnJob {
         }
     }
 
-    /// The record that has `answer` worked on by an inference worker.
+    /// Wraps `answer` in the record that an inference worker consumes.
     pub(crate) fn record(&self, answer: ReplyJob) -> ConversationJob {
         match self {
             Self::Trial(_) => ConversationJob::Playground(Box::new(answer)),
@@ -69,7 +68,7 @@ impl TurnJob {
         }
     }
 
-    /// The message, to be named anew.
+    /// Returns the turn for changing its message id.
     pub(crate) const fn turn_mut(&mut self) -> &mut Turn {
         match self {
             Self::Agent(job) | Self::Trial(job) => &mut job.turn,
@@ -78,8 +77,8 @@ impl TurnJob {
     }
 }
 
-/// Publishes the job of a message; once this returns `Ok`, the message is answered whatever dies. What is refused is to
-/// be voided ([`void`]).
+/// Publishes the job of a message. After `Ok` the message is durable; after an error the caller
+/// must [`void`] it.
 pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<()> {
     match job {
         TurnJob::Agent(answer) | TurnJob::Trial(answer) => {
@@ -104,7 +103,7 @@ pub(crate) async fn publish_turn(state: &AppState, job: &TurnJob) -> ApiResult<(
     }
 }
 
-/// Asks who of a team would answer.
+/// Publishes a playground run that asks which member of a team would answer.
 pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamPlaygroundJob) -> ApiResult<()> {
     send(
         state,
@@ -116,7 +115,7 @@ pub(crate) async fn publish_team_trial(state: &AppState, job: &TeamPlaygroundJob
     .await
 }
 
-/// Publishes a record of a conversation.
+/// Publishes a job of a conversation, keyed by its id.
 pub(crate) async fn publish(
     state: &AppState,
     topic: Topic,
@@ -152,7 +151,7 @@ async fn send(
         headers,
     };
     let timeout = state.config.publish_timeout();
-    // The bus keeps its own time; ours is for one that does not.
+    // The bus enforces its own timeout; this one guards against a bus that does not.
     match tokio::time::timeout(
         timeout + PUBLISH_GRACE,
         state.backends.bus.publish(record, timeout),
@@ -171,8 +170,8 @@ fn publish_failed(state: &AppState, error: &dyn std::fmt::Display) -> ApiError {
     ApiError::unavailable("the message could not be accepted")
 }
 
-/// Takes a refused message back, with its place in the queue. Its record may still arrive later, and its client has been
-/// told that it was not accepted.
+/// Voids a rejected message and frees its queue slot. Its record may still arrive later although
+/// the client received an error.
 pub(crate) async fn void(state: &AppState, turn: &Turn) {
     let reply = turn.reply_id();
     let void = state.backends.relay.void(&reply, &turn.publish_nonce);

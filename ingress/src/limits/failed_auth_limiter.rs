@@ -1,7 +1,7 @@
-//! How often somebody may ask for what does not exist: keys and sessions are secrets that must not be guessed.
+//! Limits failed lookups of secrets, such as keys and sessions, to prevent guessing.
 //!
-//! Only misses count. Whoever has used them up is refused before anything is looked up, or the difference between the
-//! answers would tell which guess was right.
+//! Only failures count. A subject over the limit is rejected before the lookup, because different
+//! responses would reveal which guess was right.
 
 use std::{
     collections::HashMap,
@@ -12,24 +12,27 @@ use std::{
 use prometheus::IntCounter;
 use switchboard_backends::limiter::RequestQuota;
 
-use super::{shared::SharedLimiter, too_many};
-use crate::error::{ApiError, ApiResult};
+use super::{shared_limiter::SharedLimiter, too_many};
+use crate::http::{ApiError, ApiResult};
 
-/// Refused subjects that are remembered; those beyond are refused by the limiter all the same, after their look-up.
+/// Maximum number of blocked subjects in memory; others are rejected by the shared limiter after
+/// their lookup.
 const REFUSED_MAX: usize = 10_000;
 
-/// A limit of misses. A subject is whoever misses; none is one whose address is unknown, and it is not counted.
-pub(crate) struct MissLimit {
+/// A limit of failures per subject. Subjects are client addresses or accounts; unknown addresses
+/// are not limited.
+pub(crate) struct FailedAuthLimiter {
     name: &'static str,
     quota: RequestQuota,
     limiter: Arc<SharedLimiter>,
-    /// Until when; answered from memory, so that a flood of guesses does not reach the limiter.
+    /// End of the block by subject; kept in memory, so that a flood of guesses does not reach the
+    /// limiter.
     refused: Mutex<HashMap<String, Instant>>,
     refusals: IntCounter,
 }
 
-impl MissLimit {
-    /// A quota of 0 is no limit.
+impl FailedAuthLimiter {
+    /// Creates a limiter; a quota of 0 means no limit.
     pub(super) fn new(
         name: &'static str,
         quota: RequestQuota,
@@ -45,10 +48,10 @@ impl MissLimit {
         }
     }
 
-    /// Whether `subject` may ask at all.
+    /// Fails if `subject` is blocked.
     ///
     /// # Errors
-    /// Its misses are used up.
+    /// Returns `RATE_LIMITED` while the subject is blocked.
     pub(crate) fn check(&self, subject: Option<&str>) -> ApiResult<()> {
         let refused = self.refused.lock().unwrap_or_else(PoisonError::into_inner);
         let until = subject.and_then(|subject| refused.get(subject));
@@ -59,10 +62,10 @@ impl MissLimit {
         }
     }
 
-    /// Counts a miss of `subject`.
+    /// Counts a failure of `subject`.
     ///
     /// # Errors
-    /// It was one too many, which is then the answer.
+    /// Returns `RATE_LIMITED` if the quota is exceeded.
     pub(crate) async fn miss(&self, subject: Option<&str>) -> ApiResult<()> {
         self.check(subject)?;
         let Some(subject) = subject.filter(|_| self.quota.limit > 0) else {
@@ -107,13 +110,13 @@ mod tests {
 
     use super::*;
 
-    fn limit(limit: u32, window: Duration) -> MissLimit {
+    fn limit(limit: u32, window: Duration) -> FailedAuthLimiter {
         let counter = || IntCounter::new("counter", "test").unwrap();
         let limiter = Arc::new(SharedLimiter::new(
             Arc::new(EmbeddedLimiter::new()),
             counter(),
         ));
-        MissLimit::new("misses", RequestQuota { limit, window }, limiter, counter())
+        FailedAuthLimiter::new("misses", RequestQuota { limit, window }, limiter, counter())
     }
 
     #[tokio::test]
@@ -126,7 +129,7 @@ mod tests {
         let wait = misses
             .check(Some("a"))
             .unwrap_err()
-            .into_facts()
+            .into_parts()
             .retry_after
             .unwrap();
         assert!(misses.miss(Some("a")).await.is_err());

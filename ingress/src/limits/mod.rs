@@ -1,15 +1,16 @@
-//! How much may be asked for: the requests of a key, or of a page's visitor, in each bucket, the messages of a visitor,
-//! what pages take from an agent, the misses of an address.
+//! Rate limits of keys, visitors, pages, client addresses and sign-ins.
 //!
-//! A key's bucket is part of its route's type ([`crate::caller::Purpose::BUCKET`]) and is counted where the caller is
-//! made out, after the key's expiry and before its scope: a request that lacks the scope counts, or its answers would
-//! be free to ask for. A visitor is counted once the fields are valid and before the message is given to anybody, so
-//! that a refused message holds no idempotency key and no place in a queue.
+//! The bucket is part of a route's policy ([`crate::auth::caller::AccessPolicy::BUCKET`]). Requests
+//! are counted after the key's expiry check and before its scope check, so that requests without
+//! the scope count too. Visitors are counted after field validation and before the message is
+//! submitted, so that a rejected message holds no idempotency key and no queue slot.
 
-mod misses;
-mod pages;
-mod shared;
-mod told;
+#[cfg(test)]
+mod api_tests;
+mod failed_auth_limiter;
+mod rate_limit_headers;
+mod shared_limiter;
+mod site_limiter;
 
 use std::{fmt::Write, sync::Arc, time::Duration};
 
@@ -23,18 +24,17 @@ use switchboard_schemas::{
 };
 
 pub(crate) use self::{
-    misses::MissLimit,
-    told::{LimitsTold, tell_limits},
+    failed_auth_limiter::FailedAuthLimiter,
+    rate_limit_headers::{RateLimitHeaders, tell_limits},
 };
-use self::{pages::PageLimits, shared::SharedLimiter};
+use self::{shared_limiter::SharedLimiter, site_limiter::SiteLimiter};
 use crate::{
-    client_address::CountedAddress,
     config::IngressConfig,
-    error::{ApiError, ApiResult, ErrorCode},
+    http::{ApiError, ApiResult, ErrorCode, RateLimitAddress},
     metrics::Metrics,
 };
 
-/// Length of every rolling window.
+/// Length of the rolling windows.
 const WINDOW: Duration = Duration::from_secs(60);
 const VISITOR: &str = "visitor";
 const TRIAL: &str = "trial";
@@ -42,12 +42,12 @@ const FAILED_AUTHENTICATION: &str = "failed_authentication";
 const UNKNOWN_SESSION: &str = "unknown_session";
 const SIGN_IN_ACCOUNT: &str = "sign_in_account";
 const SIGN_IN_ADDRESS: &str = "sign_in_address";
-/// Passwords are guessed slowly or not at all, so that a minute would be too short a memory.
+/// Window for sign-ins; passwords are guessed slowly, so that one minute would be too short.
 const SIGN_IN_WINDOW: Duration = Duration::from_secs(15 * 60);
 
-/// Requests of a key that are counted together.
+/// Groups of routes that are counted together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Bucket {
+pub(crate) enum RateLimitBucket {
     /// Agent and team chat.
     Chat,
     /// Agent and widget configuration.
@@ -56,36 +56,36 @@ pub(crate) enum Bucket {
     Conversations,
 }
 
-/// Who sends a message to an agent, or tries to sign in.
+/// Subject of a rate limit whose id must be pseudonymized.
 #[derive(Clone, Copy, Debug)]
-pub(crate) enum Sender<'a> {
-    /// What the client calls the visitor.
+pub(crate) enum RateLimitSubject<'a> {
+    /// Visitor id that the client supplied.
     Visitor(&'a str),
-    /// The session, where the client names no visitor.
+    /// Session id, if no visitor id is known.
     Session(&'a str),
-    /// Whoever claims to hold this account of the dashboard.
+    /// E-mail address of a dashboard account.
     Account(&'a str),
 }
 
-/// The limits of one process, which counts together with all others.
-pub(crate) struct Limits {
-    /// Keys that do not exist, by address.
-    pub(crate) failed_authentications: MissLimit,
-    /// By organization and address: a tenant's guests do not concern its neighbours.
-    unknown_sessions: MissLimit,
-    /// Attempts to sign in to one account, whether it exists or not, from wherever.
-    sign_ins_by_account: MissLimit,
-    /// Attempts to sign in from one address, to whatever accounts.
-    sign_ins_by_address: MissLimit,
-    /// What pages' visitors may ask for.
-    pub(crate) pages: PageLimits,
+/// Rate limits of one process, counted together with all other processes.
+pub(crate) struct RateLimits {
+    /// Unknown keys, per client address.
+    pub(crate) failed_authentications: FailedAuthLimiter,
+    /// Unknown sessions, per organization and client address.
+    unknown_sessions: FailedAuthLimiter,
+    /// Sign-in attempts per account, existing or not.
+    sign_ins_by_account: FailedAuthLimiter,
+    /// Sign-in attempts per client address.
+    sign_ins_by_address: FailedAuthLimiter,
+    /// Limits of pages and their visitors.
+    pub(crate) sites: SiteLimiter,
     limiter: Arc<SharedLimiter>,
     trials_per_minute: u32,
     secret: InstallationSecret,
     metrics: Metrics,
 }
 
-impl Bucket {
+impl RateLimitBucket {
     const fn name(self) -> &'static str {
         match self {
             Self::Chat => "chat",
@@ -94,7 +94,7 @@ impl Bucket {
         }
     }
 
-    /// The administrator's limit, else the usual one (specification: Limits).
+    /// Returns the limit of the key, otherwise the default (specification: Limits).
     fn quota(self, limits: &KeyLimits) -> RequestQuota {
         let (own, usual) = match self {
             Self::Chat => (limits.chat_per_minute, 60),
@@ -107,7 +107,8 @@ impl Bucket {
         }
     }
 
-    /// The quota of one visitor: a key's usual one, or less where the token was made with a key that has less.
+    /// Returns the quota of one visitor: the default of a key, or the issuing key's limit if that
+    /// is lower.
     fn visitor_quota(self, key: Option<&ApiKey>) -> RequestQuota {
         let usual = self.quota(&KeyLimits::default());
         let limit = key.map_or(usual.limit, |key| {
@@ -117,7 +118,7 @@ impl Bucket {
     }
 }
 
-impl Limits {
+impl RateLimits {
     pub(crate) fn new(
         limiter: Arc<dyn RateLimiter>,
         secret: InstallationSecret,
@@ -130,7 +131,7 @@ impl Limits {
         ));
         let misses_in = |name, limit, window| {
             let refused = metrics.rate_limited.with_label_values(&[name]);
-            MissLimit::new(
+            FailedAuthLimiter::new(
                 name,
                 RequestQuota { limit, window },
                 Arc::clone(&limiter),
@@ -154,7 +155,7 @@ impl Limits {
                 config.sign_ins_per_address,
                 SIGN_IN_WINDOW,
             ),
-            pages: PageLimits::new(config, &limiter, &metrics.rate_limited),
+            sites: SiteLimiter::new(config, &limiter, &metrics.rate_limited),
             limiter,
             trials_per_minute: config.trials_per_minute,
             secret,
@@ -162,15 +163,15 @@ impl Limits {
         }
     }
 
-    /// Counts a request of a key.
+    /// Counts a request with an API key.
     ///
     /// # Errors
-    /// The key's quota of this bucket is used up.
+    /// Returns `RATE_LIMITED` if the key's quota is exceeded.
     pub(crate) async fn admit_key(
         &self,
         key: &ApiKey,
-        bucket: Bucket,
-        told: &LimitsTold,
+        bucket: RateLimitBucket,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         self.admit_subject(
             &format!("key:{}", key.id.as_str()),
@@ -181,17 +182,17 @@ impl Limits {
         .await
     }
 
-    /// Counts a request with a visitor token that was made with `key`. Nothing of it is taken from the key's own quota,
-    /// which one visitor could use up for all.
+    /// Counts a request with a visitor token that `key` issued. It does not count against the key's
+    /// own quota, which one visitor could use up.
     ///
     /// # Errors
-    /// The visitor's quota of this bucket is used up.
+    /// Returns `RATE_LIMITED` if the visitor's quota is exceeded.
     pub(crate) async fn admit_token(
         &self,
         claims: &VisitorClaims,
         key: Option<&ApiKey>,
-        bucket: Bucket,
-        told: &LimitsTold,
+        bucket: RateLimitBucket,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let subject = format!(
             "token:{}:{}",
@@ -202,26 +203,30 @@ impl Limits {
             .await
     }
 
-    /// Tells the quota of a visitor token that is refused before it is counted.
-    pub(crate) fn tell_token_policy(key: Option<&ApiKey>, bucket: Bucket, told: &LimitsTold) {
+    /// Adds the quota of a visitor token that is rejected before it is counted.
+    pub(crate) fn tell_token_policy(
+        key: Option<&ApiKey>,
+        bucket: RateLimitBucket,
+        told: &RateLimitHeaders,
+    ) {
         told.policy(bucket.name(), bucket.visitor_quota(key));
     }
 
-    /// Tells the quota of a key that is refused before it is counted.
-    pub(crate) fn tell_key_policy(key: &ApiKey, bucket: Bucket, told: &LimitsTold) {
+    /// Adds the quota of a key that is rejected before it is counted.
+    pub(crate) fn tell_key_policy(key: &ApiKey, bucket: RateLimitBucket, told: &RateLimitHeaders) {
         told.policy(bucket.name(), bucket.quota(&key.limits));
     }
 
-    /// Counts a message to an agent or a team, `addressed`, against the limit for each of its visitors.
+    /// Counts a message to the agent or team `addressed` against the limit per visitor.
     ///
     /// # Errors
-    /// The visitor's quota is used up.
+    /// Returns `RATE_LIMITED` if the visitor's quota is exceeded.
     pub(crate) async fn admit_visitor(
         &self,
         addressed: &str,
         per_minute: u32,
-        sender: Sender<'_>,
-        told: &LimitsTold,
+        sender: RateLimitSubject<'_>,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let quota = RequestQuota {
             limit: per_minute,
@@ -235,10 +240,10 @@ impl Limits {
         self.pass(VISITOR, quota, verdict)
     }
 
-    /// Counts a trial of a person, because each can cost a model call.
+    /// Counts a playground run of a person, because each may call a model.
     ///
     /// # Errors
-    /// The person has tried too often.
+    /// Returns `RATE_LIMITED` if the person's quota is exceeded.
     pub(crate) async fn admit_trial(&self, person: &str) -> ApiResult<()> {
         if self.trials_per_minute == 0 {
             return Ok(());
@@ -251,14 +256,15 @@ impl Limits {
         self.pass(TRIAL, quota, verdict)
     }
 
-    /// Looks for a session's conversation. Its id is all that guards it within a key's reach, so that guessing is limited.
+    /// Looks up the conversation of a session and counts unknown sessions. Within an organization
+    /// the session id is the only protection, so that guessing is limited.
     ///
     /// # Errors
-    /// Those of `look_up`, or the address has asked for too many sessions that do not exist.
+    /// Returns the errors of `look_up`, or `RATE_LIMITED` after too many unknown sessions.
     pub(crate) async fn guard_session<T>(
         &self,
         org: &OrgId,
-        CountedAddress(address): &CountedAddress,
+        RateLimitAddress(address): &RateLimitAddress,
         look_up: impl Future<Output = ApiResult<T>>,
     ) -> ApiResult<T> {
         let guesser = address
@@ -272,31 +278,32 @@ impl Limits {
         found
     }
 
-    /// Counts an attempt to prove who one is, before anything is looked at: attempts at once cannot all slip through
-    /// before the first has failed, and no answer depends on whether the account exists.
+    /// Counts a sign-in attempt before the password is checked: parallel attempts cannot bypass the
+    /// limit, and the response does not depend on whether the account exists.
     ///
     /// # Errors
-    /// The account or the address has seen too many.
+    /// Returns `RATE_LIMITED` if the quota of the account or address is exceeded.
     pub(crate) async fn admit_sign_in(
         &self,
         account: &str,
-        address: &CountedAddress,
+        address: &RateLimitAddress,
     ) -> ApiResult<()> {
         self.sign_ins_by_address.miss(address.0.as_deref()).await?;
         self.sign_ins_by_account
-            .miss(Some(&self.pseudonym(Sender::Account(account))))
+            .miss(Some(&self.pseudonym(RateLimitSubject::Account(account))))
             .await
     }
 
-    /// Counts an attempt to use a link, whose secret nobody guesses: only the cost of looking is bounded.
+    /// Counts an attempt to use a one-time link. The secret cannot be guessed; this bounds the cost
+    /// of lookups.
     ///
     /// # Errors
-    /// The address has made too many.
-    pub(crate) async fn admit_link(&self, address: &CountedAddress) -> ApiResult<()> {
+    /// Returns `RATE_LIMITED` if the quota of the address is exceeded.
+    pub(crate) async fn admit_link(&self, address: &RateLimitAddress) -> ApiResult<()> {
         self.sign_ins_by_address.miss(address.0.as_deref()).await
     }
 
-    /// Keeps looking for the shared limiter while it is away; never ends.
+    /// Probes the shared limiter while it is unavailable; never returns.
     pub(crate) async fn watch(&self) {
         self.limiter.watch().await;
     }
@@ -304,9 +311,9 @@ impl Limits {
     async fn admit_subject(
         &self,
         subject: &str,
-        bucket: Bucket,
+        bucket: RateLimitBucket,
         quota: RequestQuota,
-        told: &LimitsTold,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let verdict = self
             .limiter
@@ -324,12 +331,13 @@ impl Limits {
         Err(too_many(bucket, quota, verdict.retry_after))
     }
 
-    /// A visitor's id can be an e-mail address, which must not lie in the limiter.
-    fn pseudonym(&self, sender: Sender<'_>) -> String {
+    /// Returns a keyed hash of the subject, because visitor ids can be e-mail addresses and must
+    /// not be stored in the limiter.
+    fn pseudonym(&self, sender: RateLimitSubject<'_>) -> String {
         let (purpose, id) = match sender {
-            Sender::Visitor(id) => ("limit-visitor", id),
-            Sender::Session(id) => ("limit-session", id),
-            Sender::Account(name) => ("limit-account", name),
+            RateLimitSubject::Visitor(id) => ("limit-visitor", id),
+            RateLimitSubject::Session(id) => ("limit-session", id),
+            RateLimitSubject::Account(name) => ("limit-account", name),
         };
         self.secret
             .mac(purpose, id.as_bytes())
@@ -363,8 +371,12 @@ mod tests {
             config_per_minute: Some(7),
             ..KeyLimits::default()
         };
-        let quotas = [Bucket::Chat, Bucket::Config, Bucket::Conversations]
-            .map(|bucket| bucket.quota(&limits).limit);
+        let quotas = [
+            RateLimitBucket::Chat,
+            RateLimitBucket::Config,
+            RateLimitBucket::Conversations,
+        ]
+        .map(|bucket| bucket.quota(&limits).limit);
         assert_eq!(quotas, [60, 7, 120]);
     }
 }

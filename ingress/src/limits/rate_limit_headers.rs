@@ -1,5 +1,5 @@
-//! What an answer says of limits: `RateLimit-Policy` and `RateLimit` (draft-ietf-httpapi-ratelimit-headers), on every
-//! answer to a known key, errors included.
+//! `RateLimit-Policy` and `RateLimit` headers (draft-ietf-httpapi-ratelimit-headers) of responses
+//! to known keys, errors included.
 
 use std::{
     fmt::Write,
@@ -13,55 +13,56 @@ use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 const POLICY: HeaderName = HeaderName::from_static("ratelimit-policy");
 const STATE: HeaderName = HeaderName::from_static("ratelimit");
 
-/// Collects what is to be told while a request is served; clones share it.
+/// Collects the quotas of a request; clones share the collection.
 #[derive(Clone, Default)]
-pub(crate) struct LimitsTold(Arc<Mutex<Vec<Told>>>);
+pub(crate) struct RateLimitHeaders(Arc<Mutex<Vec<QuotaReport>>>);
 
-struct Told {
+struct QuotaReport {
     name: &'static str,
     quota: RequestQuota,
     verdict: Option<RateLimitOutcome>,
 }
 
-/// The layer that writes the fields: an extractor decides about limits, and only a layer sees every answer.
+/// Layer that writes the headers: extractors apply the limits, and only a layer sees every
+/// response.
 pub(crate) async fn tell_limits(mut request: Request, next: Next) -> Response {
-    let told = LimitsTold::default();
+    let told = RateLimitHeaders::default();
     request.extensions_mut().insert(told.clone());
     let mut response = next.run(request).await;
     told.write(response.headers_mut());
     response
 }
 
-impl LimitsTold {
-    /// What the layer put into the request.
+impl RateLimitHeaders {
+    /// Returns the collector that the layer added to the request.
     pub(crate) fn of(extensions: &Extensions) -> Self {
         extensions.get().cloned().unwrap_or_default()
     }
 
-    /// Tells a quota whose use is not looked at.
+    /// Adds a quota without its current usage.
     pub(super) fn policy(&self, name: &'static str, quota: RequestQuota) {
-        self.push(Told {
+        self.push(QuotaReport {
             name,
             quota,
             verdict: None,
         });
     }
 
-    /// Tells a quota and what is left of it.
+    /// Adds a quota with its remaining requests.
     pub(super) fn verdict(
         &self,
         name: &'static str,
         quota: RequestQuota,
         verdict: RateLimitOutcome,
     ) {
-        self.push(Told {
+        self.push(QuotaReport {
             name,
             quota,
             verdict: Some(verdict),
         });
     }
 
-    fn push(&self, told: Told) {
+    fn push(&self, told: QuotaReport) {
         self.0
             .lock()
             .unwrap_or_else(PoisonError::into_inner)
@@ -71,7 +72,7 @@ impl LimitsTold {
     fn write(&self, headers: &mut HeaderMap) {
         let told = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let (mut policies, mut states) = (String::new(), String::new());
-        for Told {
+        for QuotaReport {
             name,
             quota,
             verdict,
@@ -110,8 +111,9 @@ fn separated(list: &mut String) -> &mut String {
     list
 }
 
-/// Until something, or with something left until everything, is free again: the draft wants an exhausted quota's reset
-/// not to lie behind its `Retry-After`.
+/// Returns the seconds until the next request is possible, or until the full quota is available if
+/// requests remain. The draft requires that an exhausted quota resets no later than its
+/// `Retry-After`.
 fn reset_seconds(verdict: &RateLimitOutcome) -> u128 {
     let wait = if verdict.remaining == 0 {
         verdict.retry_after
@@ -143,7 +145,7 @@ mod tests {
         }
     }
 
-    fn written(told: &LimitsTold) -> (Option<String>, Option<String>) {
+    fn written(told: &RateLimitHeaders) -> (Option<String>, Option<String>) {
         let mut headers = HeaderMap::new();
         told.write(&mut headers);
         let text = |name| {
@@ -156,7 +158,7 @@ mod tests {
 
     #[test]
     fn the_fields_have_the_form_of_the_draft() {
-        let told = LimitsTold::default();
+        let told = RateLimitHeaders::default();
         assert_eq!(written(&told), (None, None));
         told.verdict("chat", QUOTA, verdict(12));
         assert_eq!(
@@ -179,7 +181,7 @@ mod tests {
 
     #[test]
     fn a_quota_that_was_not_looked_at_has_a_policy_and_no_state() {
-        let told = LimitsTold::default();
+        let told = RateLimitHeaders::default();
         told.policy("config", QUOTA);
         assert_eq!(written(&told), (Some("\"config\";q=60;w=60".into()), None));
     }

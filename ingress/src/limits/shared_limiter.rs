@@ -1,5 +1,5 @@
-//! The limiter that all processes share, with this process's own behind it: while the shared one is away every process
-//! grants the full limit by itself, and no request waits for an answer that will not come.
+//! Rate limiter shared by all processes, with a local fallback: while the shared one is unavailable
+//! each process grants the full limit, and no request waits for a timeout.
 
 use std::{
     sync::{
@@ -15,9 +15,10 @@ use switchboard_backends::limiter::{
 };
 use tokio::sync::Notify;
 
-/// Pause between two looks for a limiter that is away.
+/// Interval of probes while the shared limiter is unavailable.
 const PROBE_INTERVAL: Duration = Duration::from_millis(250);
-/// What a look asks for: the same script as a request's, because a service can answer a ping and yet refuse that.
+/// Request of a probe. It uses the same script as real requests, because a server can answer a ping
+/// and still reject scripts.
 const PROBE: (&str, RequestQuota) = (
     "probe",
     RequestQuota {
@@ -26,7 +27,7 @@ const PROBE: (&str, RequestQuota) = (
     },
 );
 
-/// Counts requests, always with an answer.
+/// A limiter that always returns a verdict.
 pub(super) struct SharedLimiter {
     shared: Arc<dyn RateLimiter>,
     local: EmbeddedLimiter,
@@ -46,7 +47,7 @@ impl SharedLimiter {
         }
     }
 
-    /// Counts one request under `key`; by this process alone while the shared limiter is away.
+    /// Counts one request under `key`; locally while the shared limiter is unavailable.
     pub(super) async fn take(&self, key: &str, quota: RequestQuota) -> RateLimitOutcome {
         if !self.is_away.load(Ordering::Acquire) {
             match self.shared.take(key, quota).await {
@@ -55,7 +56,7 @@ impl SharedLimiter {
             }
         }
         self.fallbacks.inc();
-        // The one in memory never fails; should it, nobody is refused for our own fault.
+        // The local limiter never fails; if it did, requests would be granted.
         let granted = RateLimitOutcome {
             admitted: true,
             remaining: quota.limit.saturating_sub(1),
@@ -65,7 +66,8 @@ impl SharedLimiter {
         self.local.take(key, quota).await.unwrap_or(granted)
     }
 
-    /// Looks for the shared limiter while it is away; never ends. Requests do not look themselves: each would pay a timeout.
+    /// Probes the shared limiter while it is unavailable; never returns. Requests do not probe,
+    /// because each would wait for a timeout.
     pub(super) async fn watch(&self) {
         loop {
             self.lost.notified().await;

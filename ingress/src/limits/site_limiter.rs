@@ -1,7 +1,8 @@
-//! How much pages may ask for without a key of their own: a visitor has the quotas of a key, and these bound what many
-//! visitors, or one who keeps coming as another, can take from an agent.
+//! Limits of pages without a key: they bound the load that many visitors, or one who changes
+//! identity, can put on an agent.
 //!
-//! An address comes before its agent in each pair, so that what is refused to one address takes nothing from the site.
+//! The limit per address is checked before the limit per site, so that a blocked address does not
+//! use up the site's quota.
 
 use std::sync::Arc;
 
@@ -9,37 +10,42 @@ use prometheus::{IntCounter, IntCounterVec};
 use switchboard_backends::limiter::{RateLimitOutcome, RequestQuota};
 use switchboard_schemas::ids::AgentId;
 
-use super::{WINDOW, shared::SharedLimiter, told::LimitsTold, too_many};
-use crate::{client_address::CountedAddress, config::IngressConfig, error::ApiResult};
+use super::{
+    WINDOW, rate_limit_headers::RateLimitHeaders, shared_limiter::SharedLimiter, too_many,
+};
+use crate::{
+    config::IngressConfig,
+    http::{ApiResult, RateLimitAddress},
+};
 
 const TOKENS: &str = "visitor_tokens";
 const NEW_VISITORS: &str = "new_visitors";
 const ADDRESS_CHATS: &str = "address_chats";
 const SITE_CHATS: &str = "site_chats";
 
-/// The limits of pages.
-pub(crate) struct PageLimits {
-    tokens: SubjectLimit,
-    new_visitors: SubjectLimit,
-    address_chats: SubjectLimit,
-    site_chats: SubjectLimit,
+/// Rate limits of pages and their visitors.
+pub(crate) struct SiteLimiter {
+    tokens: SubjectLimiter,
+    new_visitors: SubjectLimiter,
+    address_chats: SubjectLimiter,
+    site_chats: SubjectLimiter,
 }
 
-/// A quota that each subject has for itself.
-struct SubjectLimit {
+/// A quota that applies to each subject separately.
+struct SubjectLimiter {
     name: &'static str,
     quota: RequestQuota,
     limiter: Arc<SharedLimiter>,
     refusals: IntCounter,
 }
 
-impl PageLimits {
+impl SiteLimiter {
     pub(super) fn new(
         config: &IngressConfig,
         limiter: &Arc<SharedLimiter>,
         refusals: &IntCounterVec,
     ) -> Self {
-        let limit = |name, limit| SubjectLimit {
+        let limit = |name, limit| SubjectLimiter {
             name,
             quota: RequestQuota {
                 limit,
@@ -56,14 +62,14 @@ impl PageLimits {
         }
     }
 
-    /// Counts a request for a token.
+    /// Counts a request for a visitor token.
     ///
     /// # Errors
-    /// The address has asked for too many.
+    /// Returns `RATE_LIMITED` if the quota of the address is exceeded.
     pub(crate) async fn admit_token(
         &self,
-        address: &CountedAddress,
-        told: &LimitsTold,
+        address: &RateLimitAddress,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let Some(verdict) = self.tokens.take(address.0.as_deref()).await else {
             return Ok(());
@@ -72,35 +78,35 @@ impl PageLimits {
         self.tokens.pass(verdict)
     }
 
-    /// Tells the quota of tokens to a caller that is refused before it is counted.
-    pub(crate) fn tell_token_policy(&self, told: &LimitsTold) {
+    /// Adds the token quota to the headers of a request that is rejected before it is counted.
+    pub(crate) fn tell_token_policy(&self, told: &RateLimitHeaders) {
         if self.tokens.quota.limit > 0 {
             told.policy(self.tokens.name, self.tokens.quota);
         }
     }
 
-    /// Counts a visitor whom the agent has not met. Those who come back are not counted: a flood of strangers must not
-    /// end the conversations that are going on.
+    /// Counts a new visitor of an agent. Returning visitors are not counted, so that a flood of new
+    /// ones does not end running conversations.
     ///
     /// # Errors
-    /// The agent has met too many.
+    /// Returns `RATE_LIMITED` if the agent has too many new visitors.
     pub(crate) async fn admit_new_visitor(
         &self,
         agent: &AgentId,
-        told: &LimitsTold,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         self.new_visitors.admit(Some(agent.as_str()), told).await
     }
 
-    /// Counts a visitor's message, behind the visitor's own limit.
+    /// Counts a visitor's message against the limits of its address and site.
     ///
     /// # Errors
-    /// The address, or the site, has sent too many.
+    /// Returns `RATE_LIMITED` if the quota of the address or site is exceeded.
     pub(crate) async fn admit_chat(
         &self,
         agent: &AgentId,
-        CountedAddress(address): &CountedAddress,
-        told: &LimitsTold,
+        RateLimitAddress(address): &RateLimitAddress,
+        told: &RateLimitHeaders,
     ) -> ApiResult<()> {
         let address = address
             .as_ref()
@@ -110,9 +116,9 @@ impl PageLimits {
     }
 }
 
-impl SubjectLimit {
-    /// Counts a request, and tells the limit where it refuses.
-    async fn admit(&self, subject: Option<&str>, told: &LimitsTold) -> ApiResult<()> {
+impl SubjectLimiter {
+    /// Counts a request, and adds the quota to the headers if it is exceeded.
+    async fn admit(&self, subject: Option<&str>, told: &RateLimitHeaders) -> ApiResult<()> {
         let Some(verdict) = self.take(subject).await else {
             return Ok(());
         };
@@ -122,7 +128,7 @@ impl SubjectLimit {
         self.pass(verdict)
     }
 
-    /// None where nothing is counted: the subject is unknown, or the limit is 0.
+    /// Counts a request. Returns `None` if the subject is unknown or the limit is 0.
     async fn take(&self, subject: Option<&str>) -> Option<RateLimitOutcome> {
         let subject = subject.filter(|_| self.quota.limit > 0)?;
         Some(

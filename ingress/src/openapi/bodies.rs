@@ -19,7 +19,7 @@ use utoipa::{
     },
 };
 
-use crate::fields::METADATA_KEYS_MAX;
+use crate::http::fields::METADATA_KEYS_MAX;
 
 /// A message to an agent. Unknown fields are ignored.
 #[derive(ToSchema)]

@@ -11,7 +11,7 @@ pub(crate) mod problems;
 #[cfg(test)]
 mod tests;
 
-use std::{fmt::Write, sync::LazyLock};
+use std::fmt::Write;
 
 use bytes::Bytes;
 use sha2::{Digest, Sha256};
@@ -27,8 +27,6 @@ use utoipa::{
         tag::TagBuilder,
     },
 };
-
-use crate::router::public_routes;
 
 const DESCRIPTION: &str = include_str!("description.md");
 const TAGS: [(&str, &str); 6] = [
@@ -52,24 +50,26 @@ pub(crate) struct PublishedDocument {
     pub(crate) etag: String,
 }
 
-/// Made once: it depends on nothing but the program.
-pub(crate) static PUBLISHED: LazyLock<PublishedDocument> = LazyLock::new(|| {
-    let body = Bytes::from(serde_json::to_vec(&document()).unwrap_or_default());
-    let mut hash = String::new();
-    for byte in Sha256::digest(&body) {
-        // Writing into a string cannot fail.
-        let _ = write!(hash, "{byte:02x}");
+impl PublishedDocument {
+    /// Serializes the completed document of `routes`.
+    pub(crate) fn new(routes: OpenApi) -> Self {
+        let body = Bytes::from(serde_json::to_vec(&document(routes)).unwrap_or_default());
+        let mut hash = String::new();
+        for byte in Sha256::digest(&body) {
+            // Writing into a string cannot fail.
+            let _ = write!(hash, "{byte:02x}");
+        }
+        hash.truncate(ETAG_CHARS);
+        Self {
+            body,
+            etag: format!("\"{hash}\""),
+        }
     }
-    hash.truncate(ETAG_CHARS);
-    PublishedDocument {
-        body,
-        etag: format!("\"{hash}\""),
-    }
-});
+}
 
-/// The document of all public routes.
-pub(crate) fn document() -> OpenApi {
-    let mut document = public_routes().into_openapi();
+/// Adds to the document of `routes` what operations share.
+pub(crate) fn document(routes: OpenApi) -> OpenApi {
+    let mut document = routes;
     describe_api(&mut document);
     add_schemas(document.components.get_or_insert_with(Components::new));
     headers::add(&mut document);

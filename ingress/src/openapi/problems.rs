@@ -14,17 +14,15 @@ use utoipa::{
     },
 };
 
-use crate::{
-    error::{
-        ApiError,
-        ErrorCode::{
-            self, AgentInactive, AgentNotFound, AgentNotPublic, Conflict, ConversationNotFound,
-            DomainNotAllowed, ExpiredApiKey, IdempotencyKeyReused, InsufficientScope, Internal,
-            InvalidAgentId, InvalidApiKey, InvalidJson, InvalidRating, InvalidRequestData,
-            InvalidSessionId, MessageNotFound, MissingApiKey, ModelError, ModelTimeout, NotFound,
-            OrgMismatch, PayloadTooLarge, RangeNotSatisfiable, RateLimited, ReplyRestarted,
-            Unavailable, UnsupportedMediaType,
-        },
+use crate::http::{
+    ApiError,
+    ErrorCode::{
+        self, AgentInactive, AgentNotFound, AgentNotPublic, Conflict, ConversationNotFound,
+        DomainNotAllowed, ExpiredApiKey, IdempotencyKeyReused, InsufficientScope, Internal,
+        InvalidAgentId, InvalidApiKey, InvalidJson, InvalidRating, InvalidRequestData,
+        InvalidSessionId, MessageNotFound, MissingApiKey, ModelError, ModelTimeout, NotFound,
+        OrgMismatch, PayloadTooLarge, RangeNotSatisfiable, RateLimited, ReplyRestarted,
+        Unavailable, UnsupportedMediaType,
     },
     problem::problem_json,
 };
@@ -183,7 +181,7 @@ impl Answer {
     fn example(self) -> Value {
         let request_id = REQUEST_ID.parse::<RequestId>();
         let body = request_id
-            .map(|id| problem_json(&self.error().into_facts(), &id))
+            .map(|id| problem_json(&self.error().into_parts(), &id))
             .unwrap_or_default();
         serde_json::from_slice(&body).unwrap_or_default()
     }

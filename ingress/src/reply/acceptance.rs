@@ -1,4 +1,5 @@
-//! Makes a message known before anyone works on it, for clients that learn its id before its turn begins.
+//! Records accepted messages for clients that learn the message id before the reply starts, and
+//! writes the 202 response.
 
 use axum::{
     Json,
@@ -14,15 +15,16 @@ use super::{
     shape::{RESPOND_ASYNC, ReplyShape},
 };
 use crate::{
-    error::ApiResult,
-    publish::{TurnJob, publish_turn},
+    http::ApiResult,
+    jobs::publish::{TurnJob, publish_turn},
     state::AppState,
 };
 
 const PREFERENCE_APPLIED: HeaderName = HeaderName::from_static("preference-applied");
 
-/// Publishes `job`, and records its acceptance where the client is told the reply's id at once. It is the store that
-/// remembers, so that neither a lost relay nor another ingress makes the id unknown.
+/// Publishes `job`, and records its acceptance in the store where the client receives the message
+/// id at once. The store is used so that the id survives a loss of Redis and is known to every
+/// ingress.
 pub(crate) async fn publish_recorded(
     state: &AppState,
     shape: ReplyShape,
@@ -43,21 +45,21 @@ pub(crate) async fn publish_recorded(
         ReplyShape::Text | ReplyShape::Json => publish.await,
         ReplyShape::Events => {
             let (recorded, published) = tokio::join!(record(), publish);
-            // Whoever holds the stream needs no record; only another process would.
+            // The open stream needs no record; only a second reader on another process would.
             if let Err(error) = recorded {
                 tracing::warn!(%error, message.id = %turn.message_id, "acceptance not recorded");
             }
             published
         }
         ReplyShape::Later => {
-            // First, because a 202 without a record would send its client to an unknown message.
+            // Recorded first: a 202 without a record would point to an unknown message.
             record().await?;
             publish.await
         }
     }
 }
 
-/// The answer for those who do not wait.
+/// Builds the 202 response of an asynchronous request.
 pub(super) fn later(reply: &MessageId) -> Response {
     let mut headers = headers::of_acceptance(reply, "application/json");
     headers.insert(PREFERENCE_APPLIED, HeaderValue::from_static(RESPOND_ASYNC));

@@ -1,65 +1,67 @@
-//! Which bytes of a reply may follow the bytes that were sent: a pure machine, frames in, decisions out.
+//! Pure state machine that decides which bytes of a reply may be sent next.
 //!
-//! It relies on offsets and generations alone. Frames may be lost, repeated, reordered or read again from the log; what
-//! comes out is a prefix of one generation, and a clean end is one whose length and hash are those of what was sent.
-//! The attempt of a text frame does not matter: a log may begin with one worker's frames and go on with another's.
+//! It relies on offsets and generations only. Frames may be lost, duplicated, reordered or read
+//! again from the log. The output is always a prefix of one generation, and a clean end requires
+//! that length and hash match the sent bytes. The attempt of a text frame does not matter: a log
+//! may start with one worker's frames and continue with another's.
 
 use bytes::Bytes;
 use serde_json::Value;
 use sha2::{Digest, Sha256};
 use switchboard_schemas::reply_event::{Frame, FrameBody, ReplyEnd, ReplyHead, ToolProgress};
 
-/// Where a frame came from.
+/// Source of a frame.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum FrameSource {
-    /// Pushed, and so possibly behind a lost one.
+    /// Pushed by the worker; earlier frames may be missing.
     Push,
-    /// Read from the log or the store, without holes.
+    /// Read from the log or the store, without gaps.
     Log,
 }
 
-/// What a frame means for the client.
+/// Effect of one frame on the client's stream.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Step {
-    /// Nothing.
+pub(crate) enum AssemblyStep {
+    /// The frame changes nothing for the client.
     Nothing,
-    /// Something beside the text, which a client may be told.
-    Note(Note),
-    /// These bytes come next; they count as sent.
+    /// Metadata changed; event clients are notified.
+    ReplyUpdate(ReplyUpdate),
+    /// The next bytes of the text; they count as sent.
     Text(Bytes),
-    /// Something before this frame is missing.
+    /// An earlier frame is missing.
     Gap,
-    /// The whole text was sent; this is how it ended.
+    /// The whole text was sent; holds the final state.
     Ended(Box<ReplyEnd>),
-    /// Nothing that could still come may be sent behind what was sent.
-    Broken(Breach),
+    /// The remaining text cannot continue the sent text.
+    Broken(TextConflict),
 }
 
-/// What is known beside the text.
+/// Changes of a reply other than its text.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Note {
-    /// The head is there.
+pub(crate) enum ReplyUpdate {
+    /// The head of the reply arrived.
     Began,
-    /// There is structured data.
+    /// Structured data arrived.
     Ui,
-    /// A tool call went on.
+    /// Progress of a tool call.
     Tool(ToolProgress),
 }
 
-/// Why a transfer cannot go on.
+/// Reason for aborting a transfer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Breach {
-    /// The text was lost and is made anew.
+pub(crate) enum TextConflict {
+    /// The text was lost, and a new generation started.
     Restarted,
-    /// What was sent is not the beginning of what is kept.
+    /// The sent bytes are not a prefix of the stored text.
     Mismatch,
 }
 
-/// A reply as far as its client has it.
+/// State of one client's copy of a reply.
 #[derive(Default)]
 pub(crate) struct ReplyAssembly {
     attempt_heard: u32,
-    /// The highest attempt that wrote the text which is followed. Generations are names without an order, attempts rise.
+    /// Highest attempt that wrote the followed text. Generations are names without an order;
+    /// attempts increase.
     attempt_taken: u32,
     generation: Option<u32>,
     head: Option<Box<ReplyHead>>,
@@ -70,68 +72,68 @@ pub(crate) struct ReplyAssembly {
 }
 
 impl ReplyAssembly {
-    /// Takes one frame.
-    pub(crate) fn accept(&mut self, frame: Frame, source: FrameSource) -> Step {
+    /// Applies one frame and returns its effect.
+    pub(crate) fn accept(&mut self, frame: Frame, source: FrameSource) -> AssemblyStep {
         self.attempt_heard = self.attempt_heard.max(frame.attempt);
         if frame.body == FrameBody::Heartbeat {
-            return Step::Nothing;
+            return AssemblyStep::Nothing;
         }
         match self.generation {
             Some(current) if frame.generation == current => {}
-            // A fenced worker's last frames, which were on their way.
-            Some(_) if frame.attempt < self.attempt_taken => return Step::Nothing,
-            Some(_) if self.sent_bytes > 0 => return Step::Broken(Breach::Restarted),
+            // Late frames of a fenced worker.
+            Some(_) if frame.attempt < self.attempt_taken => return AssemblyStep::Nothing,
+            Some(_) if self.sent_bytes > 0 => return AssemblyStep::Broken(TextConflict::Restarted),
             _ => self.begin(frame.generation),
         }
         self.attempt_taken = self.attempt_taken.max(frame.attempt);
         let follows = source == FrameSource::Log || frame.seq <= self.logged_seq.saturating_add(1);
         let is_new = frame.seq > self.logged_seq;
         let step = self.apply(frame.body, follows, is_new);
-        if follows && step != Step::Gap {
+        if follows && step != AssemblyStep::Gap {
             self.logged_seq = self.logged_seq.max(frame.seq);
         }
         step
     }
 
-    /// The highest attempt that gave a sign.
+    /// Returns the highest attempt seen in any frame, heartbeats included.
     pub(crate) const fn attempt_heard(&self) -> u32 {
         self.attempt_heard
     }
 
-    /// The generation of what was sent; 0 before anything is known.
+    /// Returns the generation of the sent text, or 0 before the first frame.
     pub(crate) fn generation(&self) -> u32 {
         self.generation.unwrap_or_default()
     }
 
-    /// The generation, once anything of it is known.
+    /// Returns the generation, or `None` before the first frame.
     pub(crate) const fn known_generation(&self) -> Option<u32> {
         self.generation
     }
 
-    /// The head, once it was seen.
+    /// Returns the head, or `None` before it arrived.
     pub(crate) fn head(&self) -> Option<&ReplyHead> {
         self.head.as_deref()
     }
 
-    /// The structured data known so far.
+    /// Returns the structured data received so far.
     pub(crate) fn ui_spec(&self) -> Option<&Value> {
         self.late_ui_spec
             .as_ref()
             .or_else(|| self.head.as_ref().and_then(|head| head.ui_spec.as_ref()))
     }
 
-    /// The last frame of the log before which none is missing.
+    /// Returns the sequence number up to which the log has no gaps.
     pub(crate) const fn logged_seq(&self) -> u64 {
         self.logged_seq
     }
 
-    /// Bytes of text that were sent.
+    /// Returns the number of sent text bytes.
     #[cfg(test)]
     pub(crate) const fn sent_bytes(&self) -> u64 {
         self.sent_bytes
     }
 
-    /// A value that differs from an earlier one if anything new was learned meanwhile.
+    /// Returns a fingerprint that changes whenever a frame adds information.
     pub(crate) const fn progress(&self) -> (u32, Option<u32>, u64, u64) {
         (
             self.attempt_heard,
@@ -149,53 +151,56 @@ impl ReplyAssembly {
         };
     }
 
-    fn apply(&mut self, body: FrameBody, follows: bool, is_new: bool) -> Step {
+    fn apply(&mut self, body: FrameBody, follows: bool, is_new: bool) -> AssemblyStep {
         match body {
             FrameBody::Head(head) if self.head.is_none() => {
                 self.head = Some(head);
-                Step::Note(Note::Began)
+                AssemblyStep::ReplyUpdate(ReplyUpdate::Began)
             }
-            // It is told anew while it may still change: headers go out with the first byte.
+            // The head may be replaced until the first byte, because headers are sent with it.
             FrameBody::Head(head) if self.sent_bytes == 0 && follows && is_new => {
                 (self.head, self.late_ui_spec) = (Some(head), None);
-                Step::Nothing
+                AssemblyStep::Nothing
             }
             FrameBody::Ui(spec) if self.ui_spec() != Some(&spec) => {
                 self.late_ui_spec = Some(spec);
-                Step::Note(Note::Ui)
+                AssemblyStep::ReplyUpdate(ReplyUpdate::Ui)
             }
-            FrameBody::Tool(progress) if follows && is_new => Step::Note(Note::Tool(progress)),
+            FrameBody::Tool(progress) if follows && is_new => {
+                AssemblyStep::ReplyUpdate(ReplyUpdate::Tool(progress))
+            }
             FrameBody::Heartbeat | FrameBody::Head(_) | FrameBody::Ui(_) | FrameBody::Tool(_) => {
-                Step::Nothing
+                AssemblyStep::Nothing
             }
             FrameBody::Text { offset, text } => self.text(offset, text, follows),
             FrameBody::End(end) => self.end(end),
         }
     }
 
-    fn text(&mut self, offset: u64, text: Bytes, follows: bool) -> Step {
-        // The response's headers go out with the first byte: nothing that belongs into them may be missing then.
+    fn text(&mut self, offset: u64, text: Bytes, follows: bool) -> AssemblyStep {
+        // Headers are sent with the first byte, so that everything they contain must have arrived.
         let headers_incomplete = self.sent_bytes == 0 && (self.head.is_none() || !follows);
         if offset > self.sent_bytes || headers_incomplete {
-            return Step::Gap;
+            return AssemblyStep::Gap;
         }
         let Ok(overlap) = usize::try_from(self.sent_bytes - offset) else {
-            return Step::Nothing;
+            return AssemblyStep::Nothing;
         };
         if overlap >= text.len() {
-            return Step::Nothing;
+            return AssemblyStep::Nothing;
         }
         if overlap > 0 && !self.continues(offset, &text, overlap) {
-            return Step::Broken(Breach::Mismatch);
+            return AssemblyStep::Broken(TextConflict::Mismatch);
         }
         let rest = text.slice(overlap..);
         self.sent_bytes += rest.len() as u64;
         self.sent_hash.update(&rest);
-        Step::Text(rest)
+        AssemblyStep::Text(rest)
     }
 
-    /// Whether `text` holds, before `overlap`, what was sent; provable where it begins at the reply's first byte. For any
-    /// other frame the end's hash decides, and here only that no character is torn.
+    /// Returns false if the first `overlap` bytes of `text` contradict the sent bytes. They can be
+    /// compared only if `text` starts at byte 0; otherwise the hash at the end decides, and only
+    /// split characters are detected here.
     fn continues(&self, offset: u64, text: &Bytes, overlap: usize) -> bool {
         let torn = text.get(overlap).is_some_and(|byte| byte & 0xC0 == 0x80);
         let differs =
@@ -203,15 +208,15 @@ impl ReplyAssembly {
         !torn && !differs
     }
 
-    fn end(&self, end: Box<ReplyEnd>) -> Step {
+    fn end(&self, end: Box<ReplyEnd>) -> AssemblyStep {
         if end.length > self.sent_bytes {
-            Step::Gap
+            AssemblyStep::Gap
         } else if end.length < self.sent_bytes
             || (end.length > 0 && end.sha256 != self.sent_hash_hex())
         {
-            Step::Broken(Breach::Mismatch)
+            AssemblyStep::Broken(TextConflict::Mismatch)
         } else {
-            Step::Ended(end)
+            AssemblyStep::Ended(end)
         }
     }
 

@@ -61,15 +61,15 @@ struct Client {
 }
 
 impl Client {
-    fn take(&mut self, step: Step) {
+    fn take(&mut self, step: AssemblyStep) {
         if self.ended || self.broken {
             return;
         }
         match step {
-            Step::Text(bytes) => self.text.push_str(str::from_utf8(&bytes).unwrap()),
-            Step::Ended(_) => self.ended = true,
-            Step::Broken(_) => self.broken = true,
-            Step::Nothing | Step::Note(_) | Step::Gap => {}
+            AssemblyStep::Text(bytes) => self.text.push_str(str::from_utf8(&bytes).unwrap()),
+            AssemblyStep::Ended(_) => self.ended = true,
+            AssemblyStep::Broken(_) => self.broken = true,
+            AssemblyStep::Nothing | AssemblyStep::ReplyUpdate(_) | AssemblyStep::Gap => {}
         }
     }
 }
@@ -87,7 +87,7 @@ proptest! {
             let log = &logs[usize::from(newer)];
             let frame = index.get(log).clone();
             let gap = assembly.accept(frame, FrameSource::Push);
-            let repairs = gap == Step::Gap && repair && assembly.generation() == u32::from(newer) + 1;
+            let repairs = gap == AssemblyStep::Gap && repair && assembly.generation() == u32::from(newer) + 1;
             client.take(gap);
             if repairs {
                 let after = usize::try_from(assembly.logged_seq()).unwrap();
@@ -125,15 +125,15 @@ proptest! {
             let step = assembly.accept(Frame { attempt: 1, generation: 1, seq: 9, body }, FrameSource::Log);
             let rest = &snapshot.as_bytes()[parts[0].len()..];
             match step {
-                Step::Text(bytes) => prop_assert!(same && bytes == rest),
-                Step::Nothing => prop_assert!(same && rest.is_empty()),
-                step => prop_assert!(!same && step == Step::Broken(Breach::Mismatch), "{:?}", step),
+                AssemblyStep::Text(bytes) => prop_assert!(same && bytes == rest),
+                AssemblyStep::Nothing => prop_assert!(same && rest.is_empty()),
+                step => prop_assert!(!same && step == AssemblyStep::Broken(TextConflict::Mismatch), "{:?}", step),
             }
         }
     }
 }
 
-fn accept_all(frames: impl IntoIterator<Item = Frame>) -> (ReplyAssembly, Vec<Step>) {
+fn accept_all(frames: impl IntoIterator<Item = Frame>) -> (ReplyAssembly, Vec<AssemblyStep>) {
     let mut assembly = ReplyAssembly::default();
     let steps = frames
         .into_iter()
@@ -158,10 +158,10 @@ fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
     assert_eq!(
         steps,
         [
-            Step::Note(Note::Began),
-            Step::Note(Note::Began),
-            Step::Nothing,
-            Step::Text("new".into())
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Began),
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Began),
+            AssemblyStep::Nothing,
+            AssemblyStep::Text("new".into())
         ]
     );
     assert_eq!(assembly.generation(), 2);
@@ -171,14 +171,14 @@ fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
 fn a_newer_generation_breaks_a_transfer_that_holds_bytes_of_an_older_one() {
     let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
     let (_, steps) = accept_all([old[0].clone(), old[1].clone(), new[0].clone()]);
-    assert_eq!(steps[2], Step::Broken(Breach::Restarted));
+    assert_eq!(steps[2], AssemblyStep::Broken(TextConflict::Restarted));
 }
 
 #[test]
 fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
     let frames = log(1, &parts_of(&["a", "b"]));
     let (_, steps) = accept_all([frames[1].clone()]);
-    assert_eq!(steps, [Step::Gap]);
+    assert_eq!(steps, [AssemblyStep::Gap]);
     let ui = Frame {
         seq: 2,
         body: FrameBody::Ui(serde_json::json!({})),
@@ -191,13 +191,13 @@ fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
     let (mut assembly, steps) = accept_all([frames[0].clone(), text.clone()]);
     assert_eq!(
         steps[1],
-        Step::Gap,
+        AssemblyStep::Gap,
         "the frame between head and text was lost"
     );
     assembly.accept(ui, FrameSource::Log);
     assert_eq!(
         assembly.accept(text, FrameSource::Log),
-        Step::Text("a".into())
+        AssemblyStep::Text("a".into())
     );
     assert!(assembly.ui_spec().is_some());
 }
@@ -226,7 +226,11 @@ fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() 
     let (mut assembly, steps) = accept_all([frames[0].clone(), ui.clone(), again(3, "fallback")]);
     assert_eq!(
         steps,
-        [Step::Note(Note::Began), Step::Note(Note::Ui), Step::Nothing]
+        [
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Began),
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Ui),
+            AssemblyStep::Nothing
+        ]
     );
     assert_eq!(
         (assembly.head().unwrap().model.as_str(), assembly.ui_spec()),
@@ -235,11 +239,11 @@ fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() 
     let ui = Frame { seq: 4, ..ui };
     assert_eq!(
         assembly.accept(ui.clone(), FrameSource::Push),
-        Step::Note(Note::Ui)
+        AssemblyStep::ReplyUpdate(ReplyUpdate::Ui)
     );
     assert_eq!(
         assembly.accept(Frame { seq: 5, ..ui }, FrameSource::Push),
-        Step::Nothing,
+        AssemblyStep::Nothing,
         "it is known"
     );
     assert_eq!(
@@ -250,7 +254,7 @@ fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() 
             },
             FrameSource::Push
         ),
-        Step::Text("a".into())
+        AssemblyStep::Text("a".into())
     );
     assembly.accept(again(7, "late"), FrameSource::Push);
     assert_eq!(
@@ -263,9 +267,9 @@ fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() 
 fn an_end_of_another_text_is_no_clean_end() {
     let frames = log(1, &parts_of(&["abc"]));
     for (text, step) in [
-        ("abd", Step::Broken(Breach::Mismatch)),
-        ("ab", Step::Broken(Breach::Mismatch)),
-        ("abcd", Step::Gap),
+        ("abd", AssemblyStep::Broken(TextConflict::Mismatch)),
+        ("ab", AssemblyStep::Broken(TextConflict::Mismatch)),
+        ("abcd", AssemblyStep::Gap),
     ] {
         let end = Frame {
             body: end(text, ReplyStatus::Completed),
@@ -287,7 +291,7 @@ fn an_end_without_text_ends_a_reply_that_never_began() {
         seq: 1,
         body: end("", ReplyStatus::Failed),
     };
-    assert!(matches!(accept_all([frame]).1[0], Step::Ended(_)));
+    assert!(matches!(accept_all([frame]).1[0], AssemblyStep::Ended(_)));
 }
 
 #[test]
@@ -300,7 +304,7 @@ fn a_beat_tells_the_attempt_and_nothing_else() {
     };
     let frames = log(1, &parts_of(&["a"]));
     let (assembly, steps) = accept_all([frames[0].clone(), frames[1].clone(), beat]);
-    assert_eq!(steps[2], Step::Nothing);
+    assert_eq!(steps[2], AssemblyStep::Nothing);
     assert_eq!((assembly.attempt_heard(), assembly.generation()), (2, 1));
 }
 
@@ -313,9 +317,13 @@ fn the_highest_numbers_that_a_frame_can_hold_are_numbers_like_others() {
         text: "late".into(),
     };
     for (seq, body, step) in [
-        (u64::MAX, begin, Step::Note(Note::Began)),
-        (u64::MAX, text(u64::MAX), Step::Gap),
-        (0, text(0), Step::Text("late".into())),
+        (
+            u64::MAX,
+            begin,
+            AssemblyStep::ReplyUpdate(ReplyUpdate::Began),
+        ),
+        (u64::MAX, text(u64::MAX), AssemblyStep::Gap),
+        (0, text(0), AssemblyStep::Text("late".into())),
     ] {
         let frame = Frame {
             attempt: u32::MAX,

@@ -1,4 +1,4 @@
-//! What a vanished client does to a reply that nobody else is to read.
+//! Cancels the reply of a disconnected client where the agent is configured so.
 
 use std::time::Duration;
 
@@ -6,10 +6,11 @@ use switchboard_schemas::ids::MessageId;
 
 use crate::state::AppState;
 
-/// How long the relay may take to note the wish; nobody waits for it.
+/// Timeout for requesting the cancellation; nobody waits for it.
 const CANCEL_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// Asks that the reply stops. A process that ends breaks connections off as well, and then the reply goes on.
+/// Requests the cancellation in the background. Does nothing while the process shuts down, because
+/// it closes connections itself and their replies continue.
 pub(super) fn cancel(state: &AppState, reply: MessageId) {
     let Ok(runtime) = tokio::runtime::Handle::try_current() else {
         return;

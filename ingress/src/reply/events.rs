@@ -1,5 +1,5 @@
-//! A reply as server-sent events. The response begins at acceptance, so that what goes wrong afterwards is an event; it
-//! always ends cleanly, with `done` or `error`.
+//! Streams a reply as server-sent events. The response starts at acceptance, so that later failures
+//! are events; the stream always ends with `done` or `error`.
 
 use std::{convert::Infallible, pin::Pin, time::Duration};
 
@@ -14,24 +14,20 @@ use switchboard_schemas::{
 use tokio::time::timeout;
 
 use super::{
-    Asked,
-    assembly::Note,
-    count, failure,
-    follower::{Follower, Loss, Next},
-    headers,
+    ResponseContext,
+    assembly::ReplyUpdate,
+    count, failure, headers,
+    stream::{ReplyStream, StreamEvent, StreamFailure},
 };
-use crate::{
-    error::{ApiError, ErrorCode},
-    problem::problem_json,
-};
+use crate::http::{ApiError, ErrorCode, problem::problem_json};
 
 const CONTENT_TYPE: &str = "text/event-stream";
-/// Proxies drop a connection on which nothing happens; the usual limit is 60 s.
+/// Interval of keep-alive comments; proxies usually close idle connections after 60 s.
 const COMMENT_INTERVAL: Duration = Duration::from_secs(10);
 const COMMENT: Bytes = Bytes::from_static(b": waiting\n\n");
 
-/// Answers at once; the reply comes as it is made.
-pub(super) fn respond(follower: Follower, asked: Asked) -> Response {
+/// Returns a streaming response at once.
+pub(super) fn respond(follower: ReplyStream, asked: ResponseContext) -> Response {
     let headers = headers::of_acceptance(follower.reply(), CONTENT_TYPE);
     let writer = EventWriter {
         offset: follower.begins_at(),
@@ -44,19 +40,19 @@ pub(super) fn respond(follower: Follower, asked: Asked) -> Response {
     response
 }
 
-/// Kept over a comment: a wait that was dropped would lose what it had already read.
-type Waiting = Pin<Box<dyn Future<Output = (Follower, Next)> + Send>>;
+/// Kept while comments are sent: dropping the future would lose frames that it has read.
+type PendingEvent = Pin<Box<dyn Future<Output = (ReplyStream, StreamEvent)> + Send>>;
 
 struct EventWriter {
-    /// Byte of the reply at which the next text begins.
+    /// Byte offset of the next text in the reply.
     offset: u64,
     first: bool,
-    asked: Asked,
-    /// None when all was said.
-    waiting: Option<Waiting>,
+    asked: ResponseContext,
+    /// `None` after the final event.
+    waiting: Option<PendingEvent>,
 }
 
-fn wait(mut follower: Follower) -> Waiting {
+fn wait(mut follower: ReplyStream) -> PendingEvent {
     Box::pin(async move {
         let next = follower.next().await;
         (follower, next)
@@ -67,7 +63,7 @@ impl EventWriter {
     async fn step(mut self) -> Option<(Result<Bytes, Infallible>, Self)> {
         let mut waiting = self.waiting.take()?;
         if std::mem::take(&mut self.first) {
-            // Something goes out at once, so that no proxy holds the headers back.
+            // Send a comment at once, so that proxies do not delay the headers.
             self.waiting = Some(waiting);
             return Some((Ok(COMMENT), self));
         }
@@ -75,7 +71,7 @@ impl EventWriter {
             self.waiting = Some(waiting);
             return Some((Ok(COMMENT), self));
         };
-        let is_last = matches!(next, Next::Ended(_) | Next::Lost(_));
+        let is_last = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
         let events = self.events(&follower, next);
         if !is_last {
             self.waiting = Some(wait(follower));
@@ -83,23 +79,25 @@ impl EventWriter {
         Some((Ok(events.into()), self))
     }
 
-    fn events(&mut self, follower: &Follower, next: Next) -> String {
+    fn events(&mut self, follower: &ReplyStream, next: StreamEvent) -> String {
         match next {
-            Next::Note(note) => self.note(follower, note),
-            Next::Text(text) => self.delta(follower, &text),
-            Next::Ended(end) => match end.status {
+            StreamEvent::ReplyUpdate(note) => self.note(follower, note),
+            StreamEvent::Text(text) => self.delta(follower, &text),
+            StreamEvent::Ended(end) => match end.status {
                 ReplyStatus::Completed | ReplyStatus::Cancelled => self.done(follower, &end),
                 _ => self.error(follower, failure::of_end(&end, follower.reply())),
             },
-            Next::Lost(Loss::Breach(_)) => {
+            StreamEvent::Lost(StreamFailure::TextConflict(_)) => {
                 let detail = "the reply was begun anew; read it from byte 0";
                 self.error(follower, ApiError::new(ErrorCode::ReplyRestarted, detail))
             }
-            Next::Lost(loss) => self.error(follower, failure::of_loss(loss, follower.reply())),
+            StreamEvent::Lost(loss) => {
+                self.error(follower, failure::of_loss(loss, follower.reply()))
+            }
         }
     }
 
-    fn note(&self, follower: &Follower, note: Note) -> String {
+    fn note(&self, follower: &ReplyStream, note: ReplyUpdate) -> String {
         let assembly = follower.assembly();
         let ui = || {
             assembly
@@ -108,16 +106,16 @@ impl EventWriter {
                 .unwrap_or_default()
         };
         match (note, assembly.head()) {
-            (Note::Began, Some(head)) => {
+            (ReplyUpdate::Began, Some(head)) => {
                 self.event(follower, "start", &start(follower, head)) + &ui()
             }
-            (Note::Began, None) => String::new(),
-            (Note::Ui, _) => ui(),
-            (Note::Tool(progress), _) => self.event(follower, "tool", &json!(progress)),
+            (ReplyUpdate::Began, None) => String::new(),
+            (ReplyUpdate::Ui, _) => ui(),
+            (ReplyUpdate::Tool(progress), _) => self.event(follower, "tool", &json!(progress)),
         }
     }
 
-    fn delta(&mut self, follower: &Follower, text: &Bytes) -> String {
+    fn delta(&mut self, follower: &ReplyStream, text: &Bytes) -> String {
         if self.offset == follower.begins_at() {
             follower
                 .state()
@@ -130,7 +128,7 @@ impl EventWriter {
         self.event(follower, "delta", &data)
     }
 
-    fn done(&self, follower: &Follower, end: &ReplyEnd) -> String {
+    fn done(&self, follower: &ReplyStream, end: &ReplyEnd) -> String {
         count(follower, "completed");
         let data = json!({
             "status": end.status, "finishReason": end.finish_reason, "usage": end.usage, "length": end.length,
@@ -139,10 +137,10 @@ impl EventWriter {
         self.event(follower, "done", &data)
     }
 
-    fn error(&self, follower: &Follower, error: ApiError) -> String {
+    fn error(&self, follower: &ReplyStream, error: ApiError) -> String {
         count(follower, "refused");
         let problem = problem_json(
-            &(self.asked.told)(error).into_facts(),
+            &(self.asked.told)(error).into_parts(),
             &self.asked.request_id,
         );
         format!(
@@ -151,8 +149,8 @@ impl EventWriter {
         )
     }
 
-    /// JSON has no raw line breaks, so that one `data` line holds all of it.
-    fn event(&self, follower: &Follower, name: &str, data: &Value) -> String {
+    /// Formats one event. JSON has no raw line breaks, so that one `data` line is enough.
+    fn event(&self, follower: &ReplyStream, name: &str, data: &Value) -> String {
         format!(
             "event: {name}\nid: {}.{}\ndata: {data}\n\n",
             follower.assembly().generation(),
@@ -161,7 +159,7 @@ impl EventWriter {
     }
 }
 
-fn start(follower: &Follower, head: &ReplyHead) -> Value {
+fn start(follower: &ReplyStream, head: &ReplyHead) -> Value {
     let mut start = json!({
         "messageId": follower.reply(),
         "conversationId": head.conversation_id,

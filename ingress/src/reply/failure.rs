@@ -1,4 +1,5 @@
-//! What a failure before the first byte is in HTTP. After the first byte there is only one answer: the transfer breaks.
+//! Maps failures before the first byte to HTTP errors. After the first byte the transfer is aborted
+//! instead.
 
 use serde_json::json;
 use switchboard_schemas::{
@@ -7,10 +8,11 @@ use switchboard_schemas::{
     reply_event::{ReplyEnd, ReplyFailure},
 };
 
-use super::follower::Loss;
-use crate::error::{ApiError, ErrorCode};
+use super::stream::StreamFailure;
+use crate::http::{ApiError, ErrorCode};
 
-/// The error of a reply that ended and was not completed. The message can be read all the same, under its id.
+/// Returns the error of a reply that ended without completing. The message stays readable under its
+/// id.
 pub(crate) fn of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
     let error = match (end.status, end.failure) {
         (ReplyStatus::Cancelled, _) => {
@@ -28,13 +30,13 @@ pub(crate) fn of_end(end: &ReplyEnd, reply: &MessageId) -> ApiError {
     error.details(json!({ "messageId": reply, "status": end.status }))
 }
 
-/// The error of a reply that cannot be followed.
-pub(crate) fn of_loss(loss: Loss, reply: &MessageId) -> ApiError {
+/// Returns the error of a reply that can no longer be followed.
+pub(crate) fn of_loss(loss: StreamFailure, reply: &MessageId) -> ApiError {
     let error = match loss {
-        Loss::Unheard | Loss::Silent => {
+        StreamFailure::NeverStarted | StreamFailure::WentSilent => {
             ApiError::unavailable("the reply did not begin in time; it may still be stored")
         }
-        Loss::Breach(_) => ApiError::unavailable("the reply was begun anew"),
+        StreamFailure::TextConflict(_) => ApiError::unavailable("the reply was begun anew"),
     };
     error.details(json!({ "messageId": reply }))
 }

@@ -1,5 +1,4 @@
-//! The headers of a reply, which go out before its first byte: printable ASCII only, and small enough for every proxy
-//! in between.
+//! Response headers of a reply: printable ASCII, and small enough for common proxies.
 
 use std::fmt::Write;
 
@@ -12,13 +11,14 @@ use switchboard_schemas::{
 
 use super::assembly::ReplyAssembly;
 
-/// All headers of ours together; a common proxy's buffer for a whole response head is 4 KiB.
+/// Maximum size of all our headers together, in bytes; a common proxy buffer for a response head is
+/// 4 KiB.
 pub(crate) const HEADERS_BYTES_MAX: usize = 3 << 10;
-/// Longest value that is not the UI specification.
+/// Maximum size of a value other than the UI specification, in bytes.
 const TEXT_BYTES_MAX: usize = 512;
-/// Colon, space and line end of one header.
+/// Size of the colon, space and line end of a header.
 const SEPARATOR_BYTES: usize = 4;
-/// What other layers add: the request's id, limits, a page's origin, what pages may read, what browsers must not do.
+/// Bytes reserved for headers of other layers: request id, rate limits, CORS and security headers.
 const RESERVED_BYTES: usize = 1 << 10;
 
 const CONVERSATION_ID: HeaderName = HeaderName::from_static("x-conversation-id");
@@ -31,46 +31,46 @@ const GENERATION: HeaderName = HeaderName::from_static("x-reply-generation");
 const UI_SPEC: HeaderName = HeaderName::from_static("x-ui-spec");
 const UI_SPEC_TRUNCATED: HeaderName = HeaderName::from_static("x-ui-spec-truncated");
 const ACCEL_BUFFERING: HeaderName = HeaderName::from_static("x-accel-buffering");
-/// What a UI specification shows, in its `data` field.
+/// Field of a UI specification that holds its items.
 const UI_DATA: &str = "data";
 
-/// What the headers tell.
-pub(crate) struct HeaderFacts<'a> {
-    /// The reply.
+/// Facts about a reply that its headers contain.
+pub(crate) struct ReplyFacts<'a> {
+    /// Id of the reply.
     pub(crate) reply_id: &'a MessageId,
-    /// The generation of its text.
+    /// Generation of the text.
     pub(crate) generation: u32,
-    /// The model that answers.
+    /// Name of the model.
     pub(crate) model: Option<&'a str>,
-    /// Who was chosen, for a team's message.
-    pub(crate) routed: Option<RoutedFacts<'a>>,
-    /// Structured data.
+    /// Routing result, for messages to a team.
+    pub(crate) routed: Option<RoutingFacts<'a>>,
+    /// Structured data of the reply.
     pub(crate) ui_spec: Option<&'a Value>,
 }
 
-/// Who answers for a team.
-pub(crate) struct RoutedFacts<'a> {
+/// Agent that answers for a team, and the reason.
+pub(crate) struct RoutingFacts<'a> {
     agent_id: &'a AgentId,
     agent_name: &'a str,
     reason: &'a str,
 }
 
-impl<'a> HeaderFacts<'a> {
-    /// What is known of a reply by now.
+impl<'a> ReplyFacts<'a> {
+    /// Collects the facts that have arrived so far.
     pub(crate) fn of(reply_id: &'a MessageId, assembly: &'a ReplyAssembly) -> Self {
         let head = assembly.head();
         Self {
             reply_id,
             generation: assembly.generation(),
             model: head.map(|head| head.model.as_str()),
-            routed: head.and_then(RoutedFacts::of),
+            routed: head.and_then(RoutingFacts::of),
             ui_spec: assembly.ui_spec(),
         }
     }
 }
 
-impl<'a> RoutedFacts<'a> {
-    /// What the beginning of a reply says of it; none for an agent's own message.
+impl<'a> RoutingFacts<'a> {
+    /// Returns the routing facts of a reply head, or `None` for a message sent to an agent.
     pub(crate) fn of(head: &'a ReplyHead) -> Option<Self> {
         let reason = head.routing_reason.as_deref()?;
         Some(Self {
@@ -81,7 +81,7 @@ impl<'a> RoutedFacts<'a> {
     }
 }
 
-/// What is known of a reply at its acceptance, and stands on every shape.
+/// Builds the headers that every response of an accepted message has.
 pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) -> HeaderMap {
     let mut headers = HeaderMap::new();
     headers.insert(header::CONTENT_TYPE, HeaderValue::from_static(content_type));
@@ -99,8 +99,8 @@ pub(crate) fn of_acceptance(reply_id: &MessageId, content_type: &'static str) ->
     headers
 }
 
-/// The headers of a reply that has begun.
-pub(crate) fn of_reply(facts: &HeaderFacts<'_>, content_type: &'static str) -> HeaderMap {
+/// Builds the headers of a started reply.
+pub(crate) fn of_reply(facts: &ReplyFacts<'_>, content_type: &'static str) -> HeaderMap {
     let mut headers = of_acceptance(facts.reply_id, content_type);
     headers.insert(GENERATION, HeaderValue::from(facts.generation));
     if let Some(model) = facts.model {
@@ -117,7 +117,8 @@ pub(crate) fn of_reply(facts: &HeaderFacts<'_>, content_type: &'static str) -> H
     headers
 }
 
-/// A value of printable ASCII: everything else, and the percent sign, percent-encoded as UTF-8.
+/// Inserts a text as printable ASCII: other characters and the percent sign are percent-encoded as
+/// UTF-8.
 fn insert_text(headers: &mut HeaderMap, name: HeaderName, text: &str) {
     let mut encoded = String::with_capacity(text.len());
     for character in text.chars() {
@@ -163,7 +164,8 @@ fn size(name: &HeaderName, value_bytes: usize) -> usize {
     name.as_str().len() + value_bytes + SEPARATOR_BYTES
 }
 
-/// As much of the specification as fits, products dropped from the end; and whether that is all of it.
+/// Returns the specification as JSON within `budget` bytes, dropping products from the end, and
+/// whether it is complete.
 fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
     let whole = ascii_json(spec);
     if whole.len() <= budget {
@@ -177,12 +179,12 @@ fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
     let mut bytes = ascii_json(&smaller).len();
     let kept = products.iter().take_while(|product| {
         bytes += ascii_json(product).len() + 1;
-        // Each product is counted with a comma; the first one has none.
+        // Each product is counted with a comma, which the first one does not have.
         bytes <= budget + 1
     });
     let kept = kept.count();
     if kept == 0 {
-        // A grid without products would say that nothing was found.
+        // An empty grid would mean that nothing was found.
         return (None, false);
     }
     products.truncate(kept);
@@ -193,7 +195,7 @@ fn fit(spec: &Value, budget: usize) -> (Option<String>, bool) {
     ((text.len() <= budget).then_some(text), false)
 }
 
-/// JSON of printable ASCII, which is what a header can hold and every client's JSON parser reads.
+/// Serializes as JSON of printable ASCII, which headers can hold and every JSON parser reads.
 fn ascii_json(value: &Value) -> String {
     let text = value.to_string();
     let mut ascii = String::with_capacity(text.len());
@@ -220,7 +222,7 @@ mod tests {
 
     fn headers(model: &str, ui_spec: Option<&Value>) -> HeaderMap {
         let reply_id = message_id();
-        let facts = HeaderFacts {
+        let facts = ReplyFacts {
             reply_id: &reply_id,
             generation: 1,
             model: Some(model),
@@ -286,11 +288,11 @@ mod tests {
             "Technik für alle".into(),
             Some("asks about “Ärger”\r\nX: y".into()),
         );
-        let facts = HeaderFacts {
+        let facts = ReplyFacts {
             reply_id: &reply_id,
             generation: 1,
             model: None,
-            routed: RoutedFacts::of(&head),
+            routed: RoutingFacts::of(&head),
             ui_spec: None,
         };
         let headers = of_reply(&facts, "text/plain");

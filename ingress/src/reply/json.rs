@@ -1,4 +1,4 @@
-//! A reply as one JSON document, sent when it has its final state.
+//! Sends a reply as one JSON document once it is final.
 
 use axum::{
     Json,
@@ -8,21 +8,24 @@ use bytes::BytesMut;
 use switchboard_schemas::{conversation::ReplyStatus, time::Timestamp};
 
 use super::{
-    Asked, count, failure,
-    follower::{Follower, Next},
-    headers::{self, HeaderFacts},
+    ResponseContext, count, failure,
+    headers::{self, ReplyFacts},
+    stream::{ReplyStream, StreamEvent},
     view::ReplyView,
 };
-use crate::error::ApiResult;
+use crate::http::ApiResult;
 
 const CONTENT_TYPE: &str = "application/json";
 
-/// Waits for the whole reply. Cancelled is an answer here: who reads JSON sees its status.
-pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<Response> {
+/// Waits for the whole reply. A canceled reply is a success, because the JSON contains its status.
+pub(super) async fn respond(
+    mut follower: ReplyStream,
+    asked: &ResponseContext,
+) -> ApiResult<Response> {
     let mut text = BytesMut::new();
     let end = loop {
         match follower.next().await {
-            Next::Text(bytes) => {
+            StreamEvent::Text(bytes) => {
                 if text.is_empty() {
                     follower
                         .state()
@@ -32,9 +35,9 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
                 }
                 text.extend_from_slice(&bytes);
             }
-            Next::Note(_) => {}
-            Next::Ended(end) => break end,
-            Next::Lost(loss) => {
+            StreamEvent::ReplyUpdate(_) => {}
+            StreamEvent::Ended(end) => break end,
+            StreamEvent::Lost(loss) => {
                 count(&follower, "refused");
                 return Err(failure::of_loss(loss, follower.reply()));
             }
@@ -52,10 +55,10 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
     view.take_end(&end);
     view.name_agent(follower.state(), follower.addressed())
         .await;
-    // The body has the structured data whole.
-    let facts = HeaderFacts {
+    // The body contains the structured data, so that the header is not needed.
+    let facts = ReplyFacts {
         ui_spec: None,
-        ..HeaderFacts::of(follower.reply(), assembly)
+        ..ReplyFacts::of(follower.reply(), assembly)
     };
     Ok((headers::of_reply(&facts, CONTENT_TYPE), Json(view)).into_response())
 }

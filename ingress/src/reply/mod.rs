@@ -1,18 +1,18 @@
-//! Step 10 of the path: frames of a reply become what its client reads.
+//! Step 10 of the path: turns the frames of a reply into an HTTP response.
 //!
-//! [`assembly`] decides, as a pure machine, which bytes may follow; [`registry`] brings frames to whoever waits for
-//! them; [`follower`] waits, reads what was lost, and gives a silent reply to another worker; [`resume`] says where a
-//! reader goes on. [`respond`] is the one place in which a [`shape`] becomes an HTTP response: [`text`], [`json`],
-//! [`events`], or [`acceptance`] for those who do not wait.
+//! [`assembly`] decides which bytes may be sent next. [`crate::state::pending_replies`] delivers
+//! pushed frames. [`stream`] follows the reply, reads lost frames and hands a silent reply to
+//! another worker. [`resume`] finds the offset at which a reader continues. [`respond`] writes the
+//! response in the requested [`shape`]: [`text`], [`json`], [`events`], or [`acceptance`] for
+//! asynchronous requests.
 
 pub(crate) mod assembly;
-pub(crate) mod registry;
 
 mod disconnect;
-pub(crate) mod follower;
-mod patience;
 pub(crate) mod recovery;
 pub(crate) mod resume;
+pub(crate) mod stream;
+mod timeouts;
 
 pub(crate) mod acceptance;
 mod events;
@@ -27,25 +27,25 @@ use axum::response::Response;
 use switchboard_schemas::ids::RequestId;
 use tokio::time::Instant;
 
-use self::{follower::Follower, shape::ReplyShape};
-use crate::error::{ApiError, ApiResult};
+use self::{shape::ReplyShape, stream::ReplyStream};
+use crate::http::{ApiError, ApiResult};
 
-/// What a response takes from its request.
-pub(crate) struct Asked {
-    /// The request's id.
+/// Request data that the response needs.
+pub(crate) struct ResponseContext {
+    /// Id of the request, for error events.
     pub(crate) request_id: RequestId,
-    /// When it came.
+    /// Arrival time of the request.
     pub(crate) arrived: Instant,
-    /// An error as its route tells it; [`std::convert::identity`] where all have their codes. What is returned as an error,
-    /// the route bends itself; this is for those that come as an event.
+    /// Adapts errors that are sent as events to the route, for example by removing their codes.
+    /// [`std::convert::identity`] where no change is needed.
     pub(crate) told: fn(ApiError) -> ApiError,
 }
 
-/// Answers with the reply in the shape that was asked for.
+/// Returns the response in the requested shape.
 pub(crate) async fn respond(
-    follower: Follower,
+    follower: ReplyStream,
     shape: ReplyShape,
-    asked: Asked,
+    asked: ResponseContext,
 ) -> ApiResult<Response> {
     match shape {
         ReplyShape::Text => text::respond(follower, &asked).await,
@@ -55,8 +55,9 @@ pub(crate) async fn respond(
     }
 }
 
-/// Counts how a transfer ended, and says so: what began with 200 may still have been broken.
-fn count(follower: &Follower, outcome: &str) {
+/// Counts and logs the outcome of a transfer; one that started with status 200 may still have
+/// failed.
+fn count(follower: &ReplyStream, outcome: &str) {
     follower
         .state()
         .metrics

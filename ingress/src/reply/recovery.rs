@@ -1,5 +1,5 @@
-//! Reads back what was not pushed: from the relay's log, or, where that is gone, from the store. Both give frames, so
-//! that one machine judges all of them.
+//! Reads frames that were not pushed: from the reply log, or from the store once the log is gone.
+//! Both return frames, so that one state machine handles them.
 
 use bytes::Bytes;
 use switchboard_backends::{
@@ -13,7 +13,7 @@ use switchboard_schemas::{
 
 use crate::state::AppState;
 
-/// The logged frames after `after_seq`.
+/// Returns the logged frames after `after_seq`.
 pub(crate) async fn read_log(
     state: &AppState,
     reply: &MessageId,
@@ -22,7 +22,7 @@ pub(crate) async fn read_log(
     state.backends.relay.read_log(reply, after_seq).await
 }
 
-/// The finished reply as frames; none while it is not finished.
+/// Returns the final reply as frames, or nothing while it is not final.
 pub(crate) async fn read_store(
     state: &AppState,
     org: &OrgId,
@@ -35,7 +35,7 @@ pub(crate) async fn read_store(
         Some(position) => stored_text(state, org, reply, position).await?,
         None => Some(Bytes::new()),
     };
-    // The record is written before its message can be read on every replica; the next look finds both.
+    // The record can be readable before its message; the next poll finds both.
     Ok(text.map(|text| frames(record, text)).unwrap_or_default())
 }
 

@@ -1,38 +1,38 @@
-//! Where a reader goes on in a reply, and whether there is anything to go on with. Pure.
+//! Finds the offset at which a reader continues in a reply. Pure.
 
 use http::HeaderMap;
 use serde_json::json;
 
-use crate::{
-    error::{ApiError, ApiResult, ErrorCode},
+use crate::http::{
+    ApiError, ApiResult, ErrorCode,
     query::{self, whole_number},
 };
 
-/// What a reader that was interrupted sends by itself: the id of the last event that it has.
+/// Header that browsers send when they reconnect: the id of the last event received.
 const LAST_EVENT_ID: &str = "last-event-id";
 
-/// A place in a reply, as its reader knows it.
+/// Position of a reader in a reply.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Position {
-    /// Bytes that the reader has.
+pub(crate) struct ResumePosition {
+    /// Number of bytes that the reader has.
     after: u64,
-    /// The generation that they belong to.
+    /// Generation of those bytes.
     generation: Option<u32>,
-    /// Whether only whole characters can be given out.
+    /// Set if only whole characters can be sent, as in events.
     whole_characters: bool,
 }
 
-/// What exists of a reply.
-pub(crate) struct Known<'a> {
-    /// Its text so far.
+/// Available part of a reply.
+pub(crate) struct ReplyContent<'a> {
+    /// The text so far.
     pub(crate) text: &'a [u8],
-    /// Its generation, once it began.
+    /// The generation, once the reply has started.
     pub(crate) generation: Option<u32>,
 }
 
-impl Position {
-    /// Reads `after` and `generation` of the query. The last event's id wins: a browser that connects again repeats the
-    /// query of its first request.
+impl ResumePosition {
+    /// Reads `after` and `generation` from the query. `Last-Event-ID` takes precedence, because a
+    /// reconnecting browser repeats the query of its first request.
     pub(crate) fn parse(
         query: &str,
         headers: &HeaderMap,
@@ -60,11 +60,12 @@ impl Position {
         })
     }
 
-    /// The byte to begin with.
-    pub(crate) fn start_in(&self, known: &Known<'_>) -> ApiResult<usize> {
+    /// Returns the byte offset at which to start. Fails if the generation differs or the offset is
+    /// beyond the text.
+    pub(crate) fn start_in(&self, known: &ReplyContent<'_>) -> ApiResult<usize> {
         let other = match (self.generation, known.generation) {
             (Some(asked), Some(generation)) => asked != generation,
-            // What the reader has was lost, and nothing took its place yet.
+            // The reader's text was lost, and no new generation has started.
             (Some(_), None) => self.after > 0,
             (None, _) => false,
         };
@@ -93,7 +94,7 @@ impl Position {
     }
 }
 
-/// The beginning of a character at or before `at`.
+/// Returns the start of the character at or before `at`.
 fn boundary_before(text: &[u8], at: usize) -> usize {
     let is_inside = |at: usize| text.get(at).is_some_and(|byte| byte & 0xC0 == 0x80);
     (0..=at)
@@ -111,7 +112,7 @@ fn number(query: &str, name: &'static str) -> ApiResult<Option<u64>> {
         .ok_or_else(|| ApiError::field(name, "must be a whole number"))
 }
 
-/// A generation that is too large to be one is another one.
+/// Saturates, because a number that is too large matches no generation.
 fn saturated(generation: u64) -> u32 {
     u32::try_from(generation).unwrap_or(u32::MAX)
 }
@@ -129,18 +130,18 @@ mod tests {
         generation: Option<u32>,
         whole_characters: bool,
     ) -> Result<usize, Option<ErrorCode>> {
-        let known = Known {
+        let known = ReplyContent {
             text: TEXT.as_bytes(),
             generation: Some(7),
         };
-        let position = Position {
+        let position = ResumePosition {
             after,
             generation,
             whole_characters,
         };
         position
             .start_in(&known)
-            .map_err(|error| error.into_facts().code)
+            .map_err(|error| error.into_parts().code)
     }
 
     #[test]
@@ -163,25 +164,30 @@ mod tests {
     fn another_generation_is_never_gone_on_with() {
         assert_eq!(at(2, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
         assert_eq!(at(99, Some(8), false), Err(Some(ErrorCode::ReplyRestarted)));
-        let nothing = Known {
+        let nothing = ReplyContent {
             text: b"",
             generation: None,
         };
-        let lost = Position {
+        let lost = ResumePosition {
             after: 2,
             generation: Some(7),
             whole_characters: false,
         };
         assert_eq!(
-            lost.start_in(&nothing).unwrap_err().into_facts().code,
+            lost.start_in(&nothing).unwrap_err().into_parts().code,
             Some(ErrorCode::ReplyRestarted)
         );
-        assert_eq!(Position { after: 0, ..lost }.start_in(&nothing).unwrap(), 0);
+        assert_eq!(
+            ResumePosition { after: 0, ..lost }
+                .start_in(&nothing)
+                .unwrap(),
+            0
+        );
     }
 
     #[test]
     fn a_number_of_any_length_is_a_number() {
-        let parse = |query: &str| Position::parse(query, &HeaderMap::new(), false).unwrap();
+        let parse = |query: &str| ResumePosition::parse(query, &HeaderMap::new(), false).unwrap();
         let position = parse("after=18446744073709551616&generation=99999999999");
         assert_eq!(
             (position.after, position.generation),
@@ -193,10 +199,10 @@ mod tests {
     fn the_last_events_id_wins_over_the_query() {
         let mut headers = HeaderMap::new();
         let parse = |query: &str, headers: &HeaderMap| {
-            Position::parse(query, headers, true).map_err(|error| error.into_facts().param)
+            ResumePosition::parse(query, headers, true).map_err(|error| error.into_parts().param)
         };
         let position = |after, generation| {
-            Ok(Position {
+            Ok(ResumePosition {
                 after,
                 generation,
                 whole_characters: true,

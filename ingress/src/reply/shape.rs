@@ -1,29 +1,29 @@
-//! In which shape a client wants its reply: what its headers and its body say, and which of them wins. Pure.
+//! Negotiates the format of a reply from headers and body. Pure.
 
 use http::{HeaderMap, HeaderName, header};
 use serde_json::{Map, Value};
 
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
 const PREFER: HeaderName = HeaderName::from_static("prefer");
-/// The preference of a client that does not wait.
+/// Preference of clients that do not wait for the reply.
 pub(super) const RESPOND_ASYNC: &str = "respond-async";
 
-/// A shape of a reply.
+/// Format of a reply.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum ReplyShape {
-    /// `text/plain`, as it comes.
+    /// Streamed `text/plain`.
     Text,
-    /// `application/json`, whole.
+    /// One `application/json` document.
     Json,
-    /// `text/event-stream`.
+    /// Server-sent events (`text/event-stream`).
     Events,
-    /// None now: the client asks for the message later.
+    /// 202 without the reply; the client fetches the message later.
     Later,
 }
 
 impl ReplyShape {
-    /// The shape that a chat request asks for.
+    /// Returns the format that a chat request asks for.
     pub(crate) fn chosen(headers: &HeaderMap, body: &Map<String, Value>) -> ApiResult<Self> {
         let stream = match body.get("stream") {
             None | Some(Value::Null) => None,
@@ -40,7 +40,7 @@ impl ReplyShape {
         })
     }
 
-    /// The shape in which a reply is read again: text or events.
+    /// Returns the format for following an existing reply: text or events.
     pub(crate) fn of_stream(headers: &HeaderMap) -> Self {
         if accepted(headers) == Some(Self::Events) {
             Self::Events
@@ -49,7 +49,7 @@ impl ReplyShape {
         }
     }
 
-    /// Whether the client waits for the reply.
+    /// Returns true if the client waits for the reply.
     pub(crate) fn waits(self) -> bool {
         self != Self::Later
     }
@@ -68,7 +68,7 @@ fn prefers_async(headers: &HeaderMap) -> bool {
         .any(|name| name.trim().eq_ignore_ascii_case(RESPOND_ASYNC))
 }
 
-/// The shape with the greatest weight; of equals the one that is named first.
+/// Returns the accepted format with the greatest weight; ties go to the first one.
 fn accepted(headers: &HeaderMap) -> Option<ReplyShape> {
     let values = headers
         .get_all(header::ACCEPT)

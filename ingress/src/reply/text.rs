@@ -1,5 +1,5 @@
-//! A reply as `text/plain`: headers with the first byte, a clean end only where everything was sent, and a broken
-//! transfer wherever something is missing.
+//! Streams a reply as `text/plain`: headers are sent with the first byte, and the transfer is
+//! aborted unless the reply is complete.
 
 use axum::{body::Body, response::Response};
 use bytes::Bytes;
@@ -7,30 +7,33 @@ use futures::stream;
 use switchboard_schemas::conversation::ReplyStatus;
 
 use super::{
-    Asked, count, failure,
-    follower::{Follower, Next},
-    headers::{self, HeaderFacts},
+    ResponseContext, count, failure,
+    headers::{self, ReplyFacts},
+    stream::{ReplyStream, StreamEvent},
 };
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
 const CONTENT_TYPE: &str = "text/plain; charset=utf-8";
 
-/// Makes the server abort the response without its final chunk.
+/// Error that makes the server abort the response without its final chunk.
 #[derive(Debug, thiserror::Error)]
 #[error("reply broken off")]
-struct BrokenOff;
+struct TransferAborted;
 
-/// What is left to send.
-enum Rest {
-    First(Bytes, Follower),
-    More(Follower),
+/// Remaining part of the response body.
+enum TextBody {
+    First(Bytes, ReplyStream),
+    More(ReplyStream),
     Over,
 }
 
-/// Answers with the reply, once it begins.
-pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<Response> {
+/// Waits for the first byte and returns a streaming response.
+pub(super) async fn respond(
+    mut follower: ReplyStream,
+    asked: &ResponseContext,
+) -> ApiResult<Response> {
     let error = match next_of_text(&mut follower).await {
-        Next::Text(first) => {
+        StreamEvent::Text(first) => {
             follower
                 .state()
                 .metrics
@@ -39,30 +42,30 @@ pub(super) async fn respond(mut follower: Follower, asked: &Asked) -> ApiResult<
             let head = response(&follower);
             return Ok(head(streamed(first, follower)));
         }
-        Next::Ended(end) if end.status == ReplyStatus::Completed => {
+        StreamEvent::Ended(end) if end.status == ReplyStatus::Completed => {
             count(&follower, "completed");
             return Ok(response(&follower)(Body::empty()));
         }
-        Next::Ended(end) => failure::of_end(&end, follower.reply()),
-        Next::Lost(loss) => failure::of_loss(loss, follower.reply()),
-        Next::Note(_) => return Err(ApiError::internal(&"a note is no text")),
+        StreamEvent::Ended(end) => failure::of_end(&end, follower.reply()),
+        StreamEvent::Lost(loss) => failure::of_loss(loss, follower.reply()),
+        StreamEvent::ReplyUpdate(_) => return Err(ApiError::internal(&"a note is no text")),
     };
     count(&follower, "refused");
     Err(error)
 }
 
-/// What this shape shows: the text and how it ends.
-async fn next_of_text(follower: &mut Follower) -> Next {
+/// Returns the next text or final event; other events have no place in plain text.
+async fn next_of_text(follower: &mut ReplyStream) -> StreamEvent {
     loop {
         let next = follower.next().await;
-        if !matches!(next, Next::Note(_)) {
+        if !matches!(next, StreamEvent::ReplyUpdate(_)) {
             return next;
         }
     }
 }
 
-fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
-    let facts = HeaderFacts::of(follower.reply(), follower.assembly());
+fn response(follower: &ReplyStream) -> impl FnOnce(Body) -> Response + use<> {
+    let facts = ReplyFacts::of(follower.reply(), follower.assembly());
     let headers = headers::of_reply(&facts, CONTENT_TYPE);
     move |body| {
         let mut response = Response::new(body);
@@ -71,31 +74,32 @@ fn response(follower: &Follower) -> impl FnOnce(Body) -> Response + use<> {
     }
 }
 
-fn streamed(first: Bytes, follower: Follower) -> Body {
+fn streamed(first: Bytes, follower: ReplyStream) -> Body {
     Body::from_stream(stream::unfold(
-        Rest::First(first, follower),
+        TextBody::First(first, follower),
         |rest| async move {
             match rest {
-                Rest::First(bytes, follower) => Some((Ok(bytes), Rest::More(follower))),
-                Rest::More(follower) => more(follower).await,
-                Rest::Over => None,
+                TextBody::First(bytes, follower) => Some((Ok(bytes), TextBody::More(follower))),
+                TextBody::More(follower) => more(follower).await,
+                TextBody::Over => None,
             }
         },
     ))
 }
 
-async fn more(mut follower: Follower) -> Option<(Result<Bytes, BrokenOff>, Rest)> {
+async fn more(mut follower: ReplyStream) -> Option<(Result<Bytes, TransferAborted>, TextBody)> {
     match next_of_text(&mut follower).await {
-        Next::Text(bytes) => Some((Ok(bytes), Rest::More(follower))),
-        Next::Ended(end) if end.status == ReplyStatus::Completed => {
+        StreamEvent::Text(bytes) => Some((Ok(bytes), TextBody::More(follower))),
+        StreamEvent::Ended(end) if end.status == ReplyStatus::Completed => {
             count(&follower, "completed");
             None
         }
-        Next::Ended(_) | Next::Lost(_) | Next::Note(_) => {
+        StreamEvent::Ended(_) | StreamEvent::Lost(_) | StreamEvent::ReplyUpdate(_) => {
             count(&follower, "broken");
-            // Hyper flushes when a body has nothing to give; an error right behind bytes would take them back.
+            // Yield first: Hyper flushes when a body is pending, and an error right after bytes
+            // would discard them.
             tokio::task::yield_now().await;
-            Some((Err(BrokenOff), Rest::Over))
+            Some((Err(TransferAborted), TextBody::Over))
         }
     }
 }

@@ -1,4 +1,4 @@
-//! How long to wait for a reply: a pure account of signs, silences and outages, so that the rules can be tested alone.
+//! Pure rules for waiting: when to wait, to hand a reply to another worker, or to give up.
 
 use std::time::Duration;
 
@@ -6,21 +6,21 @@ use tokio::time::Instant;
 
 use crate::config::IngressConfig;
 
-/// What silence asks for.
+/// Action to take after a silence.
 #[derive(Debug, PartialEq, Eq)]
-pub(crate) enum Verdict {
-    /// Go on waiting.
+pub(crate) enum TimeoutDecision {
+    /// Keep waiting for frames.
     Wait,
     /// Give the reply to another worker.
     TakeOver,
-    /// Nothing was ever heard of it.
-    GiveUpUnheard,
-    /// It was heard of and has fallen silent.
-    GiveUpSilent,
+    /// Give up: no worker started the reply.
+    NeverStarted,
+    /// Give up: the reply started and then went silent.
+    WentSilent,
 }
 
-/// The waiting of one client.
-pub(crate) struct Patience {
+/// Signs of life and outages as one waiting client saw them.
+pub(crate) struct ReplyTimeouts {
     first_frame_timeout: Duration,
     takeover_after: Duration,
     takeovers_left: u32,
@@ -29,15 +29,15 @@ pub(crate) struct Patience {
     queue_timeout: Duration,
     began: Instant,
     heard: bool,
-    /// When it was last said that the message waits for its turn.
+    /// Time of the last report that the message waits behind another one.
     last_waiting: Instant,
     last_sign: Instant,
     relay_away: bool,
     all_away_since: Option<Instant>,
 }
 
-impl Patience {
-    /// Begins to wait.
+impl ReplyTimeouts {
+    /// Starts the timeouts of the client whose request started the reply.
     pub(crate) fn new(config: &IngressConfig, now: Instant) -> Self {
         Self {
             first_frame_timeout: Duration::from_millis(config.first_frame_timeout_ms),
@@ -55,8 +55,8 @@ impl Patience {
         }
     }
 
-    /// Begins to wait beside the ingress to which the signs of life go: silence says little here, and asking another
-    /// worker is not this reader's to do.
+    /// Starts the timeouts of a further reader. Pushed frames go to another ingress, so that
+    /// silence means little, and the reader never hands the reply to another worker.
     pub(crate) fn of_reader(config: &IngressConfig, now: Instant) -> Self {
         Self {
             first_frame_timeout: Duration::from_millis(config.queue_timeout_ms),
@@ -66,23 +66,23 @@ impl Patience {
         }
     }
 
-    /// A worker has the message and it waits for its turn. Unlike a sign of an attempt, it lets nobody take over: what
-    /// stands before it in its conversation comes first, also when their worker dies.
+    /// Records that the message is queued behind another one. This does not allow a takeover:
+    /// earlier messages of the conversation come first, even if their worker dies.
     pub(crate) fn waits(&mut self, now: Instant) {
         self.last_waiting = now;
         self.all_away_since = None;
     }
 
-    /// A worker gave a sign: it works on the reply.
+    /// Records a sign of life: a worker is working on the reply.
     pub(crate) fn sign(&mut self, now: Instant) {
         self.heard = true;
         self.last_sign = now;
         self.all_away_since = None;
     }
 
-    /// The relay answered, or did not.
+    /// Records the result of reading from Redis.
     pub(crate) fn relay(&mut self, answers: bool, now: Instant) {
-        // What was silent during an outage may have spoken: its silence counts anew.
+        // Frames may have been lost in the outage, so that the silence starts again.
         if answers && self.relay_away {
             (self.last_sign, self.last_waiting) = (now, now);
         }
@@ -92,7 +92,7 @@ impl Patience {
         }
     }
 
-    /// The store answered, or did not, while the relay was away.
+    /// Records the result of reading from the store while Redis is unavailable.
     pub(crate) fn store(&mut self, answers: bool, now: Instant) {
         if answers {
             self.all_away_since = None;
@@ -101,23 +101,23 @@ impl Patience {
         }
     }
 
-    /// Whether the relay did not answer when it was last asked.
+    /// Returns true if the last read from Redis failed.
     pub(crate) const fn relay_is_away(&self) -> bool {
         self.relay_away
     }
 
-    /// Whether no further worker will be asked, so that only the store can tell how it ended.
+    /// Returns true if no takeover is left, so that only the store can show the end of the reply.
     pub(crate) const fn is_last_hope(&self) -> bool {
         self.heard && self.takeovers_left == 0
     }
 
-    /// Whether no worker has given a sign of it yet.
+    /// Returns true if no sign of life has arrived.
     pub(crate) const fn is_unheard(&self) -> bool {
         !self.heard
     }
 
-    /// What to do after a look that found nothing new.
-    pub(crate) fn judge(&self, now: Instant) -> Verdict {
+    /// Returns the action to take after a poll that found nothing new.
+    pub(crate) fn judge(&self, now: Instant) -> TimeoutDecision {
         let waited = now - self.began;
         let silence = now - self.last_sign;
         let everything_away = self
@@ -126,34 +126,39 @@ impl Patience {
         if waited >= self.queue_timeout + self.answer_timeout || everything_away {
             return self.give_up();
         }
-        // Without the relay no worker can be heard, and a finished reply still appears in the store.
+        // Without Redis no worker can be heard, but a final reply still appears in the store.
         if self.relay_away {
             return if waited >= self.answer_timeout && silence >= self.answer_timeout {
                 self.give_up()
             } else {
-                Verdict::Wait
+                TimeoutDecision::Wait
             };
         }
         match self.heard {
-            false if now - self.last_waiting >= self.first_frame_timeout => Verdict::GiveUpUnheard,
-            false => Verdict::Wait,
-            true if silence >= self.silence_timeout => Verdict::GiveUpSilent,
-            true if silence >= self.takeover_after && self.takeovers_left > 0 => Verdict::TakeOver,
-            true => Verdict::Wait,
+            false if now - self.last_waiting >= self.first_frame_timeout => {
+                TimeoutDecision::NeverStarted
+            }
+            false => TimeoutDecision::Wait,
+            true if silence >= self.silence_timeout => TimeoutDecision::WentSilent,
+            true if silence >= self.takeover_after && self.takeovers_left > 0 => {
+                TimeoutDecision::TakeOver
+            }
+            true => TimeoutDecision::Wait,
         }
     }
 
-    /// The reply was given to another worker, which gets as much time as the first one had.
+    /// Records that the reply was handed to another worker, which gets the same time as the first
+    /// one.
     pub(crate) fn taken_over(&mut self, now: Instant) {
         self.takeovers_left = self.takeovers_left.saturating_sub(1);
         self.last_sign = now;
     }
 
-    const fn give_up(&self) -> Verdict {
+    const fn give_up(&self) -> TimeoutDecision {
         if self.heard {
-            Verdict::GiveUpSilent
+            TimeoutDecision::WentSilent
         } else {
-            Verdict::GiveUpUnheard
+            TimeoutDecision::NeverStarted
         }
     }
 }
@@ -162,15 +167,15 @@ impl Patience {
 mod tests {
     use super::*;
 
-    struct Clock(Instant, Patience);
+    struct Clock(Instant, ReplyTimeouts);
 
     impl Clock {
         fn start() -> Self {
             let now = Instant::now();
-            Self(now, Patience::new(&IngressConfig::default(), now))
+            Self(now, ReplyTimeouts::new(&IngressConfig::default(), now))
         }
 
-        fn after(&mut self, seconds: u64) -> Verdict {
+        fn after(&mut self, seconds: u64) -> TimeoutDecision {
             self.0 += Duration::from_secs(seconds);
             self.1.judge(self.0)
         }
@@ -181,7 +186,7 @@ mod tests {
         let mut clock = Clock::start();
         assert_eq!(
             (clock.after(19), clock.after(1)),
-            (Verdict::Wait, Verdict::GiveUpUnheard)
+            (TimeoutDecision::Wait, TimeoutDecision::NeverStarted)
         );
     }
 
@@ -189,12 +194,12 @@ mod tests {
     async fn a_message_that_waits_for_its_turn_is_waited_for_and_never_taken_over() {
         let mut clock = Clock::start();
         for _ in 0..20 {
-            assert_eq!(clock.after(5), Verdict::Wait);
+            assert_eq!(clock.after(5), TimeoutDecision::Wait);
             clock.1.waits(clock.0);
         }
         assert_eq!(
             (clock.after(19), clock.after(1)),
-            (Verdict::Wait, Verdict::GiveUpUnheard)
+            (TimeoutDecision::Wait, TimeoutDecision::NeverStarted)
         );
     }
 
@@ -203,10 +208,10 @@ mod tests {
         let mut clock = Clock::start();
         for _ in 0..360 {
             clock.1.sign(clock.0);
-            assert_eq!(clock.after(2), Verdict::Wait);
+            assert_eq!(clock.after(2), TimeoutDecision::Wait);
         }
         clock.1.sign(clock.0);
-        assert_eq!(clock.after(6), Verdict::GiveUpSilent);
+        assert_eq!(clock.after(6), TimeoutDecision::WentSilent);
     }
 
     #[tokio::test]
@@ -216,14 +221,14 @@ mod tests {
         for _ in 0..2 {
             assert_eq!(
                 (clock.after(2), clock.after(1)),
-                (Verdict::Wait, Verdict::TakeOver)
+                (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
             );
             clock.1.taken_over(clock.0);
         }
         assert!(clock.1.is_last_hope());
         assert_eq!(
             (clock.after(29), clock.after(1)),
-            (Verdict::Wait, Verdict::GiveUpSilent)
+            (TimeoutDecision::Wait, TimeoutDecision::WentSilent)
         );
     }
 
@@ -232,11 +237,11 @@ mod tests {
         let mut clock = Clock::start();
         clock.1.sign(clock.0);
         clock.1.relay(false, clock.0);
-        assert_eq!(clock.after(60), Verdict::Wait);
+        assert_eq!(clock.after(60), TimeoutDecision::Wait);
         clock.1.relay(true, clock.0);
         assert_eq!(
             (clock.after(2), clock.after(1)),
-            (Verdict::Wait, Verdict::TakeOver)
+            (TimeoutDecision::Wait, TimeoutDecision::TakeOver)
         );
     }
 
@@ -247,7 +252,7 @@ mod tests {
         clock.1.store(false, clock.0);
         assert_eq!(
             (clock.after(29), clock.after(1)),
-            (Verdict::Wait, Verdict::GiveUpUnheard)
+            (TimeoutDecision::Wait, TimeoutDecision::NeverStarted)
         );
     }
 }

@@ -1,4 +1,4 @@
-//! A reply as JSON shows it, to those who waited for it and to those who ask for it by its id.
+//! JSON view of a reply, for clients that waited for it and for later reads.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -14,14 +14,14 @@ use utoipa::ToSchema;
 use super::assembly::ReplyAssembly;
 use crate::{openapi::event_stream::UiSpec, state::AppState};
 
-/// A reply, as far as it is known.
+/// A reply and its current state.
 #[derive(Debug, Serialize, ToSchema)]
 #[schema(as = Reply)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct ReplyView {
     message_id: MessageId,
     conversation_id: ConversationId,
-    /// Always `assistant`.
+    /// The author of a reply: always `assistant`.
     #[schema(pattern = "^assistant$")]
     role: &'static str,
     #[schema(nullable = false)]
@@ -33,7 +33,7 @@ pub(crate) struct ReplyView {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     routing_reason: Option<String>,
-    /// The text so far.
+    /// The text; partial until the reply is final.
     pub(crate) content: String,
     #[schema(nullable = false, value_type = Option<UiSpec>)]
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -45,7 +45,7 @@ pub(crate) struct ReplyView {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     usage: Option<TokenUsage>,
-    /// Milliseconds.
+    /// Duration of the reply in milliseconds.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     response_time: Option<u64>,
@@ -53,14 +53,14 @@ pub(crate) struct ReplyView {
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     model: Option<String>,
-    // Told as a wide number: the usual 32 bits of generated clients have a sign.
+    // Documented as 64-bit: the 32-bit integers of generated clients are signed.
     #[schema(nullable = false, value_type = Option<u64>)]
     #[serde(skip_serializing_if = "Option::is_none")]
     generation: Option<u32>,
 }
 
 impl ReplyView {
-    /// A reply of which no more is known than this.
+    /// Creates a view of a reply without text or metadata.
     pub(crate) fn new(reply: MessageId, status: ReplyStatus, created_at: Timestamp) -> Self {
         Self {
             conversation_id: reply.conversation(),
@@ -81,7 +81,7 @@ impl ReplyView {
         }
     }
 
-    /// A reply in its final state.
+    /// Creates the view of a final reply from its record.
     pub(crate) fn of_record(reply: MessageId, record: &ReplyRecord, content: String) -> Self {
         let mut view = Self::new(reply, record.end.status, record.finished_at);
         view.content = content;
@@ -93,7 +93,7 @@ impl ReplyView {
         view
     }
 
-    /// Adds what its frames have told.
+    /// Adds the metadata that the frames contained.
     pub(crate) fn take_assembly(&mut self, assembly: &ReplyAssembly) {
         if let Some(head) = assembly.head() {
             self.take_head(head);
@@ -102,14 +102,14 @@ impl ReplyView {
         self.ui_spec = assembly.ui_spec().cloned();
     }
 
-    /// Adds how it ended.
+    /// Adds the final state.
     pub(crate) fn take_end(&mut self, end: &ReplyEnd) {
         self.finish_reason = end.finish_reason;
         self.usage = Some(end.usage);
         self.response_time = Some(end.response_time_ms);
     }
 
-    /// Names `agent`, unless the reply itself has said who answers.
+    /// Sets the agent to `agent` unless the reply's head has already named one.
     pub(crate) async fn name_agent(&mut self, state: &AppState, agent: Option<&AgentId>) {
         let (None, Some(id)) = (&self.agent_id, agent) else {
             return;

@@ -1,5 +1,5 @@
-//! `GET /api/public/agents/{agentId}`: an agent's public configuration. The view is written out field by field, so that
-//! a new setting of an agent never becomes public by itself.
+//! `GET /api/public/agents/{agentId}`: an agent's public configuration. The view lists each field,
+//! so that a new setting never becomes public by accident.
 
 use axum::{
     Json,
@@ -13,11 +13,11 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use crate::{
+    auth::authorized_agent::{AgentRead, AuthorizedAgent},
     openapi::{parameters::AgentPath, problems::AgentReadProblems},
-    reachable::{AgentRead, ReachableAgent},
 };
 
-/// What everyone may know of an agent.
+/// Public configuration of an agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Agent)]
 #[serde(rename_all = "camelCase")]
@@ -32,7 +32,7 @@ pub(crate) struct AgentView<'a> {
     limits: &'a AgentLimits,
 }
 
-/// Serves the route.
+/// Returns the public configuration of an agent.
 #[utoipa::path(
     get,
     path = "/api/public/agents/{agentId}",
@@ -43,7 +43,7 @@ pub(crate) struct AgentView<'a> {
     params(AgentPath),
     responses((status = 200, description = "The configuration.", body = AgentView), AgentReadProblems),
 )]
-pub(crate) async fn get(reached: ReachableAgent<AgentRead>) -> Response {
+pub(crate) async fn get(reached: AuthorizedAgent<AgentRead>) -> Response {
     Json(AgentView::of(&reached.agent)).into_response()
 }
 

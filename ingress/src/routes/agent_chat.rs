@@ -1,4 +1,4 @@
-//! `POST /api/public/agents/{agentId}/chat`: a message in, a streamed reply out.
+//! `POST /api/public/agents/{agentId}/chat`: sends a message to an agent and streams the reply.
 
 use std::convert::identity;
 
@@ -10,25 +10,27 @@ use axum::{
 use switchboard_schemas::{agent::OnDisconnect, ids::RequestId};
 
 use crate::{
-    accept::accept,
-    body::{self, BodyLimits},
-    client_address::CountedAddress,
-    error::ApiResult,
-    idempotency::Repeat,
-    observe::ArrivedAt,
+    auth::authorized_agent::{AgentChat, AuthorizedAgent},
+    chat::{
+        idempotency::IdempotencyKey,
+        request::{ChatBody, TurnContext},
+        submission::accept,
+    },
+    http::{
+        ApiResult, ArrivedAt, RateLimitAddress,
+        body::{self, BodyLimits},
+    },
+    jobs::publish::TurnJob,
     openapi::{
         bodies::{Accepted, ChatRequest},
         parameters::{AgentPath, ChatHeaders, OriginHeader},
         problems::AgentChatProblems,
     },
-    publish::TurnJob,
-    reachable::{AgentChat, ReachableAgent},
-    reply::{Asked, respond, shape::ReplyShape, view::ReplyView},
+    reply::{ResponseContext, respond, shape::ReplyShape, view::ReplyView},
     state::AppState,
-    turn::{ChatBody, TurnContext},
 };
 
-/// Serves the route.
+/// Sends a message to an agent.
 #[utoipa::path(
     post,
     path = "/api/public/agents/{agentId}/chat",
@@ -53,8 +55,8 @@ pub(crate) async fn post(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    address: CountedAddress,
-    ReachableAgent { caller, agent, .. }: ReachableAgent<AgentChat>,
+    address: RateLimitAddress,
+    AuthorizedAgent { caller, agent, .. }: AuthorizedAgent<AgentChat>,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
@@ -76,11 +78,11 @@ pub(crate) async fn post(
     if caller.visitor_id().is_some() {
         state
             .limits
-            .pages
+            .sites
             .admit_chat(&agent.id, &address, caller.limits_told())
             .await?;
     }
-    let repeat = Repeat::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
+    let repeat = IdempotencyKey::read(&parts.headers, &caller, agent.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Agent(chat.into_agent_job(&caller, &agent, context));
     let on_disconnect = if shape.waits() {
@@ -94,7 +96,7 @@ pub(crate) async fn post(
     respond(
         follower,
         shape,
-        Asked {
+        ResponseContext {
             request_id,
             arrived,
             told: identity,

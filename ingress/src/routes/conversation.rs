@@ -1,4 +1,5 @@
-//! `GET` and `PATCH /api/public/agents/{agentId}/conversations/{sessionId}`: history, and what is known of a visitor.
+//! `GET` and `PATCH /api/public/agents/{agentId}/conversations/{sessionId}`: history and metadata
+//! of a conversation.
 
 use axum::{
     Extension, Json,
@@ -14,23 +15,24 @@ use switchboard_schemas::{
 
 use super::{
     conversation_lookup::{find, named},
-    conversation_page::{ConversationView, Page},
-    conversation_patch::{Changes, apply},
+    conversation_page::{ConversationView, MessagePage},
+    conversation_patch::{ConversationPatch, apply},
 };
 use crate::{
-    body::{self, BodyLimits},
-    client_address::CountedAddress,
-    error::ApiResult,
+    auth::authorized_agent::{AuthorizedAgent, ConversationAccess},
+    http::{
+        ApiResult, RateLimitAddress,
+        body::{self, BodyLimits},
+    },
     openapi::{
         bodies::{Changed, ConversationChanges},
         parameters::{ConversationChoice, ConversationPath, PageQuery},
         problems::{ConversationChangeProblems, ConversationReadProblems},
     },
-    reachable::{ConversationAccess, ReachableAgent},
     state::AppState,
 };
 
-/// Reads a page of the history.
+/// Returns a page of a conversation's history.
 #[utoipa::path(
     get,
     path = "/api/public/agents/{agentId}/conversations/{sessionId}",
@@ -47,11 +49,11 @@ use crate::{
 pub(crate) async fn get(
     State(state): State<AppState>,
     RawQuery(query): RawQuery,
-    address: CountedAddress,
-    reached: ReachableAgent<ConversationAccess>,
+    address: RateLimitAddress,
+    reached: AuthorizedAgent<ConversationAccess>,
 ) -> ApiResult<Response> {
     let query = query.as_deref().unwrap_or_default();
-    let (page, named) = (Page::parse(query), named(query));
+    let (page, named) = (MessagePage::parse(query), named(query));
     let org = reached.caller.org_id();
     let conversation = find(&state, &address, &reached, &named).await?;
     let messages = state
@@ -68,7 +70,7 @@ pub(crate) async fn get(
     .into_response())
 }
 
-/// Changes metadata, all or nothing.
+/// Updates the metadata of a conversation, all fields or none.
 #[utoipa::path(
     patch,
     path = "/api/public/agents/{agentId}/conversations/{sessionId}",
@@ -86,14 +88,14 @@ pub(crate) async fn get(
 pub(crate) async fn patch(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
-    address: CountedAddress,
+    address: RateLimitAddress,
     RawQuery(query): RawQuery,
-    reached: ReachableAgent<ConversationAccess>,
+    reached: AuthorizedAgent<ConversationAccess>,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
     let body = body::read(&parts.headers, body, BodyLimits::public(&state.config)).await?;
-    let changes = Changes::parse(&body::parse_object(&body)?)?;
+    let changes = ConversationPatch::parse(&body::parse_object(&body)?)?;
     let named = named(query.as_deref().unwrap_or_default());
     let conversation = find(&state, &address, &reached, &named).await?;
     changes.check_together(&conversation.metadata)?;

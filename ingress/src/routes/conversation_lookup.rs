@@ -1,5 +1,6 @@
-//! Which conversation a path means: the agent's own of this session, or a team's or a page visitor's in which the agent
-//! answered. The holder of a visitor token has its own conversation of the session and no other.
+//! Resolves the conversation of a path: the agent's own conversation of the session, or one of a
+//! team or page visitor in which the agent answered. A visitor token reaches only the visitor's own
+//! conversation.
 
 use switchboard_schemas::{
     conversation::Conversation,
@@ -7,41 +8,43 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    client_address::CountedAddress,
-    error::ApiResult,
-    query,
-    reachable::{ConversationAccess, ReachableAgent, conversation_not_found},
+    auth::authorized_agent::{AuthorizedAgent, ConversationAccess, conversation_not_found},
+    http::{ApiResult, RateLimitAddress, query},
     state::AppState,
 };
 
-/// What a query asks for.
+/// Conversation requested by the `conversationId` query parameter.
 #[derive(Debug, PartialEq, Eq)]
-pub(super) enum Named {
-    /// Nothing: the agent's own, else the one it answered in last.
+pub(super) enum SessionChoice {
+    /// No parameter: the agent's own conversation, otherwise the last one that it answered in.
     Any,
-    /// This one, if it is the agent's own or the agent answered in it.
+    /// A given conversation, if it is the agent's own or the agent answered in it.
     One(ConversationId),
-    /// What is no id.
+    /// A value that is not an id; matches no conversation.
     Nothing,
 }
 
-/// Reads `conversationId` of a query string.
-pub(super) fn named(query: &str) -> Named {
+/// Parses `conversationId` from a query string.
+pub(super) fn named(query: &str) -> SessionChoice {
     match query::value(query, "conversationId") {
-        None => Named::Any,
-        Some(id) => id.parse().map_or(Named::Nothing, Named::One),
+        None => SessionChoice::Any,
+        Some(id) => id
+            .parse()
+            .map_or(SessionChoice::Nothing, SessionChoice::One),
     }
 }
 
-/// The conversation, which must exist and be the caller's to read.
+/// Returns the conversation, or `CONVERSATION_NOT_FOUND` if it does not exist or the caller may not
+/// read it.
 pub(super) async fn find(
     state: &AppState,
-    address: &CountedAddress,
-    reached: &ReachableAgent<ConversationAccess>,
-    named: &Named,
+    address: &RateLimitAddress,
+    reached: &AuthorizedAgent<ConversationAccess>,
+    named: &SessionChoice,
 ) -> ApiResult<Conversation> {
     if reached.caller.visitor_id().is_some() {
-        // There is nothing to guess: other sessions' conversations have ids that no session id of a visitor gives.
+        // No guessing is possible here: the session ids of a visitor never lead to conversations of
+        // others.
         return find_own(state, reached, named).await;
     }
     state
@@ -56,24 +59,24 @@ pub(super) async fn find(
 
 async fn find_own(
     state: &AppState,
-    reached: &ReachableAgent<ConversationAccess>,
-    named: &Named,
+    reached: &AuthorizedAgent<ConversationAccess>,
+    named: &SessionChoice,
 ) -> ApiResult<Conversation> {
     let own = reached
         .caller
         .conversation(&reached.agent.id, &reached.session_id()?);
     match named {
-        Named::Any => {}
-        Named::One(id) if *id == own => {}
-        Named::One(_) | Named::Nothing => return Err(conversation_not_found()),
+        SessionChoice::Any => {}
+        SessionChoice::One(id) if *id == own => {}
+        SessionChoice::One(_) | SessionChoice::Nothing => return Err(conversation_not_found()),
     }
     first_existing(state, reached.caller.org_id(), &[own]).await
 }
 
 async fn look(
     state: &AppState,
-    reached: &ReachableAgent<ConversationAccess>,
-    named: &Named,
+    reached: &AuthorizedAgent<ConversationAccess>,
+    named: &SessionChoice,
 ) -> ApiResult<Conversation> {
     let (org, agent, session) = (
         reached.caller.org_id(),
@@ -82,9 +85,9 @@ async fn look(
     );
     let own = reached.caller.conversation(agent, &session);
     let candidates = match named {
-        Named::Nothing => return Err(conversation_not_found()),
-        Named::One(id) if *id == own => vec![own],
-        Named::Any => {
+        SessionChoice::Nothing => return Err(conversation_not_found()),
+        SessionChoice::One(id) if *id == own => vec![own],
+        SessionChoice::Any => {
             if let Some(conversation) = state.backends.store.conversation(org, &own).await? {
                 return Ok(conversation);
             }
@@ -94,7 +97,7 @@ async fn look(
                 .linked_conversations(org, agent, &session)
                 .await?
         }
-        Named::One(id) => {
+        SessionChoice::One(id) => {
             let mut linked = state
                 .backends
                 .store
@@ -127,18 +130,18 @@ mod tests {
     #[test]
     fn a_query_names_a_conversation_or_any_or_none() {
         let id = format!("conv_{}", "0".repeat(26));
-        assert_eq!(named(""), Named::Any);
-        assert_eq!(named("limit=2&offset=1"), Named::Any);
+        assert_eq!(named(""), SessionChoice::Any);
+        assert_eq!(named("limit=2&offset=1"), SessionChoice::Any);
         assert_eq!(
             named(&format!("limit=2&conversationId={id}")),
-            Named::One(id.parse().unwrap())
+            SessionChoice::One(id.parse().unwrap())
         );
         for text in [
             "conversationId=",
             "conversationId=x",
             "conversationId=conv_%20",
         ] {
-            assert_eq!(named(text), Named::Nothing, "{text}");
+            assert_eq!(named(text), SessionChoice::Nothing, "{text}");
         }
     }
 }

@@ -1,4 +1,4 @@
-//! A page of a conversation as clients see it, and the query that chooses it.
+//! JSON view of one page of a conversation, and the query that selects the page.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -12,22 +12,23 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use crate::{
+    http::query::{self, whole_number},
     openapi::event_stream::UiSpec,
-    query::{self, whole_number},
 };
 
 const LIMIT_DEFAULT: u32 = 50;
 const LIMIT_MAX: u32 = 100;
 
-/// Which messages of a conversation.
+/// Range of messages in a conversation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) struct Page {
+pub(super) struct MessagePage {
     pub(super) limit: u32,
     pub(super) offset: u64,
 }
 
-impl Page {
-    /// Reads a query string; what is no whole number counts as absent, and too large a page as the largest.
+impl MessagePage {
+    /// Parses a query string. Values that are not whole numbers are ignored, and the limit is
+    /// capped.
     pub(super) fn parse(query: &str) -> Self {
         let value = |name: &str| query::value(query, name).and_then(|value| whole_number(&value));
         let limit = value("limit")
@@ -49,34 +50,34 @@ pub(crate) struct ConversationView<'a> {
     session_id: &'a SessionId,
     agent_id: &'a AgentId,
     agent_name: &'a str,
-    /// Oldest first.
+    /// Messages of this page, oldest first.
     messages: Vec<MessageView<'a>>,
-    /// Messages in this answer.
+    /// Number of messages on this page.
     message_count: usize,
-    /// Messages in the conversation.
+    /// Number of messages in the conversation.
     total_messages: u64,
     limit: u32,
     offset: u64,
-    /// Whether messages follow this page.
+    /// True if more messages follow this page.
     has_more: bool,
-    /// The reply that is being made.
+    /// The reply in progress, if any.
     #[schema(nullable = false)]
     #[serde(skip_serializing_if = "Option::is_none")]
     active_message_id: Option<&'a MessageId>,
     created_at: Timestamp,
     updated_at: Timestamp,
-    /// What is known of the visitor, and what clients attached.
+    /// Visitor data and metadata that clients attached.
     #[schema(value_type = Object)]
     metadata: Map<String, Value>,
 }
 
 impl<'a> ConversationView<'a> {
-    /// The view of `messages`, which are the page's.
+    /// Creates the view of a page that contains `messages`.
     pub(super) fn new(
         agent: &'a Agent,
         conversation: &'a Conversation,
         messages: &'a [Message],
-        page: Page,
+        page: MessagePage,
     ) -> Self {
         let returned = messages.len() as u64;
         let metadata = conversation
@@ -105,7 +106,7 @@ impl<'a> ConversationView<'a> {
     }
 }
 
-/// A message.
+/// A message of a visitor or an agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Message)]
 #[serde(tag = "role", rename_all = "lowercase")]
@@ -114,7 +115,7 @@ enum MessageView<'a> {
     Assistant(AssistantMessageView<'a>),
 }
 
-/// What a visitor said.
+/// A message of a visitor.
 #[derive(Serialize, ToSchema)]
 #[schema(as = UserMessage)]
 struct UserMessageView<'a> {
@@ -123,7 +124,7 @@ struct UserMessageView<'a> {
     timestamp: Timestamp,
 }
 
-/// What an agent answered.
+/// A reply of an agent.
 #[derive(Serialize, ToSchema)]
 #[schema(as = AssistantMessage)]
 #[serde(rename_all = "camelCase")]
@@ -131,9 +132,9 @@ struct AssistantMessageView<'a> {
     id: &'a MessageId,
     content: &'a str,
     timestamp: Timestamp,
-    /// Tokens of the reply.
+    /// Number of tokens in the reply.
     tokens: u64,
-    /// Milliseconds.
+    /// Duration of the reply in milliseconds.
     response_time: u64,
     status: ReplyStatus,
     agent_id: &'a AgentId,
@@ -196,7 +197,11 @@ mod tests {
             ("limit=&offset=-1", 50, 0),
             ("limit&xlimit=3&offset=18446744073709551616", 50, u64::MAX),
         ] {
-            assert_eq!(Page::parse(query), Page { limit, offset }, "{query}");
+            assert_eq!(
+                MessagePage::parse(query),
+                MessagePage { limit, offset },
+                "{query}"
+            );
         }
     }
 }

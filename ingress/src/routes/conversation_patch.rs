@@ -1,5 +1,5 @@
-//! Changes of a conversation's metadata. The worker that owns the conversation applies them, so that store and topic
-//! cannot disagree.
+//! Changes to a conversation's metadata. The worker that owns the conversation applies them, so
+//! that store and topics stay consistent.
 
 use serde_json::{Map, Value};
 use switchboard_backends::store::ConversationStore;
@@ -9,28 +9,27 @@ use switchboard_schemas::{
 };
 
 use crate::{
-    conversation_job::Published,
-    error::{ApiError, ApiResult, ErrorCode},
-    fields,
-    reachable::conversation_not_found,
+    auth::authorized_agent::conversation_not_found,
+    chat::request::VISITOR_NAME_BYTES_MAX,
+    http::{ApiError, ApiResult, ErrorCode, fields},
+    jobs::conversation_job::PublishedJob,
     state::AppState,
-    turn::VISITOR_NAME_BYTES_MAX,
 };
 
 const RATING_MIN: f64 = 1.0;
 const RATING_MAX: f64 = 5.0;
-/// Longest feedback.
+/// Maximum size of the feedback text, in bytes.
 const FEEDBACK_BYTES_MAX: usize = 16 << 10;
 const METADATA: &str = "metadata";
 
-/// The fields of a body that change something, checked.
+/// The validated fields of a PATCH body.
 #[derive(Debug)]
-pub(super) struct Changes {
+pub(super) struct ConversationPatch {
     supplied: Map<String, Value>,
 }
 
-impl Changes {
-    /// Checks all fields before any is used.
+impl ConversationPatch {
+    /// Validates all fields of a body.
     pub(super) fn parse(body: &Map<String, Value>) -> ApiResult<Self> {
         let mut supplied = Map::new();
         for name in ["visitorEmail", "visitorName", "feedback"] {
@@ -42,7 +41,7 @@ impl Changes {
                     _ => fields::check_bytes(name, text, FEEDBACK_BYTES_MAX)?,
                 }
             }
-            // `null` is kept: it clears the field.
+            // `null` is kept because it clears the field.
             supplied.extend(body.get(name).map(|value| (name.to_owned(), value.clone())));
         }
         if let Some(rating) = body.get("rating") {
@@ -55,12 +54,12 @@ impl Changes {
         Ok(Self { supplied })
     }
 
-    /// What the client is told: the fields with the values that it supplied.
+    /// Returns the fields as the client sent them, for the response.
     pub(super) const fn supplied(&self) -> &Map<String, Value> {
         &self.supplied
     }
 
-    /// Refuses what would make the conversation's metadata too large together with what it has.
+    /// Rejects changes that would make the merged metadata too large.
     pub(super) fn check_together(&self, kept: &Map<String, Value>) -> ApiResult<()> {
         match self.supplied.get(METADATA) {
             Some(Value::Object(metadata)) => fields::check_merged(kept, metadata),
@@ -68,12 +67,12 @@ impl Changes {
         }
     }
 
-    /// Whether there is nothing to store.
+    /// Returns true if nothing would be stored.
     pub(super) fn is_empty(&self) -> bool {
         self.to_stored().is_empty()
     }
 
-    /// The keys of the conversation's metadata that change.
+    /// Returns the metadata keys to store, with free-form metadata merged in.
     pub(super) fn to_stored(&self) -> Map<String, Value> {
         let mut stored = self.supplied.clone();
         if let Some(Value::Object(metadata)) = stored.remove(METADATA) {
@@ -97,12 +96,12 @@ fn check_rating(rating: &Value) -> ApiResult<()> {
     if in_range { Ok(()) } else { Err(error()) }
 }
 
-/// Has a change applied and waits until it is.
+/// Publishes a change and waits until it is applied.
 pub(super) async fn apply(state: &AppState, job: PatchJob) -> ApiResult<()> {
     let (event, request) = (job.event_id.clone(), job.request_id.clone());
     let job = Box::new(job);
     let published =
-        Published::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
+        PublishedJob::new(state, &ConversationJob::Patch(job.clone()), event, &request).await?;
     match published
         .outcome(|| holds(&*state.backends.store, &job))
         .await
@@ -129,9 +128,9 @@ mod tests {
 
     use super::*;
 
-    fn parse(body: &Value) -> Result<Changes, (Option<ErrorCode>, Option<String>)> {
-        Changes::parse(body.as_object().unwrap()).map_err(|error| {
-            let facts = error.into_facts();
+    fn parse(body: &Value) -> Result<ConversationPatch, (Option<ErrorCode>, Option<String>)> {
+        ConversationPatch::parse(body.as_object().unwrap()).map_err(|error| {
+            let facts = error.into_parts();
             (facts.code, facts.param)
         })
     }

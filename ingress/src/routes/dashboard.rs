@@ -1,7 +1,8 @@
-//! `/dashboard`: the pages of people who configure agents, built from `web/dashboard` and kept in the program.
+//! `/dashboard`: the single-page dashboard, built from `web/dashboard` and embedded in the binary.
 //!
-//! The page's policy allows nothing inline. The component library writes style elements at run time; they carry a nonce,
-//! which is new with every answer and opens style sheets only, never scripts.
+//! The content security policy allows nothing inline. The component library writes style elements
+//! at run time; they carry a nonce that is new for every response and permits style sheets only,
+//! not scripts.
 
 use axum::{
     Router,
@@ -14,31 +15,31 @@ use rand::RngExt;
 
 use super::preview;
 use crate::{
-    error::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode},
     state::AppState,
 };
 
-/// A file that the build of the dashboard wrote.
-struct BuiltFile {
-    /// Below the built folder.
+/// A file of the dashboard build.
+struct DashboardFile {
+    /// Path below the build folder.
     name: &'static str,
     plain: &'static [u8],
     gzip: &'static [u8],
 }
 
-const FILES: &[BuiltFile] = include!(concat!(env!("OUT_DIR"), "/dashboard_files.rs"));
+const FILES: &[DashboardFile] = include!(concat!(env!("OUT_DIR"), "/dashboard_files.rs"));
 const PAGE: &str = include_str!("../../assets/dashboard/index.html");
 
-/// Stands in the page where each answer has its nonce.
+/// Placeholder of the style nonce in the page.
 const NONCE_MARK: &str = "@STYLE_NONCE@";
-/// Stands in the page where a dashboard on a port of its own reads where the public API is.
+/// Placeholder of the public API's origin in the page.
 const PUBLIC_API_MARK: &str = "@PUBLIC_API@";
-/// Their names hold a hash of their content.
+/// Cache policy of files whose names contain a hash of their content.
 const FOR_EVER: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const NO_STORE: HeaderValue = HeaderValue::from_static("no-store");
 
-/// The page, which answers at every path below its own, and its files, which do not. `public_api` is the origin of the
-/// public API where that is another one.
+/// Returns the routes of the page, which is served at every path below `/dashboard`, and of its
+/// files. `public_api` is the origin of the public API if it differs from the dashboard's.
 pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
     let public_api: &'static str = Box::leak(
         public_api
@@ -49,7 +50,7 @@ pub(crate) fn routes(public_api: Option<&str>) -> Router<AppState> {
     let page = get(async move || page(public_api));
     Router::new()
         .route("/dashboard", page.clone())
-        // Addresses of the page are below the folder, so that the folder's own is written without a slash.
+        // Redirect to the canonical address without a trailing slash.
         .route(
             "/dashboard/",
             get(async || Redirect::permanent("../dashboard")),
@@ -74,7 +75,7 @@ fn page(public_api: &str) -> Response {
             HeaderValue::from_static("text/html; charset=utf-8"),
         ),
         (header::CONTENT_SECURITY_POLICY, policy),
-        // A stored page would come back with a nonce that its policy has forgotten.
+        // A cached page would contain a nonce that no longer matches its policy.
         (header::CACHE_CONTROL, NO_STORE),
     ];
     (
@@ -85,7 +86,8 @@ fn page(public_api: &str) -> Response {
         .into_response()
 }
 
-/// What is not there is a mistake and never the page: a browser would take that for the script it asked for.
+/// Serves a built file. A missing file is an error and never the page, which a browser would run as
+/// a script.
 async fn file(Path(name): Path<String>, headers: HeaderMap) -> Response {
     let wanted = format!("assets/{name}");
     let Some(file) = FILES.iter().find(|file| file.name == wanted) else {
@@ -136,7 +138,7 @@ fn media_type(name: &str) -> &'static str {
     }
 }
 
-/// Scheme and authority of an address; they become part of a policy, so that nothing else of it may.
+/// Returns scheme and authority of a URL. Nothing else may enter the policy.
 fn origin(address: &str) -> Option<String> {
     let uri: Uri = address.parse().ok()?;
     Some(format!("{}://{}", uri.scheme_str()?, uri.authority()?))

@@ -1,7 +1,8 @@
-//! `/demo`: a page as a visitor sees one, with the widget of the demo organization's shop on it. It is there as long as
-//! the process says that it has a demo organization.
+//! `/demo`: a shop page with the chat widget of the demo organization; available while the process
+//! has one.
 //!
-//! Its policy is as strict as a page's can be, which shows that the widget needs no exception from one.
+//! Its content security policy is as strict as possible, which shows that the widget needs no
+//! exceptions.
 
 use axum::{
     Router,
@@ -12,7 +13,7 @@ use axum::{
 use http::{HeaderValue, header};
 
 use crate::{
-    error::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode},
     state::AppState,
 };
 
@@ -25,16 +26,16 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
 
 const PAGE: &str = include_str!("../assets/demo.html");
 const STYLE: &str = include_str!("../assets/demo.css");
-/// Stands in the page for the id of the shop's agent.
+/// Placeholder of the agent id in the page.
 const AGENT_MARK: &str = "{agentId}";
-/// Stands in the page for the address of this service.
+/// Placeholder of this service's URL in the page.
 const SERVICE_MARK: &str = "{service}";
 
-/// The page and its style; they need no key.
+/// Returns the routes of the page and its style sheet; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/demo", get(page))
-        // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
+        // The page uses relative URLs, so that it works behind a proxy that adds a path prefix.
         .route("/demo/", get(async || Redirect::permanent("../demo")))
         .route(
             "/demo/demo.css",

@@ -1,5 +1,5 @@
-//! `/docs`: a page that shows the OpenAPI document to people. All of it is in the program, and its policy lets the browser
-//! load nothing from anywhere else.
+//! `/docs`: a page that shows the OpenAPI document. It is embedded in the binary, and its content
+//! security policy blocks all other origins.
 
 use axum::{
     Router,
@@ -14,21 +14,21 @@ const POLICY: HeaderValue = HeaderValue::from_static(
     "default-src 'none'; script-src 'self'; style-src 'self'; img-src data:; connect-src 'self'; base-uri 'none'; \
      form-action 'none'; frame-ancestors 'none'",
 );
-/// Asked for again each time, because its files change with the program and have no version in their names.
+/// Revalidated on each use, because the file names contain no version.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("no-cache");
 
 const PAGE: &str = include_str!("../assets/docs.html");
 const STYLE: &str = include_str!("../assets/docs.css");
 const SCRIPT: &str = include_str!("../assets/docs.js");
 
-/// The page and its two files; they need no key.
+/// Returns the routes of the page and its two files; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route(
             "/docs",
             get(async || asset("text/html; charset=utf-8", PAGE)),
         )
-        // The page refers to its files relatively, so that it also works behind a proxy that adds a prefix.
+        // The page uses relative URLs, so that it works behind a proxy that adds a path prefix.
         .route("/docs/", get(async || Redirect::permanent("../docs")))
         .route(
             "/docs/docs.css",

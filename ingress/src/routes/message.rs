@@ -1,4 +1,5 @@
-//! `GET /api/public/messages/{messageId}`, its `/stream` and its `/cancel`: one reply, read again, followed or stopped.
+//! `GET /api/public/messages/{messageId}`, `/stream` and `/cancel`: reads, follows or cancels one
+//! reply.
 
 use std::{convert::identity, time::Duration};
 
@@ -12,25 +13,25 @@ use switchboard_schemas::ids::RequestId;
 use tokio::time::{Instant, sleep};
 
 use crate::{
-    error::{ApiError, ApiResult},
-    messages::FoundMessage,
-    observe::ArrivedAt,
+    chat::message_lookup::AuthorizedMessage,
+    http::{ApiError, ApiResult, ArrivedAt},
     openapi::{
         parameters::{MessagePath, OriginHeader, ResumeHeaders, ResumeQuery},
         problems::{MessageCancelProblems, MessageReadProblems, MessageStreamProblems},
     },
     reply::{
-        Asked, follower::Follower, respond, resume::Position, shape::ReplyShape, view::ReplyView,
+        ResponseContext, respond, resume::ResumePosition, shape::ReplyShape, stream::ReplyStream,
+        view::ReplyView,
     },
     state::AppState,
 };
 
-/// How long a cancelled reply may take to its final state before it is shown as it is: a worker learns of the wish
-/// within a second.
+/// Wait for the final state of a canceled reply before its current state is returned; workers see
+/// the request within a second.
 const CANCEL_WAIT: Duration = Duration::from_secs(2);
 const CANCEL_POLL: Duration = Duration::from_millis(100);
 
-/// Shows the message.
+/// Returns a reply in its current state.
 #[utoipa::path(
     get,
     path = "/api/public/messages/{messageId}",
@@ -41,11 +42,14 @@ const CANCEL_POLL: Duration = Duration::from_millis(100);
     params(MessagePath),
     responses((status = 200, description = "The reply, as far as it is.", body = ReplyView), MessageReadProblems),
 )]
-pub(crate) async fn get(State(state): State<AppState>, found: FoundMessage) -> ApiResult<Response> {
+pub(crate) async fn get(
+    State(state): State<AppState>,
+    found: AuthorizedMessage,
+) -> ApiResult<Response> {
     Ok(Json(found.view(&state).await?).into_response())
 }
 
-/// Gives out the reply from a byte on, as it is stored or as it is made.
+/// Streams a reply from a byte offset, stored or live.
 #[utoipa::path(
     get,
     path = "/api/public/messages/{messageId}/stream",
@@ -65,23 +69,23 @@ pub(crate) async fn stream(
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
     RawQuery(query): RawQuery,
     headers: HeaderMap,
-    found: FoundMessage,
+    found: AuthorizedMessage,
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
     let shape = ReplyShape::of_stream(&headers);
-    let position = Position::parse(
+    let position = ResumePosition::parse(
         query.as_deref().unwrap_or_default(),
         &headers,
         shape == ReplyShape::Events,
     )?;
     let is_final = found.is_final();
-    let follower = Follower::reading(state, found.org, found.reply)
+    let follower = ReplyStream::reading(state, found.org, found.reply)
         .resume(&position, is_final)
         .await?;
     respond(
         follower,
         shape,
-        Asked {
+        ResponseContext {
             request_id,
             arrived,
             told: identity,
@@ -90,7 +94,7 @@ pub(crate) async fn stream(
     .await
 }
 
-/// Stops the reply, and shows what became of it.
+/// Cancels a reply and returns its resulting state.
 #[utoipa::path(
     post,
     path = "/api/public/messages/{messageId}/cancel",
@@ -104,7 +108,7 @@ pub(crate) async fn stream(
 pub(crate) async fn cancel(
     State(state): State<AppState>,
     headers: HeaderMap,
-    found: FoundMessage,
+    found: AuthorizedMessage,
 ) -> ApiResult<Response> {
     found.check_origin(&state, &headers).await?;
     let mut found = found;

@@ -1,4 +1,4 @@
-//! One file for each public route.
+//! Handlers of the public routes, one file each.
 
 pub(crate) mod agent;
 pub(crate) mod agent_chat;
@@ -16,3 +16,10 @@ pub(crate) mod team_chat;
 pub(crate) mod visitor_token;
 pub(crate) mod widget;
 pub(crate) mod widget_script;
+
+#[cfg(test)]
+mod check_order_tests;
+#[cfg(test)]
+mod conversation_tests;
+#[cfg(test)]
+mod message_tests;

@@ -1,17 +1,20 @@
-//! `GET /api/public/openapi.json`: the document of all of this, for programs. It needs no key.
+//! `GET /api/public/openapi.json`: the OpenAPI document of the public API; it needs no key.
+
+use std::sync::LazyLock;
 
 use axum::{
+    Extension,
     body::Body,
     response::{IntoResponse, Response},
 };
 use http::{HeaderMap, HeaderValue, StatusCode, header};
 
-use crate::openapi::{PUBLISHED, parameters::CacheHeaders};
+use crate::openapi::{PublishedDocument, parameters::CacheHeaders};
 
-/// Kept by caches and asked for again each time: a new version of the program may have another.
+/// Cached but revalidated, because a new version may change the document.
 const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
 
-/// Serves the route.
+/// Returns the OpenAPI document, or 304 if the client has the current version.
 #[utoipa::path(
     get,
     path = "/api/public/openapi.json",
@@ -26,7 +29,10 @@ const CACHE_CONTROL: HeaderValue = HeaderValue::from_static("public, no-cache");
         (status = 304, description = "The copy at hand is this version."),
     ),
 )]
-pub(crate) async fn get(headers: HeaderMap) -> Response {
+pub(crate) async fn get(
+    Extension(document): Extension<&'static LazyLock<PublishedDocument>>,
+    headers: HeaderMap,
+) -> Response {
     let own = [
         (
             header::CONTENT_TYPE,
@@ -34,21 +40,22 @@ pub(crate) async fn get(headers: HeaderMap) -> Response {
         ),
         (header::CACHE_CONTROL, CACHE_CONTROL),
     ];
-    let mut response = if has_copy(&headers, &PUBLISHED.etag) {
+    let mut response = if has_copy(&headers, &document.etag) {
         StatusCode::NOT_MODIFIED.into_response()
     } else {
-        (own, Body::from(PUBLISHED.body.clone())).into_response()
+        (own, Body::from(document.body.clone())).into_response()
     };
     response
         .headers_mut()
         .insert(header::CACHE_CONTROL, CACHE_CONTROL);
-    if let Ok(etag) = HeaderValue::from_str(&PUBLISHED.etag) {
+    if let Ok(etag) = HeaderValue::from_str(&document.etag) {
         response.headers_mut().insert(header::ETAG, etag);
     }
     response
 }
 
-/// Compared weakly, as the standard has it for reads: a proxy that compresses marks the tag as weak.
+/// Returns true if `If-None-Match` lists the tag. The comparison is weak, because compressing
+/// proxies mark tags as weak.
 pub(super) fn has_copy(headers: &HeaderMap, etag: &str) -> bool {
     let values = headers
         .get_all(header::IF_NONE_MATCH)

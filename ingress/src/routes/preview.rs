@@ -1,7 +1,8 @@
-//! `/dashboard/preview`: a page in a frame of the dashboard, on which the real widget shows settings that are not saved yet.
+//! `/dashboard/preview`: a framed page of the dashboard that runs the real widget with unsaved
+//! settings.
 //!
-//! It holds what other people wrote, beside the session of who may change everything: its policy takes its origin away and
-//! lets it ask nobody for anything.
+//! It contains text of other people, next to an administrator's session. Its content security
+//! policy therefore removes its origin and blocks all requests.
 
 use axum::{
     Router,
@@ -10,21 +11,21 @@ use axum::{
 };
 use http::{HeaderName, HeaderValue, header};
 
-use crate::{error::ApiError, state::AppState};
+use crate::{http::ApiError, state::AppState};
 
 const PAGE: &str = include_str!("../assets/preview.html");
 const STYLE: &str = include_str!("../assets/preview.css");
 const SCRIPT: &str = include_str!("../assets/preview.js");
-/// Stands in the page for the origin that has the widget; empty where it is this one.
+/// Placeholder of the origin that serves the widget; empty if it is this one.
 const PUBLIC_API_MARK: &str = "{publicApi}";
 const NO_CACHE: HeaderValue = HeaderValue::from_static("no-cache");
-/// The page has no origin, so that its own files are those of another one.
+/// Lets the page load its own files, which are cross-origin for a page without an origin.
 const OF_ANY_PAGE: (HeaderName, HeaderValue) = (
     HeaderName::from_static("cross-origin-resource-policy"),
     HeaderValue::from_static("cross-origin"),
 );
 
-/// The page and its files; they need no session, because there is nothing in them.
+/// Returns the routes of the page and its files; they contain no data and need no session.
 pub(super) fn routes(public_api: &'static str) -> Router<AppState> {
     Router::new()
         .route("/dashboard/preview", get(async move || page(public_api)))

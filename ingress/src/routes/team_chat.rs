@@ -1,6 +1,7 @@
-//! `POST /api/public/teams/{teamId}/chat`: a message in, the reply of the member that routing chose out.
+//! `POST /api/public/teams/{teamId}/chat`: sends a message to a team; routing chooses the agent
+//! that replies.
 //!
-//! The errors of this route have no codes where the specification gives them none.
+//! Some errors of this route have no codes, as the specification demands.
 
 use axum::{
     Extension,
@@ -12,24 +13,27 @@ use switchboard_schemas::{agent::AgentLimits, ids::RequestId, team::Team};
 use tokio::time::Instant;
 
 use crate::{
-    accept::accept,
-    body::{self, BodyLimits},
-    error::{ApiError, ApiResult, ErrorCode},
-    idempotency::Repeat,
-    observe::ArrivedAt,
+    auth::authorized_team::AuthorizedTeam,
+    chat::{
+        idempotency::IdempotencyKey,
+        request::{ChatBody, TurnContext},
+        submission::accept,
+    },
+    http::{
+        ApiError, ApiResult, ArrivedAt, ErrorCode,
+        body::{self, BodyLimits},
+    },
+    jobs::publish::TurnJob,
     openapi::{
         bodies::{Accepted, TeamChatRequest},
         parameters::{ChatHeaders, TeamPath},
         problems::TeamChatProblems,
     },
-    publish::TurnJob,
-    reachable_team::ReachableTeam,
-    reply::{Asked, respond, shape::ReplyShape, view::ReplyView},
+    reply::{ResponseContext, respond, shape::ReplyShape, view::ReplyView},
     state::AppState,
-    turn::{ChatBody, TurnContext},
 };
 
-/// Serves the route.
+/// Sends a message to a team.
 #[utoipa::path(
     post,
     path = "/api/public/teams/{teamId}/chat",
@@ -54,7 +58,7 @@ pub(crate) async fn post(
     State(state): State<AppState>,
     Extension(request_id): Extension<RequestId>,
     Extension(ArrivedAt(arrived)): Extension<ArrivedAt>,
-    team: ReachableTeam,
+    team: AuthorizedTeam,
     request: Request,
 ) -> ApiResult<Response> {
     chat(state, request_id, arrived, team, request)
@@ -66,7 +70,7 @@ async fn chat(
     state: AppState,
     request_id: RequestId,
     arrived: Instant,
-    ReachableTeam { caller, team }: ReachableTeam,
+    AuthorizedTeam { caller, team }: AuthorizedTeam,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();
@@ -85,13 +89,13 @@ async fn chat(
             caller.limits_told(),
         )
         .await?;
-    let repeat = Repeat::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
+    let repeat = IdempotencyKey::read(&parts.headers, &caller, team.id.as_str(), &chat)?;
     let context = TurnContext::of(&state, request_id.clone(), shape, &parts);
     let job = TurnJob::Team(chat.into_team_job(&caller, &team, context)?);
     respond(
         accept(state, shape, job, repeat).await?,
         shape,
-        Asked {
+        ResponseContext {
             request_id,
             arrived,
             told: without_code,
@@ -100,7 +104,7 @@ async fn chat(
     .await
 }
 
-/// The smallest limits of all who may have to answer: who it will be is not known yet.
+/// Returns the strictest limits of all agents of the team, because the agent is not chosen yet.
 async fn smallest_limits(state: &AppState, team: &Team) -> ApiResult<AgentLimits> {
     let mut smallest = AgentLimits {
         max_message_length: u32::MAX,
@@ -127,7 +131,7 @@ async fn smallest_limits(state: &AppState, team: &Team) -> ApiResult<AgentLimits
 fn without_code(error: ApiError) -> ApiError {
     match error.code() {
         Some(ErrorCode::InvalidRequestData) => error.without_code(),
-        // The agent went away behind routing: for the team's caller that is ours to have prevented.
+        // The agent became unavailable after routing, which the caller could not prevent.
         Some(ErrorCode::Internal | ErrorCode::AgentInactive) => ApiError::uncoded(
             StatusCode::INTERNAL_SERVER_ERROR,
             "the message could not be routed or answered",

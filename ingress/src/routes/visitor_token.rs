@@ -1,5 +1,5 @@
-//! `POST /api/widget/token`: a page trades its agent's id, or a chat key, for a token of one visitor, and gets what the
-//! widget starts with in the same answer: the token itself does not open the configuration.
+//! `POST /api/widget/token`: issues a visitor token to a page or a chat key, together with the
+//! widget's configuration, which the token itself cannot read.
 
 use axum::{
     Json,
@@ -17,45 +17,49 @@ use utoipa::ToSchema;
 
 use super::widget::WidgetView;
 use crate::{
-    body::{self, BodyLimits},
-    error::{ApiError, ApiResult, ErrorCode},
-    fields,
+    auth::{
+        authorized_agent::{check_organization, check_origin, check_public, existing_agent},
+        visitor::TokenRequester,
+    },
+    http::{
+        ApiError, ApiResult, ErrorCode,
+        body::{self, BodyLimits},
+        fields,
+    },
     openapi::{
         bodies::VisitorTokenRequest, parameters::OriginHeader, problems::VisitorTokenProblems,
     },
-    reachable::{check_organization, check_origin, check_public, existing_agent},
     state::AppState,
-    visitor::Applicant,
 };
 
 const AGENT_ID: &str = "agentId";
 
-/// What a page keeps of its visitor.
+/// A visitor token and the data that the widget needs to start.
 #[derive(Serialize, ToSchema)]
 #[schema(as = VisitorToken)]
 #[serde(rename_all = "camelCase")]
 pub(crate) struct VisitorTokenView<'a> {
-    /// Goes where a key goes, until it expires.
+    /// The token; sent in place of an API key until it expires.
     token: &'a str,
-    /// The end of the token; ask for the next one before.
+    /// Expiry of the token; request the next one before.
     expires_at: Timestamp,
-    /// The agent that the token opens.
+    /// The agent that the token gives access to.
     agent_id: &'a AgentId,
-    /// Who the visitor is.
+    /// Id of the visitor.
     visitor_id: &'a VisitorId,
-    /// Proves, with the next request for a token, that it is the same visitor. New with each token.
+    /// Proves the visitor's identity in the next token request. New with each token.
     visitor_secret: &'a str,
-    /// What the widget starts with; for an agent that is active.
+    /// Configuration of the widget; only if the agent is active.
     #[serde(skip_serializing_if = "Option::is_none")]
     configuration: Option<WidgetView<'a>>,
-    /// All colours and shapes: those of the configuration are three of them.
+    /// The complete theme; `configuration` contains only three of its colors.
     theme: &'a WidgetTheme,
-    /// What is shown instead of a chat; for an agent that is not active.
+    /// Data to show instead of a chat; only if the agent is not active.
     #[serde(skip_serializing_if = "Option::is_none")]
     offline: Option<OfflineView<'a>>,
 }
 
-/// What a refused chat says of an agent that is not active, told before anybody has typed anything, and where to show it.
+/// Data of an inactive agent, for showing its offline message before a visitor types anything.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Offline)]
 #[serde(rename_all = "camelCase")]
@@ -67,8 +71,9 @@ pub(crate) struct OfflineView<'a> {
     trigger_text: &'a str,
 }
 
-/// Serves the route. The agent stands in the body, so that the JSON is read before the agent's checks; those and the
-/// fields behind them are in the usual order. An agent that is not active gives tokens: its conversations can be read.
+/// Issues a visitor token. The agent is named in the body, so that the JSON is parsed before the
+/// checks of the agent; those and the field checks keep the usual order. Inactive agents issue
+/// tokens too, because their conversations stay readable.
 #[utoipa::path(
     post,
     path = "/api/widget/token",
@@ -87,7 +92,7 @@ pub(crate) struct OfflineView<'a> {
 )]
 pub(crate) async fn post(
     State(state): State<AppState>,
-    applicant: Applicant,
+    applicant: TokenRequester,
     request: Request,
 ) -> ApiResult<Response> {
     let (parts, body) = request.into_parts();

@@ -1,4 +1,4 @@
-//! `GET /api/public/agents/{agentId}/widget`: what the embedded widget starts with.
+//! `GET /api/public/agents/{agentId}/widget`: configuration of the embedded widget.
 
 use axum::{
     Json,
@@ -12,11 +12,11 @@ use switchboard_schemas::{
 use utoipa::ToSchema;
 
 use crate::{
+    auth::authorized_agent::{AuthorizedAgent, WidgetRead},
     openapi::{parameters::AgentPath, problems::AgentReadProblems},
-    reachable::{ReachableAgent, WidgetRead},
 };
 
-/// What the embedded widget starts with.
+/// Configuration of the embedded widget.
 #[derive(Serialize, ToSchema)]
 #[schema(as = Widget)]
 #[serde(rename_all = "camelCase")]
@@ -30,7 +30,7 @@ pub(crate) struct WidgetView<'a> {
     widget: SettingsView<'a>,
 }
 
-/// The colours that the widget begins with.
+/// Colors of the widget.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WidgetTheme)]
 #[serde(rename_all = "camelCase")]
@@ -40,7 +40,7 @@ struct ThemeView<'a> {
     text_color: &'a str,
 }
 
-/// How the widget looks and what it offers.
+/// Layout and features of the widget.
 #[derive(Serialize, ToSchema)]
 #[schema(as = WidgetSettings)]
 #[serde(rename_all = "camelCase")]
@@ -62,7 +62,7 @@ struct SettingsView<'a> {
     offline_message: &'a str,
 }
 
-/// Serves the route.
+/// Returns the configuration of the widget.
 #[utoipa::path(
     get,
     path = "/api/public/agents/{agentId}/widget",
@@ -73,12 +73,12 @@ struct SettingsView<'a> {
     params(AgentPath),
     responses((status = 200, description = "The configuration.", body = WidgetView), AgentReadProblems),
 )]
-pub(crate) async fn get(reached: ReachableAgent<WidgetRead>) -> Response {
+pub(crate) async fn get(reached: AuthorizedAgent<WidgetRead>) -> Response {
     Json(WidgetView::of(&reached.agent)).into_response()
 }
 
 impl<'a> WidgetView<'a> {
-    /// The widget's view of an agent.
+    /// Creates the widget configuration of an agent.
     pub(super) fn of(agent: &'a Agent) -> Self {
         let theme = &agent.settings.theme;
         Self {

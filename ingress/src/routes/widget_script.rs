@@ -1,7 +1,7 @@
-//! `/v1/widget.js` and its parts: the chat widget that pages embed, as `web/widget` builds it.
+//! `/v1/widget.js` and its parts: the embeddable chat widget built from `web/widget`.
 //!
-//! Any cache may stand in front of it. A part's name holds the hash of its bytes and never changes its content; the script
-//! itself keeps its name and is asked for again.
+//! Cache-friendly: the name of a part contains the hash of its bytes and never changes its content;
+//! the script itself keeps its name and is revalidated.
 
 use std::sync::LazyLock;
 
@@ -16,27 +16,26 @@ use serde_json::json;
 use sha2::{Digest, Sha256, Sha384};
 
 use crate::{
-    error::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode},
     state::AppState,
 };
 
 const SCRIPT: &str = "widget";
-/// Every file that `web/widget` builds, by its name without the ending.
+/// Files that `web/widget` builds, by name without extension.
 const FILES: [(&str, &str); 4] = [
     (SCRIPT, include_str!("../assets/widget/widget.js")),
     ("panel", include_str!("../assets/widget/panel.js")),
     ("markdown", include_str!("../assets/widget/markdown.js")),
     ("languages", include_str!("../assets/widget/languages.js")),
 ];
-/// As many digits as `web/widget/build.mjs` writes into the names.
+/// Number of hash digits in file names; must match `web/widget/build.mjs`.
 const HASH_DIGITS: usize = 16;
 
-/// Short, because a new script asks for parts that only the new program has.
+/// Short, because a new script requests parts that only the new version has.
 const SCRIPT_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=60");
 const PART_CACHING: HeaderValue = HeaderValue::from_static("public, max-age=31536000, immutable");
 const SCRIPT_TYPE: HeaderValue = HeaderValue::from_static("text/javascript; charset=utf-8");
-/// The file is public; pages of all origins load its parts as modules, which asks for this, and pages that are isolated
-/// from other origins ask for the second.
+/// Lets pages of any origin load the parts as modules, including pages with cross-origin isolation.
 const OF_ANY_PAGE: [(HeaderName, HeaderValue); 2] = [
     (
         header::ACCESS_CONTROL_ALLOW_ORIGIN,
@@ -48,17 +47,17 @@ const OF_ANY_PAGE: [(HeaderName, HeaderValue); 2] = [
     ),
 ];
 
-struct Asset {
+struct ScriptAsset {
     name: &'static str,
     text: &'static str,
-    /// `panel.0123456789abcdef.js`.
+    /// File name with hash, such as `panel.0123456789abcdef.js`.
     file: String,
 }
 
-static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
+static ASSETS: LazyLock<Vec<ScriptAsset>> = LazyLock::new(|| {
     let asset = |(name, text): (&'static str, &'static str)| {
         let hash = hexadecimal(&Sha256::digest(text));
-        Asset {
+        ScriptAsset {
             name,
             text,
             file: format!("{name}.{}.js", &hash[..HASH_DIGITS]),
@@ -67,7 +66,7 @@ static ASSETS: LazyLock<Vec<Asset>> = LazyLock::new(|| {
     FILES.into_iter().map(asset).collect()
 });
 
-/// The script, its parts, and what a page needs to pin a version; they need no key.
+/// Returns the routes of the script, its parts and its version information; they need no key.
 pub(crate) fn routes() -> Router<AppState> {
     Router::new()
         .route("/v1/widget.js", get(script))
@@ -99,7 +98,7 @@ async fn script(headers: HeaderMap) -> Response {
         .into_response()
 }
 
-/// A page that pins a version names this address and this hash in its tag, and renews both when it wants to.
+/// Returns the address and integrity hash that a page needs to pin this version.
 async fn version() -> Response {
     let Some(asset) = ASSETS.iter().find(|asset| asset.name == SCRIPT) else {
         return unknown();
@@ -123,7 +122,7 @@ async fn part(Path(file): Path<String>) -> Response {
             ];
             (OF_ANY_PAGE, caching, asset.text).into_response()
         }
-        // Of another version of this program: a cache must not take it for this one's.
+        // The part may exist in another version, so that caches must not store this response.
         None => (
             OF_ANY_PAGE,
             [(header::CACHE_CONTROL, HeaderValue::from_static("no-store"))],
@@ -148,7 +147,7 @@ fn hexadecimal(bytes: &[u8]) -> String {
 fn base64(bytes: &[u8]) -> String {
     const DIGITS: &[u8; 64] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
     let mut text = String::new();
-    // 48 bytes of SHA-384 need no padding.
+    // The 48 bytes of SHA-384 need no padding.
     for chunk in bytes.chunks_exact(3) {
         let number = chunk
             .iter()

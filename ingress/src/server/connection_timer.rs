@@ -1,5 +1,6 @@
-//! How long a connection may stay: places are few, and a client that keeps one without a request, or asks and never reads,
-//! keeps it from somebody else. TCP alone ends neither: an HTTP/2 client can answer pings for ever and take no byte.
+//! Idle timeouts of connections. Connections are limited, and a client that sends no request or
+//! never reads would hold one forever. TCP cannot detect this: an HTTP/2 client can answer pings
+//! without reading.
 
 use std::{pin::Pin, time::Duration};
 
@@ -7,36 +8,37 @@ use tokio::time::{Instant, Sleep, sleep};
 
 use crate::config::IngressConfig;
 
-/// What is to happen to a connection whose time is over.
+/// Action when a connection's time is over.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Expiry {
-    /// It takes no further request; what is open may finish.
+pub(crate) enum TimerExpiry {
+    /// Accept no further requests; open ones may finish.
     Leave,
-    /// It is dropped.
+    /// Drop the connection.
     Cut,
 }
 
-/// Measures from a connection's begin, and from each request on it.
+/// Timer that starts with the connection and restarts with each request.
 pub(crate) struct ConnectionTimer {
-    phase: Phase,
+    phase: ConnectionPhase,
     timer: Pin<Box<Sleep>>,
     idle: Duration,
     longest_reply: Duration,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
+enum ConnectionPhase {
     Silent,
     Serving,
     Leaving,
 }
 
 impl ConnectionTimer {
-    /// Of a connection that begins now.
+    /// Starts the timer of a new connection.
     pub(crate) fn start(config: &IngressConfig) -> Self {
         Self {
-            phase: Phase::Silent,
-            // Hyper's header timeout begins with a protocol, which a silent client never chooses.
+            phase: ConnectionPhase::Silent,
+            // Hyper's header timeout starts when the protocol is known, which a silent client
+            // prevents.
             timer: Box::pin(sleep(Duration::from_millis(config.header_timeout_ms))),
             idle: Duration::from_millis(config.idle_timeout_ms),
             longest_reply: Duration::from_millis(
@@ -47,25 +49,25 @@ impl ConnectionTimer {
         }
     }
 
-    /// A request came.
+    /// Restarts the timer for a new request.
     pub(crate) fn request(&mut self) {
-        if self.phase != Phase::Leaving {
-            self.phase = Phase::Serving;
+        if self.phase != ConnectionPhase::Leaving {
+            self.phase = ConnectionPhase::Serving;
             self.timer.as_mut().reset(Instant::now() + self.idle);
         }
     }
 
-    /// Waits until the connection's time is over; may be asked again.
-    pub(crate) async fn expired(&mut self) -> Expiry {
+    /// Waits until the connection's time is over; may be called again.
+    pub(crate) async fn expired(&mut self) -> TimerExpiry {
         self.timer.as_mut().await;
         match self.phase {
-            Phase::Silent | Phase::Leaving => Expiry::Cut,
-            Phase::Serving => {
-                self.phase = Phase::Leaving;
+            ConnectionPhase::Silent | ConnectionPhase::Leaving => TimerExpiry::Cut,
+            ConnectionPhase::Serving => {
+                self.phase = ConnectionPhase::Leaving;
                 self.timer
                     .as_mut()
                     .reset(Instant::now() + self.longest_reply);
-                Expiry::Leave
+                TimerExpiry::Leave
             }
         }
     }
@@ -90,7 +92,7 @@ mod tests {
         let began = Instant::now();
         assert_eq!(
             ConnectionTimer::start(&config()).expired().await,
-            Expiry::Cut
+            TimerExpiry::Cut
         );
         assert_eq!(began.elapsed().as_millis(), 10);
     }
@@ -104,12 +106,12 @@ mod tests {
         }
         assert_eq!(
             (timer.expired().await, began.elapsed().as_millis()),
-            (Expiry::Leave, 160)
+            (TimerExpiry::Leave, 160)
         );
         timer.request();
         assert_eq!(
             (timer.expired().await, began.elapsed().as_millis()),
-            (Expiry::Cut, 880)
+            (TimerExpiry::Cut, 880)
         );
     }
 }

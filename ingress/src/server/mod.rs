@@ -1,4 +1,5 @@
-//! The accept loop: axum's own has no header timeout, leaves Nagle's algorithm on and waits for streams for ever.
+//! The accept loop. The one of axum has no header timeout, does not set TCP_NODELAY and waits for
+//! streams without limit.
 
 use std::{
     net::SocketAddr,
@@ -30,33 +31,44 @@ use tokio_util::{
 };
 use tower::ServiceExt;
 
-use crate::{
-    accounts::Passwords,
-    admin::apply::ApplyContext,
-    client_address::PeerAddress,
-    config::IngressConfig,
-    connection_timer::{ConnectionTimer, Expiry},
-    key_uses::{self, KeyUses},
-    limits::Limits,
-    metrics::Metrics,
-    reply::registry::{self, Registry},
+mod connection_timer;
+pub(crate) mod router;
+mod socket;
+#[cfg(test)]
+mod tests;
+
+use self::{
+    connection_timer::{ConnectionTimer, TimerExpiry},
     router::{admin_router, public_router, router},
-    socket::Socket,
-    state::{AppState, StateFields},
+    socket::ClientSocket,
+};
+use crate::{
+    config::IngressConfig,
+    http::PeerAddress,
+    limits::RateLimits,
+    metrics::Metrics,
+    state::{
+        AppState, StateFields,
+        apply_context::ApplyContext,
+        key_uses::{self, KeyUseLog},
+        passwords::PasswordHashing,
+        pending_replies::{self, PendingReplies},
+    },
 };
 
-/// Buffer of one HTTP/1.1 connection, and so the largest request head.
+/// Read buffer of an HTTP/1.1 connection, which limits the size of a request head.
 const HTTP1_BUFFER_BYTES_MAX: usize = 16 << 10;
 const HTTP2_HEADER_LIST_BYTES_MAX: u32 = 16 << 10;
 const HTTP2_SEND_BUFFER_BYTES_MAX: usize = 64 << 10;
-/// Streams that a client opened and reset and that are not handled yet; more of them end the connection.
+/// Maximum number of streams that were reset before they were handled; more of them close the
+/// connection.
 const HTTP2_PENDING_RESETS_MAX: usize = 20;
 const HTTP2_PING_INTERVAL: Duration = Duration::from_secs(20);
 const HTTP2_PING_TIMEOUT: Duration = Duration::from_secs(20);
-/// Pause after a failed accept, which fails again at once while the process has no free descriptor.
+/// Pause after a failed accept, which would fail again at once while no file descriptors are free.
 const ACCEPT_RETRY: Duration = Duration::from_millis(100);
 
-/// The public and the administrative API of one process.
+/// The public API and the admin API of one process.
 pub struct Ingress {
     state: AppState,
     admin_listener: Option<TcpListener>,
@@ -65,10 +77,10 @@ pub struct Ingress {
 }
 
 impl Ingress {
-    /// Opens this process's reply channel and registers its metrics.
+    /// Opens the reply channel of this process and registers its metrics.
     ///
     /// # Errors
-    /// When the configuration cannot work, or the metrics are registered already.
+    /// Fails if a setting is invalid or the metrics are already registered.
     pub async fn new(
         backends: Backends,
         catalog: CatalogCache,
@@ -83,14 +95,14 @@ impl Ingress {
         let (listening, stop) = (TaskTracker::new(), CancellationToken::new());
         let state = AppState::new(StateFields {
             apply: ApplyContext::new(&backends, secret.clone()),
-            limits: Limits::new(
+            limits: RateLimits::new(
                 Arc::clone(&backends.limiter),
                 secret.clone(),
                 &config,
                 metrics.clone(),
             ),
-            key_uses: KeyUses::default(),
-            registry: Registry::new(config.reply_queue_frames_max, metrics.clone()),
+            key_uses: KeyUseLog::default(),
+            pending_replies: PendingReplies::new(config.reply_queue_frames_max, metrics.clone()),
             ingress_id: IngressId::random(),
             backends,
             catalog,
@@ -101,7 +113,7 @@ impl Ingress {
             background: listening.clone(),
             aborting: CancellationToken::new(),
             demo_agent: OnceLock::new(),
-            passwords: Passwords::default(),
+            passwords: PasswordHashing::default(),
         });
         listen_for_replies(&state, &listening, stop.clone()).await;
         watch_limiter(&state, &listening, stop.clone());
@@ -114,7 +126,7 @@ impl Ingress {
         })
     }
 
-    /// Serves the administrative API on `listener` alone: the public port does not know it any more.
+    /// Serves the admin API and the dashboard only on `listener`, no longer on the public port.
     #[must_use]
     pub fn with_admin_listener(self, listener: TcpListener) -> Self {
         Self {
@@ -123,28 +135,29 @@ impl Ingress {
         }
     }
 
-    /// Shows the demo page, with this agent's widget on it.
+    /// Enables the demo page with the widget of this agent.
     #[must_use]
     pub fn with_demo_page(self, agent: AgentId) -> Self {
         let _ = self.state.demo_agent.set(agent);
         self
     }
 
-    /// All routes, for a server of one's own or a test.
+    /// Returns all routes, for tests or a custom server.
     pub fn router(&self) -> Router {
         router(self.state.clone())
     }
 
-    /// What its handlers share.
+    /// Returns the state that the handlers share.
     #[cfg(test)]
     pub(crate) const fn state(&self) -> &AppState {
         &self.state
     }
 
-    /// Serves until `shutdown`, then lets open replies finish for as long as the configuration says and breaks off the rest.
+    /// Serves until `shutdown`, then lets open replies finish within the configured drain time and
+    /// aborts the others.
     ///
     /// # Errors
-    /// None while it serves; a client's failures stay its own.
+    /// Never fails while serving; errors of one client do not affect others.
     pub async fn serve(
         self,
         listener: TcpListener,
@@ -176,14 +189,15 @@ impl Ingress {
     }
 }
 
-/// Each port has its own places for connections, so that a crowd of visitors leaves the administrator's port open.
+/// Serves one port. Each port has its own connection limit, so that visitors cannot block the admin
+/// port.
 async fn serve_port(
     state: &AppState,
     router: Router,
     listener: TcpListener,
     shutdown: &CancellationToken,
 ) {
-    let server = Arc::new(Server {
+    let server = Arc::new(PortServer {
         router,
         http: http_builder(&state.config),
         state: state.clone(),
@@ -197,20 +211,21 @@ async fn serve_port(
     drain(&server, &connections).await;
 }
 
-struct Server {
+struct PortServer {
     router: Router,
     http: Builder<TokioExecutor>,
     state: AppState,
     draining: CancellationToken,
 }
 
-/// The channel is open before the first job is published, unless the relay is away: then the log and the store stand in.
+/// Opens the reply channel before the first job is published. If Redis is unavailable, log and
+/// store are read instead.
 async fn listen_for_replies(state: &AppState, tasks: &TaskTracker, stop: CancellationToken) {
     let (relay, id) = (Arc::clone(&state.backends.relay), state.ingress_id.clone());
     let opened = relay.listen(&id).await.ok();
-    let registry = Arc::clone(&state.registry);
+    let pending = Arc::clone(&state.pending_replies);
     tasks.spawn(async move {
-        stop.run_until_cancelled(registry::listen(relay, id, registry, opened))
+        stop.run_until_cancelled(pending_replies::listen(relay, id, pending, opened))
             .await;
     });
 }
@@ -250,7 +265,7 @@ fn http_builder(config: &IngressConfig) -> Builder<TokioExecutor> {
     builder
 }
 
-async fn accept(server: &Arc<Server>, listener: &TcpListener, connections: &TaskTracker) {
+async fn accept(server: &Arc<PortServer>, listener: &TcpListener, connections: &TaskTracker) {
     let places = Arc::new(Semaphore::new(server.state.config.connections_max));
     loop {
         let Ok(place) = Arc::clone(&places).acquire_owned().await else {
@@ -275,7 +290,7 @@ async fn accept(server: &Arc<Server>, listener: &TcpListener, connections: &Task
     }
 }
 
-async fn drain(server: &Server, connections: &TaskTracker) {
+async fn drain(server: &PortServer, connections: &TaskTracker) {
     connections.close();
     let budget = Duration::from_millis(server.state.config.drain_ms);
     if tokio::time::timeout(budget, connections.wait())
@@ -291,17 +306,17 @@ async fn drain(server: &Server, connections: &TaskTracker) {
     }
 }
 
-impl Server {
+impl PortServer {
     async fn serve_connection(self: Arc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let socket = Socket::prepare(stream, &self.state.config);
+        let socket = ClientSocket::prepare(stream, &self.state.config);
         if self.serve_until_closed(&socket, peer).await {
             socket.part();
             self.draining.run_until_cancelled(socket.linger()).await;
         }
     }
 
-    /// Whether the connection has come to its end in order.
-    async fn serve_until_closed(self: &Arc<Self>, socket: &Socket, peer: SocketAddr) -> bool {
+    /// Serves requests until the connection ends; returns true if it ended orderly.
+    async fn serve_until_closed(self: &Arc<Self>, socket: &ClientSocket, peer: SocketAddr) -> bool {
         let requests = Notify::new();
         let service = service_fn(|request: Request<Incoming>| {
             requests.notify_one();
@@ -326,14 +341,15 @@ impl Server {
                 }
                 () = requests.notified() => timer.request(),
                 expiry = timer.expired() => match expiry {
-                    Expiry::Leave => connection.as_mut().graceful_shutdown(),
-                    Expiry::Cut => return false,
+                    TimerExpiry::Leave => connection.as_mut().graceful_shutdown(),
+                    TimerExpiry::Cut => return false,
                 },
                 () = self.draining.cancelled(), if !draining => {
                     draining = true;
                     connection.as_mut().graceful_shutdown();
                 }
-                // Dropping the connection sends no final chunk: a client can tell a broken reply from a whole one.
+                // Dropping the connection sends no final chunk, so that clients can detect a
+                // truncated reply.
                 () = self.state.aborting.cancelled() => return false,
             }
         }

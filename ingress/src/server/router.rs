@@ -1,9 +1,9 @@
-//! The routes, and nothing else.
+//! The route tables of the public API, the admin API and the dashboard.
 
-use std::any::Any;
+use std::{any::Any, sync::LazyLock};
 
 use axum::{
-    Router, middleware,
+    Extension, Router, middleware,
     response::{IntoResponse, Response},
     routing::{get, post},
 };
@@ -12,19 +12,21 @@ use utoipa_axum::{router::OpenApiRouter, routes};
 
 use crate::{
     admin,
-    cors::cors,
-    error::{ApiError, ErrorCode},
+    http::{ApiError, ErrorCode, cors::cors, observe::observe, security_headers::security_headers},
     limits::tell_limits,
-    observe::observe,
+    openapi::PublishedDocument,
     routes::{
-        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi, team_chat,
-        visitor_token, widget, widget_script,
+        agent, agent_chat, conversation, dashboard, demo, docs, message, openapi as openapi_route,
+        team_chat, visitor_token, widget, widget_script,
     },
-    security_headers::security_headers,
     state::AppState,
 };
 
-/// Both APIs and the dashboard, for a port that serves them together.
+/// The OpenAPI document of the public routes, built on first use.
+static PUBLIC_DOCUMENT: LazyLock<PublishedDocument> =
+    LazyLock::new(|| PublishedDocument::new(public_routes().into_openapi()));
+
+/// Returns both APIs and the dashboard, for a shared port.
 pub(crate) fn router(state: AppState) -> Router {
     with_layers(
         public_part()
@@ -34,12 +36,12 @@ pub(crate) fn router(state: AppState) -> Router {
     )
 }
 
-/// The public API, for the public port of an installation that has a port for administrators.
+/// Returns the public API, for installations with a separate admin port.
 pub(crate) fn public_router(state: AppState) -> Router {
     with_layers(public_part(), state)
 }
 
-/// The administrative API and the dashboard, for a port of their own.
+/// Returns the admin API and the dashboard, for the admin port.
 pub(crate) fn admin_router(state: AppState) -> Router {
     let dashboard = dashboard::routes(Some(&state.config.public_url));
     with_layers(admin::routes().merge(dashboard), state)
@@ -51,9 +53,10 @@ fn public_part() -> Router<AppState> {
         .merge(docs::routes())
         .merge(widget_script::routes())
         .merge(demo::routes())
+        .layer(Extension(&PUBLIC_DOCUMENT))
 }
 
-/// What every route has, an unknown one included.
+/// Adds the layers and fallbacks that apply to all routes, including unknown ones.
 fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
     routes
         .method_not_allowed_fallback(async || {
@@ -67,11 +70,14 @@ fn with_layers(routes: Router<AppState>, state: AppState) -> Router {
         .layer(middleware::from_fn(tell_limits))
         .layer(middleware::from_fn(cors))
         .layer(middleware::from_fn(security_headers))
-        .layer(middleware::from_fn_with_state(state.clone(), observe))
+        .layer(middleware::from_fn_with_state(
+            state.clone(),
+            observe::<AppState>,
+        ))
         .with_state(state)
 }
 
-/// The public routes with what the document says of them: a route is added to both or to none.
+/// Returns the public routes with their OpenAPI documentation, so that no route is undocumented.
 pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
     OpenApiRouter::new()
         .routes(routes!(agent_chat::post))
@@ -83,10 +89,10 @@ pub(crate) fn public_routes() -> OpenApiRouter<AppState> {
         .routes(routes!(message::stream))
         .routes(routes!(message::cancel))
         .routes(routes!(visitor_token::post))
-        .routes(routes!(openapi::get))
+        .routes(routes!(openapi_route::get))
 }
 
-/// A parameter matches no empty segment, and yet an empty id has an answer of its own behind the checks of the key.
+/// Path parameters do not match empty segments, but empty ids have their own documented errors.
 fn routes_with_empty_ids() -> Router<AppState> {
     let conversation = get(conversation::get).patch(conversation::patch);
     Router::new()
@@ -102,7 +108,7 @@ fn routes_with_empty_ids() -> Router<AppState> {
         .route("/api/public/teams//chat", post(team_chat::post))
 }
 
-/// The panic's message may hold anything; the hook of the process has already written where it happened.
+/// The panic message may contain anything; the panic hook has already logged its location.
 fn panicked(_message: Box<dyn Any + Send>) -> Response {
     ApiError::internal(&"a handler panicked").into_response()
 }

@@ -1,5 +1,6 @@
-//! A client's socket, kept beside HTTP: how a connection ends is told below it. Closing with unread input resets the
-//! connection, and a reset can overtake an answer; and to HTTP/1.0 every orderly end looks like the end of a whole reply.
+//! Client sockets with control over how a connection ends. Closing with unread input resets the
+//! connection, which can discard a response, and HTTP/1.0 clients take every orderly close for the
+//! end of a complete reply.
 
 use std::{
     io,
@@ -20,18 +21,18 @@ use tokio::{
 use crate::config::IngressConfig;
 
 const TCP_KEEPALIVE_IDLE: Duration = Duration::from_secs(30);
-/// What a client may still send behind its last answer: an upload that was refused when it had begun.
+/// Maximum number of unread request bytes to discard after a response, such as a rejected upload.
 const UNREAD_BYTES_MAX: usize = 2 << 20;
-/// How long it may go on sending.
+/// Maximum time of discarding unread bytes.
 const UNREAD_TIMEOUT: Duration = Duration::from_secs(2);
 const UNREAD_BUFFER_BYTES: usize = 16 << 10;
 
-/// A connection, shared by HTTP and whoever ends it.
+/// A connection, shared by the HTTP layer and the code that closes it.
 #[derive(Clone)]
-pub(crate) struct Socket(Arc<TcpStream>);
+pub(crate) struct ClientSocket(Arc<TcpStream>);
 
-impl Socket {
-    /// Chunks leave at once, and a client that vanished without a word is noticed.
+impl ClientSocket {
+    /// Sets socket options: chunks are sent at once, and vanished clients are detected.
     pub(crate) fn prepare(stream: TcpStream, config: &IngressConfig) -> Self {
         let socket = Self(Arc::new(stream));
         if let Err(error) = socket.set_options(config) {
@@ -40,19 +41,19 @@ impl Socket {
         socket
     }
 
-    /// From now on any end but [`Self::part`] is a reset, also that of the process: for a client that can see in nothing
-    /// else that its answer is not whole.
+    /// Makes every end except [`Self::part`] a reset, for clients that cannot detect a truncated
+    /// response otherwise.
     pub(crate) fn break_if_not_parted(&self) {
         let _ = SockRef::from(&*self.0).set_linger(Some(Duration::ZERO));
     }
 
-    /// Ends the connection in order, behind a whole answer.
+    /// Ends the connection orderly after a complete response.
     pub(crate) fn part(&self) {
         let _ = SockRef::from(&*self.0).set_linger(None);
         let _ = SockRef::from(&*self.0).shutdown(Shutdown::Write);
     }
 
-    /// Leaves the client the time to stop sending and to read.
+    /// Gives the client time to stop sending and to read the response.
     pub(crate) async fn linger(&self) {
         let _ = timeout(UNREAD_TIMEOUT, self.read_rest()).await;
     }
@@ -97,7 +98,7 @@ impl Socket {
     }
 }
 
-impl AsyncRead for Socket {
+impl AsyncRead for ClientSocket {
     fn poll_read(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -113,7 +114,7 @@ impl AsyncRead for Socket {
     }
 }
 
-impl AsyncWrite for Socket {
+impl AsyncWrite for ClientSocket {
     fn poll_write(
         self: Pin<&mut Self>,
         context: &mut Context<'_>,
@@ -140,7 +141,7 @@ impl AsyncWrite for Socket {
 
     fn poll_shutdown(self: Pin<&mut Self>, _: &mut Context<'_>) -> Poll<io::Result<()>> {
         match SockRef::from(&*self.0).shutdown(Shutdown::Write) {
-            // The client was faster.
+            // The client has already closed the connection.
             Err(error) if error.kind() != io::ErrorKind::NotConnected => Poll::Ready(Err(error)),
             _ => Poll::Ready(Ok(())),
         }
@@ -156,7 +157,7 @@ mod tests {
 
     use super::*;
 
-    async fn pair() -> (TcpStream, Socket) {
+    async fn pair() -> (TcpStream, ClientSocket) {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let (client, accepted) = tokio::join!(
             TcpStream::connect(listener.local_addr().unwrap()),
@@ -164,7 +165,7 @@ mod tests {
         );
         (
             client.unwrap(),
-            Socket::prepare(accepted.unwrap().0, &IngressConfig::default()),
+            ClientSocket::prepare(accepted.unwrap().0, &IngressConfig::default()),
         )
     }
 

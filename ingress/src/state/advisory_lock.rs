@@ -1,39 +1,43 @@
-//! Who of several processes may change something that the store cannot compare: they agree by a note in the relay. A note
-//! whose writer died holds others up for a moment only.
+//! Advisory locks between processes, for changes that the store cannot compare and swap. A lock
+//! whose holder died expires quickly.
 
 use std::time::Duration;
 
 use switchboard_schemas::{ids::RequestId, time::Timestamp};
 
-use crate::state::AppState;
+use super::AppState;
 
-/// Longer than a write may take: what still stands after this was not changed by whoever noted it.
-const CHANGE_TIME_MAX: Duration = Duration::from_secs(5);
-/// Between two looks at what another one is changing.
-pub(crate) const CHANGE_POLL: Duration = Duration::from_millis(50);
+/// Lifetime of a lock; longer than any write may take.
+const LOCK_LIFETIME: Duration = Duration::from_secs(5);
+/// Interval between attempts to acquire a lock that another holds.
+pub(crate) const LOCK_POLL_INTERVAL: Duration = Duration::from_millis(50);
 const SEPARATOR: char = ' ';
 
-/// Who may make a change.
+/// Result of trying to acquire a lock.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Right {
-    /// This request.
-    Ours,
-    /// Another one, which is at it.
-    Another,
-    /// Whoever comes: the relay is away, and two processes are told apart only by what they read.
-    Anybodys,
+pub(crate) enum AdvisoryLock {
+    /// This request holds the lock.
+    Acquired,
+    /// Another request holds the lock.
+    HeldByOther,
+    /// The lock service is unavailable. Proceed; concurrent writers are detected only by version.
+    Unavailable,
 }
 
-/// Notes that this request makes the change of this name, unless another one has noted that lately.
-pub(crate) async fn right_to(state: &AppState, change: &str, nonce: &RequestId) -> Right {
+/// Tries to acquire the lock named `change`, unless another request acquired it recently.
+pub(crate) async fn try_acquire_lock(
+    state: &AppState,
+    change: &str,
+    nonce: &RequestId,
+) -> AdvisoryLock {
     let now = Timestamp::now();
     let own = format!("{}{SEPARATOR}{nonce}", now.micros());
     match state.backends.relay.remember(change, &own).await {
-        Ok(noted) if is_recent_note_of_another(&noted, now, nonce) => Right::Another,
-        Ok(_) => Right::Ours,
+        Ok(noted) if is_recent_note_of_another(&noted, now, nonce) => AdvisoryLock::HeldByOther,
+        Ok(_) => AdvisoryLock::Acquired,
         Err(error) => {
             tracing::warn!(%error, "a change is made without asking other processes");
-            Right::Anybodys
+            AdvisoryLock::Unavailable
         }
     }
 }
@@ -43,7 +47,7 @@ fn is_recent_note_of_another(noted: &str, now: Timestamp, nonce: &RequestId) -> 
         return false;
     };
     let at = Timestamp::from_micros(at.parse().unwrap_or_default());
-    owner != nonce.as_str() && u128::from(now.millis_since(at)) < CHANGE_TIME_MAX.as_millis()
+    owner != nonce.as_str() && u128::from(now.millis_since(at)) < LOCK_LIFETIME.as_millis()
 }
 
 #[cfg(test)]

@@ -1,5 +1,6 @@
-//! When keys were last used. A request only notes it in memory; one task writes what was noted, each key at most once a
-//! minute, so that no request waits for it and none fails with it. What a killed process had noted is lost.
+//! Last use of API keys. Requests record it in memory; a background task writes each key at most
+//! once a minute, so that no request waits or fails. Uses recorded by a process that crashes are
+//! lost.
 
 use std::{
     collections::HashMap,
@@ -11,31 +12,31 @@ use switchboard_backends::catalog::KeyUse;
 use switchboard_schemas::{api_key::ApiKey, ids::KeyId, time::Timestamp};
 use tokio::time::{Instant, sleep, timeout};
 
-use crate::state::AppState;
+use super::AppState;
 
-/// How often is looked what is to be written.
+/// Interval between checks for uses to write.
 const LOOK_INTERVAL: Duration = Duration::from_secs(2);
-/// How long a key that was written is left alone.
+/// Minimum interval between two writes of the same key.
 const WRITE_INTERVAL: Duration = Duration::from_secs(60);
-/// How long a process that ends may take to write the rest.
+/// Timeout of the final write at shutdown.
 const LAST_WRITE_TIMEOUT: Duration = Duration::from_secs(1);
-/// Keys that are remembered at once; uses of others are not noted.
+/// Maximum number of keys in memory; uses of further keys are not recorded.
 const KEYS_MAX: usize = 10_000;
 
-/// Uses that were noted on this process.
+/// Recent uses of keys in this process.
 #[derive(Default)]
-pub(crate) struct KeyUses {
-    keys: Mutex<HashMap<KeyId, Noted>>,
+pub(crate) struct KeyUseLog {
+    keys: Mutex<HashMap<KeyId, RecordedUse>>,
 }
 
-struct Noted {
+struct RecordedUse {
     last: KeyUse,
     is_written: bool,
     written_at: Option<Instant>,
 }
 
-impl KeyUses {
-    /// Notes that a key is used now.
+impl KeyUseLog {
+    /// Records that a key is used now.
     pub(crate) fn note(&self, key: &ApiKey) {
         let at = Timestamp::now();
         let mut keys = self.lock();
@@ -50,7 +51,7 @@ impl KeyUses {
             };
             keys.insert(
                 key.id.clone(),
-                Noted {
+                RecordedUse {
                     last,
                     is_written: false,
                     written_at: None,
@@ -59,10 +60,11 @@ impl KeyUses {
         }
     }
 
-    /// What is to be written now, which then counts as written; forgets keys that were not used for a while.
+    /// Returns the uses to write and marks them as written. Removes keys that were not used for a
+    /// while.
     fn take_due(&self, now: Instant, all: bool) -> Vec<KeyUse> {
         let mut keys = self.lock();
-        let rests = |noted: &Noted| {
+        let rests = |noted: &RecordedUse| {
             noted
                 .written_at
                 .is_some_and(|at| now.duration_since(at) < WRITE_INTERVAL)
@@ -78,12 +80,12 @@ impl KeyUses {
         .collect()
     }
 
-    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, Noted>> {
+    fn lock(&self) -> MutexGuard<'_, HashMap<KeyId, RecordedUse>> {
         self.keys.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Writes what is noted; never ends.
+/// Writes recorded uses periodically; never returns.
 pub(crate) async fn keep_writing(state: &AppState) {
     loop {
         sleep(LOOK_INTERVAL).await;
@@ -91,7 +93,7 @@ pub(crate) async fn keep_writing(state: &AppState) {
     }
 }
 
-/// Writes what is left when the process ends.
+/// Writes the remaining uses at shutdown.
 pub(crate) async fn write_rest(state: &AppState) {
     let _ = timeout(LAST_WRITE_TIMEOUT, write(state, true)).await;
 }
@@ -101,7 +103,7 @@ async fn write(state: &AppState, all: bool) {
     if due.is_empty() {
         return;
     }
-    // The next use of a key is noted again: what is lost here is a minute of a figure for people.
+    // Not retried: the next use is recorded again, so that at most a minute is lost.
     if let Err(error) = state.backends.catalog.note_uses(&due).await {
         tracing::debug!(%error, "the last uses of keys are not written");
     }
@@ -133,7 +135,7 @@ mod tests {
 
     #[test]
     fn a_key_is_written_once_a_minute_however_often_it_is_used_and_its_last_use_at_the_end() {
-        let (uses, start) = (KeyUses::default(), Instant::now());
+        let (uses, start) = (KeyUseLog::default(), Instant::now());
         let mut written = 0;
         for second in 0..150 {
             uses.note(&key(1));
@@ -155,7 +157,7 @@ mod tests {
 
     #[test]
     fn the_memory_is_bounded_and_lets_go_of_what_is_written() {
-        let (uses, start) = (KeyUses::default(), Instant::now());
+        let (uses, start) = (KeyUseLog::default(), Instant::now());
         for number in 0..=i64::try_from(KEYS_MAX).unwrap() {
             uses.note(&key(number));
         }

@@ -1,4 +1,10 @@
-//! What every handler can reach.
+//! State that all handlers share.
+
+pub(crate) mod advisory_lock;
+pub(crate) mod apply_context;
+pub(crate) mod key_uses;
+pub(crate) mod passwords;
+pub(crate) mod pending_replies;
 
 use std::{
     ops::Deref,
@@ -13,46 +19,47 @@ use switchboard_schemas::{
 };
 use tokio_util::{sync::CancellationToken, task::TaskTracker};
 
-use crate::{
-    accounts::Passwords, admin::apply::ApplyContext, config::IngressConfig, key_uses::KeyUses,
-    limits::Limits, metrics::Metrics, reply::registry::Registry,
+use self::{
+    apply_context::ApplyContext, key_uses::KeyUseLog, passwords::PasswordHashing,
+    pending_replies::PendingReplies,
 };
+use crate::{config::IngressConfig, limits::RateLimits, metrics::Metrics};
 
-/// Shared by all requests of a process.
+/// Cheaply cloneable handle to the state of one process.
 #[derive(Clone)]
 pub(crate) struct AppState(Arc<StateFields>);
 
 /// The fields of [`AppState`].
 pub(crate) struct StateFields {
-    /// The outside world.
+    /// Store, bus, limiter and other backends.
     pub(crate) backends: Backends,
-    /// Configuration of organizations, as it is read on each request.
+    /// Cached configuration of organizations.
     pub(crate) catalog: CatalogCache,
     /// Pepper of key hashes and root of derived ids.
     pub(crate) secret: InstallationSecret,
-    /// Opens the administrative API; without one it stays shut.
+    /// Token of the admin API; without one the API is disabled.
     pub(crate) admin_token: Option<SecretString>,
-    /// Figures.
+    /// Settings of the ingress.
     pub(crate) config: IngressConfig,
-    /// How much may be asked for.
-    pub(crate) limits: Limits,
-    /// When keys were last used.
-    pub(crate) key_uses: KeyUses,
-    /// Counters.
+    /// Rate limits of all callers.
+    pub(crate) limits: RateLimits,
+    /// Recent uses of API keys.
+    pub(crate) key_uses: KeyUseLog,
+    /// Metrics of the ingress.
     pub(crate) metrics: Metrics,
-    /// Who waits for which reply.
-    pub(crate) registry: Arc<Registry>,
-    /// This process's address for replies.
+    /// Requests that wait for replies.
+    pub(crate) pending_replies: Arc<PendingReplies>,
+    /// Address of this process for replies.
     pub(crate) ingress_id: IngressId,
-    /// Small work that outlives its request.
+    /// Background tasks that outlive their request.
     pub(crate) background: TaskTracker,
-    /// Cancelled when open replies are broken off because the process ends.
+    /// Canceled when open replies are aborted at shutdown.
     pub(crate) aborting: CancellationToken,
-    /// Where passwords are hashed.
-    pub(crate) passwords: Passwords,
-    /// What it takes to apply a document.
+    /// Hashing of passwords within bounded memory.
+    pub(crate) passwords: PasswordHashing,
+    /// Dependencies of catalog changes.
     pub(crate) apply: ApplyContext,
-    /// Whose widget stands on the demo page, where there is one.
+    /// Agent of the demo page, if it is enabled.
     pub(crate) demo_agent: OnceLock<AgentId>,
 }
 
@@ -67,5 +74,17 @@ impl Deref for AppState {
 
     fn deref(&self) -> &StateFields {
         &self.0
+    }
+}
+
+impl AsRef<IngressConfig> for AppState {
+    fn as_ref(&self) -> &IngressConfig {
+        &self.config
+    }
+}
+
+impl AsRef<Metrics> for AppState {
+    fn as_ref(&self) -> &Metrics {
+        &self.metrics
     }
 }

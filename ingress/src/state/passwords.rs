@@ -1,4 +1,4 @@
-//! Passwords: what is taken for one, and their hashes, which are made to be slow and therefore kept to a bounded place.
+//! Password rules and hashing. Hashing is slow by design and therefore limited in concurrency.
 
 use std::{sync::Arc, time::Duration};
 
@@ -7,27 +7,27 @@ use secrecy::{ExposeSecret, SecretString};
 use switchboard_schemas::user::PasswordHash;
 use tokio::{sync::Semaphore, task};
 
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
-/// Argon2id as OWASP recommends it: memory that one hash needs, passes over it, lanes.
+/// Argon2id parameters recommended by OWASP: memory per hash, passes, lanes.
 const MEMORY_KIB: u32 = 19_456;
 const PASSES: u32 = 2;
 const LANES: u32 = 1;
 const SALT_BYTES: usize = 16;
 const HASH_BYTES: usize = 32;
-/// Hashes that are made at once, each with its memory and a processor of its own.
+/// Hashes computed in parallel, each with its own memory and processor.
 const HASHES_AT_ONCE: usize = 2;
-/// How long somebody who signs in waits for a place.
+/// Timeout of waiting for a free hashing slot.
 const PLACE_WAIT: Duration = Duration::from_secs(5);
 const PASSWORD_CHARS_MIN: usize = 12;
 const PASSWORD_BYTES_MAX: usize = 1024;
 
-/// The one place where passwords are hashed.
-pub(crate) struct Passwords {
+/// Hashes and verifies passwords with bounded concurrency.
+pub(crate) struct PasswordHashing {
     places: Arc<Semaphore>,
 }
 
-impl Default for Passwords {
+impl Default for PasswordHashing {
     fn default() -> Self {
         Self {
             places: Arc::new(Semaphore::new(HASHES_AT_ONCE)),
@@ -35,11 +35,11 @@ impl Default for Passwords {
     }
 }
 
-impl Passwords {
-    /// The hash under which a new password is kept.
+impl PasswordHashing {
+    /// Returns the hash of a new password.
     ///
     /// # Errors
-    /// All places are busy for too long.
+    /// Returns `UNAVAILABLE` if no hashing slot becomes free in time.
     pub(crate) async fn hash(&self, password: SecretString) -> ApiResult<PasswordHash> {
         self.in_a_place(move || {
             let salt: [u8; SALT_BYTES] = rand::random();
@@ -51,11 +51,11 @@ impl Passwords {
         .await
     }
 
-    /// Whether `password` is the one that was kept. Without one the same work is done in vain, so that nobody learns from
-    /// the time which accounts there are.
+    /// Returns true if `password` matches the stored hash. Without a hash the same work is done, so
+    /// that response times do not reveal which accounts exist.
     ///
     /// # Errors
-    /// All places are busy for too long.
+    /// Returns `UNAVAILABLE` if no hashing slot becomes free in time.
     pub(crate) async fn verify(
         &self,
         password: SecretString,
@@ -64,7 +64,7 @@ impl Passwords {
         self.in_a_place(move || {
             let is_kept = kept.is_some();
             let kept = kept.unwrap_or_else(decoy);
-            // The parameters are those in the kept text, so that hashes of earlier ones go on.
+            // Parameters are read from the stored hash, so that older hashes stay valid.
             let verified =
                 hasher()?.verify_password(password.expose_secret().as_bytes(), kept.0.as_str());
             Ok(is_kept & verified.is_ok())
@@ -90,10 +90,10 @@ impl Passwords {
     }
 }
 
-/// A password that somebody chooses. Length is all that is asked for: rules of composition make passwords worse.
+/// Validates a new password. Only its length is checked: composition rules make passwords worse.
 ///
 /// # Errors
-/// It is too short, too long, or the account's own name.
+/// Returns an error if it is too short, too long, or equal to the account's address.
 pub(crate) fn chosen_password(field: &str, text: &str, email: &str) -> ApiResult<SecretString> {
     if text.chars().count() < PASSWORD_CHARS_MIN {
         return Err(ApiError::field(field, "must have at least 12 characters"));
@@ -107,7 +107,7 @@ pub(crate) fn chosen_password(field: &str, text: &str, email: &str) -> ApiResult
     Ok(text.into())
 }
 
-/// What somebody sends as a password, if it can be one: a longer text would only cost time.
+/// Returns a password to verify, or an empty one if the text is too long to be valid.
 pub(crate) fn offered_password(text: &str) -> SecretString {
     if text.len() > PASSWORD_BYTES_MAX {
         String::new().into()
@@ -122,7 +122,7 @@ fn hasher() -> Result<Argon2<'static>, String> {
     Ok(Argon2::new(Algorithm::Argon2id, Version::V0x13, params))
 }
 
-/// A hash of nothing that costs as much as any other.
+/// Returns a hash that no password matches and that costs as much to verify as any other.
 fn decoy() -> PasswordHash {
     let (salt, hash) = ("A".repeat(22), "A".repeat(43));
     PasswordHash(format!(
@@ -138,7 +138,7 @@ mod tests {
 
     #[tokio::test]
     async fn a_password_is_known_again_and_another_one_is_not() {
-        let passwords = Passwords::default();
+        let passwords = PasswordHashing::default();
         let kept = passwords
             .hash("correct horse battery".into())
             .await
@@ -174,7 +174,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_account_that_is_not_there_costs_as_much_time_as_one_that_is() {
-        let passwords = Passwords::default();
+        let passwords = PasswordHashing::default();
         let kept = passwords
             .hash("correct horse battery".into())
             .await

@@ -1,5 +1,5 @@
-//! Who waits for what on this process: one task takes every envelope off the relay's channel and never blocks, so that
-//! one slow client cannot hold up the others.
+//! Delivery of pushed frames to waiting requests. One task takes every envelope from the reply
+//! channel and never blocks, so that a slow client cannot delay others.
 
 use std::{
     collections::HashMap,
@@ -20,54 +20,54 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::metrics::Metrics;
 
-/// How long a relay that refuses to listen is left alone.
+/// Pause before the reply channel is opened again after a failure.
 const LISTEN_RETRY: Duration = Duration::from_millis(500);
 
-/// Everyone who waits.
-pub(crate) struct Registry {
-    waiting: Mutex<Waiting>,
+/// Registry of the requests that wait for replies, patch outcomes and playground verdicts.
+pub(crate) struct PendingReplies {
+    waiting: Mutex<PendingTables>,
     queue_frames_max: usize,
     metrics: Metrics,
 }
 
 #[derive(Default)]
-struct Waiting {
-    replies: HashMap<MessageId, Vec<Waiter>>,
+struct PendingTables {
+    replies: HashMap<MessageId, Vec<ReplySubscriber>>,
     patches: HashMap<EventId, oneshot::Sender<PatchOutcome>>,
     trials: HashMap<MessageId, oneshot::Sender<PlaygroundRouting>>,
     last_number: u64,
 }
 
-struct Waiter {
+struct ReplySubscriber {
     number: u64,
     frames: mpsc::Sender<Frame>,
     overflowed: Arc<AtomicBool>,
 }
 
-/// A place at which frames of one reply arrive; free again when it is dropped.
-pub(crate) struct ReplySlot {
-    registry: Arc<Registry>,
+/// Receiver of the pushed frames of one reply; unregistered on drop.
+pub(crate) struct ReplySubscription {
+    pending: Arc<PendingReplies>,
     reply: MessageId,
     number: u64,
     frames: mpsc::Receiver<Frame>,
     overflowed: Arc<AtomicBool>,
 }
 
-/// A place at which the outcome of one change arrives.
-pub(crate) struct PatchSlot {
-    registry: Arc<Registry>,
+/// Receiver of the outcome of one patch; unregistered on drop.
+pub(crate) struct PatchSubscription {
+    pending: Arc<PendingReplies>,
     event: EventId,
     outcome: oneshot::Receiver<PatchOutcome>,
 }
 
-/// A place at which it arrives who of a team would answer.
-pub(crate) struct TrialSlot {
-    registry: Arc<Registry>,
+/// Receiver of one playground verdict of a team; unregistered on drop.
+pub(crate) struct PlaygroundSubscription {
+    pending: Arc<PendingReplies>,
     trial: MessageId,
     verdict: oneshot::Receiver<PlaygroundRouting>,
 }
 
-impl Registry {
+impl PendingReplies {
     pub(crate) fn new(queue_frames_max: usize, metrics: Metrics) -> Arc<Self> {
         Arc::new(Self {
             waiting: Mutex::default(),
@@ -76,14 +76,14 @@ impl Registry {
         })
     }
 
-    /// Begins to wait for a reply; to be called before its job is published.
-    pub(crate) fn wait_for_reply(self: &Arc<Self>, reply: MessageId) -> ReplySlot {
+    /// Subscribes to a reply. Must be called before its job is published.
+    pub(crate) fn wait_for_reply(self: &Arc<Self>, reply: MessageId) -> ReplySubscription {
         let (sender, frames) = mpsc::channel(self.queue_frames_max);
         let overflowed = Arc::new(AtomicBool::new(false));
         let mut waiting = self.lock();
         waiting.last_number += 1;
         let number = waiting.last_number;
-        let waiter = Waiter {
+        let waiter = ReplySubscriber {
             number,
             frames: sender,
             overflowed: Arc::clone(&overflowed),
@@ -94,8 +94,8 @@ impl Registry {
             .or_default()
             .push(waiter);
         drop(waiting);
-        ReplySlot {
-            registry: Arc::clone(self),
+        ReplySubscription {
+            pending: Arc::clone(self),
             reply,
             number,
             frames,
@@ -103,35 +103,35 @@ impl Registry {
         }
     }
 
-    /// Begins to wait for the outcome of a change; to be called before it is published.
-    pub(crate) fn wait_for_patch(self: &Arc<Self>, event: EventId) -> PatchSlot {
+    /// Subscribes to the outcome of a patch. Must be called before it is published.
+    pub(crate) fn wait_for_patch(self: &Arc<Self>, event: EventId) -> PatchSubscription {
         let (sender, outcome) = oneshot::channel();
         self.lock().patches.insert(event.clone(), sender);
-        PatchSlot {
-            registry: Arc::clone(self),
+        PatchSubscription {
+            pending: Arc::clone(self),
             event,
             outcome,
         }
     }
 
-    /// Begins to wait for the verdict of a trial; to be called before it is published.
-    pub(crate) fn wait_for_trial(self: &Arc<Self>, trial: MessageId) -> TrialSlot {
+    /// Subscribes to the verdict of a playground run. Must be called before it is published.
+    pub(crate) fn wait_for_trial(self: &Arc<Self>, trial: MessageId) -> PlaygroundSubscription {
         let (sender, verdict) = oneshot::channel();
         self.lock().trials.insert(trial.clone(), sender);
-        TrialSlot {
-            registry: Arc::clone(self),
+        PlaygroundSubscription {
+            pending: Arc::clone(self),
             trial,
             verdict,
         }
     }
 
-    /// Whether anyone waits for a reply.
+    /// Returns true if any request waits for a reply.
     #[cfg(test)]
     pub(crate) fn is_awaited(&self, reply: &MessageId) -> bool {
         self.lock().replies.contains_key(reply)
     }
 
-    /// Hands an envelope to whoever waits for it.
+    /// Delivers an envelope to the requests that wait for it.
     pub(crate) fn deliver(&self, envelope: IngressEnvelope) {
         let claimed = match envelope {
             IngressEnvelope::Reply(reply, frame) => self.deliver_frame(&reply, &frame),
@@ -164,26 +164,27 @@ impl Registry {
         true
     }
 
-    fn lock(&self) -> MutexGuard<'_, Waiting> {
+    fn lock(&self) -> MutexGuard<'_, PendingTables> {
         self.waiting.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-impl ReplySlot {
-    /// The next frame. Cancel-safe.
+impl ReplySubscription {
+    /// Returns the next frame. Cancel-safe.
     pub(crate) async fn next(&mut self) -> Option<Frame> {
         self.frames.recv().await
     }
 
-    /// Whether frames were dropped here and none is left: the log is to be read. Told once.
+    /// Returns true once after frames were dropped and the queue is empty, so that the log must be
+    /// read.
     pub(crate) fn must_pull(&self) -> bool {
         self.frames.is_empty() && self.overflowed.swap(false, Ordering::AcqRel)
     }
 }
 
-impl Drop for ReplySlot {
+impl Drop for ReplySubscription {
     fn drop(&mut self) {
-        let mut waiting = self.registry.lock();
+        let mut waiting = self.pending.lock();
         if let Some(waiters) = waiting.replies.get_mut(&self.reply) {
             waiters.retain(|waiter| waiter.number != self.number);
             if waiters.is_empty() {
@@ -193,43 +194,44 @@ impl Drop for ReplySlot {
     }
 }
 
-impl PatchSlot {
-    /// The outcome, if the relay brings it. Cancel-safe.
+impl PatchSubscription {
+    /// Waits for the outcome. Returns `None` if the subscription was replaced. Cancel-safe.
     pub(crate) async fn outcome(&mut self) -> Option<PatchOutcome> {
         (&mut self.outcome).await.ok()
     }
 }
 
-impl Drop for PatchSlot {
+impl Drop for PatchSubscription {
     fn drop(&mut self) {
-        self.registry.lock().patches.remove(&self.event);
+        self.pending.lock().patches.remove(&self.event);
     }
 }
 
-impl TrialSlot {
-    /// The verdict, if the relay brings it. Cancel-safe.
+impl PlaygroundSubscription {
+    /// Waits for the verdict. Returns `None` if the subscription was replaced. Cancel-safe.
     pub(crate) async fn verdict(&mut self) -> Option<PlaygroundRouting> {
         (&mut self.verdict).await.ok()
     }
 }
 
-impl Drop for TrialSlot {
+impl Drop for PlaygroundSubscription {
     fn drop(&mut self) {
-        self.registry.lock().trials.remove(&self.trial);
+        self.pending.lock().trials.remove(&self.trial);
     }
 }
 
-/// Delivers for ever what arrives for this process, beginning with `opened` if the channel is open already.
+/// Delivers all envelopes of this process, starting with `opened` if the channel is open already;
+/// never returns.
 pub(crate) async fn listen(
     relay: Arc<dyn Relay>,
     ingress: IngressId,
-    registry: Arc<Registry>,
+    pending: Arc<PendingReplies>,
     mut opened: Option<mpsc::Receiver<IngressEnvelope>>,
 ) {
     loop {
         if let Some(mut envelopes) = opened.take() {
             while let Some(envelope) = envelopes.recv().await {
-                registry.deliver(envelope);
+                pending.deliver(envelope);
             }
         }
         match relay.listen(&ingress).await {
@@ -260,10 +262,10 @@ mod tests {
 
     #[tokio::test]
     async fn a_full_queue_drops_frames_and_says_so_once_it_is_empty() {
-        let registry = Registry::new(2, metrics());
-        let mut slot = registry.wait_for_reply(message_id());
+        let pending = PendingReplies::new(2, metrics());
+        let mut slot = pending.wait_for_reply(message_id());
         for seq in 1..=3 {
-            registry.deliver(IngressEnvelope::Reply(message_id(), beat(seq)));
+            pending.deliver(IngressEnvelope::Reply(message_id(), beat(seq)));
         }
         assert!(!slot.must_pull(), "two frames are still to be read");
         assert_eq!(
@@ -276,12 +278,12 @@ mod tests {
 
     #[tokio::test]
     async fn everyone_who_waits_for_a_reply_gets_its_frames() {
-        let registry = Registry::new(2, metrics());
+        let pending = PendingReplies::new(2, metrics());
         let mut slots = [
-            registry.wait_for_reply(message_id()),
-            registry.wait_for_reply(message_id()),
+            pending.wait_for_reply(message_id()),
+            pending.wait_for_reply(message_id()),
         ];
-        registry.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
+        pending.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
         for slot in &mut slots {
             assert_eq!(slot.next().await, Some(beat(1)));
         }
@@ -289,34 +291,34 @@ mod tests {
 
     #[test]
     fn a_dropped_slot_leaves_nothing_behind() {
-        let registry = Registry::new(2, metrics());
+        let pending = PendingReplies::new(2, metrics());
         let slots = [
-            registry.wait_for_reply(message_id()),
-            registry.wait_for_reply(message_id()),
+            pending.wait_for_reply(message_id()),
+            pending.wait_for_reply(message_id()),
         ];
         drop(slots);
-        drop(registry.wait_for_patch(EventId::of("a", "b")));
-        drop(registry.wait_for_trial(message_id()));
-        let waiting = registry.lock();
+        drop(pending.wait_for_patch(EventId::of("a", "b")));
+        drop(pending.wait_for_trial(message_id()));
+        let waiting = pending.lock();
         assert!(
             waiting.replies.is_empty() && waiting.patches.is_empty() && waiting.trials.is_empty()
         );
         drop(waiting);
-        registry.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
-        assert_eq!(registry.metrics.envelopes_unclaimed.get(), 1);
+        pending.deliver(IngressEnvelope::Reply(message_id(), beat(1)));
+        assert_eq!(pending.metrics.envelopes_unclaimed.get(), 1);
     }
 
     #[tokio::test]
     async fn an_outcome_reaches_its_change_and_a_verdict_its_trial() {
-        let registry = Registry::new(2, metrics());
-        let mut slot = registry.wait_for_patch(EventId::of("a", "b"));
-        registry.deliver(IngressEnvelope::Patch(
+        let pending = PendingReplies::new(2, metrics());
+        let mut slot = pending.wait_for_patch(EventId::of("a", "b"));
+        pending.deliver(IngressEnvelope::Patch(
             EventId::of("a", "b"),
             PatchOutcome::NotFound,
         ));
         assert_eq!(slot.outcome().await, Some(PatchOutcome::NotFound));
-        let mut slot = registry.wait_for_trial(message_id());
-        registry.deliver(IngressEnvelope::Playground(
+        let mut slot = pending.wait_for_trial(message_id());
+        pending.deliver(IngressEnvelope::Playground(
             message_id(),
             PlaygroundRouting::NoAgent,
         ));

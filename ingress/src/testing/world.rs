@@ -39,7 +39,7 @@ use crate::{
         apply::{Applied, ApplyContext, apply},
         document::Document,
     },
-    client_address::PeerAddress,
+    http::PeerAddress,
     state::AppState,
 };
 
@@ -282,7 +282,7 @@ impl World {
 
     /// Whether a request waits for frames of this reply.
     pub(crate) fn replies_awaited(&self, reply: &MessageId) -> bool {
-        self.state.registry.is_awaited(reply)
+        self.state.pending_replies.is_awaited(reply)
     }
 
     /// Waits until nothing runs beside the requests but what always runs.

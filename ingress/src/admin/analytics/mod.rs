@@ -3,6 +3,8 @@
 
 mod answer;
 mod csv;
+#[cfg(test)]
+mod tests;
 mod wanted;
 
 use std::collections::BTreeMap;
@@ -29,7 +31,7 @@ use super::{
     things::organization,
 };
 use crate::{
-    error::{ApiError, ApiResult},
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 

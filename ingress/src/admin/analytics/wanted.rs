@@ -8,7 +8,7 @@ use switchboard_schemas::{
     ids::{AgentId, TeamId},
 };
 
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
 /// Days of a request that does not say which, today included.
 const DAYS_DEFAULT: i64 = 30;

@@ -25,9 +25,9 @@ use crate::{
         administrator::{Action, Administrator},
         things::organization,
     },
-    audit::Change,
-    conversation_job::Published,
-    error::ApiResult,
+    audit::AuditChange,
+    http::ApiResult,
+    jobs::conversation_job::PublishedJob,
     state::AppState,
 };
 
@@ -56,7 +56,7 @@ pub(in crate::admin) async fn remove(
     let event_id = EventId::of(request_id.as_str(), conversation.id.as_str());
     let progress = delete(&state, &conversation, event_id, &request_id).await?;
     let (subject, action) = (conversation.id.as_str(), AuditAction::Delete);
-    let change = Change {
+    let change = AuditChange {
         org: &org,
         kind: "conversation",
         subject,
@@ -90,7 +90,7 @@ pub(super) async fn delete(
         accepted_at: Timestamp::now(),
         reply_to: state.ingress_id.clone(),
     };
-    let published = Published::new(
+    let published = PublishedJob::new(
         state,
         &ConversationJob::Delete(Box::new(job.clone())),
         event_id,

@@ -37,10 +37,12 @@ use crate::{
         page::limit,
         things::{not_found, organization},
     },
-    audit::Change,
-    body::{self, BodyLimits},
-    error::{ApiError, ApiResult},
-    fields,
+    audit::AuditChange,
+    http::{
+        ApiError, ApiResult,
+        body::{self, BodyLimits},
+        fields,
+    },
     state::AppState,
 };
 
@@ -303,7 +305,7 @@ async fn record(
         }
         _ => Vec::new(),
     };
-    let change = Change {
+    let change = AuditChange {
         org: &erasure.org_id,
         kind: "erasure",
         subject: erasure.id.as_str(),

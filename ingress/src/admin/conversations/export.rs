@@ -33,8 +33,8 @@ use crate::{
         csv,
         things::organization,
     },
-    audit::Change,
-    error::{ApiError, ApiResult},
+    audit::AuditChange,
+    http::{ApiError, ApiResult},
     state::AppState,
 };
 
@@ -138,7 +138,7 @@ async fn record(state: &AppState, administrator: &Administrator, org: &OrgId, fo
         before: None,
         after: Some(format.name().into()),
     }];
-    let change = Change {
+    let change = AuditChange {
         org,
         kind: "conversations",
         subject: org.as_str(),
@@ -185,7 +185,7 @@ impl Exporter {
     /// The next part of the file; none at its end.
     async fn step(self) -> io::Result<Option<(Bytes, Self)>> {
         self.next_part().await.map_err(|error| {
-            let facts = error.into_facts();
+            let facts = error.into_parts();
             tracing::warn!(detail = %facts.detail, "an export breaks off");
             io::Error::other("the export breaks off")
         })

@@ -8,7 +8,7 @@ use switchboard_schemas::{
     time::Timestamp,
 };
 
-use crate::error::{ApiError, ApiResult};
+use crate::http::{ApiError, ApiResult};
 
 /// Conversations that one request looks at, or that one part of an export does.
 pub(super) const LOOKED_AT_MAX: u32 = 500;

@@ -20,10 +20,11 @@ use crate::{
         administrator::{Action, Administrator},
         things::{not_found, organization},
     },
-    error::ApiResult,
-    messages::FoundMessage,
-    observe::ArrivedAt,
-    reply::{Asked, follower::Follower, respond, resume::Position, shape::ReplyShape},
+    chat::message_lookup::AuthorizedMessage,
+    http::{ApiResult, ArrivedAt},
+    reply::{
+        ResponseContext, respond, resume::ResumePosition, shape::ReplyShape, stream::ReplyStream,
+    },
     state::AppState,
 };
 
@@ -44,16 +45,16 @@ pub(in crate::admin) async fn stream(
     if reply.conversation() != conversation.id {
         return Err(not_found("message"));
     }
-    let found = FoundMessage::find(&state, &org, reply).await?;
-    let position = Position::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
+    let found = AuthorizedMessage::find(&state, &org, reply).await?;
+    let position = ResumePosition::parse(query.as_deref().unwrap_or_default(), &headers, true)?;
     let is_final = found.is_final();
-    let follower = Follower::reading(state, found.org, found.reply)
+    let follower = ReplyStream::reading(state, found.org, found.reply)
         .resume(&position, is_final)
         .await?;
     respond(
         follower,
         ReplyShape::Events,
-        Asked {
+        ResponseContext {
             request_id,
             arrived,
             told: identity,

@@ -1,5 +1,5 @@
-//! Follows one reply for one client: pushed frames first, the log for what was lost, the store where the log is gone,
-//! and another worker where the first one has died.
+//! Follows one reply for one client: pushed frames first, then the log for lost frames, then the
+//! store if the log is gone. Hands the reply to another worker if the first one is silent.
 
 use std::{collections::VecDeque, time::Duration};
 
@@ -14,84 +14,83 @@ use switchboard_schemas::{
 use tokio::time::Instant;
 
 use super::{
-    assembly::{Breach, FrameSource, Note, ReplyAssembly, Step},
-    disconnect,
-    patience::{Patience, Verdict},
-    recovery,
-    registry::ReplySlot,
-    resume::{Known, Position},
+    assembly::{AssemblyStep, FrameSource, ReplyAssembly, ReplyUpdate, TextConflict},
+    disconnect, recovery,
+    resume::{ReplyContent, ResumePosition},
+    timeouts::{ReplyTimeouts, TimeoutDecision},
 };
 use crate::{
-    error::{ApiError, ApiResult},
-    publish::{TurnJob, publish},
-    state::AppState,
+    http::{ApiError, ApiResult},
+    jobs::publish::{TurnJob, publish},
+    state::{AppState, pending_replies::ReplySubscription},
 };
 
-/// How soon a gap that could not be closed is looked at again: its bytes are on their way from one place to another.
+/// Interval between attempts to close a gap; the missing bytes may still be in transit.
 const GAP_RETRY: Duration = Duration::from_millis(200);
-/// How often, in looks that find nothing, a look reads from the beginning: a new generation counts its frames anew.
+/// Re-read the log from the start after this many empty polls: a new generation restarts sequence
+/// numbers at 1.
 const THOROUGH_EVERY: u32 = 2;
-/// The same for a reader, which looks more often.
+/// Same as [`THOROUGH_EVERY`] for readers, which poll more often.
 const READER_THOROUGH_EVERY: u32 = 10;
 
-/// What comes next of a reply.
+/// Next event of a reply.
 #[derive(Debug)]
-pub(crate) enum Next {
-    /// Bytes.
+pub(crate) enum StreamEvent {
+    /// The next bytes of the text.
     Text(Bytes),
-    /// Something beside the text.
-    Note(Note),
-    /// All of its text was given out.
+    /// Metadata changed.
+    ReplyUpdate(ReplyUpdate),
+    /// The reply ended, and all of its text was returned.
     Ended(Box<ReplyEnd>),
-    /// It cannot be followed any further.
-    Lost(Loss),
+    /// The reply can no longer be followed.
+    Lost(StreamFailure),
 }
 
-/// Why a reply cannot be followed.
+/// Reason why a reply can no longer be followed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Loss {
-    /// No worker was heard of.
-    Unheard,
-    /// No worker is heard of any more.
-    Silent,
-    /// What was sent is not what is kept.
-    Breach(Breach),
+pub(crate) enum StreamFailure {
+    /// No worker started the reply in time.
+    NeverStarted,
+    /// The worker stopped sending frames and heartbeats.
+    WentSilent,
+    /// The stored text contradicts the sent text.
+    TextConflict(TextConflict),
 }
 
 /// One client's view of one reply.
-pub(crate) struct Follower {
+pub(crate) struct ReplyStream {
     state: AppState,
     org: OrgId,
     reply: MessageId,
-    /// What is given to another worker when the first one falls silent; a mere reader has none.
+    /// Job to hand to another worker if the first one is silent; `None` for readers.
     job: Option<TurnJob>,
     addressed: Option<AgentId>,
-    slot: ReplySlot,
-    /// What was prepared and comes before anything that is still to be followed.
-    ahead: VecDeque<Next>,
+    slot: ReplySubscription,
+    /// Events to return before following continues.
+    ahead: VecDeque<StreamEvent>,
     begins_at: u64,
     over: bool,
     on_disconnect: OnDisconnect,
     assembly: ReplyAssembly,
-    /// Frames that were read back and not yet taken.
+    /// Frames that were read from log or store and not yet applied.
     backlog: VecDeque<Frame>,
-    patience: Patience,
+    patience: ReplyTimeouts,
     next_look: Instant,
     gap_open: bool,
     fruitless_looks: u32,
 }
 
-/// What can wake a follower.
-enum Wake {
+/// Reason for waking up.
+enum StreamWake {
     Pushed(Frame),
     Overflowed,
     LookDue,
 }
 
-impl Follower {
-    /// Follows the reply to `job`, whose slot was taken before the job was published.
-    pub(crate) fn new(state: AppState, job: TurnJob, slot: ReplySlot) -> Self {
-        let patience = Patience::new(&state.config, Instant::now());
+impl ReplyStream {
+    /// Follows the reply to `job`. The subscription must exist before the job is published.
+    pub(crate) fn new(state: AppState, job: TurnJob, slot: ReplySubscription) -> Self {
+        let patience = ReplyTimeouts::new(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with(state, org, reply, slot, patience);
         this.next_look = Instant::now() + Duration::from_millis(this.state.config.log_poll_ms);
@@ -100,22 +99,22 @@ impl Follower {
         this
     }
 
-    /// Follows a reply that another request asked for.
+    /// Follows a reply that another request started.
     pub(crate) fn reading(state: AppState, org: OrgId, reply: MessageId) -> Self {
-        let slot = state.registry.wait_for_reply(reply.clone());
-        let patience = Patience::of_reader(&state.config, Instant::now());
+        let slot = state.pending_replies.wait_for_reply(reply.clone());
+        let patience = ReplyTimeouts::of_reader(&state.config, Instant::now());
         Self::with(state, org, reply, slot, patience)
     }
 
-    /// Reads the reply that an earlier request of the same `job` asked for, beginning with what is known of it. Whoever
-    /// asked first looks after its worker.
+    /// Follows the reply that an earlier identical request started, beginning with `known` frames.
+    /// The earlier request watches over the worker.
     pub(crate) fn joining(
         state: AppState,
         job: &TurnJob,
-        slot: ReplySlot,
+        slot: ReplySubscription,
         known: Vec<Frame>,
     ) -> Self {
-        let patience = Patience::of_reader(&state.config, Instant::now());
+        let patience = ReplyTimeouts::of_reader(&state.config, Instant::now());
         let (org, reply) = (job.turn().org_id.clone(), job.turn().reply_id());
         let mut this = Self::with(state, org, reply, slot, patience);
         this.addressed = job.agent_id().cloned();
@@ -128,8 +127,8 @@ impl Follower {
         state: AppState,
         org: OrgId,
         reply: MessageId,
-        slot: ReplySlot,
-        patience: Patience,
+        slot: ReplySubscription,
+        patience: ReplyTimeouts,
     ) -> Self {
         state.metrics.replies_open.inc();
         Self {
@@ -152,7 +151,8 @@ impl Follower {
         }
     }
 
-    /// What becomes of the reply when this follower is dropped before it has ended; a reader that goes changes nothing.
+    /// Sets the effect of dropping this stream before the reply has ended. Has no effect on
+    /// readers.
     pub(crate) fn on_disconnect(mut self, on_disconnect: OnDisconnect) -> Self {
         if !self.is_reader() {
             self.on_disconnect = on_disconnect;
@@ -160,8 +160,12 @@ impl Follower {
         self
     }
 
-    /// Takes what exists by now, and goes on from `position` in it.
-    pub(crate) async fn resume(mut self, position: &Position, is_final: bool) -> ApiResult<Self> {
+    /// Loads the available part of the reply and continues from `position`.
+    pub(crate) async fn resume(
+        mut self,
+        position: &ResumePosition,
+        is_final: bool,
+    ) -> ApiResult<Self> {
         if is_final {
             self.read_store().await;
         } else {
@@ -178,7 +182,7 @@ impl Follower {
             ));
         }
         let (text, rest) = self.drain();
-        let known = Known {
+        let known = ReplyContent {
             text: &text,
             generation: self.assembly.known_generation(),
         };
@@ -186,51 +190,52 @@ impl Follower {
         self.begins_at = start as u64;
         let (end, notes): (Vec<_>, Vec<_>) = rest
             .into_iter()
-            .partition(|next| !matches!(next, Next::Note(_)));
+            .partition(|next| !matches!(next, StreamEvent::ReplyUpdate(_)));
         self.ahead.extend(notes);
         if start < text.len() {
-            self.ahead.push_back(Next::Text(text.slice(start..)));
+            self.ahead.push_back(StreamEvent::Text(text.slice(start..)));
         }
         self.ahead.extend(end);
         Ok(self)
     }
 
-    /// The byte of the reply at which the text begins that is given out.
+    /// Returns the byte offset at which the returned text starts.
     pub(crate) const fn begins_at(&self) -> u64 {
         self.begins_at
     }
 
-    /// The reply.
+    /// Returns the id of the reply.
     pub(crate) const fn reply(&self) -> &MessageId {
         &self.reply
     }
 
-    /// What is known of the reply.
+    /// Returns the state assembled so far.
     pub(crate) const fn assembly(&self) -> &ReplyAssembly {
         &self.assembly
     }
 
-    /// The agent that was addressed, if this follower's request named one.
+    /// Returns the agent that this request addressed, if any.
     pub(crate) const fn addressed(&self) -> Option<&AgentId> {
         self.addressed.as_ref()
     }
 
-    /// The process's shared state.
+    /// Returns the shared application state.
     pub(crate) const fn state(&self) -> &AppState {
         &self.state
     }
 
-    /// Waits for what comes next. Dropping the future may lose frames, which the log gives back.
-    pub(crate) async fn next(&mut self) -> Next {
+    /// Waits for the next event. Dropping the future may lose frames, which are then read from the
+    /// log.
+    pub(crate) async fn next(&mut self) -> StreamEvent {
         let next = match self.ahead.pop_front() {
             Some(next) => next,
             None => self.follow().await,
         };
-        self.over = matches!(next, Next::Ended(_) | Next::Lost(_));
+        self.over = matches!(next, StreamEvent::Ended(_) | StreamEvent::Lost(_));
         next
     }
 
-    async fn follow(&mut self) -> Next {
+    async fn follow(&mut self) -> StreamEvent {
         loop {
             if let Some(frame) = self.backlog.pop_front() {
                 if let Some(next) = self.take_logged(frame) {
@@ -239,32 +244,32 @@ impl Follower {
                 continue;
             }
             match self.wake().await {
-                Wake::Pushed(frame) => {
+                StreamWake::Pushed(frame) => {
                     if let Some(next) = self.take_pushed(frame).await {
                         return next;
                     }
                 }
-                Wake::Overflowed => self.pull().await,
-                Wake::LookDue => {
+                StreamWake::Overflowed => self.pull().await,
+                StreamWake::LookDue => {
                     if let Some(loss) = self.look().await {
-                        return Next::Lost(loss);
+                        return StreamEvent::Lost(loss);
                     }
                 }
             }
         }
     }
 
-    /// Takes the whole backlog: its text as one, and what else it held.
-    fn drain(&mut self) -> (Bytes, Vec<Next>) {
+    /// Applies the whole backlog. Returns its text and the other events.
+    fn drain(&mut self) -> (Bytes, Vec<StreamEvent>) {
         let (mut text, mut rest) = (BytesMut::new(), Vec::new());
         while let Some(frame) = self.backlog.pop_front() {
             match self.take_logged(frame) {
-                Some(Next::Text(bytes)) => text.extend_from_slice(&bytes),
-                // The beginning is told last of all, with whatever is to be shown by then.
-                Some(Next::Note(Note::Ui))
-                    if rest
-                        .iter()
-                        .any(|next| matches!(next, Next::Note(Note::Began))) => {}
+                Some(StreamEvent::Text(bytes)) => text.extend_from_slice(&bytes),
+                // The start event is sent last and contains the structured data.
+                Some(StreamEvent::ReplyUpdate(ReplyUpdate::Ui))
+                    if rest.iter().any(|next| {
+                        matches!(next, StreamEvent::ReplyUpdate(ReplyUpdate::Began))
+                    }) => {}
                 Some(next) => rest.push(next),
                 None => {}
             }
@@ -272,19 +277,20 @@ impl Follower {
         (text.freeze(), rest)
     }
 
-    async fn wake(&mut self) -> Wake {
+    async fn wake(&mut self) -> StreamWake {
         if self.slot.must_pull() {
-            return Wake::Overflowed;
+            return StreamWake::Overflowed;
         }
-        // Frames first: after a client's pause the look is always due, and yet what it would find lies in the queue.
+        // Frames first: after a slow client's pause a poll is always due, although the frames are
+        // already queued.
         tokio::select! {
             biased;
-            Some(frame) = self.slot.next() => Wake::Pushed(frame),
-            () = tokio::time::sleep_until(self.next_look) => Wake::LookDue,
+            Some(frame) = self.slot.next() => StreamWake::Pushed(frame),
+            () = tokio::time::sleep_until(self.next_look) => StreamWake::LookDue,
         }
     }
 
-    async fn take_pushed(&mut self, frame: Frame) -> Option<Next> {
+    async fn take_pushed(&mut self, frame: Frame) -> Option<StreamEvent> {
         let now = Instant::now();
         if frame.attempt == 0 {
             self.patience.waits(now);
@@ -292,7 +298,7 @@ impl Follower {
         }
         self.patience.sign(now);
         let step = self.assembly.accept(frame, FrameSource::Push);
-        if step != Step::Gap {
+        if step != AssemblyStep::Gap {
             if !self.gap_open {
                 self.next_look = now + self.look_interval();
             }
@@ -305,28 +311,31 @@ impl Follower {
         None
     }
 
-    fn take_logged(&mut self, frame: Frame) -> Option<Next> {
+    fn take_logged(&mut self, frame: Frame) -> Option<StreamEvent> {
         let before = self.assembly.progress();
         let step = self.assembly.accept(frame, FrameSource::Log);
         if self.assembly.progress() != before {
             self.patience.sign(Instant::now());
             self.fruitless_looks = 0;
         }
-        if step != Step::Gap && self.gap_open && matches!(step, Step::Text(_) | Step::Ended(_)) {
+        if step != AssemblyStep::Gap
+            && self.gap_open
+            && matches!(step, AssemblyStep::Text(_) | AssemblyStep::Ended(_))
+        {
             self.gap_open = false;
             self.state.metrics.gaps_repaired.inc();
         }
         into_next(step)
     }
 
-    /// A slow client's frames were dropped: it goes on from the log, at its own pace.
+    /// Reads from the log after frames of a slow client were dropped.
     async fn pull(&mut self) {
         self.state.metrics.replies_pulled.inc();
         self.patience.sign(Instant::now());
         self.read_log(self.assembly.logged_seq()).await;
     }
 
-    /// Something is missing: the log has it, or the store once the reply is finished.
+    /// Reads missing frames from the log, or from the store once the reply is final.
     async fn repair(&mut self) {
         let in_log = self.read_log(self.assembly.logged_seq()).await;
         if !in_log && !self.read_log(0).await {
@@ -335,8 +344,9 @@ impl Follower {
         self.next_look = Instant::now() + GAP_RETRY;
     }
 
-    /// Nothing came for a while: is there something that was not pushed, and does anyone still work on it?
-    async fn look(&mut self) -> Option<Loss> {
+    /// Polls log and store after a silence, and decides whether to wait, to hand the reply to
+    /// another worker, or to give up.
+    async fn look(&mut self) -> Option<StreamFailure> {
         let every = if self.is_reader() {
             READER_THOROUGH_EVERY
         } else {
@@ -353,7 +363,8 @@ impl Follower {
         if self.backlog_is_known() {
             self.backlog.clear();
         }
-        // Without a word of it the relay may be refusing what workers write, though it answers what we ask.
+        // If nothing was ever received, Redis may reject writes of workers while it answers our
+        // reads.
         let unheard = thorough && self.patience.is_unheard();
         let store_may_know = if self.is_reader() {
             thorough
@@ -368,17 +379,18 @@ impl Follower {
             return None;
         }
         match self.patience.judge(Instant::now()) {
-            Verdict::Wait => None,
-            Verdict::GiveUpUnheard => Some(Loss::Unheard),
-            Verdict::GiveUpSilent => Some(Loss::Silent),
-            Verdict::TakeOver => {
+            TimeoutDecision::Wait => None,
+            TimeoutDecision::NeverStarted => Some(StreamFailure::NeverStarted),
+            TimeoutDecision::WentSilent => Some(StreamFailure::WentSilent),
+            TimeoutDecision::TakeOver => {
                 self.take_over().await;
                 None
             }
         }
     }
 
-    /// Whether all that was read back was taken before, so that it is no sign of life.
+    /// Returns true if every frame of the backlog was applied before, so that it is no sign of
+    /// life.
     fn backlog_is_known(&self) -> bool {
         let (generation, seq) = (self.assembly.generation(), self.assembly.logged_seq());
         self.backlog
@@ -412,7 +424,8 @@ impl Follower {
         }
     }
 
-    /// A hint to another worker; the original record stays where it is, and the claim decides who answers.
+    /// Publishes the job to the retry topic. The original record stays, and the claim decides which
+    /// worker answers.
     async fn take_over(&mut self) {
         if self.state.backends.relay.check().await.is_err() {
             self.patience.relay(false, Instant::now());
@@ -427,7 +440,7 @@ impl Follower {
         };
         tracing::info!(message.id = %self.reply, attempt = job.attempt_min, "silent reply given to another worker");
         self.state.metrics.takeovers.inc();
-        // A failure is counted where it happens; the next silence tries again.
+        // Failures are counted by `publish`; the next silence tries again.
         let request_id = job.turn.request_id.clone();
         let _ = publish(
             &self.state,
@@ -439,13 +452,13 @@ impl Follower {
         self.patience.taken_over(Instant::now());
     }
 
-    /// Whether this is a further reader, to which nothing need be pushed.
+    /// Returns true for readers, which never hand the reply to another worker.
     const fn is_reader(&self) -> bool {
         self.job.is_none()
     }
 
-    /// The job as the worker had it; none for a reader, and while a team's message has nobody to answer it, and so no
-    /// worker either.
+    /// Returns the job for another worker, or `None` for readers and for team messages without a
+    /// routing decision.
     async fn answer_job(&self) -> Option<ReplyJob> {
         let job = match self.job.as_ref()? {
             TurnJob::Agent(job) | TurnJob::Trial(job) => return Some(job.clone()),
@@ -459,7 +472,7 @@ impl Follower {
             .await
             .ok()?
             .own?;
-        // When the router decided, the relay does not tell.
+        // The decision does not record its time.
         let routed = TeamRouting {
             team_id: job.team_id.clone(),
             reason: decided.reason,
@@ -487,7 +500,7 @@ impl Follower {
     }
 }
 
-impl Drop for Follower {
+impl Drop for ReplyStream {
     fn drop(&mut self) {
         self.state.metrics.replies_open.dec();
         if self.on_disconnect == OnDisconnect::Cancel && !self.over {
@@ -496,12 +509,14 @@ impl Drop for Follower {
     }
 }
 
-fn into_next(step: Step) -> Option<Next> {
+fn into_next(step: AssemblyStep) -> Option<StreamEvent> {
     match step {
-        Step::Nothing | Step::Gap => None,
-        Step::Text(bytes) => Some(Next::Text(bytes)),
-        Step::Note(note) => Some(Next::Note(note)),
-        Step::Ended(end) => Some(Next::Ended(end)),
-        Step::Broken(breach) => Some(Next::Lost(Loss::Breach(breach))),
+        AssemblyStep::Nothing | AssemblyStep::Gap => None,
+        AssemblyStep::Text(bytes) => Some(StreamEvent::Text(bytes)),
+        AssemblyStep::ReplyUpdate(note) => Some(StreamEvent::ReplyUpdate(note)),
+        AssemblyStep::Ended(end) => Some(StreamEvent::Ended(end)),
+        AssemblyStep::Broken(breach) => {
+            Some(StreamEvent::Lost(StreamFailure::TextConflict(breach)))
+        }
     }
 }

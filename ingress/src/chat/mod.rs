@@ -1,0 +1,11 @@
+//! Chat messages from the request body to the published job, and the lookup of a message by its id.
+
+pub(crate) mod idempotency;
+pub(crate) mod message_lookup;
+pub(crate) mod request;
+pub(crate) mod submission;
+
+#[cfg(test)]
+mod submission_tests;
+#[cfg(test)]
+mod tests;

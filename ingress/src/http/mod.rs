@@ -1,0 +1,19 @@
+//! HTTP building blocks that every route shares: errors, request bodies and fields, client addresses and layers.
+
+pub(crate) use self::{
+    client_address::{PeerAddress, RateLimitAddress},
+    error::{ApiError, ApiResult, ErrorCode},
+    observe::ArrivedAt,
+};
+
+pub(crate) mod body;
+pub(crate) mod client_address;
+pub(crate) mod cors;
+pub(crate) mod error;
+pub(crate) mod fields;
+pub(crate) mod observe;
+pub(crate) mod origin;
+pub(crate) mod problem;
+pub(crate) mod query;
+pub(crate) mod security_headers;
+pub(crate) mod trace_context;

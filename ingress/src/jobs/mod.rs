@@ -1,0 +1,4 @@
+//! Jobs on their way to the workers: publishing, voiding and waiting for the outcome of a conversation job.
+
+pub(crate) mod conversation_job;
+pub(crate) mod publish;

@@ -1,0 +1,42 @@
+//! Dependencies that catalog changes share, and their write lock.
+
+use std::sync::Arc;
+
+use switchboard_backends::{
+    Backends, bus::MessageBus, catalog::CatalogStore, relay::Relay, vault::SecretVault,
+};
+use switchboard_schemas::secret::InstallationSecret;
+use tokio::sync::Mutex;
+
+/// Dependencies of a change to the catalog, and the lock that serializes changes within a process.
+pub struct ApplyContext {
+    pub(crate) catalog: Arc<dyn CatalogStore>,
+    pub(crate) bus: Arc<dyn MessageBus>,
+    pub(crate) relay: Arc<dyn Relay>,
+    pub(crate) secret: InstallationSecret,
+    pub(crate) vault: SecretVault,
+    /// Serializes changes within a process: otherwise two requests could both create the same new
+    /// key.
+    pub(crate) write_lock: Mutex<()>,
+}
+
+impl ApplyContext {
+    /// Creates a context that writes to the catalog of `backends`, derives ids and keys from
+    /// `secret`, and notifies and locks out other processes through bus and relay.
+    pub fn new(backends: &Backends, secret: InstallationSecret) -> Self {
+        let Backends {
+            catalog,
+            bus,
+            relay,
+            ..
+        } = backends.clone();
+        Self {
+            catalog,
+            bus,
+            relay,
+            vault: SecretVault::new(&secret),
+            secret,
+            write_lock: Mutex::new(()),
+        }
+    }
+}
