@@ -79,27 +79,7 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
         summaries(&organization)
     );
 
-    let requests = ScriptedModel::get().requests(&organization.model);
-    let last = requests
-        .iter()
-        .rfind(|request| !is_summary(&request.messages))
-        .unwrap();
-    assert!(
-        last.messages
-            .iter()
-            .any(|(role, text)| role == "assistant" && text.starts_with("Ada likes blue lamps"))
-            || summaries(&organization) > 1
-    );
-    assert!(
-        !last.messages[0].1.contains("Ada"),
-        "visitors' words are no instructions: {:?}",
-        last.messages[0]
-    );
-    assert!(
-        last.messages.len() < TURNS,
-        "{} messages",
-        last.messages.len()
-    );
+    assert_last_prompt_is_a_window(&organization);
 
     let history = client.history(agent, "s").await;
     assert_eq!(
@@ -107,7 +87,36 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
         2 * (TURNS + 1),
         "everything is kept"
     );
-    let transcript = transcript(&service, &organization).await;
+    let first_answer = &history["messages"][1];
+    assert!(first_answer.get("summary").is_none() && first_answer.get("leftOut").is_none());
+    assert_omissions_are_recorded(&transcript(&service, &organization).await);
+}
+
+/// Asserts that the last prompt is shorter than the conversation and contains its summary outside
+/// of the instructions.
+fn assert_last_prompt_is_a_window(organization: &Organization) {
+    let requests = ScriptedModel::get().requests(&organization.model);
+    let messages = &requests
+        .iter()
+        .rfind(|request| !is_summary(&request.messages))
+        .unwrap()
+        .messages;
+    assert!(
+        messages
+            .iter()
+            .any(|(role, text)| role == "assistant" && text.starts_with("Ada likes blue lamps"))
+            || summaries(organization) > 1
+    );
+    assert!(
+        !messages[0].1.contains("Ada"),
+        "visitors' words are no instructions: {:?}",
+        messages[0]
+    );
+    assert!(messages.len() < TURNS, "{} messages", messages.len());
+}
+
+/// Asserts that answers in a transcript record what their prompts left out and summarized.
+fn assert_omissions_are_recorded(transcript: &Value) {
     let answers: Vec<_> = transcript
         .as_array()
         .unwrap()
@@ -124,16 +133,12 @@ async fn long_conversation_is_sent_as_a_window_and_a_summary() {
         messages > 10 && summarized > 0 && summarized <= messages,
         "{left_out}"
     );
-    assert!(
-        answers.iter().any(|answer| answer["summary"]
+    let has_summary = |answer: &&Value| {
+        answer["summary"]
             .as_str()
-            .is_some_and(|text| !text.is_empty())),
-        "{transcript}"
-    );
-    assert!(
-        history["messages"][1].get("summary").is_none()
-            && history["messages"][1].get("leftOut").is_none()
-    );
+            .is_some_and(|text| !text.is_empty())
+    };
+    assert!(answers.iter().any(has_summary), "{transcript}");
 }
 
 #[tokio::test]

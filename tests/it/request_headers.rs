@@ -5,81 +5,45 @@ use serde_json::json;
 
 use crate::support::{Answer, Organization, OrganizationDocument, Reply, Script, SharedService};
 
+/// Request headers with their values.
+type Headers = Vec<(&'static str, String)>;
+
+/// Returns headers with this key and the expected error code, none if the key is accepted.
+fn key_spellings(key: &str) -> Vec<(Headers, Option<&'static str>)> {
+    let header = |text: String| ("authorization", text);
+    let bearer = || header(format!("Bearer {key}"));
+    let plain = |text: &str| ("x-api-key", text.to_owned());
+    let (missing, invalid) = (Some("MISSING_API_KEY"), Some("INVALID_API_KEY"));
+    vec![
+        (vec![header(format!("Bearer  {key}"))], None),
+        (vec![header(format!("Bearer\t{key}"))], None),
+        (vec![header(format!("Bearer {key} "))], None),
+        (vec![bearer(), bearer()], None),
+        (vec![header("Basic dTpw".to_owned()), plain(key)], None),
+        (vec![header(String::new())], missing),
+        (vec![header("Bearer".to_owned())], missing),
+        (vec![header(key.to_owned())], missing),
+        (vec![header(format!("Basic {key}"))], missing),
+        (vec![plain(" ")], missing),
+        (vec![header(format!("Bearer {key} {key}"))], invalid),
+        (vec![header(format!("Bearer \"{key}\""))], invalid),
+        (vec![header(format!("Bearer {key}é"))], invalid),
+        (vec![header("Bearer c3ZjX2xpdmVf".to_owned())], invalid),
+        (vec![plain(&format!("Bearer {key}"))], invalid),
+        (vec![plain(key), plain("other")], invalid),
+        (vec![plain(&format!("{key},{key}"))], invalid),
+    ]
+}
+
 #[tokio::test]
 async fn key_is_read_from_every_legal_header_spelling_only() {
     let service = SharedService::get().await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let path = format!("/api/public/agents/{}", organization.shop());
-    let key = organization.key_text("all");
-    let value = |text: String| HeaderValue::from_bytes(text.as_bytes()).unwrap();
-    let table = [
-        (vec![("authorization", format!("Bearer  {key}"))], None),
-        (vec![("authorization", format!("Bearer\t{key}"))], None),
-        (vec![("authorization", format!("Bearer {key} "))], None),
-        (
-            vec![
-                ("authorization", format!("Bearer {key}")),
-                ("authorization", format!("Bearer {key}")),
-            ],
-            None,
-        ),
-        (
-            vec![
-                ("authorization", "Basic dTpw".into()),
-                ("x-api-key", key.into()),
-            ],
-            None,
-        ),
-        (
-            vec![("authorization", String::new())],
-            Some("MISSING_API_KEY"),
-        ),
-        (
-            vec![("authorization", "Bearer".into())],
-            Some("MISSING_API_KEY"),
-        ),
-        (
-            vec![("authorization", key.to_owned())],
-            Some("MISSING_API_KEY"),
-        ),
-        (
-            vec![("authorization", format!("Basic {key}"))],
-            Some("MISSING_API_KEY"),
-        ),
-        (vec![("x-api-key", " ".into())], Some("MISSING_API_KEY")),
-        (
-            vec![("authorization", format!("Bearer {key} {key}"))],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("authorization", format!("Bearer \"{key}\""))],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("authorization", format!("Bearer {key}é"))],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("authorization", "Bearer c3ZjX2xpdmVf".into())],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("x-api-key", format!("Bearer {key}"))],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("x-api-key", key.into()), ("x-api-key", "other".into())],
-            Some("INVALID_API_KEY"),
-        ),
-        (
-            vec![("x-api-key", format!("{key},{key}"))],
-            Some("INVALID_API_KEY"),
-        ),
-    ];
-    for (headers, code) in table {
+    for (headers, code) in key_spellings(organization.key_text("all")) {
         let mut request = service.client().request(Method::GET, &path);
         for (name, text) in &headers {
-            request = request.header(*name, value(text.clone()));
+            request = request.header(*name, HeaderValue::from_bytes(text.as_bytes()).unwrap());
         }
         let answer = Answer::read(request.send().await.unwrap()).await.unwrap();
         match code {

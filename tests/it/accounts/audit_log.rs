@@ -4,53 +4,65 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{PASS, Person, of};
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::{Answer, Organization, OrganizationDocument, SharedService, TestService};
+
+/// An organization with one change each of an agent and a key by its owner, and one by the token.
+struct ChangedOrganization {
+    organization: Organization,
+    owner: Person,
+    /// Text of the created key.
+    key: String,
+}
+
+impl ChangedOrganization {
+    async fn new(service: &TestService) -> Self {
+        let organization = OrganizationDocument::new()
+            .agent("shop", json!({}))
+            .apply(service)
+            .await;
+        let owner = Person::new(service, &organization, "owner").await;
+        let agent = of(&organization, &format!("/agents/{}", organization.shop()));
+        let change = json!({"name": "Renamed", "instructions": "canary instructions"});
+        let changed = owner
+            .browser
+            .send(Method::PATCH, &agent, Some(&change))
+            .await;
+        assert_eq!(changed.status, 200, "{}", changed.text);
+        let keys = of(&organization, "/keys");
+        let key = owner
+            .browser
+            .send(Method::POST, &keys, Some(&json!({"name": "made"})))
+            .await;
+        assert_eq!(key.status, 201, "{}", key.text);
+        let document = organization.changed_agent("shop", json!({}));
+        let applied = service.admin().post("/api/admin/apply", &document).await;
+        assert_eq!(applied.status, 200, "{}", applied.text);
+        Self {
+            organization,
+            owner,
+            key: key.json()["value"].as_str().unwrap().to_owned(),
+        }
+    }
+
+    /// Returns the response to a request for the audit log.
+    async fn audit_log(&self, query: &str) -> Answer {
+        let path = of(&self.organization, &format!("/audit{query}"));
+        let answer = self.owner.browser.get(&path).await;
+        assert_eq!(answer.status, 200, "{}", answer.text);
+        answer
+    }
+}
+
+fn items(log: &Answer) -> Vec<Value> {
+    log.json()["items"].as_array().unwrap().clone()
+}
 
 #[tokio::test]
 async fn changes_by_users_and_the_token_are_listed_latest_first() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let owner = Person::new(&service, &organization, "owner").await;
-    let agent = of(&organization, &format!("/agents/{}", organization.shop()));
-    let change = json!({"name": "Renamed", "instructions": "canary instructions"});
-    assert_eq!(
-        owner
-            .browser
-            .send(Method::PATCH, &agent, Some(&change))
-            .await
-            .status,
-        200
-    );
-    let key = owner
-        .browser
-        .send(
-            Method::POST,
-            &of(&organization, "/keys"),
-            Some(&json!({"name": "made"})),
-        )
-        .await;
-    assert_eq!(key.status, 201, "{}", key.text);
-    assert_eq!(
-        service
-            .admin()
-            .post(
-                "/api/admin/apply",
-                &organization.changed_agent("shop", json!({}))
-            )
-            .await
-            .status,
-        200
-    );
-    let log = owner
-        .browser
-        .get(&of(&organization, "/audit?limit=200"))
-        .await;
-    assert_eq!(log.status, 200, "{}", log.text);
-    let items = log.json()["items"].as_array().unwrap().clone();
-    let told: Vec<_> = items
+    let changed = ChangedOrganization::new(&service).await;
+    let items = items(&changed.audit_log("?limit=200").await);
+    let entries: Vec<_> = items
         .iter()
         .map(|item| {
             (
@@ -65,39 +77,44 @@ async fn changes_by_users_and_the_token_are_listed_latest_first() {
         ("agent", "update"),
         ("user", "sign-in"),
     ];
-    assert_eq!(told[..4], expected, "{told:?}");
+    assert_eq!(entries[..4], expected, "{entries:?}");
     assert_eq!(
         (&items[0]["actor"]["type"], &items[2]["actor"]["email"]),
-        (&json!("token"), &json!(owner.email))
+        (&json!("token"), &json!(changed.owner.email))
     );
-    assert_eq!(items[2]["fields"].as_array().unwrap().len(), 2);
-    let renamed = items[2]["fields"]
-        .as_array()
-        .unwrap()
+    let fields = items[2]["fields"].as_array().unwrap();
+    assert_eq!(fields.len(), 2);
+    let renamed = fields
         .iter()
         .find(|field| field["field"] == "name")
         .unwrap();
     assert_eq!(renamed["after"], "Renamed");
     assert_eq!(items[2]["address"], "127.0.0.0");
-    let value = key.json()["value"].as_str().unwrap().to_owned();
-    for secret in ["canary", PASS, value.as_str(), "sk-test", "argon2"] {
+}
+
+#[tokio::test]
+async fn audit_log_contains_no_secrets() {
+    let service = SharedService::get().await;
+    let changed = ChangedOrganization::new(&service).await;
+    let log = changed.audit_log("?limit=200").await;
+    for secret in ["canary", PASS, changed.key.as_str(), "sk-test", "argon2"] {
         assert!(!log.text.contains(secret), "{secret}");
     }
+}
+
+#[tokio::test]
+async fn audit_log_is_filtered_by_subject_kind_and_user() {
+    let service = SharedService::get().await;
+    let changed = ChangedOrganization::new(&service).await;
+    let all = items(&changed.audit_log("?limit=200").await);
     for query in [
-        format!("?id={}", organization.shop()),
-        "?kind=agent".into(),
-        format!("?user={}&kind=key", owner.id),
+        format!("?id={}", changed.organization.shop()),
+        "?kind=agent".to_owned(),
+        format!("?user={}&kind=key", changed.owner.id),
     ] {
-        let found = owner
-            .browser
-            .get(&of(&organization, &format!("/audit{query}")))
-            .await
-            .json();
-        assert!(!found["items"].as_array().unwrap().is_empty(), "{query}");
-        assert!(
-            found["items"].as_array().unwrap().len() < items.len(),
-            "{query}"
-        );
+        let found = items(&changed.audit_log(&query).await);
+        assert!(!found.is_empty(), "{query}");
+        assert!(found.len() < all.len(), "{query}");
     }
 }
 

@@ -1,20 +1,51 @@
 //! Cross-site requests of another page in a signed-in browser.
 
 use reqwest::Method;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::{PASS, PASSWORD, Person, SESSION, of};
-use crate::support::{Client, OrganizationDocument, SharedService, send};
+use crate::support::{
+    Client, Organization, OrganizationDocument, SharedService, TestService, send,
+};
+
+async fn organization_with_owner(service: &TestService) -> (Organization, Person) {
+    let organization = OrganizationDocument::new()
+        .agent("shop", json!({}))
+        .apply(service)
+        .await;
+    let owner = Person::new(service, &organization, "owner").await;
+    (organization, owner)
+}
+
+fn agent_path(organization: &Organization) -> String {
+    of(organization, &format!("/agents/{}", organization.shop()))
+}
+
+/// Returns a request of every kind that would change something for this person.
+fn changes(organization: &Organization, person: &Person) -> Vec<(Method, String, Option<Value>)> {
+    let agent = agent_path(organization);
+    let (agents, users) = (of(organization, "/agents"), of(organization, "/users"));
+    let named = |slug: &str| Some(json!({"slug": slug, "name": "Evil"}));
+    let invited = json!({"email": "e@evil.example", "role": "owner"});
+    let password = json!({"currentPassword": PASS, "newPassword": "evil evil evil"});
+    let sign_in = json!({"email": person.email, "password": PASS});
+    vec![
+        (Method::POST, agents, named("evil")),
+        (Method::PATCH, agent.clone(), Some(json!({"name": "Evil"}))),
+        (Method::PUT, agent.clone(), named("shop")),
+        (Method::DELETE, agent, None),
+        (Method::POST, users, Some(invited)),
+        (Method::POST, PASSWORD.to_owned(), Some(password)),
+        (Method::POST, SESSION.to_owned(), Some(sign_in)),
+        (Method::DELETE, SESSION.to_owned(), None),
+    ]
+}
 
 #[tokio::test]
 async fn cross_site_requests_change_nothing() {
     let service = SharedService::get().await;
-    let organization = OrganizationDocument::new()
-        .agent("shop", json!({}))
-        .apply(&service)
-        .await;
-    let person = Person::new(&service, &organization, "owner").await;
-    let agent = of(&organization, &format!("/agents/{}", organization.shop()));
+    let (organization, person) = organization_with_owner(&service).await;
+    let agent = agent_path(&organization);
     let before = person.browser.get(&agent).await.json();
     let host = service.public_urls()[0].clone();
     let evil_port = format!("{host}1");
@@ -27,66 +58,52 @@ async fn cross_site_requests_change_nothing() {
         &[("origin", evil_port.as_str())],
         &[],
     ] {
-        for (method, path, body) in [
-            (
-                Method::POST,
-                of(&organization, "/agents"),
-                Some(json!({"slug": "evil", "name": "Evil"})),
-            ),
-            (Method::PATCH, agent.clone(), Some(json!({"name": "Evil"}))),
-            (
-                Method::PUT,
-                agent.clone(),
-                Some(json!({"slug": "shop", "name": "Evil"})),
-            ),
-            (Method::DELETE, agent.clone(), None),
-            (
-                Method::POST,
-                of(&organization, "/users"),
-                Some(json!({"email": "e@evil.example", "role": "owner"})),
-            ),
-            (
-                Method::POST,
-                PASSWORD.to_owned(),
-                Some(json!({"currentPassword": PASS, "newPassword": "evil evil evil"})),
-            ),
-            (
-                Method::POST,
-                SESSION.to_owned(),
-                Some(json!({"email": person.email, "password": PASS})),
-            ),
-            (Method::DELETE, SESSION.to_owned(), None),
-        ] {
+        for (method, path, body) in changes(&organization, &person) {
             let answer = person
                 .browser
-                .send_from(page, method.clone(), &path, body.as_ref())
+                .send_from(page, method, &path, body.as_ref())
                 .await;
             answer.assert_problem(403, Some("DOMAIN_NOT_ALLOWED"));
         }
     }
-    for form in ["text/plain", "application/x-www-form-urlencoded"] {
-        let request = Client::new(&host).request(Method::POST, &of(&organization, "/agents"));
-        let request = request
-            .header("cookie", &person.browser.cookie)
-            .header("sec-fetch-site", "same-origin");
-        let answer = send(
-            request
-                .header("content-type", form)
-                .body(r#"{"slug":"evil","name":"Evil"}"#),
-        )
-        .await;
-        answer.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
-    }
     assert_eq!(person.browser.get(&agent).await.json(), before);
     assert!(person.browser.is_signed_in().await);
-    let ours = [("origin", host.as_str())];
+}
+
+#[tokio::test]
+async fn html_forms_of_a_signed_in_browser_change_nothing() {
+    let service = SharedService::get().await;
+    let (organization, person) = organization_with_owner(&service).await;
+    let agents = of(&organization, "/agents");
+    let before = person.browser.get(&agents).await.json();
+    for form in ["text/plain", "application/x-www-form-urlencoded"] {
+        let request = Client::new(&service.public_urls()[0])
+            .request(Method::POST, &agents)
+            .header("cookie", &person.browser.cookie)
+            .header("sec-fetch-site", "same-origin")
+            .header("content-type", form)
+            .body(r#"{"slug":"evil","name":"Evil"}"#);
+        let answer = send(request).await;
+        answer.assert_problem(415, Some("UNSUPPORTED_MEDIA_TYPE"));
+    }
+    assert_eq!(person.browser.get(&agents).await.json(), before);
+    assert!(person.browser.is_signed_in().await);
+}
+
+#[tokio::test]
+async fn browser_without_sec_fetch_site_is_known_by_its_origin() {
+    let service = SharedService::get().await;
+    let (organization, person) = organization_with_owner(&service).await;
+    let host = service.public_urls()[0].clone();
+    let rename = json!({"name": "Ours"});
     let answer = person
         .browser
-        .send_from(&ours, Method::PATCH, &agent, Some(&json!({"name": "Ours"})))
+        .send_from(
+            &[("origin", host.as_str())],
+            Method::PATCH,
+            &agent_path(&organization),
+            Some(&rename),
+        )
         .await;
-    assert_eq!(
-        answer.status, 200,
-        "a browser without Sec-Fetch-Site is known by its origin: {}",
-        answer.text
-    );
+    assert_eq!(answer.status, 200, "{}", answer.text);
 }

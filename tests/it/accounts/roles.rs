@@ -4,7 +4,42 @@ use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::{Person, of};
-use crate::support::{OrganizationDocument, SharedService};
+use crate::support::{Organization, OrganizationDocument, SharedService};
+
+/// Roles in ascending order of their permissions.
+const ROLES: [&str; 4] = ["viewer", "operator", "editor", "owner"];
+
+/// A request and the index in [`ROLES`] of the least role that may send it; no role may send a
+/// request with an index beyond the last.
+type RoleRequest = (usize, Method, String, Option<Value>);
+
+/// Returns one request of each permission as the given person with this role.
+fn role_requests(organization: &Organization, person: &Person, role: &str) -> Vec<RoleRequest> {
+    let path = |rest: &str| of(organization, rest);
+    let agent = path(&format!("/agents/{}", organization.shop()));
+    let user = path(&format!("/users/{}", person.id));
+    let (organizations, apply) = ("/api/admin/organizations", "/api/admin/apply");
+    let slug = format!("by-{role}");
+    let named = json!({"slug": slug, "name": role});
+    let get = |least, rest: &str| (least, Method::GET, path(rest), None);
+    let post = |least, path: String, body: Value| (least, Method::POST, path, Some(body));
+    let patch = |least, path: String, body: Value| (least, Method::PATCH, path, Some(body));
+    vec![
+        get(0, "/agents"),
+        get(0, "/conversations"),
+        get(0, "/erasures"),
+        get(1, "/conversations/export"),
+        post(1, path("/erasures"), json!({"visitorId": role})),
+        patch(2, agent, json!({"name": role})),
+        post(2, path("/agents"), named.clone()),
+        get(2, "/audit"),
+        post(3, path("/keys"), json!({"name": slug})),
+        get(3, "/users"),
+        patch(3, user, json!({"name": "Me"})),
+        post(4, organizations.to_owned(), named),
+        post(4, apply.to_owned(), json!({"organizations": []})),
+    ]
+}
 
 #[tokio::test]
 async fn each_role_has_exactly_its_permissions() {
@@ -13,63 +48,9 @@ async fn each_role_has_exactly_its_permissions() {
         .agent("shop", json!({}))
         .apply(&service)
         .await;
-    let agent = of(&organization, &format!("/agents/{}", organization.shop()));
-    for (number, role) in ["viewer", "operator", "editor", "owner"]
-        .into_iter()
-        .enumerate()
-    {
+    for (number, role) in ROLES.into_iter().enumerate() {
         let person = Person::new(&service, &organization, role).await;
-        let slug = format!("by-{role}");
-        for (least, method, path, body) in [
-            (0, Method::GET, of(&organization, "/agents"), None),
-            (0, Method::GET, of(&organization, "/conversations"), None),
-            (0, Method::GET, of(&organization, "/erasures"), None),
-            (
-                1,
-                Method::GET,
-                of(&organization, "/conversations/export"),
-                None,
-            ),
-            (
-                1,
-                Method::POST,
-                of(&organization, "/erasures"),
-                Some(json!({"visitorId": role})),
-            ),
-            (2, Method::PATCH, agent.clone(), Some(json!({"name": role}))),
-            (
-                2,
-                Method::POST,
-                of(&organization, "/agents"),
-                Some(json!({"slug": slug, "name": role})),
-            ),
-            (2, Method::GET, of(&organization, "/audit"), None),
-            (
-                3,
-                Method::POST,
-                of(&organization, "/keys"),
-                Some(json!({"name": slug})),
-            ),
-            (3, Method::GET, of(&organization, "/users"), None),
-            (
-                3,
-                Method::PATCH,
-                of(&organization, &format!("/users/{}", person.id)),
-                Some(json!({"name": "Me"})),
-            ),
-            (
-                4,
-                Method::POST,
-                "/api/admin/organizations".to_owned(),
-                Some(json!({"slug": slug, "name": role})),
-            ),
-            (
-                4,
-                Method::POST,
-                "/api/admin/apply".to_owned(),
-                Some(json!({"organizations": []})),
-            ),
-        ] {
+        for (least, method, path, body) in role_requests(&organization, &person, role) {
             let answer = person
                 .browser
                 .send(method.clone(), &path, body.as_ref())

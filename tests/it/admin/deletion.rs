@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::of;
 use crate::support::{
     Client, Organization, OrganizationDocument, PATIENCE, Reply, Script, ScriptedModel,
-    SharedService, eventually,
+    SharedService, TestService, eventually,
 };
 
 /// Returns the session ids of the listed conversations.
@@ -45,73 +45,99 @@ async fn delete(admin: &Client, organization: &Organization, id: &str) {
     .await;
 }
 
+/// An organization with a rated conversation that was deleted.
+struct DeletedConversation {
+    organization: Organization,
+    id: String,
+    /// Id of the deleted reply.
+    message: String,
+    /// Public path of the conversation.
+    history: String,
+}
+
+impl DeletedConversation {
+    async fn new(service: &TestService) -> Self {
+        let organization = Organization::with_agent(service, Script::says("canary answer")).await;
+        let (client, agent) = (organization.client(), organization.shop());
+        let reply = client.chat(agent, "gone", "canary question").await;
+        reply.complete();
+        client.settled_history(agent, "gone", 2).await;
+        let history = format!("/api/public/agents/{agent}/conversations/gone");
+        let rating = json!({"rating": 1, "visitorEmail": "ada@example.com"});
+        let rated = client.patch(&history, &rating).await;
+        assert_eq!(rated.status, 200, "{}", rated.text);
+        let id = id_of(&service.admin(), &organization, "gone").await;
+        delete(&service.admin(), &organization, &id).await;
+        Self {
+            organization,
+            id,
+            message: reply.required_header("x-message-id"),
+            history,
+        }
+    }
+}
+
 #[tokio::test]
-async fn deleted_conversation_is_gone_and_its_session_starts_over() {
+async fn deleted_conversation_is_not_found_on_any_route() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("canary answer")).await;
-    let (client, admin) = (organization.client(), service.admin());
-    let reply = client
-        .chat(organization.shop(), "gone", "canary question")
-        .await;
-    reply.complete();
+    let deleted = DeletedConversation::new(&service).await;
+    let (client, admin) = (deleted.organization.client(), service.admin());
     client
-        .chat(organization.shop(), "stays", "hi")
-        .await
-        .complete();
-    client.settled_history(organization.shop(), "gone", 2).await;
-    let history = format!(
-        "/api/public/agents/{}/conversations/gone",
-        organization.shop()
-    );
-    assert_eq!(
-        client
-            .patch(
-                &history,
-                &json!({"rating": 1, "visitorEmail": "ada@example.com"})
-            )
-            .await
-            .status,
-        200
-    );
-
-    let id = id_of(&admin, &organization, "gone").await;
-    delete(&admin, &organization, &id).await;
-
-    client
-        .get(&history)
+        .get(&deleted.history)
         .await
         .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
     client
-        .patch(&history, &json!({"rating": 2}))
+        .patch(&deleted.history, &json!({"rating": 2}))
         .await
         .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-    let message = format!(
-        "/api/public/messages/{}",
-        reply.required_header("x-message-id")
-    );
+    let message = format!("/api/public/messages/{}", deleted.message);
     for path in [message.clone(), format!("{message}/stream")] {
         client
             .get(&path)
             .await
             .assert_problem(404, Some("MESSAGE_NOT_FOUND"));
     }
+    let path = of(
+        &deleted.organization,
+        &format!("/conversations/{}", deleted.id),
+    );
     admin
-        .delete(&of(&organization, &format!("/conversations/{id}")))
+        .delete(&path)
         .await
         .assert_problem(404, Some("NOT_FOUND"));
+    assert!(listed(&admin, &deleted.organization).await.is_empty());
+}
+
+#[tokio::test]
+async fn other_conversations_of_an_agent_survive_a_deletion() {
+    let service = SharedService::get().await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let (client, admin) = (organization.client(), service.admin());
+    let agent = organization.shop();
+    for session in ["gone", "stays"] {
+        client.chat(agent, session, "hi").await.complete();
+        client.settled_history(agent, session, 2).await;
+    }
+    let id = id_of(&admin, &organization, "gone").await;
+    delete(&admin, &organization, &id).await;
     let sessions: Vec<String> = listed(&admin, &organization)
         .await
         .into_iter()
         .map(|(session, _)| session)
         .collect();
     assert_eq!(sessions, ["stays"]);
+    let kept = client.history(agent, "stays").await;
+    assert_eq!(kept["messages"][0]["content"], "hi");
+}
 
-    client
-        .chat(organization.shop(), "gone", "hello again")
-        .await
-        .complete();
+#[tokio::test]
+async fn session_of_a_deleted_conversation_starts_over() {
+    let service = SharedService::get().await;
+    let deleted = DeletedConversation::new(&service).await;
+    let (client, agent) = (deleted.organization.client(), deleted.organization.shop());
+    client.chat(agent, "gone", "hello again").await.complete();
     let asked = ScriptedModel::get()
-        .requests(&organization.model)
+        .requests(&deleted.organization.model)
         .pop()
         .unwrap()
         .body
@@ -120,21 +146,17 @@ async fn deleted_conversation_is_gone_and_its_session_starts_over() {
         asked.contains("hello again") && !asked.contains("canary question"),
         "{asked}"
     );
-    let anew = client.settled_history(organization.shop(), "gone", 2).await;
+    let anew = client.settled_history(agent, "gone", 2).await;
     assert_eq!(anew["messages"][0]["content"], "hello again");
+    let metadata = &anew["metadata"];
     assert_eq!(
-        (
-            &anew["metadata"]["visitorEmail"],
-            &anew["metadata"]["rating"]
-        ),
+        (&metadata["visitorEmail"], &metadata["rating"]),
         (&Value::Null, &Value::Null)
     );
-    let rated = client.patch(&history, &json!({"rating": 5})).await;
+    let rated = client.patch(&deleted.history, &json!({"rating": 5})).await;
     assert_eq!(rated.status, 200, "{}", rated.text);
-    assert_eq!(
-        client.history(organization.shop(), "gone").await["metadata"]["rating"],
-        5
-    );
+    let history = client.history(agent, "gone").await;
+    assert_eq!(history["metadata"]["rating"], 5);
 }
 
 #[tokio::test]

@@ -96,54 +96,50 @@ async fn page_can_read_the_specified_headers() {
     }
 }
 
+/// Returns agent settings that allow only this page.
+fn listing(page: &Page) -> Value {
+    json!({"allowedDomains": [page.origin().replace("http://", "")]})
+}
+
+/// Returns the input of `SEND` for a chat request with some of its fields replaced.
+fn changed_chat(service: &SharedService, organization: &Organization, changes: &Value) -> Value {
+    let mut request = chat(service, organization, "all", "s");
+    let fields = request.as_object_mut().unwrap();
+    fields.extend(changes.as_object().unwrap().clone());
+    request
+}
+
 #[tokio::test]
 async fn page_can_read_the_refusal_reason() {
     let service = SharedService::get().await;
     let page = Page::serve(PAGE);
-    let listed = json!({"allowedDomains": [page.origin().replace("http://", "")]});
     let organization = OrganizationDocument::new()
-        .agent("shop", listed)
+        .agent("shop", listing(&page))
         .key("reading", &["config"])
         .key_with("limited", json!({"limits": {"chatPerMinute": 1}}))
         .apply(&service)
         .await;
     organization.script(Script::says("ok"));
     let browser = Browser::at(&page.origin()).await;
-    let request = |changes: Value| {
-        let mut request = chat(&service, &organization, "all", "s");
-        request
-            .as_object_mut()
-            .unwrap()
-            .extend(changes.as_object().unwrap().clone());
-        request
-    };
     let config = format!(
         "{}/api/public/agents/{}",
         service.public_urls()[0],
         organization.shop()
     );
-    let limited = organization.key_text("limited");
-    assert_eq!(
-        send(&browser, request(json!({"key": limited}))).await["status"],
-        200
-    );
+    let reading = organization.key_text("reading");
+    let limited = json!({"key": organization.key_text("limited")});
+    let huge = json!({"message": "x".repeat(300_000), "sessionId": "s"});
+    let first = changed_chat(&service, &organization, &limited);
+    assert_eq!(send(&browser, first).await["status"], 200);
     for (changes, status, expected) in [
         (json!({"key": "wrong"}), 401, "INVALID_API_KEY"),
-        (
-            json!({"key": organization.key_text("reading")}),
-            403,
-            "INSUFFICIENT_SCOPE",
-        ),
+        (json!({"key": reading}), 403, "INSUFFICIENT_SCOPE"),
         (
             json!({"body": {"message": "hi"}}),
             400,
             "INVALID_REQUEST_DATA",
         ),
-        (
-            json!({"body": {"message": "x".repeat(300_000), "sessionId": "s"}}),
-            413,
-            "PAYLOAD_TOO_LARGE",
-        ),
+        (json!({ "body": huge }), 413, "PAYLOAD_TOO_LARGE"),
         (
             json!({"url": format!("{config}x")}),
             405,
@@ -154,9 +150,10 @@ async fn page_can_read_the_refusal_reason() {
             404,
             "AGENT_NOT_FOUND",
         ),
-        (json!({"key": limited}), 429, "RATE_LIMITED"),
+        (limited, 429, "RATE_LIMITED"),
     ] {
-        let answer = send(&browser, request(changes)).await;
+        let request = changed_chat(&service, &organization, &changes);
+        let answer = send(&browser, request).await;
         assert_eq!(
             (answer["status"].as_u64(), code(&answer).as_str()),
             (Some(status), expected),
@@ -168,8 +165,22 @@ async fn page_can_read_the_refusal_reason() {
             "{answer}"
         );
     }
+}
+
+#[tokio::test]
+async fn page_of_an_unlisted_domain_can_read_its_refusal() {
+    let service = SharedService::get().await;
+    let page = Page::serve(PAGE);
+    let organization = OrganizationDocument::new()
+        .agent("shop", listing(&page))
+        .apply(&service)
+        .await;
+    organization.script(Script::says("ok"));
+    let browser = Browser::at(&page.origin()).await;
+    let request = chat(&service, &organization, "all", "s");
+    assert_eq!(send(&browser, request.clone()).await["status"], 200);
     browser.visit(&page.other_origin()).await;
-    let answer = send(&browser, request(json!({}))).await;
+    let answer = send(&browser, request).await;
     assert_eq!(
         (answer["status"].as_u64(), code(&answer).as_str()),
         (Some(403), "DOMAIN_NOT_ALLOWED"),

@@ -35,10 +35,17 @@ pub(super) struct Setting {
 
 /// Returns all settings in measuring order; the last ones type and send a message.
 pub(super) fn settings() -> Vec<Setting> {
-    [theme(), texts(), looks(), features(), limits()]
-        .into_iter()
-        .flatten()
-        .collect()
+    [
+        window_theme(),
+        conversation_theme(),
+        texts(),
+        looks(),
+        features(),
+        limits(),
+    ]
+    .into_iter()
+    .flatten()
+    .collect()
 }
 
 /// Returns an agent configuration with the first or the second value of every setting.
@@ -83,75 +90,79 @@ const TOOLS: &str = "
         return $('.note').innerText.includes('too fast');
     };";
 
-fn theme() -> Vec<Setting> {
-    let field = |field, label, values, measure, effects| {
-        written("Appearance", field, label, values, measure, effects)
-    };
+/// Returns the theme fields of the launcher and the whole window.
+fn window_theme() -> Vec<Setting> {
     vec![
-        field(
+        themed(
             "theme.primaryColor",
             "Primary",
             ["#102030", "#ffcc00"],
             "style('.launcher').backgroundColor",
             ["rgb(16, 32, 48)", "rgb(255, 204, 0)"],
         ),
-        field(
+        themed(
             "theme.backgroundColor",
             "Chat background",
             ["#fefefe", "#101014"],
             "style('.panel').backgroundColor",
             ["rgb(254, 254, 254)", "rgb(16, 16, 20)"],
         ),
-        field(
+        themed(
             "theme.textColor",
             "Text",
             ["#010203", "#f0f0f0"],
             "style('.root').color",
             ["rgb(1, 2, 3)", "rgb(240, 240, 240)"],
         ),
-        field(
-            "theme.borderRadius",
-            "Corner radius",
-            ["14px", "0"],
-            "style('.bubble').borderTopRightRadius",
-            ["14px", "0px"],
-        ),
-        field(
-            "theme.fontFamily",
-            "Font family",
-            ["Georgia, serif", "monospace"],
-            "style('.bubble').fontFamily",
-            ["Georgia, serif", "monospace"],
-        ),
-        field(
+        themed(
             "theme.chatHeaderColor",
             "Header",
             ["rgb(1, 60, 90)", "#223344"],
             "style('.header').backgroundColor",
             ["rgb(1, 60, 90)", "rgb(34, 51, 68)"],
         ),
-        field(
+        themed(
+            "theme.fontFamily",
+            "Font family",
+            ["Georgia, serif", "monospace"],
+            "style('.bubble').fontFamily",
+            ["Georgia, serif", "monospace"],
+        ),
+    ]
+}
+
+/// Returns the theme fields of bubbles and the input.
+fn conversation_theme() -> Vec<Setting> {
+    vec![
+        themed(
+            "theme.borderRadius",
+            "Corner radius",
+            ["14px", "0"],
+            "style('.bubble').borderTopRightRadius",
+            ["14px", "0px"],
+        ),
+        themed(
             "theme.userMessageColor",
             "Visitor’s bubble",
             ["navy", "#004400"],
             "style('.row.user .bubble').backgroundColor",
             ["rgb(0, 0, 128)", "rgb(0, 68, 0)"],
         ),
-        field(
+        themed(
             "theme.botMessageColor",
             "Agent’s bubble",
             ["#eeeeee", "#202020"],
             "style('.row.assistant .bubble').backgroundColor",
             ["rgb(238, 238, 238)", "rgb(32, 32, 32)"],
         ),
-        field(
+        themed(
             "theme.inputBackgroundColor",
             "Input background",
             ["#f5f5f5", "#000000"],
             "style('.field').backgroundColor",
             ["rgb(245, 245, 245)", "rgb(0, 0, 0)"],
         ),
-        field(
+        themed(
             "theme.sendButtonColor",
             "Send button",
             ["hsl(120, 100%, 20%)", "#ff8800"],
@@ -278,6 +289,16 @@ fn limits() -> Vec<Setting> {
             "isAskedToWait()",
         ),
     ]
+}
+
+fn themed(
+    field: &'static str,
+    label: &'static str,
+    values: [&'static str; 2],
+    measure: &'static str,
+    effects: [&'static str; 2],
+) -> Setting {
+    written("Appearance", field, label, values, measure, effects)
 }
 
 fn written(

@@ -36,24 +36,7 @@ async fn crowd_is_answered_once_each_in_session_order() {
     let sessions = crowd_sessions(&organization, &urls).await;
     let sample_requests = ScriptedModel::get().requests(&organization.model).len();
     let began = Instant::now();
-    let chats = (0..sessions * CHATS_PER_SESSION).map(|number| {
-        // Neighbors in one session come in through different ingresses.
-        let client = organization.client_at(&urls[number / sessions % urls.len()]);
-        let (session, question) = (
-            format!("session-{}", number % sessions),
-            format!("question {number}"),
-        );
-        let agent = organization.shop();
-        async move {
-            let reply = client.chat(agent, &session, &question).await;
-            Chat {
-                session,
-                question,
-                reply,
-            }
-        }
-    });
-    let chats = join_all(chats).await;
+    let chats = send_crowd(&organization, &urls, sessions).await;
     report(&format!(
         "{} chats in {sessions} sessions took {:.1} s",
         chats.len(),
@@ -68,17 +51,10 @@ async fn crowd_is_answered_once_each_in_session_order() {
             chat.question
         );
     }
-    let requests = ScriptedModel::get().requests(&organization.model);
-    let requests = &requests[sample_requests..];
-    assert_eq!(requests.len(), chats.len(), "one model call per chat");
+    let prompts = prompts(&organization.model, sample_requests);
+    assert_eq!(prompts.len(), chats.len(), "one model call per chat");
     let mut asked: HashMap<String, Vec<Vec<String>>> = HashMap::new();
-    for request in requests {
-        let prompt: Vec<_> = request
-            .messages
-            .iter()
-            .skip(1)
-            .map(|(_, text)| text.clone())
-            .collect();
+    for prompt in prompts {
         asked.entry(prompt[0].clone()).or_default().push(prompt);
     }
     let mut of_session: HashMap<&str, Vec<&Chat>> = HashMap::new();
@@ -102,6 +78,42 @@ async fn crowd_is_answered_once_each_in_session_order() {
             "{session}: {calls:?}"
         );
     }
+}
+
+/// Sends the chats of all sessions at the same time.
+async fn send_crowd(organization: &Organization, urls: &[String], sessions: usize) -> Vec<Chat> {
+    let chats = (0..sessions * CHATS_PER_SESSION).map(|number| {
+        // Neighbors in one session come in through different ingresses.
+        let client = organization.client_at(&urls[number / sessions % urls.len()]);
+        let (session, question) = (
+            format!("session-{}", number % sessions),
+            format!("question {number}"),
+        );
+        let agent = organization.shop();
+        async move {
+            let reply = client.chat(agent, &session, &question).await;
+            Chat {
+                session,
+                question,
+                reply,
+            }
+        }
+    });
+    join_all(chats).await
+}
+
+/// Returns the prompts of a model without their instructions, skipping the first requests.
+fn prompts(model: &str, skipped: usize) -> Vec<Vec<String>> {
+    let texts_behind_the_first = |messages: Vec<(String, String)>| {
+        let texts = messages.into_iter().skip(1).map(|(_, text)| text);
+        texts.collect()
+    };
+    ScriptedModel::get()
+        .requests(model)
+        .into_iter()
+        .skip(skipped)
+        .map(|request| texts_behind_the_first(request.messages))
+        .collect()
 }
 
 /// Returns the number of sessions whose chats this machine answers within [`CROWD_TIME`].

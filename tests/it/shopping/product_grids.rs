@@ -3,43 +3,66 @@
 use serde_json::{Value, json};
 
 use super::{catalog, header, product, shop, titles, tool_results};
-use crate::support::{Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService};
+use crate::support::{
+    Events, Organization, Profile, Raw, Reply, Script, ScriptedModel, SharedService, TestService,
+};
+
+/// Sets the scripts of a dialogue: a greeting, two searches, a follow-up and a search in vain.
+fn script_dialogue(organization: &Organization) {
+    let search = |query: &str, answer: &str| {
+        Script::in_turn(vec![Script::searches(query), Script::says(answer)])
+    };
+    let arguments = json!({"query": "lamp", "price_max": "30"});
+    let cheap = Script::raw(vec![
+        Raw::text("Let me look."),
+        Raw::call(0, "search_products", &arguments),
+        Raw::Finish("tool_calls"),
+    ]);
+    let cheap = Script::in_turn(vec![cheap, Script::says("Two are under $30.")]);
+    for (marker, script) in [
+        ("greet", Script::says("Hello! What are you looking for?")),
+        ("lamps", search("lamp", "Four lamps, from $19.90.")),
+        ("cheap", cheap),
+        ("second", Script::says("The second one is the Lamp „Süd“.")),
+        ("sofa", search("sofa", "We have no sofas.")),
+    ] {
+        organization.script_for(marker, script);
+    }
+}
+
+/// Asserts that events report one search, and its grid after the start and before the text.
+fn assert_search_in_events(events: &Events) {
+    let tools: Vec<_> = events
+        .events
+        .iter()
+        .filter(|(name, ..)| name == "tool")
+        .map(|(.., data)| data.clone())
+        .collect();
+    let status = |status: &str| json!({"name": "search_products", "status": status});
+    assert_eq!(tools, [status("started"), status("finished")]);
+    let names = events.names();
+    let place = |wanted: &str| names.iter().position(|name| *name == wanted).unwrap();
+    assert!(
+        place("start") < place("ui") && place("ui") < place("delta"),
+        "{names:?}"
+    );
+}
+
+/// Returns the grids of the assistant messages in a history.
+fn stored_grids(history: &Value) -> Vec<Option<&Value>> {
+    let messages = history["messages"].as_array().unwrap().iter();
+    messages
+        .filter(|message| message["role"] == "assistant")
+        .map(|message| message.get("uiSpec"))
+        .collect()
+}
 
 #[tokio::test]
 async fn shopping_dialogue_shows_the_products_of_each_turn() {
     let service = SharedService::get().await;
     let organization = shop(&service, catalog()).await;
     let (client, agent) = (organization.client(), organization.shop());
-    organization.script_for("greet", Script::says("Hello! What are you looking for?"));
-    organization.script_for(
-        "lamps",
-        Script::in_turn(vec![
-            Script::searches("lamp"),
-            Script::says("Four lamps, from $19.90."),
-        ]),
-    );
-    let cheap = Raw::call(
-        0,
-        "search_products",
-        &json!({"query": "lamp", "price_max": "30"}),
-    );
-    let cheap = Script::raw(vec![
-        Raw::text("Let me look."),
-        cheap,
-        Raw::Finish("tool_calls"),
-    ]);
-    organization.script_for(
-        "cheap",
-        Script::in_turn(vec![cheap, Script::says("Two are under $30.")]),
-    );
-    organization.script_for("second", Script::says("The second one is the Lamp „Süd“."));
-    organization.script_for(
-        "sofa",
-        Script::in_turn(vec![
-            Script::searches("sofa"),
-            Script::says("We have no sofas."),
-        ]),
-    );
+    script_dialogue(&organization);
 
     let greeting = client.chat(agent, "s", "hi [[greet]]").await;
     assert_eq!(
@@ -54,35 +77,16 @@ async fn shopping_dialogue_shows_the_products_of_each_turn() {
         ["Desk Lamp", "Floor Lamp", "Reading Lamp", "Lamp „Süd“ ☕"]
     );
     assert_eq!(shown["data"][0], catalog()[0]);
-    let told = tool_results(&organization).remove(0);
+    let result = tool_results(&organization).remove(0);
     assert!(
-        titles(&shown).iter().all(|title| told.contains(title)) && !told.contains("Oak Table"),
-        "{told}"
+        titles(&shown).iter().all(|title| result.contains(title)) && !result.contains("Oak Table"),
+        "{result}"
     );
 
     let cheap = client.chat_events(agent, "s", "under 30? [[cheap]]").await;
     assert_eq!(titles(cheap.only("ui")), ["Reading Lamp", "Lamp „Süd“ ☕"]);
     assert_eq!(cheap.text(), "Let me look.\n\nTwo are under $30.");
-    let tools: Vec<_> = cheap
-        .events
-        .iter()
-        .filter(|(name, ..)| name == "tool")
-        .map(|(.., data)| data.clone())
-        .collect();
-    let status = |status: &str| json!({"name": "search_products", "status": status});
-    assert_eq!(tools, [status("started"), status("finished")]);
-    let place = |wanted: &str| {
-        cheap
-            .names()
-            .iter()
-            .position(|name| *name == wanted)
-            .unwrap()
-    };
-    assert!(
-        place("start") < place("ui") && place("ui") < place("delta"),
-        "{:?}",
-        cheap.names()
-    );
+    assert_search_in_events(&cheap);
 
     let second = client.chat(agent, "s", "the second one? [[second]]").await;
     assert_eq!(
@@ -107,18 +111,13 @@ async fn shopping_dialogue_shows_the_products_of_each_turn() {
     );
 
     let history = client.history(agent, "s").await;
-    let answers: Vec<_> = history["messages"]
-        .as_array()
-        .unwrap()
+    let grids = stored_grids(&history);
+    let sizes: Vec<_> = grids
         .iter()
-        .filter(|message| message["role"] == "assistant")
+        .map(|grid| grid.map(titles).unwrap_or_default().len())
         .collect();
-    let kept: Vec<_> = answers
-        .iter()
-        .map(|answer| answer.get("uiSpec").map(titles).unwrap_or_default().len())
-        .collect();
-    assert_eq!(kept, [0, 4, 2, 0, 0]);
-    assert_eq!(answers[1]["uiSpec"], shown);
+    assert_eq!(sizes, [0, 4, 2, 0, 0]);
+    assert_eq!(grids[1], Some(&shown));
 }
 
 #[tokio::test]

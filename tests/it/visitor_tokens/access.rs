@@ -5,7 +5,7 @@ use serde_json::json;
 
 use super::{PAGE, TOKEN_ROUTE, Visitor, ask};
 use crate::support::{
-    Client, Events, Organization, OrganizationDocument, Script, SharedService, send,
+    Client, Events, Organization, OrganizationDocument, Script, SharedService, TestService, send,
 };
 
 #[tokio::test]
@@ -77,14 +77,19 @@ async fn each_route_is_open_or_out_of_scope() {
     }
 }
 
+/// Creates an organization whose agent answers with private text, and two of its visitors.
+async fn two_visitors(service: &TestService) -> (Organization, Visitor, Visitor) {
+    let organization = Organization::with_agent(service, Script::says("canary-private")).await;
+    let client = service.client();
+    let ada = Visitor::comes_to(&client, &organization).await;
+    let bob = Visitor::comes_to(&client, &organization).await;
+    (organization, ada, bob)
+}
+
 #[tokio::test]
-async fn sessions_of_others_are_not_found() {
+async fn messages_of_others_are_not_found() {
     let service = SharedService::get().await;
-    let organization = Organization::with_agent(&service, Script::says("canary-private")).await;
-    let (ada, bob) = (
-        Visitor::comes_to(&service.client(), &organization).await,
-        Visitor::comes_to(&service.client(), &organization).await,
-    );
+    let (organization, ada, bob) = two_visitors(&service).await;
     let of_ada = ada.chat("ada", "hi").await.required_header("x-message-id");
     let by_key = organization
         .client()
@@ -115,11 +120,16 @@ async fn sessions_of_others_are_not_found() {
             assert!(!answer.text.contains("canary"));
         }
     }
-    let conversation = organization
-        .client()
-        .history(organization.shop(), "ada")
-        .await["id"]
-        .clone();
+}
+
+#[tokio::test]
+async fn sessions_of_others_are_not_found() {
+    let service = SharedService::get().await;
+    let (organization, ada, bob) = two_visitors(&service).await;
+    let (client, agent) = (organization.client(), organization.shop());
+    ada.chat("ada", "hi").await.complete();
+    client.chat(agent, "by-key", "hi").await.complete();
+    let conversation = client.settled_history(agent, "ada", 2).await["id"].clone();
     let named = format!(
         "/conversations/ada?conversationId={}",
         conversation.as_str().unwrap()
@@ -134,23 +144,30 @@ async fn sessions_of_others_are_not_found() {
         bob.get(&path)
             .await
             .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
-        let change = send(
-            bob.as_page(Method::PATCH, &path)
-                .json(&json!({"rating": 1})),
-        )
-        .await;
-        change.assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+        let rating = bob
+            .as_page(Method::PATCH, &path)
+            .json(&json!({"rating": 1}));
+        send(rating)
+            .await
+            .assert_problem(404, Some("CONVERSATION_NOT_FOUND"));
+    }
+}
+
+#[tokio::test]
+async fn same_session_id_of_two_visitors_is_two_conversations() {
+    let service = SharedService::get().await;
+    let (_, ada, bob) = two_visitors(&service).await;
+    for message in ["hi", "again"] {
+        ada.chat("ada", message).await.complete();
     }
     assert_eq!(bob.chat("ada", "mine").await.complete(), "canary-private");
-    let history = bob.get(&bob.path("/conversations/ada")).await.json();
-    assert_eq!(
-        history["totalMessages"], 2,
-        "the same session id is another conversation: {history}"
-    );
-    assert_eq!(
-        ada.get(&ada.path("/conversations/ada")).await.json()["totalMessages"],
-        4
-    );
+    for (visitor, messages) in [(&bob, 2), (&ada, 4)] {
+        let history = visitor
+            .get(&visitor.path("/conversations/ada"))
+            .await
+            .json();
+        assert_eq!(history["totalMessages"], messages, "{history}");
+    }
 }
 
 #[tokio::test]

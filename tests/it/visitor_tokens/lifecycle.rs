@@ -123,24 +123,10 @@ async fn refreshed_page_finds_its_session_after_a_restart() {
 }
 
 #[tokio::test]
-async fn token_expires_renews_and_page_limits_hold_everywhere() {
-    let service = TestService::start_with(&[
-        ("SWITCHBOARD__INGRESS__VISITOR_TOKEN_LIFETIME_MS", "2000"),
-        ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
-        (
-            "SWITCHBOARD__INGRESS__VISITOR_TOKENS_PER_ADDRESS_PER_MINUTE",
-            "4",
-        ),
-        (
-            "SWITCHBOARD__INGRESS__VISITOR_CHATS_PER_ADDRESS_PER_MINUTE",
-            "3",
-        ),
-        (
-            "SWITCHBOARD__INGRESS__VISITOR_CHATS_PER_SITE_PER_MINUTE",
-            "4",
-        ),
-    ])
-    .await;
+async fn expired_token_is_refused_and_renewed() {
+    let service =
+        TestService::start_with(&[("SWITCHBOARD__INGRESS__VISITOR_TOKEN_LIFETIME_MS", "2000")])
+            .await;
     let organization = Organization::with_agent(&service, Script::says("ok")).await;
     let visitor = Visitor::comes_to(&service.client(), &organization).await;
     visitor.chat("s", "hi").await.complete();
@@ -156,17 +142,56 @@ async fn token_expires_renews_and_page_limits_hold_everywhere() {
         renewed.get(&renewed.path("/conversations/s")).await.status,
         200
     );
+}
 
-    for _ in 0..2 {
-        Visitor::comes_to(&service.client(), &organization).await;
-    }
-    let refused = ask(
-        &service.client(),
-        organization.shop(),
-        Some(PAGE),
-        json!({}),
-    )
+/// Issues a token to an address, chats with it and returns the rate limit that refused the chat.
+async fn exceeded_chat_limit(
+    service: &TestService,
+    organization: &Organization,
+    address: &str,
+) -> Option<String> {
+    let client = service.client();
+    let agent = organization.shop();
+    let request = client
+        .request(Method::POST, TOKEN_ROUTE)
+        .header("x-forwarded-for", address)
+        .header("origin", PAGE)
+        .json(&json!({"agentId": agent}));
+    let issued = send(request).await.json();
+    let request = client
+        .with_key(issued["token"].as_str().unwrap())
+        .request(Method::POST, &format!("/api/public/agents/{agent}/chat"))
+        .header("x-forwarded-for", address)
+        .header("origin", PAGE)
+        .json(&json!({"message": "hi", "sessionId": "s"}));
+    let answer = send(request).await;
+    (answer.status != 200).then(|| {
+        let bucket = answer.json()["details"]["bucket"].clone();
+        bucket.as_str().unwrap().to_owned()
+    })
+}
+
+#[tokio::test]
+async fn token_and_chat_limits_of_a_page_hold_everywhere() {
+    let limit = |name: &str| format!("SWITCHBOARD__INGRESS__VISITOR_{name}_PER_MINUTE");
+    let service = TestService::start_with(&[
+        ("SWITCHBOARD__INGRESS__TRUSTED_PROXIES", "127.0.0.1"),
+        (limit("TOKENS_PER_ADDRESS").as_str(), "4"),
+        (limit("CHATS_PER_ADDRESS").as_str(), "3"),
+        (limit("CHATS_PER_SITE").as_str(), "4"),
+    ])
     .await;
+    let organization = Organization::with_agent(&service, Script::says("ok")).await;
+    let (client, agent) = (service.client(), organization.shop());
+    let visitor = Visitor::comes_to(&client, &organization).await;
+    visitor.chat("s", "hi").await.complete();
+    // A renewal counts as a token.
+    let fields = json!({"visitorSecret": visitor.issued["visitorSecret"]});
+    Visitor::asks(&client, agent, fields).await;
+    for _ in 0..2 {
+        Visitor::comes_to(&client, &organization).await;
+    }
+    let refused = ask(&client, agent, Some(PAGE), json!({})).await;
     assert_eq!(
         refused.assert_problem(429, Some("RATE_LIMITED"))["details"]["bucket"],
         "visitor_tokens"
@@ -175,43 +200,13 @@ async fn token_expires_renews_and_page_limits_hold_everywhere() {
         refused.header("retry-after").is_some() && refused.header("ratelimit-policy").is_some()
     );
 
-    let from = async |address: &str| {
-        let body = json!({"agentId": organization.shop()});
-        let request = service
-            .client()
-            .request(Method::POST, TOKEN_ROUTE)
-            .header("x-forwarded-for", address);
-        let issued = send(request.header("origin", PAGE).json(&body))
-            .await
-            .json();
-        let client = service.client().with_key(issued["token"].as_str().unwrap());
-        let path = format!("/api/public/agents/{}/chat", organization.shop());
-        let request = client
-            .request(Method::POST, &path)
-            .header("x-forwarded-for", address)
-            .header("origin", PAGE);
-        let answer = send(request.json(&json!({"message": "hi", "sessionId": "s"}))).await;
-        if answer.status == 200 {
-            None
-        } else {
-            Some(
-                answer.json()["details"]["bucket"]
-                    .as_str()
-                    .unwrap()
-                    .to_owned(),
-            )
-        }
-    };
     // One message was sent by the first visitor from another address.
     let (first, second) = ("203.0.113.1", "203.0.113.2");
-    let outcomes = [
-        from(first).await,
-        from(first).await,
-        from(first).await,
-        from(first).await,
-        from(second).await,
-    ];
-    let refusals = outcomes.each_ref().map(Option::as_deref);
+    let mut refusals = Vec::new();
+    for address in [first, first, first, first, second] {
+        refusals.push(exceeded_chat_limit(&service, &organization, address).await);
+    }
+    let refusals: Vec<_> = refusals.iter().map(Option::as_deref).collect();
     assert_eq!(
         refusals,
         [None, None, None, Some("address_chats"), Some("site_chats")]
