@@ -164,7 +164,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_generated_key_has_32_characters_behind_its_prefix_and_parses() {
+    fn generated_key_has_a_prefix_and_32_characters_and_parses() {
         let key = ApiKeyText::generate();
         assert_eq!(key.expose().len(), KEY_PREFIX.len() + 32);
         assert!(key.expose().parse::<ApiKeyText>().is_ok());
@@ -217,7 +217,7 @@ mod tests {
         }
 
         #[test]
-        fn any_random_part_with_its_checksum_is_a_key_and_with_anything_around_it_is_none(
+        fn key_parses_only_with_its_checksum_and_nothing_around_it(
             random in "[0-9A-Za-z]{26}",
             around in "[ \t\r\n\0a-z]{1,3}",
         ) {

@@ -97,7 +97,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_visitor_is_told_by_a_digest_of_this_installation_organization_and_field() {
+    fn visitor_digest_depends_on_installation_org_and_field() {
         let secret = InstallationSecret::from_bytes([7; 32]);
         let (org, other) = (
             OrgId::derive(&secret, "acme"),

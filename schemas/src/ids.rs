@@ -412,7 +412,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_that_is_used_again_for_something_else_means_another_message() {
+    fn idempotency_key_with_another_body_is_another_message() {
         let named =
             |payload| MessageId::idempotent(&conversation(), "sender", "chat", "order-1", payload);
         assert_eq!(named("first"), named("first"));

@@ -12,9 +12,7 @@ use crate::{
     agent::Agent,
     ids::{AgentId, IngressId, MessageId, OrgId, RequestId},
     routing::RoutingFacts,
-    routing_job::RoutingJob,
     team::Team,
-    versioned::TopicRecord,
 };
 
 /// A request to report which member of a draft team would answer. It gets at most one response; a lost one is not retried.
@@ -31,10 +29,6 @@ pub struct TeamPlaygroundJob {
     pub request_id: RequestId,
     /// Ingress process that waits for the response.
     pub reply_to: IngressId,
-}
-
-impl TopicRecord for TeamPlaygroundJob {
-    const VERSION: u32 = RoutingJob::VERSION;
 }
 
 /// The input of a playground run of one agent.
@@ -115,7 +109,7 @@ mod tests {
     use serde_json::json;
 
     use super::*;
-    use crate::{conversation_job::ConversationJob, versioned::decode};
+    use crate::{conversation_job::ConversationJob, routing_job::RoutingJob, versioned::decode};
 
     #[test]
     fn a_worker_that_knows_no_trials_takes_none_for_a_message() {

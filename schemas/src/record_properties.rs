@@ -107,7 +107,7 @@ proptest! {
     }
 
     #[test]
-    fn a_newer_record_is_told_from_a_malformed_one_whatever_else_it_holds(version: u32, rest in any_object(any_json())) {
+    fn newer_record_differs_from_a_malformed_one(version: u32, rest in any_object(any_json())) {
         let mut record = rest;
         record.insert("version".into(), version.into());
         let read = decode::<ControlEvent>(Value::from(record).to_string().as_bytes());

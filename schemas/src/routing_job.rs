@@ -33,3 +33,7 @@ pub struct TeamMessageJob {
 impl TopicRecord for TeamMessageJob {
     const VERSION: u32 = RoutingJob::VERSION;
 }
+
+impl TopicRecord for TeamPlaygroundJob {
+    const VERSION: u32 = RoutingJob::VERSION;
+}
