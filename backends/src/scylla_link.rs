@@ -260,7 +260,7 @@ mod tests {
     use super::*;
 
     #[tokio::test]
-    async fn an_absent_cluster_is_an_error_within_the_statements_time_and_not_a_failed_start() {
+    async fn absent_cluster_is_an_error_in_time_but_no_failed_start() {
         // A listener that never answers, so that the connection hangs instead of being refused.
         let silent = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
         let config = ScyllaConfig {

@@ -204,7 +204,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_values_are_without_mistakes_and_a_zero_is_named_with_its_key() {
+    fn defaults_are_valid_and_a_zero_is_reported_with_its_key() {
         assert!(IngressConfig::default().mistakes().is_empty());
         let config = IngressConfig {
             log_poll_ms: 0,

@@ -71,7 +71,7 @@ fn together_they_are_large_and_varied_enough() {
 }
 
 #[test]
-fn every_label_names_a_member_or_the_default_agent_who_is_no_member() {
+fn label_names_a_member_or_the_default_agent() {
     for set in both() {
         let members: BTreeSet<&str> = rows(&set["team"], "members")
             .iter()

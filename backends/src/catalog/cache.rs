@@ -332,7 +332,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_the_store_a_value_lives_for_a_minute_and_then_the_error_shows() {
+    async fn cached_value_lives_for_a_minute_without_the_store() {
         let (scripted, cache, org) = cached();
         assert!(cache.organization(&org).await.unwrap().is_some());
         scripted.fails(Some(unavailable));
@@ -347,7 +347,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_key_is_known_for_a_minute_after_it_was_found_and_asking_for_that_reads_nothing() {
+    async fn found_key_is_known_for_a_minute_without_a_read() {
         let (scripted, cache, org) = cached();
         let hash = ApiKeyHash([1; 32]);
         assert!(!cache.knows_key(&hash).await);
@@ -388,7 +388,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn each_kind_is_read_from_the_catalogue_and_a_provider_only_for_its_organization() {
+    async fn catalog_is_read_by_kind_and_providers_by_organization() {
         let directory = tempfile::tempdir().unwrap();
         let catalog =
             Arc::new(EmbeddedCatalog::open(&directory.path().join("catalog.db")).unwrap());

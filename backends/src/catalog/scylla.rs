@@ -290,7 +290,7 @@ mod tests {
     const AHEAD_MICROS: i64 = 3_600_000_000;
 
     #[tokio::test]
-    async fn a_change_wins_over_an_earlier_one_of_a_process_whose_clock_is_ahead() {
+    async fn later_change_wins_despite_a_clock_that_is_ahead() {
         let catalog = ScyllaCatalog::connect(link().await);
         let org = organization("acme").org_id().clone();
         let (old, new) = (agent(&org, "shop", "Old"), agent(&org, "shop", "New"));

@@ -125,7 +125,7 @@ mod tests {
     const MINUTE: Duration = Duration::from_secs(60);
 
     #[test]
-    fn a_limit_of_a_million_a_minute_holds_a_bounded_number_of_marks() {
+    fn limit_of_a_million_holds_a_bounded_number_of_marks() {
         let quota = RequestQuota {
             limit: 1_000_000,
             window: MINUTE,
@@ -187,7 +187,7 @@ mod tests {
         }
 
         #[test]
-        fn a_refused_request_is_admitted_after_the_wait_it_was_told_and_not_a_second_before(
+        fn refused_request_is_admitted_after_exactly_its_retry_delay(
             steps in proptest::collection::vec(0..300_000_u64, 1..200),
         ) {
             let quota = RequestQuota { limit: 5, window: Duration::from_secs(2) };

@@ -85,7 +85,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn the_usual_values_are_without_mistakes_and_those_that_cannot_work_are_named() {
+    fn defaults_are_valid_and_impossible_values_are_reported() {
         assert!(ProductsConfig::default().mistakes().is_empty());
         let config = ProductsConfig {
             feed_scan_ms: 0,

@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_job_that_kills_its_process_is_given_up_after_the_last_attempt() {
+    async fn job_that_kills_its_process_ends_after_the_last_attempt() {
         let directory = tempfile::tempdir().unwrap();
         let path = directory.path().join("attempts.sqlite");
         for attempt in 1..=ATTEMPTS_MAX {

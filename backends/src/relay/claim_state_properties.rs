@@ -235,7 +235,7 @@ proptest! {
     }
 
     #[test]
-    fn a_reply_that_kills_every_holder_is_given_up_however_often_it_was_handed_over(
+    fn reply_that_kills_every_holder_ends_despite_handoffs(
         releases in proptest::collection::vec(0..3_usize, ATTEMPTS_MAX as usize + 1),
     ) {
         let mut history = History::new();

@@ -293,7 +293,7 @@ mod tests {
     }
 
     #[test]
-    fn turns_of_a_team_that_had_none_for_long_are_forgotten_and_swept() {
+    fn round_robin_counts_of_an_idle_team_expire_and_are_swept() {
         let book = KeyValueStore::open(None).unwrap();
         let offer = |slug: &str| {
             let secret = InstallationSecret::from_bytes([1; 32]);

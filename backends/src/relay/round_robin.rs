@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn of_members_that_left_only_so_many_are_remembered_and_the_latest() {
+    fn absent_members_are_remembered_up_to_a_bound_latest_first() {
         let (mut rotation, team) = (Rotation::default(), agents(3 * ABSENT_MEMBERS_MAX));
         for member in &team {
             rotation.next(std::slice::from_ref(member));

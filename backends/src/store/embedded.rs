@@ -583,7 +583,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn conversations_of_an_older_file_are_listed_from_the_moment_at_which_they_began() {
+    async fn conversations_of_an_older_file_are_listed_by_their_start() {
         let directory = tempfile::tempdir().unwrap();
         let (path, talk) = (directory.path().join("store.db"), Talk::new());
         let start = StartRows::of(&talk.turn(0, "question").start(1)).unwrap();

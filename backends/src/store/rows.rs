@@ -460,7 +460,7 @@ mod tests {
     }
 
     #[test]
-    fn a_failed_reply_has_no_message_and_ends_its_conversations_count_at_the_question() {
+    fn failed_reply_has_no_message_and_is_not_counted() {
         let rows = EndRows::of(&Talk::new().turn(4, "question").end(1, failed())).unwrap();
         assert_eq!(rows.message, None);
         assert_eq!(

@@ -55,7 +55,7 @@ mod tests {
         }
 
         #[test]
-        fn a_higher_attempt_wins_within_its_phase_and_an_end_over_every_begin(position in 0u64..1 << 32, attempt in 1u32..4095) {
+        fn higher_attempt_wins_and_an_end_beats_every_start(position in 0u64..1 << 32, attempt in 1u32..4095) {
             let stamp = |phase, attempt| history_stamp(position, phase, attempt);
             prop_assert!(stamp(Phase::Begin, attempt) < stamp(Phase::Begin, attempt + 1));
             prop_assert!(stamp(Phase::End, attempt) < stamp(Phase::End, attempt + 1));

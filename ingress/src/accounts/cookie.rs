@@ -139,7 +139,7 @@ mod tests {
     }
 
     #[test]
-    fn over_https_the_name_is_bound_to_the_host_and_over_http_it_is_plain() {
+    fn cookie_name_has_the_host_prefix_over_https_only() {
         for (origin, url) in [
             ("https://x.example", "http://localhost:8080"),
             ("http://x", "https://x.example"),
@@ -165,7 +165,7 @@ mod tests {
     }
 
     #[test]
-    fn an_installation_with_an_https_address_does_not_read_the_plain_name() {
+    fn https_installation_ignores_the_plain_cookie_name() {
         let token = RandomToken::generate();
         let plain = headers(&[(
             header::COOKIE,

@@ -225,7 +225,7 @@ async fn over_https_the_cookie_is_bound_to_the_host() {
 }
 
 #[tokio::test]
-async fn a_wrong_password_an_unknown_address_and_a_disabled_account_have_one_answer() {
+async fn failed_sign_ins_have_one_answer() {
     let world = World::with(unthrottled()).await;
     let (_, id) = person(&world, "ada@example.org", "viewer").await;
     invited(&world, "invited@example.org", "viewer").await;
@@ -279,7 +279,7 @@ async fn a_wrong_password_an_unknown_address_and_a_disabled_account_have_one_ans
 }
 
 #[tokio::test]
-async fn attempts_are_counted_by_account_whether_it_exists_or_not_and_by_address() {
+async fn sign_in_attempts_are_limited_by_account_and_by_address() {
     let config = IngressConfig {
         sign_ins_per_account: 3,
         sign_ins_per_address: 9,
@@ -367,7 +367,7 @@ async fn signing_in_gives_a_new_token_and_ends_the_one_that_was_held() {
 }
 
 #[tokio::test]
-async fn a_session_is_kept_only_as_a_hash_and_its_token_opens_nothing_as_a_key() {
+async fn session_is_stored_as_a_hash_and_its_token_is_no_key() {
     let world = World::with(unthrottled()).await;
     let (browser, _) = person(&world, "ada@example.org", "owner").await;
     let token = browser.cookie.split_once('=').unwrap().1;
@@ -497,7 +497,7 @@ async fn another_site_can_make_a_signed_in_browser_do_nothing() {
 }
 
 #[tokio::test]
-async fn a_session_ends_when_it_is_unused_or_old_and_use_keeps_it_going() {
+async fn session_ends_when_idle_or_old_and_use_extends_it() {
     let idle = World::with(IngressConfig {
         session_idle_ms: 1500,
         ..unthrottled()
@@ -682,7 +682,7 @@ async fn a_link_works_once_and_only_the_last_one() {
 }
 
 #[tokio::test]
-async fn a_link_is_not_used_while_nobody_can_promise_that_it_works_once() {
+async fn link_is_not_redeemed_without_the_relay() {
     let world = World::with(unthrottled()).await;
     let user = invited(&world, "ada@example.org", "owner").await;
     let body = json!({ "link": link_of(&user), "password": PASS });

@@ -155,7 +155,7 @@ async fn what_is_not_named_stays() {
 }
 
 #[tokio::test]
-async fn a_providers_key_is_kept_sealed_and_stays_where_a_later_document_leaves_it_out() {
+async fn provider_key_is_sealed_and_kept_when_omitted() {
     let world = World::new().await;
     apply(&world, &acme(Some("sk-secret"))).await;
     let (base_url, sealed) = provider(&world);
@@ -174,7 +174,7 @@ async fn a_providers_key_is_kept_sealed_and_stays_where_a_later_document_leaves_
 }
 
 #[tokio::test]
-async fn a_mistake_anywhere_is_told_with_its_path_and_nothing_is_written() {
+async fn invalid_document_names_the_path_and_writes_nothing() {
     let world = World::new().await;
     let entries = world.catalog.entries.lock().unwrap().clone();
     let with = |field: &str, value: Value| {

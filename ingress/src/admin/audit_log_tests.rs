@@ -245,7 +245,7 @@ async fn dashboard_change(world: &World, method: &str, path: &str, slug: &str) -
 }
 
 #[tokio::test]
-async fn every_route_that_changes_something_leaves_an_entry_of_its_own_request() {
+async fn every_changing_route_records_an_audit_entry() {
     let config = IngressConfig {
         sign_ins_per_account: 0,
         sign_ins_per_address: 0,
@@ -451,7 +451,7 @@ async fn the_log_of_an_organization_outlives_it() {
 }
 
 #[tokio::test]
-async fn an_entry_that_cannot_be_written_now_is_written_later_and_holds_no_change_back() {
+async fn audit_entry_is_written_later_without_delaying_the_change() {
     let world = World::new().await;
     world.accounts.away.store(true, Ordering::SeqCst);
     made(&world, "agents", thing("agents", "a")).await;

@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn pages_join_to_the_whole_list_and_odd_values_are_the_usual_ones() {
+    fn pages_add_up_to_the_list_and_invalid_limits_use_the_default() {
         let page = |limit: &str, offset: &str| Page {
             limit: Some(limit.into()),
             offset: Some(offset.into()),

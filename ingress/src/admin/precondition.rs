@@ -105,7 +105,7 @@ mod tests {
     }
 
     #[test]
-    fn a_change_fits_when_every_version_that_was_named_is_the_one_that_is_there() {
+    fn precondition_holds_when_all_named_versions_are_current() {
         for (if_match, body) in [
             (None, json!({})),
             (Some("*"), json!({})),

@@ -67,7 +67,7 @@ async fn world_with(products: ProductsConfig) -> World {
 }
 
 #[tokio::test]
-async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
+async fn upload_replaces_all_products_and_reports_rejected_ones() {
     let world = World::new().await;
     assert_eq!(kept(&world).await, Value::Null);
     let answer = upload(&world, "title,price\nTea,5\n,6\nCup,7\n").await;
@@ -96,7 +96,7 @@ async fn an_upload_replaces_everything_and_tells_what_it_took_and_what_not() {
 }
 
 #[tokio::test]
-async fn the_audit_log_tells_of_uploads_removals_and_refreshes_as_changes_of_the_agent() {
+async fn audit_log_records_product_changes_as_agent_changes() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     assert_eq!(
@@ -219,7 +219,7 @@ async fn an_upload_that_does_not_end_is_given_up() {
 }
 
 #[tokio::test]
-async fn products_of_an_agent_with_a_feed_are_changed_by_the_feed_alone() {
+async fn products_of_an_agent_with_a_feed_change_by_the_feed_only() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     let refresh = format!("{}/refresh", path());
@@ -348,7 +348,7 @@ async fn what_is_kept_is_listed_page_by_page_in_the_order_of_its_file() {
 }
 
 #[tokio::test]
-async fn what_is_kept_is_searched_whole_and_told_with_all_that_its_file_says() {
+async fn stored_products_are_listed_with_all_fields_of_their_file() {
     let world = World::new().await;
     let csv = "title,price,colour,description,link\nDesk lamp,39,Brass,Warm light,https://shop.example/desk\n\
         Floor lamp,89,black,,\nMirror,20,brass,,\n";
@@ -390,7 +390,7 @@ async fn what_is_kept_is_searched_whole_and_told_with_all_that_its_file_says() {
 }
 
 #[tokio::test]
-async fn only_administrators_reach_products_and_only_of_agents_that_are_there() {
+async fn products_are_reached_by_administrators_of_existing_agents() {
     let world = World::new().await;
     let items = format!("{}/items", path());
     for (method, path) in [
@@ -418,7 +418,7 @@ async fn only_administrators_reach_products_and_only_of_agents_that_are_there() 
 }
 
 #[tokio::test]
-async fn an_agent_that_is_made_again_does_not_find_the_products_of_the_one_before_it() {
+async fn recreated_agent_does_not_find_earlier_products() {
     let world = World::new().await;
     assert_eq!(upload(&world, CSV).await.status, 200);
     let agent = format!(

@@ -385,7 +385,7 @@ async fn what_others_name_stays_and_they_are_told() {
 }
 
 #[tokio::test]
-async fn neither_a_providers_key_nor_a_keys_text_or_hash_is_ever_shown_again() {
+async fn stored_secrets_are_never_shown_again() {
     let world = World::new().await;
     let provider = made(
         &world,
@@ -449,7 +449,7 @@ async fn neither_a_providers_key_nor_a_keys_text_or_hash_is_ever_shown_again() {
 }
 
 #[tokio::test]
-async fn a_rotated_key_and_its_successor_work_together_until_the_overlap_is_over() {
+async fn rotated_key_and_successor_work_until_the_overlap_ends() {
     let world = World::new().await;
     let limits =
         json!({ "chatPerMinute": 7, "configPerMinute": null, "conversationsPerMinute": null });
@@ -600,8 +600,7 @@ async fn a_change_of_an_outdated_version_is_refused() {
 
 /// Two processes share catalogue and relay, and nothing else.
 #[tokio::test]
-async fn of_two_processes_that_change_one_version_one_is_refused_and_without_a_version_neither_is_lost()
- {
+async fn concurrent_changes_of_one_version_are_detected() {
     let world = World::new().await;
     let second = world.second_ingress().await;
     for round in 0..10 {

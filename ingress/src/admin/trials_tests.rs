@@ -57,7 +57,7 @@ fn kept<T: serde::de::DeserializeOwned>(world: &World, job: &ReplyJob) -> T {
 }
 
 #[tokio::test]
-async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance_is_not_recorded() {
+async fn playground_run_keeps_its_draft_out_of_the_bus_and_the_store() {
     let world = World::new().await;
     let history =
         json!([{"role": "user", "content": "Hi"}, {"role": "assistant", "content": "Ahoy"}]);
@@ -104,7 +104,7 @@ async fn a_trials_record_names_it_its_draft_lies_in_the_relay_and_its_acceptance
 }
 
 #[tokio::test]
-async fn a_relay_that_keeps_nothing_or_a_bus_that_is_away_is_told_and_asks_no_worker() {
+async fn unavailable_relay_or_bus_is_503_and_publishes_no_job() {
     let world = World::new().await;
     world.relay.away.store(true, Ordering::SeqCst);
     assert_eq!(
@@ -139,7 +139,7 @@ async fn a_draft_that_is_too_large_is_refused() {
 }
 
 #[tokio::test]
-async fn a_teams_verdict_is_told_with_names_and_a_score_for_each_member() {
+async fn team_run_shows_names_and_a_score_for_each_member() {
     let world = World::new().await;
     let draft = json!({
         "slug": "desk", "name": "Desk",

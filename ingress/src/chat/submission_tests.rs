@@ -54,7 +54,7 @@ async fn a_repeat_reads_the_reply_that_is_there_and_publishes_nothing() {
 }
 
 #[tokio::test]
-async fn a_repeat_reads_the_reply_in_the_shape_that_it_asks_for_itself() {
+async fn duplicate_reads_the_reply_in_the_format_it_asks_for() {
     let world = World::new().await;
     let first = answered(&world, "key").await;
     let message = first.headers["x-message-id"].to_str().unwrap();
@@ -116,7 +116,7 @@ async fn a_message_whose_acceptance_cannot_be_recorded_keeps_no_place() {
 }
 
 #[tokio::test]
-async fn a_repeat_of_a_refused_publish_is_published_under_the_same_message() {
+async fn retry_of_a_refused_publish_keeps_the_message_id() {
     let world = World::new().await;
     world.set_bus_away(true);
     assert_eq!(

@@ -122,7 +122,7 @@ async fn a_reply_arrives_whole_with_its_headers() {
 }
 
 #[tokio::test]
-async fn the_job_says_everything_that_a_worker_needs_and_is_keyed_by_its_conversation() {
+async fn job_is_complete_and_keyed_by_its_conversation() {
     let world = World::new().await;
     world
         .chat_answered(reply_frames(&["a"], ReplyStatus::Completed))
@@ -176,7 +176,7 @@ async fn structured_data_that_comes_before_the_text_is_in_the_headers() {
 const SERVER_HEADERS: &str = "HTTP/1.1 200 OK\r\ntransfer-encoding: chunked\r\ndate: Sat, 21 Nov 2026 11:17:49 GMT\r\nconnection: close\r\n\r\n";
 
 #[tokio::test]
-async fn the_whole_head_stays_below_three_kibibytes_whatever_it_has_to_tell() {
+async fn response_head_stays_below_three_kibibytes() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Completed);
     let products: Vec<_> = (0..50)
@@ -221,7 +221,7 @@ async fn a_head_without_long_names_leaves_most_of_it_to_the_products() {
 }
 
 #[tokio::test]
-async fn a_failure_before_the_first_byte_is_an_http_error_even_after_the_head() {
+async fn failure_before_the_first_byte_is_an_http_error() {
     for (status, failure, expected) in [
         (
             ReplyStatus::Failed,
@@ -272,7 +272,7 @@ async fn a_completed_reply_without_text_is_a_clean_empty_response() {
 }
 
 #[tokio::test]
-async fn a_reply_that_breaks_off_after_its_first_byte_breaks_the_transfer() {
+async fn reply_that_fails_after_its_first_byte_breaks_the_transfer() {
     for status in [ReplyStatus::Incomplete, ReplyStatus::Cancelled] {
         let world = World::new().await;
         let answer = world.chat_answered(reply_frames(&["half"], status)).await;
@@ -331,7 +331,7 @@ async fn a_reply_of_which_nothing_is_pushed_is_read_from_the_log() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn without_the_relay_the_stored_reply_is_sent_behind_what_was_sent() {
+async fn relay_outage_continues_from_the_stored_reply() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
@@ -354,7 +354,7 @@ async fn without_the_relay_the_stored_reply_is_sent_behind_what_was_sent() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_stored_reply_that_does_not_begin_with_what_was_sent_breaks_the_transfer() {
+async fn stored_reply_with_another_beginning_breaks_the_transfer() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
@@ -372,7 +372,7 @@ async fn a_stored_reply_that_does_not_begin_with_what_was_sent_breaks_the_transf
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_silent_reply_is_given_to_another_worker_with_a_higher_attempt() {
+async fn silent_reply_is_retried_with_a_higher_attempt() {
     let world = World::new().await;
     let answer = world
         .chat(async |job| {
@@ -408,7 +408,7 @@ async fn a_silent_reply_is_given_to_another_worker_with_a_higher_attempt() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn a_message_that_no_worker_takes_is_answered_with_503_after_20_seconds_and_not_taken_over() {
+async fn unclaimed_message_is_503_after_20_seconds_without_takeover() {
     let world = World::new().await;
     let begun = tokio::time::Instant::now();
     let answer = world.chat(async |_| {}).await;

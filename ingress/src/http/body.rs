@@ -171,7 +171,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_byte_too_many_is_too_large_whether_it_was_announced_or_not() {
+    async fn body_above_the_limit_is_refused_announced_or_not() {
         assert_eq!(
             status(read(&HeaderMap::new(), Body::from("12345678"), LIMITS).await),
             None

@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[test]
-    fn one_origin_is_echoed_null_is_a_star_and_anything_else_gets_nothing() {
+    fn single_origin_is_echoed_and_null_becomes_a_wildcard() {
         assert_eq!(
             allowed(&[b"https://shop.example"]).unwrap(),
             "https://shop.example"

@@ -320,7 +320,7 @@ mod tests {
     }
 
     #[test]
-    fn a_page_has_one_print_however_its_origin_is_written_and_another_page_has_another() {
+    fn page_fingerprint_ignores_the_spelling_of_the_origin() {
         let print = |origins: &[&str]| {
             let mut headers = HeaderMap::new();
             for origin in origins {

@@ -111,7 +111,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn the_table_of_codes_statuses_and_bodies_is_what_clients_rely_on() {
+    async fn problem_codes_statuses_and_bodies_are_stable() {
         let mut table = String::new();
         for code in ErrorCode::ALL {
             let (parts, body) = render(ApiError::new(*code, "detail")).await;

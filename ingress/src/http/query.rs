@@ -20,7 +20,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_value_is_read_however_it_is_encoded_and_the_first_of_several_counts() {
+    fn query_value_is_decoded_and_the_first_of_several_counts() {
         for (query, read) in [
             ("limit=10", Some("10")),
             ("limit=%31%30&limit=3", Some("10")),

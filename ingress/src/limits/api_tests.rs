@@ -26,7 +26,7 @@ fn limited() -> (u16, String) {
 }
 
 #[tokio::test]
-async fn the_next_request_over_a_keys_own_limit_is_refused_and_told_when_to_come_again() {
+async fn request_above_the_key_limit_is_429_with_retry_after() {
     let world = World::new().await;
     let key = world
         .new_key(
@@ -64,7 +64,7 @@ async fn the_next_request_over_a_keys_own_limit_is_refused_and_told_when_to_come
 }
 
 #[tokio::test]
-async fn a_request_without_the_scope_counts_and_an_expired_key_tells_its_policy_alone() {
+async fn missing_scope_is_counted_and_an_expired_key_is_not() {
     let world = World::new().await;
     let key = json!({ "name": "narrow", "scopes": ["chat"], "limits": { "configPerMinute": 1 } });
     let key = world.new_key("acme", key).await;
@@ -102,7 +102,7 @@ async fn an_answer_to_nobody_tells_no_limit() {
 }
 
 #[tokio::test]
-async fn without_the_limiter_each_process_grants_the_full_limit_and_counts_that_it_does() {
+async fn limiter_outage_grants_the_full_limit_and_is_counted() {
     let world = World::new().await;
     let key = world
         .new_key(
@@ -120,7 +120,7 @@ async fn without_the_limiter_each_process_grants_the_full_limit_and_counts_that_
 }
 
 #[tokio::test]
-async fn the_agents_limit_counts_a_visitor_or_else_a_session_and_only_messages_that_are_valid() {
+async fn agent_limit_counts_valid_messages_by_visitor_or_session() {
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.limits.rate_limit_per_minute = 1);
     world.set_bus_away(true);
@@ -157,7 +157,7 @@ async fn the_agents_limit_counts_a_visitor_or_else_a_session_and_only_messages_t
 }
 
 #[tokio::test]
-async fn who_guesses_keys_is_refused_without_a_read_and_keys_in_use_go_on() {
+async fn key_guessing_is_refused_without_a_read() {
     let config = IngressConfig {
         failed_authentications_per_minute: 2,
         ..IngressConfig::default()
@@ -191,7 +191,7 @@ async fn who_guesses_keys_is_refused_without_a_read_and_keys_in_use_go_on() {
 }
 
 #[tokio::test]
-async fn who_guesses_the_administrators_token_is_refused_even_when_right() {
+async fn administrator_token_guessing_is_refused_even_when_right() {
     let config = IngressConfig {
         failed_authentications_per_minute: 1,
         ..IngressConfig::default()
@@ -247,7 +247,7 @@ async fn who_guesses_sessions_is_refused_even_when_one_is_right() {
 }
 
 #[tokio::test]
-async fn a_preflight_is_answered_without_a_key_on_every_public_route_and_nowhere_else() {
+async fn preflight_needs_no_key_on_public_routes_only() {
     let world = World::new().await;
     let headers = [
         ORIGIN,
@@ -293,7 +293,7 @@ async fn a_preflight_is_answered_without_a_key_on_every_public_route_and_nowhere
 }
 
 #[tokio::test]
-async fn errors_can_be_read_by_pages_even_when_the_page_itself_is_refused() {
+async fn errors_are_readable_by_pages_of_refused_origins() {
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.allowed_domains = vec!["shop.example".into()]);
     for (origin, echo) in [(ORIGIN.1, ORIGIN.1), ("null", "*")] {
@@ -319,7 +319,7 @@ async fn errors_can_be_read_by_pages_even_when_the_page_itself_is_refused() {
 }
 
 #[tokio::test]
-async fn every_header_of_a_reply_can_be_read_by_pages_and_all_together_are_small() {
+async fn reply_headers_are_exposed_to_pages_and_small() {
     let world = World::new().await;
     let mut frames = reply_frames(&["hi"], ReplyStatus::Completed);
     let FrameBody::Head(head) = &mut frames[0].body else {

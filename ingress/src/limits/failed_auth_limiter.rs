@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn after_the_last_miss_nothing_may_be_asked_until_one_is_forgotten() {
+    async fn last_failed_attempt_blocks_until_one_expires() {
         let misses = limit(2, Duration::from_millis(200));
         for _ in 0..2 {
             assert!(misses.check(Some("a")).is_ok());
@@ -154,7 +154,7 @@ mod tests {
     }
 
     #[test]
-    fn the_memory_of_refusals_is_bounded_and_forgets_those_that_are_over() {
+    fn remembered_refusals_are_bounded_and_expire() {
         let misses = limit(1, Duration::from_secs(60));
         let now = Instant::now();
         for number in 0..REFUSED_MAX {

@@ -100,7 +100,7 @@ mod tests {
         limit: 2,
         window: Duration::from_secs(60),
     };
-    /// How long the limiter that is away keeps its callers waiting.
+    /// Delay before a call of the unavailable limiter fails.
     const STALL: Duration = Duration::from_millis(500);
 
     /// Answers like the embedded limiter, or lets its callers wait in vain.
@@ -141,7 +141,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn an_outage_keeps_one_request_waiting_and_grants_the_full_limit_and_no_more() {
+    async fn outage_delays_one_request_and_grants_the_local_limit() {
         let (flaky, limiter, fallbacks) = limiter();
         flaky.is_away.store(true, Ordering::SeqCst);
         let began = Instant::now();

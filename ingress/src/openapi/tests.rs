@@ -112,7 +112,7 @@ fn every_example_is_what_its_schema_says() {
 }
 
 #[test]
-fn every_operation_has_a_name_of_its_own_words_and_an_answer_with_its_requests_id() {
+fn operation_has_a_unique_id_and_a_request_id_header() {
     let document = shown();
     let tags: BTreeSet<&str> = document["tags"]
         .as_array()
@@ -223,7 +223,7 @@ fn what_is_served_is_shown() {
 }
 
 #[tokio::test]
-async fn the_document_is_kept_by_caches_until_it_changes_and_needs_no_key() {
+async fn openapi_document_needs_no_key_and_is_cacheable() {
     let world = World::new().await;
     let path = "/api/public/openapi.json";
     let first = world

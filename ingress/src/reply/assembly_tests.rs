@@ -76,7 +76,7 @@ impl Client {
 
 proptest! {
     #[test]
-    fn whatever_arrives_the_output_is_a_prefix_of_one_generation_and_a_clean_end_is_equal(
+    fn output_is_always_a_prefix_of_one_generation(
         first in parts(),
         second in parts(),
         deliveries in vec((any::<bool>(), any::<Index>(), any::<bool>()), 0..60),
@@ -103,7 +103,7 @@ proptest! {
     }
 
     #[test]
-    fn a_log_gives_its_whole_text_and_a_clean_end_however_often_it_is_read(parts in parts(), times in 1..4usize) {
+    fn log_returns_its_whole_text_and_a_clean_end_on_every_read(parts in parts(), times in 1..4usize) {
         let (mut assembly, mut client) = (ReplyAssembly::default(), Client::default());
         for frame in std::iter::repeat_n(log(1, &parts), times).flatten() {
             client.take(assembly.accept(frame, FrameSource::Log));
@@ -113,7 +113,7 @@ proptest! {
     }
 
     #[test]
-    fn a_snapshot_sends_what_is_missing_only_if_it_begins_with_what_was_sent(parts in parts(), other in "[a-z]{9}") {
+    fn snapshot_continues_only_a_matching_prefix(parts in parts(), other in "[a-z]{9}") {
         let whole = parts.concat();
         for snapshot in [whole.clone(), format!("{other}{whole}")] {
             let same = snapshot.as_bytes().starts_with(parts[0].as_bytes());
@@ -168,14 +168,14 @@ fn a_newer_generation_replaces_one_of_which_nothing_was_sent() {
 }
 
 #[test]
-fn a_newer_generation_breaks_a_transfer_that_holds_bytes_of_an_older_one() {
+fn newer_generation_breaks_a_transfer_of_an_older_one() {
     let [old, new] = [log(1, &parts_of(&["old"])), log(2, &parts_of(&["new"]))];
     let (_, steps) = accept_all([old[0].clone(), old[1].clone(), new[0].clone()]);
     assert_eq!(steps[2], AssemblyStep::Broken(TextConflict::Restarted));
 }
 
 #[test]
-fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
+fn text_waits_for_the_frames_that_become_headers() {
     let frames = log(1, &parts_of(&["a", "b"]));
     let (_, steps) = accept_all([frames[1].clone()]);
     assert_eq!(steps, [AssemblyStep::Gap]);
@@ -203,7 +203,7 @@ fn text_is_held_back_while_a_frame_that_belongs_into_the_headers_is_missing() {
 }
 
 #[test]
-fn a_head_that_is_told_anew_before_the_text_counts_and_one_behind_it_does_not() {
+fn repeated_head_counts_before_the_text_only() {
     let frames = log(1, &parts_of(&["a"]));
     let spec = serde_json::json!({"type": "product-grid"});
     let ui = Frame {
@@ -309,7 +309,7 @@ fn a_beat_tells_the_attempt_and_nothing_else() {
 }
 
 #[test]
-fn the_highest_numbers_that_a_frame_can_hold_are_numbers_like_others() {
+fn largest_frame_numbers_work_like_others() {
     let mut assembly = ReplyAssembly::default();
     let begin = FrameBody::Head(Box::new(head()));
     let text = |offset: u64| FrameBody::Text {

@@ -258,7 +258,7 @@ mod tests {
     }
 
     #[test]
-    fn a_specification_without_products_that_is_too_large_is_left_out_and_marked() {
+    fn oversized_specification_is_omitted_and_marked() {
         let spec = json!({ "type": "x".repeat(HEADERS_BYTES_MAX) });
         let headers = headers("demo", Some(&spec));
         assert!(headers.get(UI_SPEC).is_none());
@@ -266,7 +266,7 @@ mod tests {
     }
 
     #[test]
-    fn a_grid_whose_first_product_is_too_large_is_left_out_and_marked() {
+    fn grid_with_an_oversized_first_product_is_omitted_and_marked() {
         let mut spec = grid(&["Long Lamp".to_owned(), "Short Lamp".to_owned()]);
         spec["data"][0]["url"] =
             format!("https://shop.example/{}", "a".repeat(HEADERS_BYTES_MAX)).into();

@@ -239,7 +239,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn events_begin_at_a_whole_character_at_or_before_the_asked_byte(text in "\\PC{0,20}", at in 0usize..90) {
+        fn events_begin_at_a_character_at_or_before_the_asked_byte(text in "\\PC{0,20}", at in 0usize..90) {
             let start = boundary_before(text.as_bytes(), at.min(text.len()));
             prop_assert!(start <= at && text.is_char_boundary(start));
             prop_assert_eq!(start, text.floor_char_boundary(at.min(text.len())));

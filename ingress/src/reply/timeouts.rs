@@ -182,7 +182,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_reply_that_is_never_heard_of_is_given_up_after_20_seconds_and_never_taken_over() {
+    async fn silent_reply_is_given_up_after_20_seconds_without_takeover() {
         let mut clock = Clock::start();
         assert_eq!(
             (clock.after(19), clock.after(1)),
@@ -191,7 +191,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn a_message_that_waits_for_its_turn_is_waited_for_and_never_taken_over() {
+    async fn queued_message_is_awaited_and_never_taken_over() {
         let mut clock = Clock::start();
         for _ in 0..20 {
             assert_eq!(clock.after(5), TimeoutDecision::Wait);
@@ -204,7 +204,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn beats_keep_a_queued_reply_waiting_until_its_turn_and_its_time_are_over() {
+    async fn heartbeats_extend_the_wait_of_a_queued_reply() {
         let mut clock = Clock::start();
         for _ in 0..360 {
             clock.1.sign(clock.0);
@@ -233,7 +233,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn without_the_relay_nothing_is_taken_over_and_silence_counts_anew_after_it() {
+    async fn relay_outage_pauses_takeover_and_restarts_the_wait() {
         let mut clock = Clock::start();
         clock.1.sign(clock.0);
         clock.1.relay(false, clock.0);
@@ -246,7 +246,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn when_relay_and_store_are_both_away_it_is_given_up_after_30_seconds() {
+    async fn reply_is_given_up_after_30_seconds_without_relay_and_store() {
         let mut clock = Clock::start();
         clock.1.relay(false, clock.0);
         clock.1.store(false, clock.0);

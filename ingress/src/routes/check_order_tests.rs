@@ -48,7 +48,7 @@ async fn a_missing_key_is_told_before_an_empty_id() {
 }
 
 #[tokio::test]
-async fn an_unknown_key_is_told_before_its_scope_and_a_mistyped_one_without_a_read() {
+async fn unknown_key_precedes_scope_and_a_mistyped_one_is_not_read() {
     let world = World::new().await;
     let unknown = switchboard_schemas::api_key::ApiKeyText::generate();
     let path = World::agent_path("/chat");
@@ -281,7 +281,7 @@ async fn the_fields_are_told_before_a_missing_conversation() {
 }
 
 #[tokio::test]
-async fn each_scope_opens_its_own_routes_and_chat_opens_the_widget_too() {
+async fn scope_opens_its_routes_and_chat_opens_the_widget_too() {
     let world = World::new().await;
     world.put_conversation(org_id());
     let routes = [

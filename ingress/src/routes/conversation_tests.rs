@@ -129,7 +129,7 @@ async fn a_session_that_cannot_exist_has_no_conversation() {
 }
 
 #[tokio::test]
-async fn the_conversation_of_an_inactive_agent_can_be_read_and_changed() {
+async fn conversation_of_an_inactive_agent_is_readable_and_writable() {
     let world = World::new().await;
     world.put_conversation(org_id());
     world.edit_agent(|agent| agent.settings.status = ActivationStatus::Inactive);
@@ -210,7 +210,7 @@ async fn without_the_relay_the_store_tells_that_a_change_is_applied() {
 }
 
 #[tokio::test]
-async fn the_public_view_of_an_agent_holds_the_specified_fields_and_no_other() {
+async fn public_agent_view_has_exactly_the_specified_fields() {
     let world = World::new().await;
     world.edit_agent(|agent| agent.settings.instructions = "canary".into());
     let agent = world.send("GET", &World::agent_path(""), "").await;

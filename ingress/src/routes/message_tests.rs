@@ -129,7 +129,7 @@ async fn an_accepted_message_is_known_before_any_worker_knows_it() {
 }
 
 #[tokio::test]
-async fn a_reply_whose_final_state_is_being_stored_is_known_all_the_while() {
+async fn reply_is_known_while_its_final_state_is_stored() {
     let world = World::new().await;
     let conversation = world.put_conversation(org_id());
     let reply = MessageId::new_in(&conversation).reply();
@@ -234,7 +234,7 @@ async fn in_json_only_completed_and_cancelled_are_answers() {
 }
 
 #[tokio::test]
-async fn events_tell_structured_data_and_tools_and_a_cancelled_reply_is_done() {
+async fn event_stream_has_structured_data_and_tool_events() {
     let world = World::new().await;
     let mut frames = reply_frames(&["a"], ReplyStatus::Cancelled);
     let spec = json!({ "type": "product-grid", "data": [] });
@@ -286,7 +286,7 @@ async fn a_failure_is_an_event_with_the_problem_and_a_clean_end() {
 }
 
 #[tokio::test(start_paused = true)]
-async fn comments_keep_a_stream_of_events_alive_while_its_message_waits() {
+async fn comments_keep_an_event_stream_alive_while_it_waits() {
     let world = World::new().await;
     let path = World::agent_path("/chat");
     let work = async {
@@ -385,7 +385,7 @@ async fn another_generation_breaks_a_reader_and_is_never_joined() {
 }
 
 #[tokio::test]
-async fn a_cancel_reaches_the_relay_and_a_final_message_stays_as_it_is() {
+async fn cancellation_reaches_the_relay_and_spares_final_messages() {
     let world = World::new().await;
     let reply = world.accepted().await;
     let path = format!("/api/public/messages/{reply}/cancel");
@@ -470,7 +470,7 @@ async fn messages_of_other_organizations_and_of_nobody_are_not_found() {
 }
 
 #[tokio::test]
-async fn a_client_that_leaves_cancels_where_the_agent_says_so_and_nowhere_else() {
+async fn disconnect_cancels_only_where_the_agent_says_so() {
     for (on_disconnect, cancels) in [
         (OnDisconnect::Cancel, true),
         (OnDisconnect::Continue, false),

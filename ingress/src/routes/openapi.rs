@@ -70,7 +70,7 @@ mod tests {
     use super::*;
 
     #[test]
-    fn a_copy_is_recognized_in_a_list_and_when_a_proxy_weakened_its_tag() {
+    fn etag_matches_in_a_list_and_when_a_proxy_weakened_it() {
         let has = |value: &str| {
             let mut headers = HeaderMap::new();
             headers.insert(header::IF_NONE_MATCH, value.parse().unwrap());

@@ -178,7 +178,7 @@ mod tests {
     }
 
     #[test]
-    fn the_script_is_at_most_15_kb_and_with_all_of_its_parts_40_kb_compressed() {
+    fn widget_script_and_its_parts_stay_small_compressed() {
         let compressed = |text: &str| {
             let mut encoder = GzEncoder::new(Vec::new(), Compression::best());
             encoder.write_all(text.as_bytes()).unwrap();

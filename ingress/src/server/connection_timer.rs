@@ -98,7 +98,7 @@ mod tests {
     }
 
     #[tokio::test(start_paused = true)]
-    async fn a_connection_leaves_when_it_is_idle_and_is_cut_when_no_reply_can_be_open() {
+    async fn idle_connection_closes_and_an_overlong_one_is_cut() {
         let (began, mut timer) = (Instant::now(), ConnectionTimer::start(&config()));
         for _ in 0..3 {
             timer.request();

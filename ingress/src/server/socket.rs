@@ -170,7 +170,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_accepted_socket_sends_chunks_at_once_and_notices_a_vanished_client() {
+    async fn accepted_socket_sends_at_once_and_detects_a_lost_client() {
         let (_client, socket) = pair().await;
         assert!(socket.0.nodelay().unwrap() && SockRef::from(&*socket.0).keepalive().unwrap());
         #[cfg(target_os = "linux")]

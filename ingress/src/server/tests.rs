@@ -112,7 +112,7 @@ async fn read_until(stream: &mut TcpStream, needle: &str) {
 }
 
 #[tokio::test]
-async fn a_whole_reply_ends_with_its_final_chunk_and_a_broken_one_without() {
+async fn complete_reply_ends_with_its_final_chunk() {
     for (status, whole) in [
         (ReplyStatus::Completed, true),
         (ReplyStatus::Incomplete, false),
@@ -128,7 +128,7 @@ async fn a_whole_reply_ends_with_its_final_chunk_and_a_broken_one_without() {
 }
 
 #[tokio::test]
-async fn a_connection_that_says_nothing_or_never_finishes_its_head_is_closed() {
+async fn connection_without_a_complete_head_is_closed() {
     let running = Running::start(IngressConfig {
         header_timeout_ms: 200,
         ..IngressConfig::default()
@@ -143,7 +143,7 @@ async fn a_connection_that_says_nothing_or_never_finishes_its_head_is_closed() {
 }
 
 #[tokio::test]
-async fn a_drain_lets_an_open_reply_finish_and_takes_no_new_connection() {
+async fn drain_finishes_open_replies_and_accepts_no_connection() {
     let mut running = Running::start(IngressConfig::default()).await;
     let mut frames = reply_frames(&["begin", "end"], ReplyStatus::Completed);
     let rest = frames.split_off(2);
@@ -180,7 +180,7 @@ async fn a_reply_that_outlasts_the_drain_is_broken_off() {
 }
 
 #[tokio::test]
-async fn a_connection_beyond_the_limit_waits_for_the_place_of_one_that_is_given_up() {
+async fn connection_above_the_limit_waits_for_a_closed_one() {
     let config = IngressConfig {
         connections_max: 1,
         header_timeout_ms: 200,
@@ -198,7 +198,7 @@ async fn a_connection_beyond_the_limit_waits_for_the_place_of_one_that_is_given_
 }
 
 #[tokio::test]
-async fn a_reply_that_outlasts_the_idle_time_of_its_connection_is_whole() {
+async fn reply_longer_than_the_idle_timeout_is_complete() {
     let mut running = Running::start(IngressConfig {
         idle_timeout_ms: 100,
         ..IngressConfig::default()

@@ -134,7 +134,7 @@ mod tests {
     }
 
     #[test]
-    fn a_key_is_written_once_a_minute_however_often_it_is_used_and_its_last_use_at_the_end() {
+    fn key_use_is_written_once_a_minute_and_at_the_end() {
         let (uses, start) = (KeyUseLog::default(), Instant::now());
         let mut written = 0;
         for second in 0..150 {

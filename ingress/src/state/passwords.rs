@@ -173,7 +173,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn an_account_that_is_not_there_costs_as_much_time_as_one_that_is() {
+    async fn unknown_account_takes_as_long_as_a_known_one() {
         let passwords = PasswordHashing::default();
         let kept = passwords
             .hash("correct horse battery".into())

@@ -101,7 +101,7 @@ async fn a_consumer_far_behind_reads_from_the_file() {
 }
 
 #[tokio::test]
-async fn expired_records_are_gone_and_their_offsets_are_not_used_again() {
+async fn expired_records_are_gone_and_their_offsets_stay_unused() {
     let (bus, directory) = fresh().await;
     for number in 0..3 {
         publish(&bus, "key", &number.to_string()).await;
@@ -166,7 +166,7 @@ async fn compaction_keeps_the_last_record_of_each_key() {
 
 /// Another connection holds the file, as a backup might; more wait than the queue holds.
 #[tokio::test]
-async fn while_the_file_cannot_be_written_publishes_are_unavailable_and_the_queue_is_bounded() {
+async fn publishes_fail_while_the_file_is_not_writable() {
     const WAITING: usize = 6000;
     let (bus, directory) = fresh().await;
     let blocker = file::open(&directory.path().join("bus.sqlite")).unwrap();

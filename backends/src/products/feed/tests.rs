@@ -70,7 +70,7 @@ fn a_google_merchant_file_is_read_with_its_own_names() {
 }
 
 #[test]
-fn a_spreadsheets_file_is_read_with_mark_semicolons_quotes_and_line_breaks() {
+fn spreadsheet_csv_with_bom_semicolons_and_quotes_is_read() {
     let feed = "\u{feff}\"Titel\";Preis;Bild;\"Farbe\"\r\n\
         \"Hemd \"\"Oslo\"\"; blau\";\"1.299,00 €\";//cdn.example/a.jpg;\"hell\r\nblau\"\r\n\
         \r\n\
@@ -142,7 +142,7 @@ fn values_of_any_json_type_become_text() {
 }
 
 #[test]
-fn a_shop_systems_variants_tell_the_price_and_a_sale_price_stands_before_the_regular_one() {
+fn variant_price_is_used_and_a_sale_price_comes_first() {
     let product =
         only(r#"{"products":[{"title":"A","variants":[{"price":"9.00"},{"price":"12.00"}]}]}"#);
     assert_eq!(product.amount, Some(9.0));

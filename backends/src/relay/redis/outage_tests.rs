@@ -157,7 +157,7 @@ async fn a_listener_comes_back_after_a_long_outage() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_listener_that_was_attached_without_redis_comes_alive_when_it_starts() {
+async fn listener_attached_without_redis_recovers_when_it_starts() {
     let mut server = Server::absent();
     let (relay, address) = (server.relay().await, IngressId::random());
     let mut listener = relay.listen(&address).await.unwrap();
@@ -279,7 +279,7 @@ async fn an_emptied_redis_leaves_an_inherited_reply_to_its_holder() {
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn an_emptied_redis_grants_an_inherited_reply_whose_holder_stays_silent() {
+async fn emptied_redis_grants_the_reply_of_a_silent_holder() {
     let mut server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;
@@ -302,7 +302,7 @@ async fn an_emptied_redis_grants_an_inherited_reply_whose_holder_stays_silent() 
 }
 
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_log_that_was_evicted_under_a_living_claim_is_told_as_lost_memory() {
+async fn evicted_log_of_a_live_claim_is_reported_as_state_loss() {
     let server = Server::started();
     let relay = server.relay().await;
     wait_until_up(&relay).await;

@@ -111,7 +111,7 @@ async fn each_role_may_over_http_what_the_matrix_says() {
 }
 
 #[tokio::test]
-async fn trying_takes_the_right_to_edit_and_each_person_is_counted_alone() {
+async fn playground_needs_edit_permission_and_is_limited_by_person() {
     let world = World::with(IngressConfig {
         trials_per_minute: 1,
         ..unthrottled()
@@ -218,7 +218,7 @@ async fn another_organization_is_not_there_for_anybody_of_this_one() {
 }
 
 #[tokio::test]
-async fn the_last_owner_cannot_go_and_two_cannot_send_each_other_away_at_once() {
+async fn last_owner_stays_even_if_two_demote_each_other_at_once() {
     let world = World::with(unthrottled()).await;
     let second = world.second_ingress().await;
     let (_, ada) = person(&world, "ada@example.org", "owner").await;

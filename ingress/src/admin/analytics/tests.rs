@@ -132,7 +132,7 @@ async fn busy_world() -> World {
 }
 
 #[tokio::test]
-async fn days_and_agents_add_up_to_the_totals_and_days_without_messages_are_there() {
+async fn totals_are_the_sums_of_days_and_agents() {
     let world = busy_world().await;
     let answer = get(&world, "?from=2026-03-01&to=2026-03-04", &[]).await;
     assert_eq!(answer.status, 200, "{}", answer.text);

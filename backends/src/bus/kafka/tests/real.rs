@@ -42,7 +42,7 @@ async fn consumer_protocol() -> (KafkaBus, Leftovers) {
 
 /// With the shortest poll interval that librdkafka allows, so that a handle can be left alone for longer than that.
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
-async fn a_consumer_that_is_not_polled_for_longer_than_the_poll_interval_keeps_its_partitions() {
+async fn slowly_polled_consumer_keeps_its_partitions() {
     let poll_interval = Duration::from_secs(6);
     let mut config = real_config();
     config.properties.insert(

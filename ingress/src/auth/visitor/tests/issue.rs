@@ -28,7 +28,7 @@ fn secret_of(claims: &VisitorClaims) -> String {
 }
 
 #[tokio::test]
-async fn a_page_gets_a_token_for_a_quarter_of_an_hour_and_what_its_widget_starts_with() {
+async fn page_gets_a_15_minute_token_and_the_widget_settings() {
     let world = World::new().await;
     let before = Timestamp::now();
     let answer = world.ask_for_token(&PAGE, json!({})).await;
@@ -57,7 +57,7 @@ async fn a_page_gets_a_token_for_a_quarter_of_an_hour_and_what_its_widget_starts
 }
 
 #[tokio::test]
-async fn an_inactive_agent_gives_tokens_and_its_offline_message_and_no_configuration() {
+async fn inactive_agent_gives_tokens_but_no_configuration() {
     let world = World::new().await;
     world.edit_agent(|agent| {
         agent.settings.status = ActivationStatus::Inactive;

@@ -33,7 +33,7 @@ fn refused_by(answer: &Answer) -> Option<String> {
 }
 
 #[tokio::test]
-async fn each_visitor_has_the_quotas_of_a_key_for_itself_and_takes_nothing_from_the_key() {
+async fn visitor_has_its_own_quotas_besides_those_of_the_key() {
     let world = world(IngressConfig::default()).await;
     let limits = json!({ "name": "page", "limits": { "conversationsPerMinute": 2 } });
     let key = world.new_key("acme", limits).await;
@@ -111,7 +111,7 @@ async fn the_agents_limit_holds_for_each_visitor_in_whatever_session() {
 }
 
 #[tokio::test]
-async fn what_a_visitor_or_an_address_is_refused_takes_nothing_from_the_site() {
+async fn refused_requests_take_nothing_from_the_site_limit() {
     let config = IngressConfig {
         visitor_chats_per_address_per_minute: 3,
         visitor_chats_per_site_per_minute: 4,
@@ -161,7 +161,7 @@ async fn what_a_visitor_or_an_address_is_refused_takes_nothing_from_the_site() {
 }
 
 #[tokio::test]
-async fn one_address_gets_so_many_tokens_in_a_minute_with_or_without_a_key() {
+async fn token_requests_are_limited_by_address() {
     let config = IngressConfig {
         visitor_tokens_per_address_per_minute: 2,
         ..IngressConfig::default()
@@ -187,7 +187,7 @@ async fn one_address_gets_so_many_tokens_in_a_minute_with_or_without_a_key() {
 }
 
 #[tokio::test]
-async fn a_flood_of_strangers_ends_at_the_sites_limit_and_known_visitors_go_on() {
+async fn new_visitors_stop_at_the_site_limit_and_known_ones_go_on() {
     let config = IngressConfig {
         new_visitors_per_site_per_minute: 1,
         ..IngressConfig::default()

@@ -72,7 +72,7 @@ impl World {
 }
 
 #[tokio::test]
-async fn a_message_is_the_visitors_from_the_widget_and_in_a_conversation_of_its_own() {
+async fn visitor_message_has_the_widget_source_and_its_own_session() {
     let world = World::new().await;
     let (ada, bob) = (claims(), claims());
     let (_, job) = world.accepted_of(&ada, &[], CHAT).await;
@@ -146,7 +146,7 @@ async fn a_visitor_reads_its_own_session_and_others_are_not_there() {
 }
 
 #[tokio::test]
-async fn a_visitor_follows_and_cancels_its_own_messages_and_others_are_not_there() {
+async fn visitor_follows_and_cancels_its_own_messages_only() {
     let world = World::new().await;
     let (ada, reply) = world.put_visitor_conversation(&claims());
     let bob = claims();
@@ -175,7 +175,7 @@ async fn a_visitor_follows_and_cancels_its_own_messages_and_others_are_not_there
 }
 
 #[tokio::test]
-async fn a_message_that_no_store_has_as_a_conversation_yet_is_its_visitors_alone() {
+async fn accepted_message_is_visible_to_its_visitor_only() {
     let world = World::new().await;
     let ada = claims();
     let (answer, _) = world.accepted_of(&ada, &[], CHAT).await;
@@ -188,7 +188,7 @@ async fn a_message_that_no_store_has_as_a_conversation_yet_is_its_visitors_alone
 }
 
 #[tokio::test]
-async fn the_organizations_key_reads_a_visitors_session_once_the_agent_has_answered_in_it() {
+async fn organization_key_reads_a_visitor_session_after_an_answer() {
     let world = World::new().await;
     let (_, reply) = world.put_visitor_conversation(&claims());
     let path = World::agent_path("/conversations/s");
@@ -255,7 +255,7 @@ async fn a_change_is_the_visitors_and_reaches_its_own_conversation() {
 }
 
 #[tokio::test]
-async fn two_visitors_with_one_idempotency_key_are_two_and_one_visitor_with_two_tokens_is_one() {
+async fn idempotency_key_is_scoped_to_the_visitor() {
     let world = World::new().await;
     let (ada, bob) = (claims(), claims());
     let key = [("idempotency-key", "k")];
@@ -274,7 +274,7 @@ async fn two_visitors_with_one_idempotency_key_are_two_and_one_visitor_with_two_
 }
 
 #[tokio::test]
-async fn a_page_that_looks_for_its_session_before_the_first_message_is_not_taken_for_a_guesser() {
+async fn lookup_of_an_unstarted_session_is_no_guess() {
     let config = crate::IngressConfig {
         unknown_sessions_per_minute: 1,
         ..crate::IngressConfig::default()

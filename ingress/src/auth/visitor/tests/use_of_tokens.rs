@@ -138,7 +138,7 @@ async fn a_token_and_a_key_together_are_no_credential() {
 }
 
 #[tokio::test]
-async fn another_agent_is_out_of_scope_whether_it_exists_or_not_and_an_empty_id_is_told_first() {
+async fn another_agent_is_out_of_scope_even_if_it_does_not_exist() {
     let world = World::new().await;
     let other = "agt_00000000000000000000000000";
     let token = token_of(&VisitorClaims {
@@ -187,8 +187,7 @@ async fn another_agent_is_out_of_scope_whether_it_exists_or_not_and_an_empty_id_
 }
 
 #[tokio::test]
-async fn another_page_is_refused_on_every_route_that_knows_the_session_and_a_program_without_an_origin_is_not()
- {
+async fn other_origin_is_refused_and_a_missing_origin_is_accepted() {
     let world = World::new().await;
     let (claims, reply) = world.put_visitor_conversation(&claims());
     let (token, message) = (token_of(&claims), format!("/api/public/messages/{reply}"));
