@@ -1,7 +1,7 @@
 // Routes of the dashboard. Pages are loaded on first use.
 import { createRootRoute, createRoute, createRouter, lazyRouteComponent, redirect } from '@tanstack/react-router';
+import { NotFound, PageFailure } from './components/ErrorAlert';
 import { Shell } from './components/Shell';
-import { NotFound, PageFailure } from './components/Trouble';
 import type { AnalyticsSearch } from './pages/analytics/range';
 
 const root = createRootRoute({ notFoundComponent: NotFound });
@@ -17,7 +17,7 @@ const signIn = createRoute({
 const link = createRoute({
   getParentRoute: () => root,
   path: '/link',
-  component: lazyRouteComponent(() => import('./pages/Link'), 'Link'),
+  component: lazyRouteComponent(() => import('./pages/OneTimeLink'), 'Link'),
 });
 
 const inside = createRoute({ getParentRoute: () => root, id: 'inside', component: Shell });

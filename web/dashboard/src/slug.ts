@@ -13,7 +13,7 @@ export function slugOf(name: string): string {
 }
 
 /** Returns the validation error of a slug. */
-export function slugMistake(slug: string): string | undefined {
+export function validateSlug(slug: string): string | undefined {
   if (/^[a-z0-9][a-z0-9-]{0,62}$/.test(slug)) return undefined;
   return 'Use 1 to 63 characters: a–z, 0–9 and -, not starting with -';
 }

@@ -1,6 +1,6 @@
 // HTTP client of the admin API. Every error response is a problem object.
 
-export interface Asked {
+export interface RequestOptions {
   body?: unknown;
   query?: Record<string, string | number | undefined>;
   /** Version that the change applies to. */
@@ -39,7 +39,7 @@ export class Problem extends Error {
 }
 
 /** Returns the error of a field. */
-export function mistakeIn(error: unknown, field: string): string | undefined {
+export function findFieldError(error: unknown, field: string): string | undefined {
   return error instanceof Problem && error.param === field ? error.message : undefined;
 }
 
@@ -50,15 +50,15 @@ export class Unreachable extends Error {
   }
 }
 
-export async function call<T>(method: string, path: string, asked: Asked = {}): Promise<T> {
+export async function call<T>(method: string, path: string, options: RequestOptions = {}): Promise<T> {
   const headers: Record<string, string> = {};
-  if (asked.body !== undefined) headers['content-type'] = 'application/json';
-  if (asked.ifMatch !== undefined) headers['if-match'] = `"${asked.ifMatch}"`;
+  if (options.body !== undefined) headers['content-type'] = 'application/json';
+  if (options.ifMatch !== undefined) headers['if-match'] = `"${options.ifMatch}"`;
   // Lets the deletion finish although the page is left.
   const init: RequestInit = { method, headers, keepalive: method === 'DELETE' };
-  if (asked.body !== undefined) init.body = JSON.stringify(asked.body);
-  if (asked.signal !== undefined) init.signal = asked.signal;
-  const response = await ask(path + queryText(asked.query), init);
+  if (options.body !== undefined) init.body = JSON.stringify(options.body);
+  if (options.signal !== undefined) init.signal = options.signal;
+  const response = await ask(path + queryText(options.query), init);
   if (!response.ok) throw await problemOf(response);
   return (response.status === 204 ? undefined : await response.json()) as T;
 }
@@ -79,7 +79,7 @@ export async function problemOf(response: Response): Promise<Problem> {
   return new Problem(response.status, body, Number.isFinite(retryAfter) ? retryAfter : undefined);
 }
 
-function queryText(query: Asked['query']): string {
+function queryText(query: RequestOptions['query']): string {
   const wanted = new URLSearchParams();
   for (const [name, value] of Object.entries(query ?? {})) {
     if (value !== undefined && value !== '') wanted.set(name, String(value));

@@ -33,7 +33,7 @@ const LOOK_EVERY_MS = 15_000;
 /** Poll interval while a fetch is expected. */
 const LOOK_SOON_MS = 1_000;
 /** Characters that reveal the format of a file. */
-const TELLING_CHARS = 64;
+const FORMAT_CHARS = 64;
 
 function path(org: string, agent: string): string {
   return `/api/admin/organizations/${org}/agents/${encodeURIComponent(agent)}/products`;
@@ -86,6 +86,6 @@ export function fetchFeed(org: string, agent: string): Promise<ProductsState> {
 
 /** File names and system media types are unreliable; JSON starts with a bracket. */
 async function mediaTypeOf(file: File): Promise<string> {
-  const beginning = (await file.slice(0, TELLING_CHARS).text()).trimStart();
+  const beginning = (await file.slice(0, FORMAT_CHARS).text()).trimStart();
   return /^[[{]/.test(beginning) ? 'application/json' : 'text/csv';
 }

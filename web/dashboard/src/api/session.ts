@@ -1,7 +1,7 @@
 // The signed-in user and their permissions.
 import { queryOptions, useQuery, useQueryClient } from '@tanstack/react-query';
 import { useContext } from 'react';
-import { HeldSession } from '../held-session';
+import { HeldSession } from '../use-held-session';
 import { call, Problem } from './client';
 import type { Session } from './types';
 

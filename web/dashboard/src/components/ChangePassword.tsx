@@ -3,9 +3,9 @@ import { PasswordInput, Text } from '@mantine/core';
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { mistakeIn } from '../api/client';
+import { findFieldError } from '../api/client';
 import { changePassword, SESSION_KEY, useSession } from '../api/session';
-import { PASSWORD_CHARS_MIN, passwordMistake } from '../password';
+import { PASSWORD_CHARS_MIN, validatePassword } from '../password';
 import { DialogForm } from './DialogForm';
 
 export function ChangePassword({ onClose }: { onClose: () => void }) {
@@ -25,15 +25,15 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
       onClose();
     },
   });
-  const mistake = (field: string) => mistakeIn(changing.error, field);
-  const isTold = mistake('currentPassword') !== undefined || mistake('newPassword') !== undefined;
+  const fieldError = (field: string) => findFieldError(changing.error, field);
+  const isTold = fieldError('currentPassword') !== undefined || fieldError('newPassword') !== undefined;
   return (
     <DialogForm
       title={hasPassword ? 'Change password' : 'Set a password'}
       action="Save"
-      trouble={isTold ? null : changing.error}
+      error={isTold ? null : changing.error}
       isPending={changing.isPending}
-      isIncomplete={next === '' || passwordMistake(next) !== undefined}
+      isIncomplete={next === '' || validatePassword(next) !== undefined}
       onSubmit={() => changing.mutate()}
       onClose={onClose}
     >
@@ -44,7 +44,7 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
           autoComplete="current-password"
           data-autofocus
           value={current}
-          error={mistake('currentPassword') && 'This is not your current password'}
+          error={fieldError('currentPassword') && 'This is not your current password'}
           onChange={(event) => setCurrent(event.currentTarget.value)}
         />
       )}
@@ -53,7 +53,7 @@ export function ChangePassword({ onClose }: { onClose: () => void }) {
         description={`At least ${PASSWORD_CHARS_MIN} characters.`}
         autoComplete="new-password"
         value={next}
-        error={mistake('newPassword') ?? passwordMistake(next)}
+        error={fieldError('newPassword') ?? validatePassword(next)}
         onChange={(event) => setNext(event.currentTarget.value)}
       />
     </DialogForm>

@@ -2,10 +2,10 @@
 import { ActionIcon, Badge, Box, Button, Group, Loader, Stack, Text, Textarea, Tooltip } from '@mantine/core';
 import { IconPlayerStop, IconRefresh, IconSend2, IconTool } from '@tabler/icons-react';
 import { type KeyboardEvent, type ReactNode, useEffect, useRef, useState } from 'react';
-import { seconds, took } from './Facts';
+import { ErrorAlert } from './ErrorAlert';
+import { seconds, took } from './formats';
 import { Markdown } from './Markdown';
 import { ProductStrip } from './ProductStrip';
-import { Trouble } from './Trouble';
 import type { Answer, Chat, Side, ToolCall, Turn } from './use-chat';
 
 const SIDE_NAMES: Record<Side, string> = { draft: 'Draft', saved: 'Saved' };
@@ -140,7 +140,7 @@ function AnswerView({ answer, isMarkdown }: { answer: Answer; isMarkdown: boolea
         </div>
       )}
       {answer.uiSpec?.type === 'product-grid' && <ProductStrip products={answer.uiSpec.data} />}
-      {answer.error !== undefined && <Trouble error={answer.error} />}
+      {answer.error !== undefined && <ErrorAlert error={answer.error} />}
       <AnswerFacts answer={answer} />
     </section>
   );

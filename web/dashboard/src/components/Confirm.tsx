@@ -3,7 +3,7 @@ import { Button, Group, Stack, Text } from '@mantine/core';
 import { useMutation } from '@tanstack/react-query';
 import type { ReactNode } from 'react';
 import { Dialog } from './Dialog';
-import { RemovalTrouble } from './UsedBy';
+import { RemovalError } from './RemovalError';
 
 interface ConfirmProps {
   title: string;
@@ -22,7 +22,7 @@ export function Confirm({ title, children, action, onConfirm, onClose }: Confirm
         <Text size="sm" component="div">
           {children}
         </Text>
-        {done.isError && <RemovalTrouble error={done.error} />}
+        {done.isError && <RemovalError error={done.error} />}
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose} data-autofocus>
             Cancel

@@ -2,7 +2,7 @@
 import { Button, type ButtonProps, Text } from '@mantine/core';
 import { IconCheck, IconCopy } from '@tabler/icons-react';
 import type { RefObject } from 'react';
-import { useCopying } from './copying';
+import { useCopying } from './use-copying';
 
 interface CopyButtonProps extends ButtonProps {
   value: string;

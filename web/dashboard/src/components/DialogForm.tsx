@@ -1,16 +1,16 @@
 // Dialog with fields, an error, and buttons to submit and cancel.
 import { Button, Group, Stack } from '@mantine/core';
 import type { FormEvent, ReactNode } from 'react';
-import { useHold } from '../held-session';
+import { useHold } from '../use-held-session';
 import { Dialog } from './Dialog';
-import { Trouble } from './Trouble';
+import { ErrorAlert } from './ErrorAlert';
 
 interface DialogFormProps {
   title: string;
   /** Label of the submit button, for example “Create key”. */
   action: string;
   /** Error that no field shows. */
-  trouble: unknown;
+  error: unknown;
   isPending: boolean;
   isIncomplete: boolean;
   onSubmit: () => void;
@@ -19,7 +19,7 @@ interface DialogFormProps {
 }
 
 export function DialogForm(props: DialogFormProps) {
-  const { title, action, trouble, isPending, isIncomplete, onSubmit, onClose, children } = props;
+  const { title, action, error, isPending, isIncomplete, onSubmit, onClose, children } = props;
   useHold(true);
   const submit = (event: FormEvent) => {
     event.preventDefault();
@@ -29,7 +29,7 @@ export function DialogForm(props: DialogFormProps) {
     <Dialog onClose={onClose} title={title}>
       <form onSubmit={submit}>
         <Stack>
-          {trouble != null && <Trouble error={trouble} />}
+          {error != null && <ErrorAlert error={error} />}
           {children}
           <Group justify="flex-end">
             <Button variant="default" onClick={onClose}>

@@ -16,10 +16,10 @@ interface NamingProps {
   nameless: string;
   /** Explains the description field. */
   about: string;
-  mistake: (path: string) => string | undefined;
+  fieldError: (path: string) => string | undefined;
 }
 
-export function Naming({ kind, id, form, nameless, about, mistake }: NamingProps) {
+export function Naming({ kind, id, form, nameless, about, fieldError }: NamingProps) {
   const { fields, set } = form;
   return (
     <>
@@ -27,7 +27,7 @@ export function Naming({ kind, id, form, nameless, about, mistake }: NamingProps
         label="Name"
         maxLength={200}
         value={fields.name}
-        error={fields.name.trim() === '' ? nameless : mistake('name')}
+        error={fields.name.trim() === '' ? nameless : fieldError('name')}
         onChange={(event) => set({ name: event.currentTarget.value })}
       />
       <TextInput
@@ -51,7 +51,7 @@ export function Naming({ kind, id, form, nameless, about, mistake }: NamingProps
         minRows={2}
         maxRows={6}
         value={fields.description}
-        error={mistake('description')}
+        error={fieldError('description')}
         onChange={(event) => set({ description: event.currentTarget.value })}
       />
     </>

@@ -40,7 +40,7 @@ export function Page({ title, about, mark, actions, width = 1240, children }: Pa
   );
 }
 
-export function Waiting({ rows = 4 }: { rows?: number }) {
+export function LoadingRows({ rows = 4 }: { rows?: number }) {
   return (
     <Stack gap="xs" role="status" aria-label="Loading">
       {Array.from({ length: rows }, (_, row) => (

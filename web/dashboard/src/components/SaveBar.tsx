@@ -2,7 +2,7 @@
 import { Button, Group, Paper, Stack, Text, Tooltip } from '@mantine/core';
 import { useHotkeys } from '@mantine/hooks';
 import { useBlocker } from '@tanstack/react-router';
-import { useHold } from '../held-session';
+import { useHold } from '../use-held-session';
 import { Dialog } from './Dialog';
 
 const SHORTCUT = /Mac|iPhone|iPad/.test(navigator.userAgent) ? '⌘S' : 'Ctrl S';
@@ -11,14 +11,14 @@ interface SaveBarProps {
   isChanged: boolean;
   isSaving: boolean;
   /** Reason why the form cannot be saved. */
-  hindrance: string | undefined;
+  invalidReason: string | undefined;
   onSave: () => void;
   onReset: () => void;
 }
 
-export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: SaveBarProps) {
+export function SaveBar({ isChanged, isSaving, invalidReason, onSave, onReset }: SaveBarProps) {
   useHold(isChanged);
-  useHotkeys([['mod+S', () => isChanged && hindrance === undefined && onSave()]], []);
+  useHotkeys([['mod+S', () => isChanged && invalidReason === undefined && onSave()]], []);
   const leaving = useBlocker({
     shouldBlockFn: ({ current, next }) => isChanged && current.pathname !== next.pathname,
     enableBeforeUnload: isChanged,
@@ -33,9 +33,9 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
               size="sm"
               fw={550}
               role="status"
-              c={hindrance === undefined ? undefined : 'var(--mantine-color-error)'}
+              c={invalidReason === undefined ? undefined : 'var(--mantine-color-error)'}
             >
-              {hindrance ?? 'Unsaved changes'}
+              {invalidReason ?? 'Unsaved changes'}
             </Text>
             <Group gap="xs">
               <Button variant="default" onClick={onReset} disabled={isSaving}>
@@ -46,7 +46,7 @@ export function SaveBar({ isChanged, isSaving, hindrance, onSave, onReset }: Sav
                   aria-keyshortcuts="Control+S Meta+S"
                   onClick={onSave}
                   loading={isSaving}
-                  disabled={hindrance !== undefined}
+                  disabled={invalidReason !== undefined}
                 >
                   Save
                 </Button>

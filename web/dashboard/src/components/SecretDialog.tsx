@@ -1,7 +1,7 @@
 // Shows a secret until the user confirms having copied it; clicking outside does not close it.
 import { Button, Group, Stack } from '@mantine/core';
 import type { ReactNode } from 'react';
-import { useHold } from '../held-session';
+import { useHold } from '../use-held-session';
 import { Dialog } from './Dialog';
 import { Secret } from './Secret';
 

@@ -35,10 +35,10 @@ import { Link, Outlet, useLocation, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef } from 'react';
 import { sessionQuery, useEndSession, useSession } from '../api/session';
 import logo from '../favicon.svg';
-import { HeldSession, useHeldSession } from '../held-session';
 import { ROLES } from '../pages/settings/roles';
 import { RIGHTS, type Right } from '../rights';
-import { NotForThisRole, Trouble, tell } from './Trouble';
+import { HeldSession, useHeldSession } from '../use-held-session';
+import { ErrorAlert, NotForThisRole, notifyError } from './ErrorAlert';
 
 const ChangePassword = lazy(() => import('./ChangePassword').then((module) => ({ default: module.ChangePassword })));
 const SignInAgain = lazy(() => import('./SignInAgain').then((module) => ({ default: module.SignInAgain })));
@@ -95,7 +95,7 @@ export function Shell() {
   if (session.data === undefined) {
     return (
       <Box p="xl" maw={640} mx="auto" component="main">
-        <Trouble error={session.error} retry={() => void session.refetch()} />
+        <ErrorAlert error={session.error} retry={() => void session.refetch()} />
       </Box>
     );
   }
@@ -229,7 +229,7 @@ function AccountMenu() {
           <Menu.Item leftSection={<IconLock size={16} aria-hidden />} onClick={changingPassword.open}>
             {user.hasPassword === false ? 'Set a password' : 'Change password'}
           </Menu.Item>
-          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(tell)}>
+          <Menu.Item leftSection={<IconLogout size={16} aria-hidden />} onClick={() => void end().catch(notifyError)}>
             Sign out
           </Menu.Item>
         </Menu.Dropdown>

@@ -4,7 +4,7 @@ import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
 import { Problem } from '../api/client';
 import { SESSION_KEY, signIn } from '../api/session';
-import { Trouble } from './Trouble';
+import { ErrorAlert } from './ErrorAlert';
 
 export function SignInForm() {
   const client = useQueryClient();
@@ -59,5 +59,5 @@ function Refusal({ error }: { error: unknown }) {
       </Alert>
     );
   }
-  return <Trouble error={error} />;
+  return <ErrorAlert error={error} />;
 }

@@ -1,7 +1,7 @@
 // Chat with the saved agent, the draft, or both, including facts that visitors do not see:
 // times, tokens and tool calls.
 import { useCallback, useEffect, useRef, useState } from 'react';
-import { HISTORY_MAX, type Said, type TrialEvent } from '../api/trials';
+import { HISTORY_MAX, type HistoryMessage, type PlaygroundEvent } from '../api/playground';
 import type { UiSpec } from '../api/types';
 
 /** Version of the agent that answers. */
@@ -43,7 +43,12 @@ export interface Chat {
   restart: () => void;
 }
 
-export type Ask = (side: Side, message: string, history: Said[], signal: AbortSignal) => AsyncGenerator<TrialEvent>;
+export type Ask = (
+  side: Side,
+  message: string,
+  history: HistoryMessage[],
+  signal: AbortSignal,
+) => AsyncGenerator<PlaygroundEvent>;
 
 export function useChat(ask: Ask): Chat {
   const [turns, setTurns] = useState<Turn[]>([]);
@@ -108,8 +113,8 @@ function changed(turn: Turn, side: Side, changes: (answer: Answer) => Partial<An
 }
 
 /** Returns the history for `side`: its own replies, and those of the other side where it has none. */
-function history(turns: Turn[], side: Side): Said[] {
-  const said = turns.flatMap(({ question, answers }): Said[] => {
+function history(turns: Turn[], side: Side): HistoryMessage[] {
+  const said = turns.flatMap(({ question, answers }): HistoryMessage[] => {
     const answer = answers.find((answer) => answer.side === side) ?? answers[0];
     if (answer === undefined || answer.text === '') return [];
     const shown = answer.uiSpec === undefined ? {} : { uiSpec: answer.uiSpec };
@@ -121,7 +126,7 @@ function history(turns: Turn[], side: Side): Said[] {
   return said.slice(-HISTORY_MAX);
 }
 
-function after(answer: Answer, event: TrialEvent, elapsedMs: number): Partial<Answer> {
+function after(answer: Answer, event: PlaygroundEvent, elapsedMs: number): Partial<Answer> {
   switch (event.type) {
     case 'start':
       return { state: 'running', model: event.model };

@@ -1,8 +1,8 @@
 // Names for ids in the audit log, if the resource still exists and the user may read it.
 import { useQuery } from '@tanstack/react-query';
-import { usersQuery } from '../api/people';
+import { listQuery } from '../api/resources';
 import { useMay, useSession } from '../api/session';
-import { listQuery } from '../api/things';
+import { usersQuery } from '../api/users';
 import { RIGHTS } from '../rights';
 
 /** Returns the name for an id, or nothing if the resource is gone. */
@@ -19,7 +19,7 @@ export function useNames(): Names {
   ];
   const providers = useQuery(listQuery(org, 'providers')).data;
   const names = new Map<string, string>([[org, name]]);
-  for (const thing of lists.flatMap((list) => list ?? [])) names.set(thing.id, thing.name);
+  for (const resource of lists.flatMap((list) => list ?? [])) names.set(resource.id, resource.name);
   for (const provider of providers ?? []) names.set(provider.id, provider.slug);
   return (id) => names.get(id);
 }

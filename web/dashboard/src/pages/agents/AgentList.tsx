@@ -5,17 +5,17 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useState } from 'react';
+import { create, listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { create, listQuery } from '../../api/things';
 import type { Agent } from '../../api/types';
-import { CreateThing } from '../../components/CreateThing';
+import { CreateResource } from '../../components/CreateResource';
 import { DataTable } from '../../components/DataTable';
-import { Empty } from '../../components/Empty';
-import { StatusBadge } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { StatusBadge } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
-import { Face } from './Face';
+import { AgentAvatar } from './AgentAvatar';
 
 const SEARCH_FROM_AGENTS = 6;
 const column = createColumnHelper<Agent>();
@@ -25,7 +25,7 @@ const columns = [
     header: 'Agent',
     cell: ({ row: { original: agent } }) => (
       <Group gap="sm" wrap="nowrap">
-        <Face agent={agent} />
+        <AgentAvatar agent={agent} />
         <div>
           <Link to="/agents/$id" params={{ id: agent.id }} className="row-link">
             {agent.name}
@@ -101,12 +101,12 @@ export function AgentList() {
       about="Each agent has its own instructions, appearance and limits, and answers on your pages and through the API."
       actions={(agents.data?.length ?? 0) > 0 && newAgent}
     >
-      {agents.isPending && <Waiting />}
-      {agents.isError && <Trouble error={agents.error} retry={() => void agents.refetch()} />}
+      {agents.isPending && <LoadingRows />}
+      {agents.isError && <ErrorAlert error={agents.error} retry={() => void agents.refetch()} />}
       {agents.data?.length === 0 && (
-        <Empty icon={IconRobot} title="Create your first agent" action={newAgent}>
+        <EmptyState icon={IconRobot} title="Create your first agent" action={newAgent}>
           Give it a name and instructions. You can test it beside the form before it goes live.
-        </Empty>
+        </EmptyState>
       )}
       {agents.data !== undefined && agents.data.length >= SEARCH_FROM_AGENTS && (
         <TextInput
@@ -128,7 +128,7 @@ export function AgentList() {
         />
       )}
       {isCreating && (
-        <CreateThing title="New agent" placeholder="Support" create={make} onClose={() => setCreating(false)} />
+        <CreateResource title="New agent" placeholder="Support" create={make} onClose={() => setCreating(false)} />
       )}
     </Page>
   );

@@ -3,32 +3,32 @@ import { Anchor, Button, Paper, Tabs } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { lazy, Suspense, useEffect, useRef, useState } from 'react';
+import { oneQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { oneQuery } from '../../api/things';
 import type { Agent } from '../../api/types';
 import { Conflict } from '../../components/Conflict';
-import { DeleteThing } from '../../components/DeleteThing';
-import { StatusBadge } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
+import { DeleteResource } from '../../components/DeleteResource';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { StatusBadge } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
-import { Trouble } from '../../components/Trouble';
 import { RIGHTS } from '../../rights';
 import type { AgentTab } from '../../router';
 import { useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
-import { Access } from './Access';
-import { Behaviour } from './Behaviour';
+import { Behavior } from './Behavior';
 import { General } from './General';
-import { hindranceOf } from './hindrance';
+import { Access } from './Install';
 import { Instructions } from './Instructions';
 import { Playground } from './Playground';
+import { validateAgent } from './validation';
 
 const route = getRouteApi('/inside/agents/$id');
 
 // Loaded on first use.
 const Appearance = lazy(() => import('./Appearance').then((part) => ({ default: part.Appearance })));
 const Products = lazy(() => import('./Products').then((part) => ({ default: part.Products })));
-const Changes = lazy(() => import('../../components/Changes').then((part) => ({ default: part.Changes })));
+const Changes = lazy(() => import('../../components/AuditEntries').then((part) => ({ default: part.Changes })));
 const WidgetPreview = lazy(() => import('./WidgetPreview').then((part) => ({ default: part.WidgetPreview })));
 
 const TABS: [AgentTab, string][] = [
@@ -44,9 +44,9 @@ export function AgentPage() {
   const { id } = route.useParams();
   const org = useSession().organization.id;
   const agent = useQuery(oneQuery(org, 'agents', id));
-  if (agent.isPending) return <Waiting rows={6} />;
+  if (agent.isPending) return <LoadingRows rows={6} />;
   // Keeps the form when a reread fails, because it may have unsaved changes.
-  if (agent.data === undefined) return <Trouble error={agent.error} retry={() => void agent.refetch()} />;
+  if (agent.data === undefined) return <ErrorAlert error={agent.error} retry={() => void agent.refetch()} />;
   return <Editor key={id} read={agent.data} />;
 }
 
@@ -57,9 +57,9 @@ function Editor({ read }: { read: Agent }) {
   const form = useDraft<Agent>(read);
   const saving = useSaving<Agent>(org, 'agents', read.id, form);
   const tabs = maySeeHistory ? [...TABS, ['history', 'History'] as [AgentTab, string]] : TABS;
-  const asked = route.useSearch().tab;
+  const options = route.useSearch().tab;
   // The URL may come from a user with more permissions.
-  const tab = tabs.some(([value]) => value === asked) ? asked : 'general';
+  const tab = tabs.some(([value]) => value === options) ? options : 'general';
   const navigate = useNavigate();
   const [isDeleting, setDeleting] = useState(false);
   const tabList = useRef<HTMLDivElement>(null);
@@ -70,7 +70,7 @@ function Editor({ read }: { read: Agent }) {
     if (tabList.current && chosen)
       tabList.current.scrollLeft = chosen.offsetLeft - (tabList.current.clientWidth - chosen.offsetWidth) / 2;
   }, [tab]);
-  const section = { form, isReadOnly, mistake: saving.mistake };
+  const section = { form, isReadOnly, fieldError: saving.fieldError };
   return (
     <Page
       title={form.base.name}
@@ -100,7 +100,7 @@ function Editor({ read }: { read: Agent }) {
                 </Tabs.Tab>
               ))}
             </Tabs.List>
-            <Suspense fallback={<Waiting />}>
+            <Suspense fallback={<LoadingRows />}>
               <fieldset className="bare-fieldset" disabled={isReadOnly}>
                 <Tabs.Panel value="general">
                   <General {...section} agentId={read.id} onDelete={() => setDeleting(true)} />
@@ -112,7 +112,7 @@ function Editor({ read }: { read: Agent }) {
                   <Appearance {...section} />
                 </Tabs.Panel>
                 <Tabs.Panel value="behaviour">
-                  <Behaviour {...section} />
+                  <Behavior {...section} />
                 </Tabs.Panel>
                 <Tabs.Panel value="access">
                   <Access {...section} agentId={read.id} />
@@ -128,11 +128,11 @@ function Editor({ read }: { read: Agent }) {
               )}
             </Suspense>
           </Tabs>
-          {saving.error !== null && <Trouble error={saving.error} />}
+          {saving.error !== null && <ErrorAlert error={saving.error} />}
           <SaveBar
             isChanged={form.isChanged}
             isSaving={saving.isSaving}
-            hindrance={hindranceOf(form.fields)}
+            invalidReason={validateAgent(form.fields)}
             onSave={saving.save}
             onReset={() => {
               form.reset();
@@ -140,33 +140,33 @@ function Editor({ read }: { read: Agent }) {
             }}
           />
         </div>
-        <Beside draft={form.fields} patch={form.patch} mayTry={!isReadOnly} />
+        <TestPanel draft={form.fields} patch={form.patch} mayTry={!isReadOnly} />
       </div>
-      {saving.clash !== undefined && (
+      {saving.conflict !== undefined && (
         <Conflict
-          theirs={saving.clash.patch}
+          theirs={saving.conflict.patch}
           mine={form.patch}
           onTakeTheirs={saving.takeTheirs}
           onKeepMine={saving.keepMine}
-          onClose={saving.closeClash}
+          onClose={saving.closeConflict}
         />
       )}
       {isDeleting && (
-        <DeleteThing kind="agents" thing={read} action="Delete agent" onClose={() => setDeleting(false)}>
+        <DeleteResource kind="agents" resource={read} action="Delete agent" onClose={() => setDeleting(false)}>
           Pages that use it show nothing from then on. This cannot be undone. Remove it from its teams first.
-        </DeleteThing>
+        </DeleteResource>
       )}
     </Page>
   );
 }
 
-interface BesideProps {
+interface TestPanelProps {
   draft: Agent;
   patch: Record<string, unknown>;
   mayTry: boolean;
 }
 
-function Beside({ draft, patch, mayTry }: BesideProps) {
+function TestPanel({ draft, patch, mayTry }: TestPanelProps) {
   const { tab } = route.useSearch();
   const [chosen, setChosen] = useState<string>();
   // The appearance tab starts with the preview, all others with the playground.
@@ -184,7 +184,7 @@ function Beside({ draft, patch, mayTry }: BesideProps) {
           </Tabs.Panel>
           <Tabs.Panel value="preview">
             {view === 'preview' && (
-              <Suspense fallback={<Waiting rows={1} />}>
+              <Suspense fallback={<LoadingRows rows={1} />}>
                 <WidgetPreview agent={draft} />
               </Suspense>
             )}

@@ -15,7 +15,7 @@ import {
 import { IconContrast2 } from '@tabler/icons-react';
 import type { Theme, WidgetSettings } from '../../api/types';
 import { Card } from '../../components/Card';
-import { contrast, inkOn } from './colors';
+import { contrast, textColorOn } from './colors';
 import type { SectionProps } from './section';
 import { COLORS, PRESETS, THEME_DEFAULT } from './themes';
 
@@ -47,7 +47,7 @@ export function Appearance(props: SectionProps) {
   );
 }
 
-function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
+function ThemeEditor({ form, isReadOnly, fieldError }: SectionProps) {
   const { theme } = form.fields;
   const set = (changes: Partial<Theme>) => form.set({ theme: { ...theme, ...changes } });
   return (
@@ -74,7 +74,9 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
             fixOnBlur={false}
             eyeDropperButtonProps={{ 'aria-label': `Pick ${label.toLowerCase()} from the screen` }}
             value={theme[field]}
-            error={CSS.supports('color', theme[field]) ? mistake(`theme.${field}`) : 'Use a CSS color such as #2563eb'}
+            error={
+              CSS.supports('color', theme[field]) ? fieldError(`theme.${field}`) : 'Use a CSS color such as #2563eb'
+            }
             onChange={(color) => set({ [field]: color })}
           />
         ))}
@@ -84,7 +86,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
           value={theme.borderRadius}
           error={
             CSS.supports('border-radius', theme.borderRadius)
-              ? mistake('theme.borderRadius')
+              ? fieldError('theme.borderRadius')
               : 'Use a CSS length such as 12px or 0.5rem'
           }
           onChange={(event) => set({ borderRadius: event.currentTarget.value })}
@@ -93,7 +95,7 @@ function ThemeEditor({ form, isReadOnly, mistake }: SectionProps) {
           label="Font family"
           placeholder="system-ui, sans-serif"
           value={theme.fontFamily}
-          error={theme.fontFamily.trim() === '' ? 'Enter at least one font' : mistake('theme.fontFamily')}
+          error={theme.fontFamily.trim() === '' ? 'Enter at least one font' : fieldError('theme.fontFamily')}
           onChange={(event) => set({ fontFamily: event.currentTarget.value })}
         />
       </SimpleGrid>
@@ -127,8 +129,8 @@ function Readability({ theme }: { theme: Theme }) {
     ['text on the background', theme.textColor, theme.backgroundColor],
     ['text in the agent’s bubble', theme.textColor, theme.botMessageColor],
     ['text in the input', theme.textColor, theme.inputBackgroundColor],
-    ['text in the visitor’s bubble', inkOn(theme.userMessageColor), theme.userMessageColor],
-    ['text in the header', inkOn(theme.chatHeaderColor), theme.chatHeaderColor],
+    ['text in the visitor’s bubble', textColorOn(theme.userMessageColor), theme.userMessageColor],
+    ['text in the header', textColorOn(theme.chatHeaderColor), theme.chatHeaderColor],
   ];
   const weak = pairs.filter(([, ink, ground]) => (contrast(ink, ground) ?? CONTRAST_MIN) < CONTRAST_MIN);
   if (weak.length === 0) return null;
@@ -144,7 +146,7 @@ function Readability({ theme }: { theme: Theme }) {
   );
 }
 
-function Texts({ form, mistake }: SectionProps) {
+function Texts({ form, fieldError }: SectionProps) {
   const { fields, set } = form;
   const setWidget = (changes: Partial<WidgetSettings>) => set({ widget: { ...fields.widget, ...changes } });
   return (
@@ -152,20 +154,20 @@ function Texts({ form, mistake }: SectionProps) {
       <TextInput
         label="Welcome message"
         value={fields.welcomeMessage}
-        error={mistake('welcomeMessage')}
+        error={fieldError('welcomeMessage')}
         onChange={(event) => set({ welcomeMessage: event.currentTarget.value })}
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
         <TextInput
           label="Input placeholder"
           value={fields.placeholderText}
-          error={mistake('placeholderText')}
+          error={fieldError('placeholderText')}
           onChange={(event) => set({ placeholderText: event.currentTarget.value })}
         />
         <TextInput
           label="Button text"
           value={fields.widget.triggerText}
-          error={mistake('widget.triggerText')}
+          error={fieldError('widget.triggerText')}
           onChange={(event) => setWidget({ triggerText: event.currentTarget.value })}
         />
       </SimpleGrid>
@@ -173,7 +175,7 @@ function Texts({ form, mistake }: SectionProps) {
         label="Offline message"
         description="Shown while the agent is inactive or unreachable."
         value={fields.widget.offlineMessage}
-        error={mistake('widget.offlineMessage')}
+        error={fieldError('widget.offlineMessage')}
         onChange={(event) => setWidget({ offlineMessage: event.currentTarget.value })}
       />
     </Card>

@@ -6,9 +6,9 @@ import { type FetchedFeed, fetchFeed } from '../../api/products';
 import { useSession } from '../../api/session';
 import type { ProductFeed } from '../../api/types';
 import { Card } from '../../components/Card';
-import { When } from '../../components/Facts';
-import { Trouble } from '../../components/Trouble';
-import { feedMistake } from './feed-address';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { When } from '../../components/formats';
+import { validateFeedAddress } from './feed-address';
 import { adviceOn } from './feed-advice';
 import type { SectionProps } from './section';
 
@@ -36,7 +36,7 @@ interface FeedFormProps extends SectionProps {
   onAsked: () => void;
 }
 
-export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited, onAsked }: FeedFormProps) {
+export function FeedForm({ form, isReadOnly, fieldError, agentId, saved, isAwaited, onAsked }: FeedFormProps) {
   const { ecommerce } = form.fields;
   const { feed } = ecommerce;
   const set = (feed: ProductFeed | null) => form.set({ ecommerce: { ...ecommerce, feed } });
@@ -63,7 +63,7 @@ export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited,
         </Group>
       ) : (
         <fieldset className="bare-fieldset" disabled={isReadOnly}>
-          <Fields feed={feed} mistake={mistake} onChange={(changes) => set({ ...feed, ...changes })} />
+          <Fields feed={feed} fieldError={fieldError} onChange={(changes) => set({ ...feed, ...changes })} />
         </fieldset>
       )}
       {isSaved && (
@@ -85,11 +85,11 @@ export function FeedForm({ form, isReadOnly, mistake, agentId, saved, isAwaited,
 
 interface FieldsProps {
   feed: ProductFeed;
-  mistake: (path: string) => string | undefined;
+  fieldError: (path: string) => string | undefined;
   onChange: (changes: Partial<ProductFeed>) => void;
 }
 
-function Fields({ feed, mistake, onChange }: FieldsProps) {
+function Fields({ feed, fieldError, onChange }: FieldsProps) {
   const usual = INTERVALS.some(([minutes]) => minutes === feed.everyMinutes);
   const intervals: [number, string][] = usual
     ? INTERVALS
@@ -101,7 +101,7 @@ function Fields({ feed, mistake, onChange }: FieldsProps) {
         placeholder="https://shop.example/products.csv"
         type="url"
         value={feed.url}
-        error={(feed.url !== '' && feedMistake(feed.url)) || mistake('ecommerce.feed.url')}
+        error={(feed.url !== '' && validateFeedAddress(feed.url)) || fieldError('ecommerce.feed.url')}
         onChange={(event) => onChange({ url: event.currentTarget.value.trim() })}
       />
       <SimpleGrid cols={{ base: 1, xs: 2 }}>
@@ -109,14 +109,14 @@ function Fields({ feed, mistake, onChange }: FieldsProps) {
           label="Interval"
           data={intervals.map(([minutes, label]) => ({ value: String(minutes), label }))}
           value={String(feed.everyMinutes)}
-          error={mistake('ecommerce.feed.everyMinutes')}
+          error={fieldError('ecommerce.feed.everyMinutes')}
           onChange={(minutes) => onChange({ everyMinutes: Number(minutes) })}
         />
         <Select
           label="Format"
           data={FORMATS}
           value={feed.format}
-          error={mistake('ecommerce.feed.format')}
+          error={fieldError('ecommerce.feed.format')}
           onChange={(format) => onChange({ format: format as ProductFeed['format'] })}
         />
       </SimpleGrid>
@@ -136,7 +136,7 @@ function LastFetch({ agentId, feed, isAwaited, onAsked }: LastFetchProps) {
   const asking = useMutation({ mutationFn: () => fetchFeed(org, agentId), onSuccess: () => onAsked?.() });
   return (
     <Stack gap="sm">
-      {asking.isError && <Trouble error={asking.error} />}
+      {asking.isError && <ErrorAlert error={asking.error} />}
       <Outcome feed={feed} isAwaited={isAwaited} />
       {onAsked !== null && (
         <Group>
@@ -171,7 +171,7 @@ function Outcome({ feed, isAwaited }: { feed: FetchedFeed; isAwaited: boolean })
           {feed.error.charAt(0).toUpperCase() + feed.error.slice(1)}. {adviceOn(feed.error)}
         </Text>
         <Text size="sm" component="div" mt={4}>
-          Tried <Ago at={feed.lastAttemptAt} />
+          RoutingResult <Ago at={feed.lastAttemptAt} />
           {feed.lastSuccessAt !== null && (
             <>
               ; last success <Ago at={feed.lastSuccessAt} />

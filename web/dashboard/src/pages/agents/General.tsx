@@ -16,7 +16,7 @@ interface GeneralProps extends SectionProps {
   onDelete: () => void;
 }
 
-export function General({ form, isReadOnly, mistake, agentId, onDelete }: GeneralProps) {
+export function General({ form, isReadOnly, fieldError, agentId, onDelete }: GeneralProps) {
   const { fields, set } = form;
   return (
     <Stack>
@@ -27,7 +27,7 @@ export function General({ form, isReadOnly, mistake, agentId, onDelete }: Genera
           form={form}
           nameless="An agent needs a name"
           about="Public. Teams also use it for routing."
-          mistake={mistake}
+          fieldError={fieldError}
         />
       </Card>
       <Card title="Visibility and status">

@@ -14,14 +14,14 @@ import {
 } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
 import { Card } from '../../components/Card';
 import type { SectionProps } from './section';
 
 const INSTALLATION_DEFAULT = '';
 
-export function Instructions({ form, isReadOnly, mistake }: SectionProps) {
+export function Instructions({ form, isReadOnly, fieldError }: SectionProps) {
   const { fields, set } = form;
   return (
     <Stack>
@@ -36,19 +36,19 @@ export function Instructions({ form, isReadOnly, mistake }: SectionProps) {
           maxRows={28}
           placeholder={'You are the support agent of … \nAnswer briefly and in the visitor’s language.'}
           value={fields.instructions}
-          error={mistake('instructions')}
+          error={fieldError('instructions')}
           onChange={(event) => set({ instructions: event.currentTarget.value })}
         />
         <Text size="xs" c="dimmed" ta="right" mt={-8}>
           {[...fields.instructions].length.toLocaleString()} characters
         </Text>
       </Card>
-      <ProviderAndModel form={form} isReadOnly={isReadOnly} mistake={mistake} />
+      <ProviderAndModel form={form} isReadOnly={isReadOnly} fieldError={fieldError} />
     </Stack>
   );
 }
 
-function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
+function ProviderAndModel({ form, isReadOnly, fieldError }: SectionProps) {
   const { fields, set } = form;
   const providers = useQuery(listQuery(useSession().organization.id, 'providers'));
   const known = providers.data?.map((provider) => provider.slug) ?? [];
@@ -67,7 +67,7 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
           label="Provider"
           data={[{ value: INSTALLATION_DEFAULT, label: 'Installation default' }, ...known]}
           value={fields.provider ?? INSTALLATION_DEFAULT}
-          error={mistake('provider')}
+          error={fieldError('provider')}
           onChange={(slug) => set({ provider: slug || null })}
         />
         <Select
@@ -75,7 +75,7 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
           description="Used if the provider fails before the first token."
           data={[{ value: INSTALLATION_DEFAULT, label: 'None' }, ...known]}
           value={fields.fallbackProvider ?? INSTALLATION_DEFAULT}
-          error={mistake('fallbackProvider')}
+          error={fieldError('fallbackProvider')}
           onChange={(slug) => set({ fallbackProvider: slug || null })}
         />
         <TextInput
@@ -83,7 +83,7 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
           placeholder={model ?? 'Provider default'}
           description="Leave empty for the provider default."
           value={fields.model ?? ''}
-          error={mistake('model')}
+          error={fieldError('model')}
           onChange={(event) => set({ model: event.currentTarget.value || null })}
         />
         <NumberInput
@@ -95,7 +95,7 @@ function ProviderAndModel({ form, isReadOnly, mistake }: SectionProps) {
           allowNegative={false}
           thousandSeparator=","
           value={fields.maxOutputTokens}
-          error={mistake('maxOutputTokens')}
+          error={fieldError('maxOutputTokens')}
           onChange={(value) => typeof value === 'number' && set({ maxOutputTokens: value })}
         />
       </SimpleGrid>

@@ -2,8 +2,8 @@
 import { Alert, SegmentedControl, Stack, Text } from '@mantine/core';
 import { IconInfoCircle } from '@tabler/icons-react';
 import { useCallback, useEffect, useRef, useState } from 'react';
+import { runAgent } from '../../api/playground';
 import { useSession } from '../../api/session';
-import { tryAgent } from '../../api/trials';
 import type { Agent } from '../../api/types';
 import { ChatPanel } from '../../components/ChatPanel';
 import { type Ask, type Side, useChat } from '../../components/use-chat';
@@ -35,7 +35,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
   const ask = useCallback<Ask>(
     (side, message, history, signal) => {
       const trial = side === 'draft' ? { message, history, draft: latest.current } : { message, history };
-      return tryAgent(org, draft.id, trial, signal);
+      return runAgent(org, draft.id, trial, signal);
     },
     [org, draft.id],
   );
@@ -58,7 +58,7 @@ export function Playground({ draft, patch, mayTry }: PlaygroundProps) {
         data={Object.entries(VIEWS).map(([value, { label }]) => ({ value, label }))}
       />
       <Text size="xs" c="dimmed">
-        {VIEWS[view].about} Nothing is stored.
+        {VIEWS[view].about} NoMessages is stored.
       </Text>
       <ChatPanel
         chat={chat}

@@ -7,18 +7,18 @@ import { useState } from 'react';
 import { type CatalogProduct, type KeptProducts, productItemsQuery } from '../../api/products';
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
-import { Waiting } from '../../components/Page';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { LoadingRows } from '../../components/Page';
 import { Picture, ProductTitle } from '../../components/ProductStrip';
-import { Trouble } from '../../components/Trouble';
 import { count } from './count';
 
 /** Pause after typing before the search starts. */
-const TYPED_MS = 250;
+const DEBOUNCE_MS = 250;
 
 export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProducts }) {
   const org = useSession().organization.id;
   const [text, setText] = useState('');
-  const [search] = useDebouncedValue(text.trim(), TYPED_MS);
+  const [search] = useDebouncedValue(text.trim(), DEBOUNCE_MS);
   const items = useInfiniteQuery(productItemsQuery(org, agentId, kept.version, search));
   const shown = items.data?.pages.flatMap((page) => page.items) ?? [];
   const total = items.data?.pages[0]?.total ?? 0;
@@ -31,8 +31,8 @@ export function ProductList({ agentId, kept }: { agentId: string; kept: KeptProd
         value={text}
         onChange={(event) => setText(event.currentTarget.value)}
       />
-      {items.isPending && <Waiting />}
-      {items.isError && <Trouble error={items.error} retry={() => void items.refetch()} />}
+      {items.isPending && <LoadingRows />}
+      {items.isError && <ErrorAlert error={items.error} retry={() => void items.refetch()} />}
       {items.isSuccess && (
         <Text size="xs" c="dimmed" role="status" data-testid="products-found">
           {items.isPlaceholderData

@@ -6,11 +6,11 @@ import { useState } from 'react';
 import { isAwaited, productsQuery } from '../../api/products';
 import { useSession } from '../../api/session';
 import { Card } from '../../components/Card';
-import { Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
-import { Catalogue } from './Catalogue';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { LoadingRows } from '../../components/Page';
+import { Catalog } from './Catalog';
 import { FeedForm } from './FeedForm';
-import { NamedProducts } from './NamedProducts';
+import { ManualProducts } from './ManualProducts';
 import { ProductList } from './ProductList';
 import type { SectionProps } from './section';
 
@@ -20,8 +20,8 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
   // Last attempt when a fetch was requested; a later one ends the wait.
   const [attemptBefore, setAttemptBefore] = useState<string | null>(null);
   const state = useQuery(productsQuery(org, agentId, attemptBefore));
-  if (state.isPending) return <Waiting />;
-  if (state.isError) return <Trouble error={state.error} retry={() => void state.refetch()} />;
+  if (state.isPending) return <LoadingRows />;
+  if (state.isError) return <ErrorAlert error={state.error} retry={() => void state.refetch()} />;
   const { kept, feed } = state.data;
   const { ecommerce } = form.fields;
   const hasSome = kept !== null || ecommerce.products.length > 0;
@@ -42,7 +42,7 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
           )}
         </Card>
       </fieldset>
-      <Catalogue agentId={agentId} kept={kept} feed={feed} isReadOnly={isReadOnly} />
+      <Catalog agentId={agentId} kept={kept} feed={feed} isReadOnly={isReadOnly} />
       <FeedForm
         {...section}
         agentId={agentId}
@@ -55,7 +55,7 @@ export function Products({ agentId, ...section }: SectionProps & { agentId: stri
       />
       {kept !== null && <ProductList agentId={agentId} kept={kept} />}
       <fieldset className="bare-fieldset" disabled={isReadOnly}>
-        <NamedProducts {...section} />
+        <ManualProducts {...section} />
       </fieldset>
     </Stack>
   );

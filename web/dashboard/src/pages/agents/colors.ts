@@ -37,6 +37,6 @@ export function contrast(one: string, other: string): number | undefined {
 }
 
 /** White or near-black, whichever has more contrast. */
-export function inkOn(ground: string): string {
+export function textColorOn(ground: string): string {
   return (contrast(ground, '#ffffff') ?? 21) >= (contrast(ground, '#16181d') ?? 0) ? '#ffffff' : '#16181d';
 }

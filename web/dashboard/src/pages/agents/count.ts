@@ -1,6 +1,6 @@
 // Counts in words: `1 product`, `1,204 products`.
 const whole = new Intl.NumberFormat('en');
 
-export function count(number: number, thing: string): string {
-  return `${whole.format(number)} ${thing}${number === 1 ? '' : 's'}`;
+export function count(number: number, resource: string): string {
+  return `${whole.format(number)} ${resource}${number === 1 ? '' : 's'}`;
 }

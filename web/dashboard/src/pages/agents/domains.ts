@@ -3,7 +3,7 @@ const ENTRY_CHARS_MAX = 300;
 const LABEL = /^[a-z0-9_](?:[a-z0-9_-]{0,61}[a-z0-9_])?$/i;
 
 /** Returns the validation error of an entry. */
-export function domainMistake(entry: string): string | undefined {
+export function validateDomain(entry: string): string | undefined {
   if (entry.length > ENTRY_CHARS_MAX) return 'This domain is too long';
   const scheme = /^([a-z][a-z0-9+.-]*):\/\//i.exec(entry)?.[1]?.toLowerCase();
   if (scheme !== undefined && scheme !== 'http' && scheme !== 'https') return 'Only http and https are allowed';

@@ -1,7 +1,7 @@
 // Validation of feed addresses while typing.
 
 /** Returns the validation error of an address. */
-export function feedMistake(text: string): string | undefined {
+export function validateFeedAddress(text: string): string | undefined {
   if (text === '') return 'Enter the address of the feed';
   const url = URL.canParse(text) ? new URL(text) : undefined;
   if (url === undefined || !/^https?:\/\//i.test(text)) return 'Use an address that begins with https://';

@@ -7,5 +7,5 @@ export interface SectionProps {
   /** The user may not edit. */
   isReadOnly: boolean;
   /** Returns the error of a field. */
-  mistake: (path: string) => string | undefined;
+  fieldError: (path: string) => string | undefined;
 }

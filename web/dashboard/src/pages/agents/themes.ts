@@ -26,7 +26,7 @@ export const THEME_DEFAULT: Theme = {
 };
 
 /** Returns a theme with one brand color. */
-function branded(color: string, rest: Partial<Theme> = {}): Theme {
+function themeOf(color: string, rest: Partial<Theme> = {}): Theme {
   return {
     ...THEME_DEFAULT,
     primaryColor: color,
@@ -39,20 +39,20 @@ function branded(color: string, rest: Partial<Theme> = {}): Theme {
 
 export const PRESETS: { name: string; theme: Theme }[] = [
   { name: 'Blue', theme: THEME_DEFAULT },
-  { name: 'Violet', theme: branded('#6d28d9', { borderRadius: '16px' }) },
-  { name: 'Forest', theme: branded('#166534', { botMessageColor: '#eef5ef' }) },
+  { name: 'Violet', theme: themeOf('#6d28d9', { borderRadius: '16px' }) },
+  { name: 'Forest', theme: themeOf('#166534', { botMessageColor: '#eef5ef' }) },
   {
     name: 'Clay',
-    theme: branded('#9a3412', {
+    theme: themeOf('#9a3412', {
       backgroundColor: '#fffaf5',
       botMessageColor: '#f6ece2',
       inputBackgroundColor: '#fffaf5',
     }),
   },
-  { name: 'Ink', theme: branded('#111827', { borderRadius: '6px' }) },
+  { name: 'Ink', theme: themeOf('#111827', { borderRadius: '6px' }) },
   {
     name: 'Night',
-    theme: branded('#6366f1', {
+    theme: themeOf('#6366f1', {
       backgroundColor: '#0f1117',
       textColor: '#e5e7eb',
       chatHeaderColor: '#181b24',

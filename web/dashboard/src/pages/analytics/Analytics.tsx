@@ -4,11 +4,11 @@ import { IconChartBar, IconDownload } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { type AnalyticsFilter, analyticsQuery, csvAddress } from '../../api/analytics';
+import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
-import { Empty } from '../../components/Empty';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { LoadingRows, Page } from '../../components/Page';
 import { Breakdown } from './Breakdown';
 import { Charts } from './Charts';
 import { type AnalyticsSearch, CHOSEN, DAYS_DEFAULT, RANGES, type Range, rangeOf, todayInUtc } from './range';
@@ -44,9 +44,9 @@ export function Analytics() {
       }
     >
       <Controls search={search} range={range} />
-      {analytics.isPending && <Waiting />}
-      {analytics.isError && <Trouble error={analytics.error} retry={() => void analytics.refetch()} />}
-      {analytics.isSuccess && isEmpty && <Nothing search={search} />}
+      {analytics.isPending && <LoadingRows />}
+      {analytics.isError && <ErrorAlert error={analytics.error} retry={() => void analytics.refetch()} />}
+      {analytics.isSuccess && isEmpty && <NoMessages search={search} />}
       {analytics.isSuccess && !isEmpty && (
         <>
           <Tiles totals={analytics.data.totals} />
@@ -140,7 +140,7 @@ function Controls({ search, range }: { search: AnalyticsSearch; range: Range }) 
   );
 }
 
-function Nothing({ search }: { search: AnalyticsSearch }) {
+function NoMessages({ search }: { search: AnalyticsSearch }) {
   const change = useChange();
   const isFiltered = (search.agent ?? search.team) !== undefined;
   const wider = search.days !== '90d' && (
@@ -150,7 +150,7 @@ function Nothing({ search }: { search: AnalyticsSearch }) {
   );
   if (isFiltered) {
     return (
-      <Empty
+      <EmptyState
         icon={IconChartBar}
         title="No messages match"
         action={
@@ -163,11 +163,11 @@ function Nothing({ search }: { search: AnalyticsSearch }) {
         }
       >
         Try a longer period, or all agents and teams.
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty
+    <EmptyState
       icon={IconChartBar}
       title="No messages in this period"
       action={
@@ -180,6 +180,6 @@ function Nothing({ search }: { search: AnalyticsSearch }) {
       }
     >
       Figures appear after the first reply to a visitor. Playground runs do not count.
-    </Empty>
+    </EmptyState>
   );
 }

@@ -6,14 +6,14 @@ import { getRouteApi, Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo } from 'react';
 import { conversationsQuery } from '../../api/conversations';
+import { listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
 import type { ConversationSummary } from '../../api/types';
 import { DataTable } from '../../components/DataTable';
-import { Empty } from '../../components/Empty';
-import { Stars, When } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { Stars, When } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import type { ConversationSearch } from '../../router';
 import { ExportMenu } from './ExportMenu';
@@ -93,7 +93,9 @@ export function ConversationList() {
   const teams = useQuery(listQuery(org, 'teams'));
   const conversations = useInfiniteQuery(conversationsQuery(org, filterOf(search)));
   const columns = useMemo(() => {
-    const names = new Map([...(agents.data ?? []), ...(teams.data ?? [])].map((thing) => [thing.id, thing.name]));
+    const names = new Map(
+      [...(agents.data ?? []), ...(teams.data ?? [])].map((resource) => [resource.id, resource.name]),
+    );
     return columnsFor((conversation) => names.get(conversation.agentId ?? conversation.teamId ?? '') ?? 'Deleted');
   }, [agents.data, teams.data]);
   const rows = conversations.data?.pages.flatMap((page) => page.items) ?? [];
@@ -125,8 +127,8 @@ export function ConversationList() {
         }
         onClear={clear}
       />
-      {conversations.isPending && <Waiting />}
-      {conversations.isError && <Trouble error={conversations.error} retry={() => void conversations.refetch()} />}
+      {conversations.isPending && <LoadingRows />}
+      {conversations.isError && <ErrorAlert error={conversations.error} retry={() => void conversations.refetch()} />}
       {conversations.isSuccess && rows.length === 0 && !conversations.hasNextPage && (
         <None isFiltered={isFiltered} onClear={clear} />
       )}
@@ -157,7 +159,7 @@ export function ConversationList() {
 function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => void }) {
   if (isFiltered) {
     return (
-      <Empty
+      <EmptyState
         icon={IconMessages}
         title="No conversations match"
         action={
@@ -167,11 +169,11 @@ function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => voi
         }
       >
         Change the dates or the visitor. Part of a name, email address or id is enough.
-      </Empty>
+      </EmptyState>
     );
   }
   return (
-    <Empty
+    <EmptyState
       icon={IconMessages}
       title="No conversations yet"
       action={
@@ -181,6 +183,6 @@ function None({ isFiltered, onClear }: { isFiltered: boolean; onClear: () => voi
       }
     >
       They appear when a visitor sends a message. Playground runs are not listed.
-    </Empty>
+    </EmptyState>
   );
 }

@@ -7,9 +7,9 @@ import { useCallback } from 'react';
 import { conversationQuery, isGone } from '../../api/conversations';
 import { useMay, useSession } from '../../api/session';
 import type { Conversation } from '../../api/types';
-import { Empty } from '../../components/Empty';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import { DeleteConversation } from './DeleteConversation';
 import { Details } from './Details';
@@ -28,10 +28,10 @@ export function ConversationPage() {
   const conversation = useQuery(conversationQuery(useQueryClient(), org, id));
   const { refetch } = conversation;
   const readAgain = useCallback(() => void refetch(), [refetch]);
-  if (conversation.isPending) return <Waiting rows={6} />;
+  if (conversation.isPending) return <LoadingRows rows={6} />;
   const gone = isGone(conversation.error);
   if (conversation.data === undefined) {
-    if (!gone) return <Trouble error={conversation.error} retry={() => void conversation.refetch()} />;
+    if (!gone) return <ErrorAlert error={conversation.error} retry={() => void conversation.refetch()} />;
     return (
       <Page title="Conversation">
         <Gone />
@@ -65,7 +65,7 @@ export function ConversationPage() {
         <Gone />
       ) : (
         <>
-          {conversation.isError && <Trouble error={conversation.error} />}
+          {conversation.isError && <ErrorAlert error={conversation.error} />}
           <div className="split">
             <Transcript org={org} conversation={conversation.data} onReplied={readAgain} />
             <aside aria-label="About this conversation">
@@ -111,7 +111,7 @@ function Transcript({ org, conversation, onReplied }: TranscriptProps) {
 /** Shown when a conversation is deleted while it is open. */
 function Gone() {
   return (
-    <Empty
+    <EmptyState
       icon={IconMessages}
       title="This conversation was deleted"
       action={
@@ -121,6 +121,6 @@ function Gone() {
       }
     >
       It was deleted, or its visitor was erased.
-    </Empty>
+    </EmptyState>
   );
 }

@@ -3,10 +3,10 @@ import { Code, Paper, Stack, Text, Title } from '@mantine/core';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
 import type { ReactNode } from 'react';
+import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
 import type { Conversation } from '../../api/types';
-import { exactTime, Stars } from '../../components/Facts';
+import { exactTime, Stars } from '../../components/formats';
 import { KNOWN_METADATA, visitorOf } from './visitor';
 
 export function Details({ conversation }: { conversation: Conversation }) {

@@ -7,7 +7,7 @@ import type { ConversationSearch } from '../../router';
 import { RATINGS } from './filter';
 
 /** Pause after typing before the filter applies. */
-const TYPED_MS = 400;
+const DEBOUNCE_MS = 400;
 
 interface FiltersProps {
   search: ConversationSearch;
@@ -75,7 +75,7 @@ function VisitorInput({ value, onChange }: { value: string; onChange: (value: st
   useEffect(() => setText(value), [value]);
   useEffect(() => {
     if (text.trim() === value) return undefined;
-    const timer = setTimeout(() => onChange(text.trim()), TYPED_MS);
+    const timer = setTimeout(() => onChange(text.trim()), DEBOUNCE_MS);
     return () => clearTimeout(timer);
   }, [text, value, onChange]);
   return (

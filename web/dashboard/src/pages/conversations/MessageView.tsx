@@ -1,12 +1,12 @@
 // One message of a transcript.
 import { Badge, Group, Stack, Text, Tooltip } from '@mantine/core';
 import type { Message } from '../../api/types';
-import { exactTime, seconds } from '../../components/Facts';
+import { exactTime, seconds } from '../../components/formats';
 import { Markdown } from '../../components/Markdown';
 import { ProductStrip } from '../../components/ProductStrip';
-import { Explained } from './Explained';
+import { ReplyTimeline } from './ReplyTimeline';
 
-const TROUBLED: Record<string, string> = { incomplete: 'Interrupted', failed: 'Failed', cancelled: 'Stopped' };
+const STATUS_LABELS: Record<string, string> = { incomplete: 'Interrupted', failed: 'Failed', cancelled: 'Stopped' };
 
 const FAILURES: Record<string, string> = {
   model_error: 'the model returned an error or an invalid response',
@@ -55,14 +55,14 @@ export function MessageView({ message, withAgent }: { message: Message; withAgen
         </Text>
       )}
       <MessageFacts message={message} />
-      {!isVisitor && <Explained message={message} />}
-      {message.unanswered !== undefined && <Unanswered about={message.unanswered} />}
+      {!isVisitor && <ReplyTimeline message={message} />}
+      {message.unanswered !== undefined && <MissingReply about={message.unanswered} />}
     </Stack>
   );
 }
 
 function MessageFacts({ message }: { message: Message }) {
-  const trouble = TROUBLED[message.status ?? ''];
+  const error = STATUS_LABELS[message.status ?? ''];
   const tokens = message.usage?.completionTokens;
   const facts = [
     new Date(message.timestamp).toLocaleTimeString(undefined, { hour: '2-digit', minute: '2-digit' }),
@@ -77,7 +77,7 @@ function MessageFacts({ message }: { message: Message }) {
   ].filter((fact): fact is string => typeof fact === 'string' && fact !== '');
   return (
     <Group gap={6}>
-      {trouble !== undefined && <Badge color="orange">{trouble}</Badge>}
+      {error !== undefined && <Badge color="orange">{error}</Badge>}
       <Tooltip label={exactTime(message.timestamp)}>
         <Text size="xs" c="dimmed">
           {facts.join(' · ')}
@@ -87,11 +87,11 @@ function MessageFacts({ message }: { message: Message }) {
   );
 }
 
-function Unanswered({ about }: { about: NonNullable<Message['unanswered']> }) {
+function MissingReply({ about }: { about: NonNullable<Message['unanswered']> }) {
   const reason = FAILURES[about.failure ?? ''];
   return (
     <Group gap={6}>
-      <Badge color="orange">{TROUBLED[about.status] ?? 'No reply'}</Badge>
+      <Badge color="orange">{STATUS_LABELS[about.status] ?? 'No reply'}</Badge>
       <Text size="xs" c="dimmed">
         No reply{reason === undefined ? '' : `: ${reason}`} · {seconds(about.responseTime)}
       </Text>

@@ -6,8 +6,8 @@ import { useState } from 'react';
 import { eraseVisitor, erasuresQuery, type Visitor } from '../../api/conversations';
 import type { Erasure } from '../../api/types';
 import { Dialog } from '../../components/Dialog';
-import { exactTime } from '../../components/Facts';
-import { Trouble } from '../../components/Trouble';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { exactTime } from '../../components/formats';
 
 interface VisitorErasureProps {
   org: string;
@@ -84,7 +84,7 @@ function ErasureDialog({ org, visitor, onClose }: ErasureDialogProps) {
                   …
                 </Text>
               )}
-              {erasing.isError && <Trouble error={erasing.error} />}
+              {erasing.isError && <ErrorAlert error={erasing.error} />}
               <Group justify="flex-end">
                 <Button variant="default" onClick={close} disabled={erasing.isPending}>
                   Cancel
@@ -125,7 +125,7 @@ function Finished({ erasure, onClose }: { erasure: Erasure; onClose: () => void 
 function Receipts({ org }: { org: string }) {
   const receipts = useQuery(erasuresQuery(org));
   const items = receipts.data?.items ?? [];
-  if (receipts.isError) return <Trouble error={receipts.error} />;
+  if (receipts.isError) return <ErrorAlert error={receipts.error} />;
   if (items.length === 0) return null;
   return (
     <details className="explained">

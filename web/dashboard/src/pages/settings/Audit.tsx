@@ -1,7 +1,7 @@
 // Audit log of the organization.
 import { Select } from '@mantine/core';
 import { useState } from 'react';
-import { Changes } from '../../components/Changes';
+import { Changes } from '../../components/AuditEntries';
 import { Page } from '../../components/Page';
 
 const KINDS = [

@@ -3,8 +3,8 @@ import { Button, Checkbox, Collapse, NumberInput, Select, SimpleGrid, Stack, Tex
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
 import { Problem } from '../../api/client';
+import { createKey } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { createKey } from '../../api/things';
 import type { KeyFields, Scope } from '../../api/types';
 import { DialogForm } from '../../components/DialogForm';
 import { SecretDialog } from '../../components/SecretDialog';
@@ -44,21 +44,21 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
   const [showsLimits, setShowsLimits] = useState(false);
   const expiresAt =
     life === '' ? null : life === 'own' ? endOf(date) : new Date(Date.now() + Number(life) * DAY_MS).toISOString();
-  const making = useMutation({
+  const creation = useMutation({
     // Lists all scopes instead of none, so that the key does not gain future scopes.
     mutationFn: () => createKey(org, { name: name.trim(), scopes, expiresAt: expiresAt ?? null, limits }),
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'keys'] }),
   });
-  if (making.isSuccess) return <ShownOnce value={making.data.value} onClose={onClose} />;
-  const isTaken = making.error instanceof Problem && making.error.code === 'CONFLICT';
+  if (creation.isSuccess) return <ShownOnce value={creation.data.value} onClose={onClose} />;
+  const isTaken = creation.error instanceof Problem && creation.error.code === 'CONFLICT';
   return (
     <DialogForm
       title="New API key"
       action="Create key"
-      trouble={isTaken ? null : making.error}
-      isPending={making.isPending}
+      error={isTaken ? null : creation.error}
+      isPending={creation.isPending}
       isIncomplete={name.trim() === '' || scopes.length === 0 || expiresAt === undefined}
-      onSubmit={() => making.mutate()}
+      onSubmit={() => creation.mutate()}
       onClose={onClose}
     >
       <TextInput
@@ -72,7 +72,7 @@ export function CreateKey({ onClose }: { onClose: () => void }) {
         error={isTaken ? 'A key with this name exists' : undefined}
         onChange={(event) => {
           setName(event.currentTarget.value);
-          making.reset();
+          creation.reset();
         }}
       />
       <Checkbox.Group

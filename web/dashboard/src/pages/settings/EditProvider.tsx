@@ -3,14 +3,14 @@ import { Button, Group, PasswordInput, Stack, Switch, TextInput } from '@mantine
 import { notifications } from '@mantine/notifications';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { type FormEvent, useState } from 'react';
-import { mistakeIn } from '../../api/client';
+import { findFieldError } from '../../api/client';
+import { change, create, remove } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { change, create, remove } from '../../api/things';
 import type { Provider, ProviderFields } from '../../api/types';
 import { Dialog } from '../../components/Dialog';
-import { RemovalTrouble } from '../../components/UsedBy';
-import { useHold } from '../../held-session';
-import { slugMistake } from '../../slug';
+import { RemovalError } from '../../components/RemovalError';
+import { validateSlug } from '../../slug';
+import { useHold } from '../../use-held-session';
 
 const NEW: ProviderFields = {
   slug: '',
@@ -49,8 +49,8 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
   });
   const removing = useMutation({ mutationFn: () => remove(org, 'providers', provider?.id ?? ''), onSuccess: done });
   const error = saving.error ?? removing.error;
-  const mistake = (field: string) => mistakeIn(saving.error, field);
-  const slugWrong = fields.slug === '' || provider !== undefined ? undefined : slugMistake(fields.slug);
+  const fieldError = (field: string) => findFieldError(saving.error, field);
+  const slugWrong = fields.slug === '' || provider !== undefined ? undefined : validateSlug(fields.slug);
   const submit = (event: FormEvent) => {
     event.preventDefault();
     saving.mutate();
@@ -59,7 +59,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
     <Dialog onClose={onClose} title={provider === undefined ? 'New provider' : `Provider ${provider.slug}`}>
       <form onSubmit={submit}>
         <Stack>
-          {error !== null && <RemovalTrouble error={error} />}
+          {error !== null && <RemovalError error={error} />}
           <TextInput
             label="Slug"
             placeholder="main"
@@ -69,7 +69,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             readOnly={provider !== undefined}
             variant={provider === undefined ? 'default' : 'filled'}
             value={fields.slug}
-            error={slugWrong ?? mistake('slug')}
+            error={slugWrong ?? fieldError('slug')}
             onChange={(event) => set({ slug: event.currentTarget.value })}
           />
           <TextInput
@@ -77,7 +77,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             required
             withAsterisk={false}
             value={fields.baseUrl}
-            error={mistake('baseUrl')}
+            error={fieldError('baseUrl')}
             onChange={(event) => set({ baseUrl: event.currentTarget.value })}
           />
           <PasswordInput
@@ -86,7 +86,7 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             placeholder={provider?.hasApiKey && !isKeyGone ? 'A key is stored; type to replace it' : 'None'}
             description="Stored encrypted and never shown."
             value={apiKey}
-            error={mistake('apiKey')}
+            error={fieldError('apiKey')}
             onChange={(event) => setApiKey(event.currentTarget.value)}
           />
           {provider?.hasApiKey && (
@@ -101,14 +101,14 @@ export function EditProvider({ provider, onClose }: { provider: Provider | undef
             required
             withAsterisk={false}
             value={fields.model}
-            error={mistake('model')}
+            error={fieldError('model')}
             onChange={(event) => set({ model: event.currentTarget.value })}
           />
           <TextInput
             label="Embedding model"
             description="For routing by intent. Optional."
             value={fields.embeddingModel ?? ''}
-            error={mistake('embeddingModel')}
+            error={fieldError('embeddingModel')}
             onChange={(event) => set({ embeddingModel: event.currentTarget.value || null })}
           />
           <Switch

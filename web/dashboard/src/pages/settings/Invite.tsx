@@ -2,12 +2,12 @@
 import { Radio, Stack, TextInput } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
-import { mistakeIn } from '../../api/client';
-import { invite } from '../../api/people';
+import { findFieldError } from '../../api/client';
 import { useSession } from '../../api/session';
 import type { Role } from '../../api/types';
+import { invite } from '../../api/users';
 import { DialogForm } from '../../components/DialogForm';
-import { exactTime } from '../../components/Facts';
+import { exactTime } from '../../components/formats';
 import { SecretDialog } from '../../components/SecretDialog';
 import { ROLES } from './roles';
 
@@ -15,20 +15,20 @@ export function Invite({ onClose }: { onClose: () => void }) {
   const org = useSession().organization.id;
   const client = useQueryClient();
   const [person, setPerson] = useState({ email: '', name: '', role: 'viewer' as Role });
-  const inviting = useMutation({
+  const invitation = useMutation({
     mutationFn: () => invite(org, { ...person, email: person.email.trim(), name: person.name.trim() }),
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'users'] }),
   });
-  const mistake = (field: string) => mistakeIn(inviting.error, field);
-  if (inviting.isSuccess) {
+  const fieldError = (field: string) => findFieldError(invitation.error, field);
+  if (invitation.isSuccess) {
     return (
       <SecretDialog
         title="Invitation"
-        label={`Link for ${inviting.data.name}`}
-        value={inviting.data.link.url}
+        label={`Link for ${invitation.data.name}`}
+        value={invitation.data.link.url}
         onClose={onClose}
       >
-        Send it over a channel that you trust. It works once, until {exactTime(inviting.data.link.expiresAt)}, and is
+        Send it over a channel that you trust. It works once, until {exactTime(invitation.data.link.expiresAt)}, and is
         not shown again.
       </SecretDialog>
     );
@@ -37,10 +37,10 @@ export function Invite({ onClose }: { onClose: () => void }) {
     <DialogForm
       title="Invite member"
       action="Create invitation link"
-      trouble={inviting.error}
-      isPending={inviting.isPending}
+      error={invitation.error}
+      isPending={invitation.isPending}
       isIncomplete={person.name.trim() === '' || person.email.trim() === ''}
-      onSubmit={() => inviting.mutate()}
+      onSubmit={() => invitation.mutate()}
       onClose={onClose}
     >
       <TextInput
@@ -50,7 +50,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
         data-autofocus
         maxLength={200}
         value={person.name}
-        error={mistake('name')}
+        error={fieldError('name')}
         onChange={(event) => setPerson({ ...person, name: event.currentTarget.value })}
       />
       <TextInput
@@ -59,7 +59,7 @@ export function Invite({ onClose }: { onClose: () => void }) {
         required
         withAsterisk={false}
         value={person.email}
-        error={mistake('email')}
+        error={fieldError('email')}
         onChange={(event) => setPerson({ ...person, email: event.currentTarget.value })}
       />
       <Radio.Group label="Role" value={person.role} onChange={(role) => setPerson({ ...person, role: role as Role })}>

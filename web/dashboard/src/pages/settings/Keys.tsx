@@ -4,24 +4,24 @@ import { IconDots, IconKey, IconPlus, IconRefresh, IconTrash } from '@tabler/ico
 import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
+import { listQuery, remove } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { listQuery, remove } from '../../api/things';
 import type { ApiKey } from '../../api/types';
 import { Confirm } from '../../components/Confirm';
 import { DataTable } from '../../components/DataTable';
-import { Empty } from '../../components/Empty';
-import { When } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { When } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import { CreateKey } from './CreateKey';
 import { RotateKey } from './RotateKey';
 
 const column = createColumnHelper<ApiKey>();
 
-type Doing = { what: 'create' } | { what: 'rotate' | 'delete'; key: ApiKey };
+type DialogState = { what: 'create' } | { what: 'rotate' | 'delete'; key: ApiKey };
 
-function columnsFor(act: ((doing: Doing) => void) | undefined) {
+function columnsFor(act: ((doing: DialogState) => void) | undefined) {
   return [
     column.accessor('name', {
       header: 'Name',
@@ -86,7 +86,7 @@ function LastUse({ at }: { at: string | null }) {
   );
 }
 
-function Actions({ apiKey, act }: { apiKey: ApiKey; act: (doing: Doing) => void }) {
+function Actions({ apiKey, act }: { apiKey: ApiKey; act: (doing: DialogState) => void }) {
   return (
     <Menu position="bottom-end">
       <Menu.Target>
@@ -118,7 +118,7 @@ export function Keys() {
   const mayManage = useMay(RIGHTS.manageKeys);
   const keys = useQuery(listQuery(org, 'keys'));
   const client = useQueryClient();
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<DialogState>();
   const columns = useMemo(() => columnsFor(mayManage ? setDoing : undefined), [mayManage]);
   const close = () => setDoing(undefined);
   const gone = async (key: ApiKey) => {
@@ -136,12 +136,12 @@ export function Keys() {
       about="For programs that use the public API. Pages with the widget need none."
       actions={(keys.data?.length ?? 0) > 0 && newKey}
     >
-      {keys.isPending && <Waiting />}
-      {keys.isError && <Trouble error={keys.error} retry={() => void keys.refetch()} />}
+      {keys.isPending && <LoadingRows />}
+      {keys.isError && <ErrorAlert error={keys.error} retry={() => void keys.refetch()} />}
       {keys.data?.length === 0 && (
-        <Empty icon={IconKey} title="Create your first API key" action={newKey}>
+        <EmptyState icon={IconKey} title="Create your first API key" action={newKey}>
           Use one key per program and environment, with only the scopes it needs.
-        </Empty>
+        </EmptyState>
       )}
       {keys.data !== undefined && keys.data.length > 0 && (
         <DataTable label="API keys" rows={keys.data} columns={columns} rowId={(key) => key.id} />

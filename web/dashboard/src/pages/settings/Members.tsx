@@ -5,22 +5,22 @@ import { IconDots, IconKey, IconLock, IconLockOpen, IconTrash, IconUserPlus } fr
 import { useMutation, useQuery, useQueryClient } from '@tanstack/react-query';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
-import { changeUser, linkFor, removeUser, usersQuery } from '../../api/people';
 import { useSession } from '../../api/session';
 import type { Role, User } from '../../api/types';
+import { changeUser, linkFor, removeUser, usersQuery } from '../../api/users';
 import { Confirm } from '../../components/Confirm';
 import { DataTable } from '../../components/DataTable';
 import { Dialog } from '../../components/Dialog';
-import { exactTime, When } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
+import { ErrorAlert, notifyError } from '../../components/ErrorAlert';
+import { exactTime, When } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { SecretDialog } from '../../components/SecretDialog';
-import { Trouble, tell } from '../../components/Trouble';
 import { Invite } from './Invite';
 import { ROLES } from './roles';
 
 const column = createColumnHelper<User>();
 
-type Doing = { what: 'invite' } | { what: 'reset' | 'remove'; user: User };
+type DialogState = { what: 'invite' } | { what: 'reset' | 'remove'; user: User };
 
 const STATES = {
   invited: { color: 'yellow', label: 'Invited' },
@@ -28,7 +28,7 @@ const STATES = {
   disabled: { color: 'gray', label: 'Disabled' },
 } as const;
 
-function columnsFor(self: string, act: (doing: Doing) => void) {
+function columnsFor(self: string, act: (doing: DialogState) => void) {
   return [
     column.accessor('name', {
       header: 'Person',
@@ -77,7 +77,7 @@ function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
       notifications.show({ color: 'green', message: `${user.name} is now ${ROLES[role].label.toLowerCase()}.` });
       await client.invalidateQueries({ queryKey: [org, 'users'] });
     },
-    onError: tell,
+    onError: notifyError,
   });
   return (
     <Select
@@ -93,13 +93,13 @@ function RoleOf({ user, isSelf }: { user: User; isSelf: boolean }) {
   );
 }
 
-function Actions({ user, act }: { user: User; act: (doing: Doing) => void }) {
+function Actions({ user, act }: { user: User; act: (doing: DialogState) => void }) {
   const org = useSession().organization.id;
   const client = useQueryClient();
   const toggle = useMutation({
     mutationFn: () => changeUser(org, user.id, { state: user.state === 'disabled' ? 'active' : 'disabled' }),
     onSuccess: () => client.invalidateQueries({ queryKey: [org, 'users'] }),
-    onError: tell,
+    onError: notifyError,
   });
   return (
     <Menu position="bottom-end">
@@ -140,7 +140,7 @@ export function Members() {
   const { organization, user: self } = useSession();
   const users = useQuery(usersQuery(organization.id));
   const client = useQueryClient();
-  const [doing, setDoing] = useState<Doing>();
+  const [doing, setDoing] = useState<DialogState>();
   const columns = useMemo(() => columnsFor(self.id, setDoing), [self.id]);
   const close = () => setDoing(undefined);
   const gone = async (user: User) => {
@@ -157,8 +157,8 @@ export function Members() {
         </Button>
       }
     >
-      {users.isPending && <Waiting />}
-      {users.isError && <Trouble error={users.error} retry={() => void users.refetch()} />}
+      {users.isPending && <LoadingRows />}
+      {users.isError && <ErrorAlert error={users.error} retry={() => void users.refetch()} />}
       {users.data !== undefined && (
         <DataTable label="Members" rows={users.data} columns={columns} rowId={(user) => user.id} />
       )}
@@ -180,29 +180,29 @@ export function Members() {
 
 function Reset({ user, onClose }: { user: User; onClose: () => void }) {
   const org = useSession().organization.id;
-  const making = useMutation({ mutationFn: () => linkFor(org, user.id) });
-  if (making.data !== undefined) {
+  const creation = useMutation({ mutationFn: () => linkFor(org, user.id) });
+  if (creation.data !== undefined) {
     return (
       <SecretDialog
         title={`Link for ${user.name}`}
         label="One-time link"
-        value={making.data.link.url}
+        value={creation.data.link.url}
         onClose={onClose}
       >
-        Send it to {user.name}. It works once, until {exactTime(making.data.link.expiresAt)}, and is not shown again.
+        Send it to {user.name}. It works once, until {exactTime(creation.data.link.expiresAt)}, and is not shown again.
       </SecretDialog>
     );
   }
   return (
     <Dialog onClose={onClose} title={`Link for ${user.name}`} size="lg">
       <Stack>
-        {making.isError && <Trouble error={making.error} />}
+        {creation.isError && <ErrorAlert error={creation.error} />}
         <Text size="sm">{user.name} can set a new password with this link. Earlier links stop working.</Text>
         <Group justify="flex-end">
           <Button variant="default" onClick={onClose}>
             Cancel
           </Button>
-          <Button loading={making.isPending} onClick={() => making.mutate()} data-autofocus>
+          <Button loading={creation.isPending} onClick={() => creation.mutate()} data-autofocus>
             Create link
           </Button>
         </Group>

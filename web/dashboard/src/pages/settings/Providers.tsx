@@ -4,13 +4,13 @@ import { IconPencil, IconPlugConnected, IconPlus } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
+import { listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
 import type { Provider } from '../../api/types';
 import { DataTable } from '../../components/DataTable';
-import { Empty } from '../../components/Empty';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
 import { EditProvider } from './EditProvider';
 
@@ -86,13 +86,13 @@ export function Providers() {
       about="Endpoints that speak the OpenAI protocol. Agents without a provider use the installation default."
       actions={(providers.data?.length ?? 0) > 0 && newProvider}
     >
-      {providers.isPending && <Waiting />}
-      {providers.isError && <Trouble error={providers.error} retry={() => void providers.refetch()} />}
+      {providers.isPending && <LoadingRows />}
+      {providers.isError && <ErrorAlert error={providers.error} retry={() => void providers.refetch()} />}
       {providers.data?.length === 0 && (
-        <Empty icon={IconPlugConnected} title="Add your first provider" action={newProvider}>
+        <EmptyState icon={IconPlugConnected} title="Add your first provider" action={newProvider}>
           Agents use the installation default unless you choose a provider for them. Any endpoint that speaks the OpenAI
           protocol works.
-        </Empty>
+        </EmptyState>
       )}
       {providers.data !== undefined && providers.data.length > 0 && (
         <DataTable

@@ -2,11 +2,11 @@
 import { Button, Group, Select, Stack, Text } from '@mantine/core';
 import { useMutation, useQueryClient } from '@tanstack/react-query';
 import { useState } from 'react';
+import { rotateKey } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { rotateKey } from '../../api/things';
 import type { ApiKey } from '../../api/types';
 import { Dialog } from '../../components/Dialog';
-import { Trouble } from '../../components/Trouble';
+import { ErrorAlert } from '../../components/ErrorAlert';
 import { ShownOnce } from './CreateKey';
 
 const OVERLAPS = [
@@ -42,7 +42,7 @@ export function RotateKey({ apiKey, onClose }: { apiKey: ApiKey; onClose: () => 
           The new key has the same name, scopes and rate limits. Switch your programs to it while the old key still
           works.
         </Text>
-        {rotating.isError && <Trouble error={rotating.error} />}
+        {rotating.isError && <ErrorAlert error={rotating.error} />}
         <Select
           label="Keep the old key for"
           data={OVERLAPS}

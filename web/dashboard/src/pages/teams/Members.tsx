@@ -3,17 +3,17 @@ import { ActionIcon, Alert, Group, Select, Stack, Text, Textarea } from '@mantin
 import { IconTrash } from '@tabler/icons-react';
 import { useQuery } from '@tanstack/react-query';
 import { Link } from '@tanstack/react-router';
+import { listQuery } from '../../api/resources';
 import { useSession } from '../../api/session';
-import { listQuery } from '../../api/things';
 import type { Agent } from '../../api/types';
 import { Card } from '../../components/Card';
-import { StatusBadge } from '../../components/Facts';
-import { Face } from '../agents/Face';
+import { StatusBadge } from '../../components/formats';
+import { AgentAvatar } from '../agents/AgentAvatar';
 import type { TeamSectionProps } from './TeamPage';
 
 const MEMBERS_MAX = 100;
 
-export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
+export function Members({ form, isReadOnly, fieldError }: TeamSectionProps) {
   const { members } = form.fields;
   const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
   const agentOf = (slug: string) => agents.data?.find((agent) => agent.slug === slug);
@@ -34,7 +34,7 @@ export function Members({ form, isReadOnly, mistake }: TeamSectionProps) {
             slug={member.agent}
             agent={agentOf(member.agent)}
             specialization={member.specialization}
-            error={mistake(`members[${index}].agent`) ?? mistake(`members[${index}].specialization`)}
+            error={fieldError(`members[${index}].agent`) ?? fieldError(`members[${index}].specialization`)}
             isReadOnly={isReadOnly}
             onSpecialize={(text) => specialize(member.agent, text)}
             onRemove={() => form.set({ members: members.filter((other) => other.agent !== member.agent) })}
@@ -69,7 +69,7 @@ interface MemberRowProps {
 function MemberRow({ slug, agent, specialization, error, isReadOnly, onSpecialize, onRemove }: MemberRowProps) {
   return (
     <Group component="li" align="flex-start" wrap="nowrap" py="sm" gap="sm" className="list-row">
-      {agent !== undefined && <Face agent={agent} />}
+      {agent !== undefined && <AgentAvatar agent={agent} />}
       <div className="grow">
         <Group gap="xs" mb={6}>
           {agent === undefined ? (

@@ -5,17 +5,17 @@ import { useQuery, useQueryClient } from '@tanstack/react-query';
 import { Link, useNavigate } from '@tanstack/react-router';
 import { createColumnHelper } from '@tanstack/react-table';
 import { useMemo, useState } from 'react';
+import { create, listQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { create, listQuery } from '../../api/things';
 import type { Agent, Team } from '../../api/types';
-import { CreateThing } from '../../components/CreateThing';
+import { CreateResource } from '../../components/CreateResource';
 import { DataTable } from '../../components/DataTable';
-import { Empty } from '../../components/Empty';
-import { StatusBadge } from '../../components/Facts';
-import { Page, Waiting } from '../../components/Page';
-import { Trouble } from '../../components/Trouble';
+import { EmptyState } from '../../components/EmptyState';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { StatusBadge } from '../../components/formats';
+import { LoadingRows, Page } from '../../components/Page';
 import { RIGHTS } from '../../rights';
-import { Face } from '../agents/Face';
+import { AgentAvatar } from '../agents/AgentAvatar';
 import { STRATEGIES } from './strategies';
 
 const column = createColumnHelper<Team>();
@@ -68,7 +68,7 @@ function TeamMembers({ team, agentOf }: { team: Team; agentOf: (slug: string) =>
       <Group gap={0} wrap="nowrap" className="faces">
         {agents
           .slice(0, FACES_MAX)
-          .map((agent) => agent !== undefined && <Face key={agent.id} agent={agent} size={24} />)}
+          .map((agent) => agent !== undefined && <AgentAvatar key={agent.id} agent={agent} size={24} />)}
       </Group>
       <Text size="sm" lineClamp={1} title={names}>
         {names}
@@ -102,12 +102,12 @@ export function TeamList() {
       about="A team has one address. Each message goes to the best-fitting member and stays there until the topic changes."
       actions={(teams.data?.length ?? 0) > 0 && newTeam}
     >
-      {teams.isPending && <Waiting />}
-      {teams.isError && <Trouble error={teams.error} retry={() => void teams.refetch()} />}
+      {teams.isPending && <LoadingRows />}
+      {teams.isError && <ErrorAlert error={teams.error} retry={() => void teams.refetch()} />}
       {teams.data?.length === 0 && (
-        <Empty icon={IconSitemap} title="Create your first team" action={newTeam}>
+        <EmptyState icon={IconSitemap} title="Create your first team" action={newTeam}>
           Put agents behind one address and describe what each of them handles. Messages are routed to the right one.
-        </Empty>
+        </EmptyState>
       )}
       {teams.data !== undefined && teams.data.length > 0 && (
         <DataTable
@@ -119,7 +119,7 @@ export function TeamList() {
         />
       )}
       {isCreating && (
-        <CreateThing title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />
+        <CreateResource title="New team" placeholder="Front desk" create={make} onClose={() => setCreating(false)} />
       )}
     </Page>
   );

@@ -3,33 +3,33 @@ import { Anchor, Button, Group, Paper, SegmentedControl, Select, Stack, Switch, 
 import { useQuery } from '@tanstack/react-query';
 import { getRouteApi, Link } from '@tanstack/react-router';
 import { useState } from 'react';
+import { listQuery, oneQuery } from '../../api/resources';
 import { useMay, useSession } from '../../api/session';
-import { listQuery, oneQuery } from '../../api/things';
 import type { Routing, Team } from '../../api/types';
+import { Changes } from '../../components/AuditEntries';
 import { Card } from '../../components/Card';
-import { Changes } from '../../components/Changes';
 import { Conflict } from '../../components/Conflict';
-import { DeleteThing } from '../../components/DeleteThing';
-import { StatusBadge } from '../../components/Facts';
+import { DeleteResource } from '../../components/DeleteResource';
+import { ErrorAlert } from '../../components/ErrorAlert';
+import { StatusBadge } from '../../components/formats';
 import { Naming, StatusChoice } from '../../components/Identity';
-import { Page, Waiting } from '../../components/Page';
+import { LoadingRows, Page } from '../../components/Page';
 import { SaveBar } from '../../components/SaveBar';
-import { Trouble } from '../../components/Trouble';
 import { RIGHTS } from '../../rights';
 import { type Draft, useDraft } from '../../use-draft';
 import { useSaving } from '../../use-saving';
 import { Members } from './Members';
+import { Trial } from './RoutingTest';
 import { STRATEGIES } from './strategies';
-import { Trial } from './Trial';
 
 const route = getRouteApi('/inside/teams/$id');
 
 export function TeamPage() {
   const { id } = route.useParams();
   const team = useQuery(oneQuery(useSession().organization.id, 'teams', id));
-  if (team.isPending) return <Waiting rows={6} />;
+  if (team.isPending) return <LoadingRows rows={6} />;
   // Keeps the form when a reread fails, because it may have unsaved changes.
-  if (team.data === undefined) return <Trouble error={team.error} retry={() => void team.refetch()} />;
+  if (team.data === undefined) return <ErrorAlert error={team.error} retry={() => void team.refetch()} />;
   return <Editor key={id} read={team.data} />;
 }
 
@@ -40,7 +40,7 @@ function Editor({ read }: { read: Team }) {
   const form = useDraft<Team>(read);
   const saving = useSaving<Team>(org, 'teams', read.id, form);
   const [isDeleting, setDeleting] = useState(false);
-  const hindrance = form.fields.name.trim() === '' ? 'The team needs a name' : undefined;
+  const invalidReason = form.fields.name.trim() === '' ? 'The team needs a name' : undefined;
   const trail = (
     <Anchor component={Link} to="/teams" size="sm">
       All teams
@@ -56,9 +56,9 @@ function Editor({ read }: { read: Team }) {
         <Stack>
           <fieldset className="bare-fieldset" disabled={isReadOnly}>
             <Stack>
-              <Routes form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
-              <Members form={form} isReadOnly={isReadOnly} mistake={saving.mistake} />
-              <Identity form={form} isReadOnly={isReadOnly} mistake={saving.mistake} teamId={read.id} />
+              <Routes form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
+              <Members form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} />
+              <Identity form={form} isReadOnly={isReadOnly} fieldError={saving.fieldError} teamId={read.id} />
             </Stack>
           </fieldset>
           {!isReadOnly && (
@@ -81,11 +81,11 @@ function Editor({ read }: { read: Team }) {
               <Changes kind="team" id={read.id} />
             </section>
           )}
-          {saving.error !== null && <Trouble error={saving.error} />}
+          {saving.error !== null && <ErrorAlert error={saving.error} />}
           <SaveBar
             isChanged={form.isChanged}
             isSaving={saving.isSaving}
-            hindrance={hindrance}
+            invalidReason={invalidReason}
             onSave={saving.save}
             onReset={() => {
               form.reset();
@@ -102,19 +102,19 @@ function Editor({ read }: { read: Team }) {
           </Paper>
         </aside>
       </div>
-      {saving.clash !== undefined && (
+      {saving.conflict !== undefined && (
         <Conflict
-          theirs={saving.clash.patch}
+          theirs={saving.conflict.patch}
           mine={form.patch}
           onTakeTheirs={saving.takeTheirs}
           onKeepMine={saving.keepMine}
-          onClose={saving.closeClash}
+          onClose={saving.closeConflict}
         />
       )}
       {isDeleting && (
-        <DeleteThing kind="teams" thing={read} action="Delete team" onClose={() => setDeleting(false)}>
+        <DeleteResource kind="teams" resource={read} action="Delete team" onClose={() => setDeleting(false)}>
           Clients that send to it get an error from then on.
-        </DeleteThing>
+        </DeleteResource>
       )}
     </Page>
   );
@@ -123,10 +123,10 @@ function Editor({ read }: { read: Team }) {
 export interface TeamSectionProps {
   form: Draft<Team>;
   isReadOnly: boolean;
-  mistake: (path: string) => string | undefined;
+  fieldError: (path: string) => string | undefined;
 }
 
-function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { teamId: string }) {
+function Identity({ form, isReadOnly, fieldError, teamId }: TeamSectionProps & { teamId: string }) {
   const { fields, set } = form;
   return (
     <Card title="Identity and visibility">
@@ -136,7 +136,7 @@ function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { te
         form={form}
         nameless="A team needs a name"
         about="What the team handles."
-        mistake={mistake}
+        fieldError={fieldError}
       />
       <StatusChoice status={fields.status} isReadOnly={isReadOnly} onChange={(status) => set({ status })} />
       <Switch
@@ -151,7 +151,7 @@ function Identity({ form, isReadOnly, mistake, teamId }: TeamSectionProps & { te
 
 const NO_AGENT = '';
 
-function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
+function Routes({ form, isReadOnly, fieldError }: TeamSectionProps) {
   const { fields, set } = form;
   const agents = useQuery(listQuery(useSession().organization.id, 'agents'));
   const known = agents.data?.map((agent) => ({ value: agent.slug, label: agent.name })) ?? [];
@@ -178,7 +178,7 @@ function Routes({ form, isReadOnly, mistake }: TeamSectionProps) {
         maw={360}
         data={[{ value: NO_AGENT, label: 'None' }, ...known]}
         value={fields.defaultAgent ?? NO_AGENT}
-        error={mistake('defaultAgent')}
+        error={fieldError('defaultAgent')}
         onChange={(slug) => set({ defaultAgent: slug || null })}
       />
     </Card>

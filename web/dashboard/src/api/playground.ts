@@ -1,0 +1,123 @@
+// Playground runs of agents and routing tests of teams. They pass through the same workers as messages of visitors,
+// but nothing is stored, so each run sends its history.
+import { ask, call, problemOf } from './client';
+import type { UiSpec } from './types';
+
+export type PlaygroundEvent =
+  | { type: 'start'; agentName: string; model?: string | null }
+  | { type: 'delta'; text: string; offset: number }
+  | { type: 'ui'; spec: UiSpec }
+  | { type: 'tool'; name: string; status: 'started' | 'finished' | 'failed' }
+  | {
+      type: 'done';
+      status: string;
+      finishReason?: string | null;
+      usage?: { promptTokens?: number; completionTokens?: number } | null;
+      responseTime?: number;
+    }
+  | { type: 'error'; detail: string };
+
+export type HistoryMessage =
+  | { role: 'user'; content: string }
+  | { role: 'assistant'; content: string; agentId?: string; uiSpec?: UiSpec };
+
+export interface Trial {
+  message: string;
+  /** Patch of the saved resource; without it, the saved resource is used. */
+  draft?: Record<string, unknown>;
+  history: HistoryMessage[];
+}
+
+/** Maximum messages of the history. */
+export const HISTORY_MAX = 40;
+
+function path(org: string, kind: 'agents' | 'teams', id: string): string {
+  return `/api/admin/organizations/${org}/${kind}/${encodeURIComponent(id)}/try`;
+}
+
+/** Yields the events of a reply. Aborting stops the model. */
+export async function* runAgent(
+  org: string,
+  id: string,
+  trial: Trial,
+  signal: AbortSignal,
+): AsyncGenerator<PlaygroundEvent> {
+  const response = await ask(path(org, 'agents', id), {
+    method: 'POST',
+    signal,
+    headers: { 'content-type': 'application/json', accept: 'text/event-stream' },
+    body: JSON.stringify(trial),
+  });
+  if (!response.ok || response.body === null) throw await problemOf(response);
+  yield* eventsOf(response.body);
+}
+
+export interface AgentName {
+  id: string;
+  slug: string | null;
+  name: string | null;
+}
+
+export interface RoutingVerdict {
+  /** Agent that would answer; null if none is available. */
+  agent: AgentName | null;
+  reason: string;
+  stage: string | null;
+  tookMs: number | null;
+  members: {
+    agent: AgentName;
+    specialization: string;
+    canAnswer: boolean;
+    /** Score per mille; null if not scored. */
+    permille: number | null;
+  }[];
+}
+
+export function testRouting(org: string, id: string, trial: Trial): Promise<RoutingVerdict> {
+  return call<RoutingVerdict>('POST', path(org, 'teams', id), { body: trial });
+}
+
+async function* eventsOf(body: ReadableStream<Uint8Array<ArrayBuffer>>): AsyncGenerator<PlaygroundEvent> {
+  const reader = body.pipeThrough<string>(new TextDecoderStream()).getReader();
+  let text = '';
+  try {
+    for (;;) {
+      const { done, value } = await reader.read();
+      if (done) return;
+      text += value;
+      for (let end = text.indexOf('\n\n'); end >= 0; end = text.indexOf('\n\n')) {
+        const event = eventOf(text.slice(0, end));
+        text = text.slice(end + 2);
+        if (event !== undefined) yield event;
+      }
+    }
+  } finally {
+    // Closes the connection if the consumer stops early.
+    await reader.cancel().catch(() => undefined);
+  }
+}
+
+/** Parses one block of the stream; returns nothing for comments. */
+function eventOf(block: string): PlaygroundEvent | undefined {
+  let name = '';
+  let data = '';
+  for (const line of block.split('\n')) {
+    if (line.startsWith('event:')) name = line.slice('event:'.length).trim();
+    if (line.startsWith('data:')) data += line.slice('data:'.length).trimStart();
+  }
+  if (data === '') return undefined;
+  const read = JSON.parse(data) as Record<string, unknown>;
+  switch (name) {
+    case 'ui':
+      return { type: 'ui', spec: read as unknown as UiSpec };
+    case 'error':
+      return { type: 'error', detail: String(read['detail'] ?? read['title'] ?? 'the reply was interrupted') };
+    case 'start':
+    case 'delta':
+    case 'tool':
+    case 'done':
+      return { ...read, type: name } as PlaygroundEvent;
+    default:
+      return undefined;
+  }
+}

@@ -1,0 +1,204 @@
+// Catalog of an upload or a feed: size, age, skipped rows, replacement.
+import { Alert, Button, FileButton, Group, List, Stack, Text } from '@mantine/core';
+import { notifications } from '@mantine/notifications';
+import { IconAlertTriangle, IconFileUpload, IconInfoCircle, IconPackage } from '@tabler/icons-react';
+import { useMutation, useQueryClient } from '@tanstack/react-query';
+import { type DragEvent, type ReactNode, useRef, useState } from 'react';
+import { Problem } from '../../api/client';
+import { type FetchedFeed, type KeptProducts, removeProducts, uploadProducts } from '../../api/products';
+import { useSession } from '../../api/session';
+import { Card } from '../../components/Card';
+import { Confirm } from '../../components/Confirm';
+import { ErrorAlert, explain } from '../../components/ErrorAlert';
+import { When } from '../../components/formats';
+import { count } from './count';
+import { adviceOn } from './feed-advice';
+import { SampleFile } from './SampleFile';
+
+const FILES = '.csv,.tsv,.txt,.json,.jsonl,.ndjson,text/csv,application/json';
+
+interface CatalogProps {
+  agentId: string;
+  kept: KeptProducts | null;
+  /** While there is a feed, only it changes the products. */
+  feed: FetchedFeed | null;
+  isReadOnly: boolean;
+}
+
+export function Catalog({ agentId, kept, feed, isReadOnly }: CatalogProps) {
+  const org = useSession().organization.id;
+  const client = useQueryClient();
+  const [replacement, setReplacement] = useState<File>();
+  const [isRemoving, setRemoving] = useState(false);
+  const readAgain = () => client.invalidateQueries({ queryKey: [org, 'products', agentId] });
+  const uploading = useMutation({
+    mutationFn: (file: File) => uploadProducts(org, agentId, file),
+    onSuccess: async (taken) => {
+      const message = `Imported ${count(taken.count, 'product')}.`;
+      notifications.show({ color: 'green', message });
+      await readAgain();
+    },
+  });
+  const pickAgain = useRef<() => void>(null);
+  const mayUpload = !isReadOnly && feed === null;
+  const take = (file: File | null | undefined) => {
+    // Allows choosing the same file again after a correction.
+    pickAgain.current?.();
+    if (file == null || !mayUpload || uploading.isPending) return;
+    if (kept === null) uploading.mutate(file);
+    else setReplacement(file);
+  };
+  const upload = mayUpload && (
+    <FileButton onChange={take} accept={FILES} resetRef={pickAgain} inputProps={{ 'aria-label': 'Product file' }}>
+      {(props) => (
+        <Button
+          {...props}
+          variant={kept === null ? 'filled' : 'default'}
+          loading={uploading.isPending}
+          leftSection={<IconFileUpload size={16} aria-hidden />}
+        >
+          {kept === null ? 'Upload a file' : 'Replace with a file'}
+        </Button>
+      )}
+    </FileButton>
+  );
+  return (
+    <Drop onDrop={mayUpload ? take : undefined}>
+      <Card title="Catalog" about="Up to 50,000 products from a CSV or JSON file, or from a feed.">
+        {uploading.isError && <UploadError error={uploading.error} />}
+        {kept === null ? <None isReadOnly={isReadOnly} feed={feed} /> : <Facts kept={kept} />}
+        {kept === null && mayUpload && <SampleFile />}
+        {feed !== null && !isReadOnly && (
+          <Group gap="xs" wrap="nowrap" align="flex-start" c="dimmed">
+            <IconInfoCircle size={18} aria-hidden className="no-shrink" />
+            <Text size="sm">The feed below updates these products. Remove it to upload a file.</Text>
+          </Group>
+        )}
+        {mayUpload && (
+          <Group gap="xs">
+            {upload}
+            <Text size="xs" c="dimmed" visibleFrom="sm">
+              or drop it here
+            </Text>
+            {kept !== null && (
+              <Button variant="subtle" color="red" onClick={() => setRemoving(true)}>
+                Delete all
+              </Button>
+            )}
+          </Group>
+        )}
+      </Card>
+      {replacement !== undefined && kept !== null && (
+        <Confirm
+          title={`Replace ${count(kept.count, 'product')}?`}
+          action="Replace"
+          onConfirm={async () => uploading.mutate(replacement)}
+          onClose={() => setReplacement(undefined)}
+        >
+          The products in <b>{replacement.name}</b> replace them. If the file cannot be read, nothing changes.
+        </Confirm>
+      )}
+      {isRemoving && kept !== null && (
+        <Confirm
+          title={`Delete ${count(kept.count, 'product')}?`}
+          action="Delete all"
+          onConfirm={() => removeProducts(org, agentId).then(readAgain)}
+          onClose={() => setRemoving(false)}
+        >
+          The agent stops showing them within two seconds. Manual products stay.
+        </Confirm>
+      )}
+    </Drop>
+  );
+}
+
+/** Explains a rejected file and how to correct it; other errors are errors of the service. */
+function UploadError({ error }: { error: unknown }) {
+  const isOfFile = error instanceof Problem && [400, 413, 415].includes(error.status);
+  if (!isOfFile) return <ErrorAlert error={error} />;
+  const reason = explain(error).advice.replace(/\b(t)he feed/gi, '$1he file');
+  return (
+    <Alert
+      color="red"
+      variant="light"
+      icon={<IconAlertTriangle aria-hidden />}
+      title="The file was not imported; nothing changed"
+      role="alert"
+    >
+      <Text size="sm">
+        {reason} {adviceOn(error.message)}
+      </Text>
+    </Alert>
+  );
+}
+
+function None({ isReadOnly, feed }: { isReadOnly: boolean; feed: FetchedFeed | null }) {
+  if (feed !== null) return <Text size="sm">Not fetched yet.</Text>;
+  return (
+    <Group gap="sm" wrap="nowrap" align="flex-start">
+      <IconPackage size={28} stroke={1.4} aria-hidden className="no-shrink" />
+      <div>
+        <Text size="sm" fw={550}>
+          No products yet
+        </Text>
+        <Text size="sm" c="dimmed">
+          {isReadOnly
+            ? 'An editor can upload a file or add a feed.'
+            : 'Export them from your shop, or start from this sample. Only the title is required.'}
+        </Text>
+      </div>
+    </Group>
+  );
+}
+
+function Facts({ kept }: { kept: KeptProducts }) {
+  const { rejected } = kept;
+  return (
+    <>
+      <div>
+        <Text size="xl" fw={650} data-testid="products-count">
+          {count(kept.count, 'product')}
+        </Text>
+        <Text size="sm" c="dimmed" component="div">
+          {kept.source.kind === 'upload' ? 'From a file' : 'From the feed'}, updated <When at={kept.storedAt} />
+        </Text>
+      </div>
+      {rejected.count > 0 && (
+        <Alert variant="light" color="yellow" title={`${count(rejected.count, 'row')} skipped`}>
+          <List size="sm" spacing={2}>
+            {rejected.first.map(({ row, reason }) => (
+              <List.Item key={row}>
+                Row {row}: {reason}
+              </List.Item>
+            ))}
+          </List>
+          {rejected.count > rejected.first.length && (
+            <Text size="sm">and {count(rejected.count - rejected.first.length, 'more row')}</Text>
+          )}
+        </Alert>
+      )}
+    </>
+  );
+}
+
+/** Drop zone for files; inactive without `onDrop`. */
+function Drop({ onDrop, children }: { onDrop: ((file: File | undefined) => void) | undefined; children: ReactNode }) {
+  const [isOver, setOver] = useState(false);
+  const over = (event: DragEvent) => {
+    if (onDrop === undefined || !event.dataTransfer.types.includes('Files')) return;
+    event.preventDefault();
+    setOver(true);
+  };
+  const drop = (event: DragEvent) => {
+    setOver(false);
+    if (onDrop === undefined) return;
+    event.preventDefault();
+    onDrop(event.dataTransfer.files[0]);
+  };
+  return (
+    // biome-ignore lint/a11y/noStaticElementInteractions: whoever has no mouse uses the button inside
+    <div className="drop" data-over={isOver} onDragOver={over} onDragLeave={() => setOver(false)} onDrop={drop}>
+      <Stack gap={0}>{children}</Stack>
+    </div>
+  );
+}
