@@ -1,4 +1,4 @@
-# The commands of this project; each target says what it does, and `make` alone lists them.
+# Development commands. `make` lists them.
 SHELL := /bin/bash
 .SHELLFLAGS := -euo pipefail -c
 .DEFAULT_GOAL := help
@@ -14,16 +14,16 @@ help: ## List the commands
 run: ## Start the whole product, embedded, on port 8080
 	cargo run --release
 
-test: ## Everything: lints, unit tests, the same suite embedded and over real services (SERVICES=none leaves the services out)
+test: ## Run lints, unit tests and the integration suite on embedded and production backends (SERVICES=none: embedded only)
 	@tests/run.sh test
 
-check: ## The quick part: formatting, lints, unit tests and the integration suite, embedded
+check: ## Run lints, unit tests and the integration suite on embedded backends
 	@tests/run.sh check
 
-mutants: ## Mutate what differs from main, or FILES="a.rs b.rs", and list the mutants that no test notices
+mutants: ## Run cargo-mutants on the diff to main, or on FILES="a.rs b.rs", and list surviving mutants
 	@tests/run.sh mutants $(FILES)
 
-lint: ## Formatting and clippy, warnings are errors
+lint: ## Check formatting and lints; warnings are errors
 	@tests/run.sh lint
 
 fmt: ## Format the code
@@ -34,22 +34,22 @@ services-up: ## Start Kafka, Cassandra, Redis and a small language model on free
 	@tests/services/up.sh $(SERVICES_DIR)
 	@echo "now: source $(SERVICES_DIR)/env"
 
-services-down: ## Stop them and remove their data
+services-down: ## Stop these services and remove their data
 	@tests/services/down.sh $(SERVICES_DIR)
 
-bench: ## Measure added latency, throughput and memory (over real services too, after: source target/services/env)
+bench: ## Measure added latency, throughput and memory (also on services after `source target/services/env`)
 	@tests/run.sh bench
 
-bench-products: ## Measure the search for products: 50,000 made-up ones, with and without misspelt words and filters
+bench-products: ## Measure product search with 50,000 products, with misspellings and filters
 	@tests/run.sh bench-products
 
-provider-faults: ## Print what providers do wrong and what comes of it, 40 ways (over real services too, after: source target/services/env)
+provider-faults: ## Print 40 provider faults and their outcomes (also on services after `source target/services/env`)
 	@tests/run.sh provider-faults
 
-eval-routing: ## Measure how well teams choose by intent, on labelled sets; with a model too if SWITCHBOARD_TEST_MODEL names its base URL
+eval-routing: ## Measure routing accuracy on labeled sets (with a model if SWITCHBOARD_TEST_MODEL is its base URL)
 	@tests/run.sh eval-routing
 
-screenshots: ## Take pictures of every page into SCREENSHOTS_DIR (target/screenshots), and refresh those that docs/images has
+screenshots: ## Take screenshots of every page into SCREENSHOTS_DIR (target/screenshots) and refresh those in docs/images
 	mkdir -p $(SCREENSHOTS_DIR)
 	SWITCHBOARD_SCREENSHOTS=$(SCREENSHOTS_DIR) cargo test --locked --workspace --test it -- appearance:: demo_page::
 	for picture in docs/images/*-desktop-*.webp; do cp $(SCREENSHOTS_DIR)/$$(basename $$picture) $$picture; done
@@ -57,8 +57,8 @@ screenshots: ## Take pictures of every page into SCREENSHOTS_DIR (target/screens
 recordings: ## Record a streaming reply in a terminal and in the widget (docs/images)
 	@docs/record.sh
 
-fuzz: ## Feed each parser that strangers can reach with made-up bytes, FUZZ_SECONDS (60) for each target
+fuzz: ## Fuzz each parser of untrusted input for FUZZ_SECONDS (60)
 	@tests/run.sh fuzz $(FUZZ_SECONDS)
 
-clean: services-down ## Stop the services and remove what was built
+clean: services-down ## Stop the services and remove build output
 	cargo clean

