@@ -67,7 +67,7 @@ mod tests {
     }
 
     #[test]
-    fn wrong_missing_surplus_and_exchanged_letters_count_one_each() {
+    fn each_kind_of_typing_error_counts_one() {
         for (left, right, expected) in [
             ("shoes", "shoes", 0),
             ("shoes", "shoas", 1),
@@ -87,7 +87,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn distances_are_the_same_both_ways_and_signatures_never_hide_a_near_word(
+        fn distance_is_symmetric_and_signatures_hide_no_near_word(
             left in "[a-dé]{0,8}", right in "[a-dé]{0,8}", max in 0_usize..4,
         ) {
             let found = apart(&left, &right, max);

@@ -1,5 +1,8 @@
 //! What shoppers and models ask for, and what they must find.
 
+mod attributes;
+mod index_lifecycle;
+
 use std::sync::Arc;
 
 use proptest::prelude::*;
@@ -115,7 +118,7 @@ fn finds(query: &ProductQuery) -> Vec<String> {
 }
 
 #[test]
-fn a_product_is_found_by_its_words_in_any_case_number_accent_and_language() {
+fn product_is_found_in_any_case_number_accent_and_language() {
     for (text, first) in [
         ("LEATHER boot", "Leather boots"),
         ("creme brulee", "Crème brûlée set 500ml"),
@@ -143,7 +146,7 @@ fn a_product_is_found_by_its_words_in_any_case_number_accent_and_language() {
 }
 
 #[test]
-fn misspelt_words_find_what_was_meant() {
+fn misspelled_words_find_the_intended_products() {
     for (text, first) in [
         ("red runing shoes", "Red running shoes"),
         ("haedphones", "Wireless headphones X12"),
@@ -160,14 +163,14 @@ fn misspelt_words_find_what_was_meant() {
 }
 
 #[test]
-fn what_the_shop_does_not_have_is_not_found() {
+fn missing_products_are_not_found() {
     for text in ["quantum spaceship", "sofa", "x13", "boat", "飛行機"] {
         assert_eq!(finds(&query(text)), [""; 0], "{text}");
     }
 }
 
 #[test]
-fn words_in_the_title_come_before_words_in_the_description() {
+fn title_matches_rank_before_description_matches() {
     assert_eq!(
         finds(&query("red shoes")),
         ["Red running shoes", "Leather boots"]
@@ -175,7 +178,7 @@ fn words_in_the_title_come_before_words_in_the_description() {
 }
 
 #[test]
-fn what_is_wished_for_comes_before_what_it_is_for_and_a_title_before_any_description() {
+fn wanted_product_ranks_before_its_purpose_and_descriptions() {
     let mut products = vec![
         product("Climbing roses", "9", "Wear gloves", &[]),
         product(
@@ -200,7 +203,7 @@ fn what_is_wished_for_comes_before_what_it_is_for_and_a_title_before_any_descrip
 }
 
 #[test]
-fn long_wishes_find_what_has_the_most_telling_half_of_their_words() {
+fn long_query_needs_half_of_its_rarest_words() {
     let index = index(&[
         product("Waterproof umbrella", "9", "", &[]),
         product("Red winter jacket", "9", "cotton", &[]),
@@ -213,14 +216,14 @@ fn long_wishes_find_what_has_the_most_telling_half_of_their_words() {
 }
 
 #[test]
-fn words_around_the_wish_do_not_hide_it() {
+fn surrounding_words_do_not_hide_the_wanted_product() {
     let asked = "Hello, please show me comfortable red running shoes for my daughter";
     assert_eq!(finds(&query(asked))[0], "Red running shoes");
     assert_eq!(finds(&query("do you have any boots?"))[0], "Leather boots");
 }
 
 #[test]
-fn prices_are_limits_and_products_without_one_are_outside_them() {
+fn products_without_a_price_are_outside_price_limits() {
     let between = |min, max| ProductQuery {
         prices: PriceLimits { min, max },
         ..query("running shoes")
@@ -248,7 +251,7 @@ fn prices_are_limits_and_products_without_one_are_outside_them() {
 }
 
 #[test]
-fn prices_among_the_words_are_limits_where_the_query_has_none() {
+fn prices_in_the_text_are_limits_if_the_query_has_none() {
     let index = index(&shop());
     let search = |query: &ProductQuery| {
         let found = index.search(query).unwrap();
@@ -297,7 +300,7 @@ fn prices_among_the_words_are_limits_where_the_query_has_none() {
 }
 
 #[test]
-fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
+fn attributes_filter_by_name_and_unknown_ones_are_words() {
     let with = |text: &str, name: &str, value: &str| ProductQuery {
         attributes: [(name.to_owned(), value.to_owned())].into(),
         ..query(text)
@@ -321,136 +324,8 @@ fn attributes_are_filters_by_name_and_an_unknown_one_is_words() {
     assert_eq!(finds(&with("shoes", "sport", "diving")), [""; 0]);
 }
 
-/// A shop of these titles, each with one attribute.
-fn labelled(products: &[(&str, &str, &str)]) -> Index {
-    let products = products
-        .iter()
-        .map(|(title, name, value)| product(title, "1", "", &[(name, value)]));
-    index(&products.collect::<Vec<_>>())
-}
-
-fn found_with(index: &Index, name: &str, value: &str) -> Vec<String> {
-    let asked = ProductQuery {
-        attributes: [(name.to_owned(), value.to_owned())].into(),
-        ..query("")
-    };
-    titles(&index.search(&asked).unwrap())
-        .into_iter()
-        .map(str::to_owned)
-        .collect()
-}
-
 #[test]
-fn an_attribute_of_two_words_is_a_filter_however_its_name_is_written() {
-    let index = labelled(&[
-        ("Present", "in_stock", "yes"),
-        ("Absent", "in_stock", "no"),
-        ("Long", "length_cm", "30"),
-        ("Short", "length_cm", "12"),
-        ("Coat", "product_type", "Winter coats > Wool"),
-        ("Toy", "age_group", "toddler"),
-        ("Dress", "size_type", "plus size"),
-        ("Worn", "condition", "used"),
-    ]);
-    for (names, value, title) in [
-        (
-            ["in_stock", "in stock", "in-stock", "inStock"],
-            "yes",
-            "Present",
-        ),
-        (
-            ["length_cm", "Length CM", "length-cm", "lengthCm"],
-            "30",
-            "Long",
-        ),
-        (
-            [
-                "product_type",
-                "product type",
-                "Product-Type",
-                "productType",
-            ],
-            "winter coats",
-            "Coat",
-        ),
-        (
-            ["age_group", "age group", "age-group", "ageGroup"],
-            "Toddler",
-            "Toy",
-        ),
-        (
-            ["size_type", "size type", "size-type", "sizeType"],
-            "size plus",
-            "Dress",
-        ),
-    ] {
-        for name in names {
-            assert_eq!(found_with(&index, name, value), [title], "{name}");
-            assert_eq!(found_with(&index, name, "cardboard"), [""; 0], "{name}");
-        }
-    }
-    // A part of a name is another name, and the values of one are not those of another.
-    assert_eq!(
-        found_with(&index, "stock", "used"),
-        ["Worn"],
-        "nobody has `stock`, so that it is words"
-    );
-    assert_eq!(found_with(&index, "in_stock", "used"), [""; 0]);
-    assert_eq!(found_with(&index, "condition", "30"), [""; 0]);
-}
-
-#[test]
-fn a_part_of_an_attributes_name_is_another_attribute() {
-    let index = labelled(&[
-        ("Table", "length_cm", "30"),
-        ("Rug", "length", "30"),
-        ("Stick", "length", "12"),
-    ]);
-    assert_eq!(found_with(&index, "length", "30"), ["Rug"]);
-    assert_eq!(found_with(&index, "length_cm", "30"), ["Table"]);
-    assert_eq!(
-        found_with(&index, "cm", "12"),
-        ["Stick"],
-        "nobody has `cm`, so that it is words"
-    );
-}
-
-#[test]
-fn the_very_value_of_an_attribute_comes_before_values_like_it() {
-    let colors = [
-        ("Fog", "Grey"),
-        ("Leaf", "Green"),
-        ("Night", "Navy Blue"),
-        ("Sky", "blue"),
-        ("Ash", "gray"),
-    ];
-    let index = labelled(&colors.map(|(title, color)| (title, "Colour", color)));
-    for (name, value, found) in [
-        ("color", "grey", &["Fog", "Ash"][..]),
-        ("colour", "GRAY", &["Fog", "Ash"]),
-        ("color", "green", &["Leaf"]),
-        ("colour", "blue", &["Night", "Sky"]),
-        ("color", "navy blue", &["Night"]),
-        // Nobody has these, and they are near to what somebody has.
-        ("color", "gren", &["Leaf"]),
-        ("color", "greens", &["Leaf"]),
-        ("color", "blu", &["Night", "Sky"]),
-        ("color", "red", &[]),
-    ] {
-        assert_eq!(found_with(&index, name, value), found, "{value}");
-    }
-    let index = labelled(&[
-        ("Leaf", "color", "green"),
-        ("Gown", "type", "dress"),
-        ("Bread", "type", "Brötchen"),
-    ]);
-    assert_eq!(found_with(&index, "color", "grey"), [""; 0]);
-    assert_eq!(found_with(&index, "type", "dresses"), ["Gown"]);
-    assert_eq!(found_with(&index, "type", "broetchen"), ["Bread"]);
-}
-
-#[test]
-fn everything_is_found_by_no_words_and_at_most_so_much_is_given() {
+fn empty_query_finds_everything_up_to_the_limit() {
     let index = index(&shop());
     let found = index
         .search(&ProductQuery {
@@ -484,7 +359,7 @@ fn everything_is_found_by_no_words_and_at_most_so_much_is_given() {
 }
 
 #[test]
-fn operators_of_the_index_are_words_like_any_others() {
+fn index_operators_are_ordinary_words() {
     let index = index(&shop());
     for text in [
         "\"",
@@ -553,7 +428,7 @@ proptest! {
 }
 
 #[test]
-fn the_folders_of_a_link_say_what_a_product_is() {
+fn folders_of_a_link_describe_a_product() {
     let at = |title: &str, url: &str| {
         let mut product = product(title, "1", "", &[]);
         product.product.url = url.into();
@@ -582,154 +457,5 @@ fn the_folders_of_a_link_say_what_a_product_is() {
     );
     for word in ["https", "example", "feed"] {
         assert_eq!(index.search(&query(word)).unwrap().total, 0, "{word}");
-    }
-}
-
-/// A shop whose products are kept.
-struct World {
-    products: Arc<dyn ProductStore>,
-    search: ProductSearch,
-    agent: Agent,
-    _directory: tempfile::TempDir,
-}
-
-impl World {
-    fn new(index_bytes_max: u64) -> Self {
-        let directory = tempfile::tempdir().unwrap();
-        let products: Arc<dyn ProductStore> =
-            Arc::new(EmbeddedProducts::open(&directory.path().join("products.db")).unwrap());
-        let search = ProductSearch::new(Arc::clone(&products), index_bytes_max);
-        Self {
-            products,
-            search,
-            agent: agent("acme", "shop"),
-            _directory: directory,
-        }
-    }
-
-    async fn keep(&self, titles: &[&str]) {
-        let (org, agent) = (self.agent.org_id.clone(), self.agent.id.clone());
-        let mut writer = ProductsWriter::begin(Arc::clone(&self.products), org, agent)
-            .await
-            .unwrap();
-        for title in titles {
-            writer.push(&product(title, "1", "", &[])).await.unwrap();
-        }
-        writer
-            .publish(ProductSource::Upload, FeedRejections::default())
-            .await
-            .unwrap();
-    }
-
-    async fn titles(&self, agent: &Agent) -> Vec<String> {
-        let found = self.search.search(agent, &query("")).await.unwrap();
-        titles(&found).into_iter().map(str::to_owned).collect()
-    }
-
-    async fn eventually(&self, expected: &[&str]) {
-        let deadline = std::time::Instant::now() + std::time::Duration::from_secs(2);
-        while self.titles(&self.agent).await != expected {
-            assert!(std::time::Instant::now() < deadline, "not live within 2 s");
-            tokio::time::sleep(std::time::Duration::from_millis(20)).await;
-        }
-    }
-}
-
-fn agent(org: &str, slug: &str) -> Agent {
-    let secret = InstallationSecret::from_bytes([7; 32]);
-    let org_id = OrgId::derive(&secret, org);
-    Agent {
-        id: AgentId::derive(&secret, &org_id, slug),
-        org_id,
-        slug: slug.into(),
-        name: slug.into(),
-        provider: None,
-        fallback_provider: None,
-        settings: AgentSettings::default(),
-    }
-}
-
-#[tokio::test]
-async fn what_is_kept_is_found_and_a_change_is_live_within_two_seconds() {
-    let world = World::new(INDEX_BYTES_MAX);
-    assert!(world.titles(&world.agent).await.is_empty());
-    world.keep(&["Tea", "Cup"]).await;
-    world.eventually(&["Tea", "Cup"]).await;
-    world.keep(&["Coffee"]).await;
-    world.eventually(&["Coffee"]).await;
-    world
-        .products
-        .remove(&world.agent.org_id, &world.agent.id)
-        .await
-        .unwrap();
-    world.eventually(&[]).await;
-}
-
-#[tokio::test]
-async fn products_of_the_agents_own_document_come_first_and_change_at_once() {
-    let world = World::new(INDEX_BYTES_MAX);
-    world.keep(&["Tea"]).await;
-    let mut agent = world.agent.clone();
-    for title in ["Cup", "Pot"] {
-        let named = product(title, "1", "", &[]).product;
-        agent.settings.ecommerce = EcommerceSettings {
-            products: vec![named],
-            ..EcommerceSettings::default()
-        };
-        assert_eq!(world.titles(&agent).await, [title, "Tea"]);
-    }
-}
-
-#[tokio::test]
-async fn nobody_finds_the_products_of_another_agent_or_organization() {
-    let world = World::new(INDEX_BYTES_MAX);
-    world.keep(&["Tea"]).await;
-    assert_eq!(world.titles(&world.agent).await, ["Tea"]);
-    for (org, slug) in [("acme", "other"), ("other", "shop")] {
-        assert!(world.titles(&agent(org, slug)).await.is_empty());
-    }
-}
-
-#[tokio::test]
-async fn an_index_that_does_not_fit_into_memory_is_made_again_and_finds_the_same() {
-    let world = World::new(1);
-    world.keep(&["Tea"]).await;
-    for _ in 0..3 {
-        assert_eq!(world.titles(&world.agent).await, ["Tea"]);
-    }
-}
-
-#[tokio::test]
-async fn an_index_is_finished_though_nobody_waits_so_long() {
-    let world = World::new(INDEX_BYTES_MAX);
-    let many: Vec<String> = (0..2_000)
-        .map(|number| format!("Tea number {number}"))
-        .collect();
-    world
-        .keep(&many.iter().map(String::as_str).collect::<Vec<_>>())
-        .await;
-    let deadline = std::time::Instant::now() + std::time::Duration::from_secs(10);
-    let asked = query("tea");
-    // Far less than making an index of so many takes.
-    let patience = std::time::Duration::from_millis(5);
-    while tokio::time::timeout(patience, world.search.search(&world.agent, &asked))
-        .await
-        .is_err()
-    {
-        assert!(
-            std::time::Instant::now() < deadline,
-            "each who asks begins anew"
-        );
-    }
-}
-
-#[tokio::test(flavor = "multi_thread")]
-async fn many_who_ask_at_once_all_find() {
-    let world = World::new(INDEX_BYTES_MAX);
-    world.keep(&["Tea", "Tea cup"]).await;
-    let asked = query("tea");
-    let searches = (0..50).map(|_| world.search.search(&world.agent, &asked));
-    for found in futures::future::join_all(searches).await {
-        assert_eq!(found.unwrap().total, 2);
     }
 }

@@ -382,7 +382,7 @@ mod tests {
     }
 
     #[test]
-    fn numbers_that_are_no_prices_and_prices_that_are_no_limits_are_words() {
+    fn numbers_without_price_meaning_are_words() {
         for text in [
             "",
             "lamp under 5 W",

@@ -222,7 +222,7 @@ mod tests {
     }
 
     #[test]
-    fn the_nearest_words_are_meant_by_a_misspelt_one() {
+    fn misspelled_word_means_the_nearest_words() {
         let vocabulary = vocabulary(&[
             "headphones",
             "headphone",

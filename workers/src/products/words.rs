@@ -308,7 +308,7 @@ mod tests {
 
     proptest! {
         #[test]
-        fn words_of_any_text_are_alphanumeric_or_of_a_script_without_blanks(text: String) {
+        fn words_are_alphanumeric_or_of_a_script_without_spaces(text: String) {
             for word in indexed(&text) {
                 prop_assert!(!word.is_empty());
                 prop_assert!(word.chars().all(|character| character.is_alphanumeric() || is_dense(character)), "{word:?}");

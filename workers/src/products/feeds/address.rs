@@ -129,7 +129,7 @@ mod tests {
     }
 
     #[test]
-    fn every_spelling_of_an_inner_address_is_refused() {
+    fn internal_address_is_refused_in_every_spelling() {
         let hosts = [
             "127.0.0.1",
             "127.1",
@@ -205,7 +205,7 @@ mod tests {
     }
 
     #[test]
-    fn public_addresses_and_names_are_fetched_over_https_on_its_port() {
+    fn public_addresses_are_fetched_over_https() {
         for host in [
             "8.8.8.8",
             "134744072",
@@ -256,7 +256,7 @@ mod tests {
     }
 
     #[test]
-    fn an_operator_allows_networks_of_his_own_and_nothing_beside_them() {
+    fn operator_allows_only_the_listed_networks() {
         let allowed: [Network; 2] = ["10.1.0.0/16".parse().unwrap(), "::1".parse().unwrap()];
         let outcome = |url: &str| check_url(url, &allowed).map(|(_, reach)| reach);
         assert_eq!(outcome("http://10.1.2.3:8080/feed"), Ok(Reach::Allowed));

@@ -164,7 +164,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_is_due_when_it_is_new_old_failed_or_asked_for() {
+    fn feed_is_due_if_new_old_failed_or_requested() {
         let is_due = |status: &ProductsStatus, url: &str, minutes: i64| {
             due_since(status, &feed(url), Timestamp::from_micros(minutes * MINUTE)).is_some()
         };
@@ -199,7 +199,7 @@ mod tests {
     }
 
     #[test]
-    fn a_feed_that_failed_rests_for_five_minutes_though_it_is_fetched_every_minute() {
+    fn failed_feed_rests_for_five_minutes() {
         let every_minute = ProductFeed {
             every_minutes: 1,
             ..feed("https://a.example")
@@ -220,7 +220,7 @@ mod tests {
     }
 
     #[tokio::test]
-    async fn one_of_many_processes_makes_an_attempt_and_another_one_after_its_death() {
+    async fn attempt_of_a_dead_process_is_taken_over() {
         let relay = EmbeddedRelay::open(None).unwrap();
         let secret = InstallationSecret::from_bytes([1; 32]);
         let agent = AgentId::derive(&secret, &OrgId::derive(&secret, "acme"), "shop");

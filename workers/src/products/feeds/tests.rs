@@ -1,5 +1,7 @@
 //! Fetches of feeds from a server that does as it is told, and lookups that lie.
 
+mod schedule;
+
 use std::{
     collections::VecDeque,
     io,
@@ -266,7 +268,7 @@ fn agent_named(slug: &str, url: &str) -> Agent {
 }
 
 #[tokio::test]
-async fn a_feed_is_fetched_and_what_it_holds_is_kept() {
+async fn fetched_feed_is_stored() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let status = world.refresh().await;
@@ -282,7 +284,7 @@ async fn a_feed_is_fetched_and_what_it_holds_is_kept() {
 }
 
 #[tokio::test]
-async fn a_feed_that_has_not_changed_is_asked_for_and_not_sent() {
+async fn unchanged_feed_is_not_downloaded() {
     let world = World::new().await;
     world.script.then(|| {
         (
@@ -315,7 +317,7 @@ async fn a_feed_that_has_not_changed_is_asked_for_and_not_sent() {
 }
 
 #[tokio::test]
-async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
+async fn failed_fetch_keeps_the_old_products_and_its_reason() {
     let world = World::new().await;
     world.script.then(|| CSV.into_response());
     let first = world.refresh().await;
@@ -379,7 +381,7 @@ async fn a_failed_fetch_keeps_the_old_products_and_says_why() {
 }
 
 #[tokio::test]
-async fn a_redirect_is_judged_like_the_first_address() {
+async fn redirect_is_checked_like_the_first_address() {
     let mut world = World::new().await;
     let (url, moved) = (
         world.url(),
@@ -417,7 +419,7 @@ async fn a_redirect_is_judged_like_the_first_address() {
 }
 
 #[tokio::test]
-async fn nothing_inside_is_asked_unless_the_operator_allows_it() {
+async fn internal_addresses_are_refused_unless_allowed() {
     let mut world = World::allowing(&[]).await;
     world.script.then(|| CSV.into_response());
     let port = world.port;
@@ -447,7 +449,7 @@ async fn nothing_inside_is_asked_unless_the_operator_allows_it() {
 }
 
 #[tokio::test]
-async fn a_name_is_looked_up_once_and_every_address_of_it_must_be_public() {
+async fn all_addresses_of_a_name_must_be_public() {
     let mut world = World::allowing(&[]).await;
     for answers in [
         &["127.0.0.1"][..],
@@ -467,7 +469,7 @@ async fn a_name_is_looked_up_once_and_every_address_of_it_must_be_public() {
 }
 
 #[tokio::test]
-async fn a_name_that_answers_differently_the_next_time_gains_nothing() {
+async fn second_lookup_of_a_name_has_no_effect() {
     let mut world = World::new().await;
     world.script.then(|| CSV.into_response());
     // The first answer is judged and connected to; a second lookup would lead to a machine that is not allowed.
@@ -494,151 +496,4 @@ async fn a_name_that_answers_differently_the_next_time_gains_nothing() {
         ),
         (2, 1)
     );
-}
-
-#[tokio::test]
-async fn one_process_of_many_fetches_what_is_due_and_what_was_asked_for() {
-    let world = World::new().await;
-    world.script.then(|| CSV.into_response());
-    let shutdown = CancellationToken::new();
-    let mut processes = JoinSet::new();
-    for _ in 0..4 {
-        let (feeds, shutdown) = (world.feeds(), shutdown.clone());
-        processes.spawn(feeds.run(shutdown));
-    }
-    for round in 1..=3 {
-        let deadline = Instant::now() + PATIENCE;
-        let mut last = None;
-        while last.is_none() || world.script.asked() < round {
-            assert!(Instant::now() < deadline, "round {round} was not fetched");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-            last = world.status().await.refresh;
-        }
-        // Long enough for every process to look several times.
-        tokio::time::sleep(Duration::from_millis(100)).await;
-        assert_eq!(world.script.asked(), round);
-        let (org, agent) = (&world.agent.org_id, &world.agent.id);
-        world
-            .backends
-            .products
-            .ask_refresh(org, agent, Timestamp::now())
-            .await
-            .unwrap();
-    }
-    shutdown.cancel();
-    while let Some(ended) = processes.join_next().await {
-        ended.unwrap();
-    }
-}
-
-#[tokio::test]
-async fn a_feed_that_the_agent_lost_meanwhile_replaces_nothing() {
-    let world = World::new().await;
-    world.script.then(|| CSV.into_response());
-    let changed = agent("https://elsewhere.example/");
-    world.configure(&changed).await;
-    let status = world.refresh().await;
-    assert_eq!((status.kept, status.refresh), (None, None));
-    assert!(
-        status.asked_at.is_some(),
-        "the one that it has now is fetched next"
-    );
-    assert_eq!(world.script.asked(), 1);
-    let without = Agent {
-        settings: AgentSettings::default(),
-        ..changed
-    };
-    let world = World::new().await;
-    world.script.then(|| CSV.into_response());
-    world.configure(&without).await;
-    assert_eq!(world.refresh().await, ProductsStatus::default());
-}
-
-/// Looks after the feeds until `is_done`.
-async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> bool) {
-    let deadline = Instant::now() + PATIENCE;
-    let feeds = world.feeds();
-    let waiting = async {
-        while !is_done().await {
-            assert!(Instant::now() < deadline, "{what}");
-            tokio::time::sleep(Duration::from_millis(5)).await;
-        }
-    };
-    tokio::select! {
-        () = feeds.run(CancellationToken::new()) => {}
-        () = waiting => {}
-    }
-}
-
-#[tokio::test]
-async fn a_feed_is_fetched_though_more_feeds_than_are_fetched_at_once_hang_and_are_asked_for_again_and_again()
- {
-    let mut world = World::new().await;
-    (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
-    world.script.then(|| CSV.into_response());
-    // It takes connections and says nothing.
-    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
-    let hanging = format!("http://{}/", silent.local_addr().unwrap());
-    let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"]
-        .iter()
-        .map(|slug| agent_named(slug, &hanging))
-        .collect();
-    agents.sort_by(|left, right| left.id.as_str().cmp(right.id.as_str()));
-    let last = agents.pop().unwrap();
-    world.agent = agent_named(&last.slug, &world.url());
-    for agent in agents.iter().chain([&world.agent]) {
-        world.configure(agent).await;
-    }
-    look_after_until(&world, "the good feed waits for ever", async || {
-        for agent in &agents {
-            world
-                .backends
-                .products
-                .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
-                .await
-                .unwrap();
-        }
-        world.status().await.kept.is_some()
-    })
-    .await;
-}
-
-#[tokio::test]
-async fn an_address_that_is_changed_and_changed_back_is_fetched_each_time() {
-    let world = World::new().await;
-    world.script.then(|| CSV.into_response());
-    let other = world.url().replace("feed.csv", "other.csv");
-    for url in [world.url(), other.clone(), world.url(), other] {
-        world.configure(&agent(&url)).await;
-        look_after_until(&world, &format!("{url} is not fetched"), async || {
-            world
-                .status()
-                .await
-                .refresh
-                .is_some_and(|refresh| refresh.url == url)
-        })
-        .await;
-    }
-}
-
-#[tokio::test]
-async fn who_asks_for_a_fetch_does_not_wait_for_the_next_look() {
-    let mut world = World::new().await;
-    world.config.feed_scan_ms = 3_600_000;
-    world.script.then(|| CSV.into_response());
-    let asked_again = std::sync::atomic::AtomicBool::new(false);
-    look_after_until(&world, "the feed is not fetched", async || {
-        let fetched = world.status().await.refresh.is_some();
-        if fetched && !asked_again.swap(true, Ordering::SeqCst) {
-            let (org, agent) = (&world.agent.org_id, &world.agent.id);
-            world
-                .backends
-                .products
-                .ask_refresh(org, agent, Timestamp::now())
-                .await
-                .unwrap();
-        }
-        world.script.asked() == 2
-    })
-    .await;
 }

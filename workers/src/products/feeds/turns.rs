@@ -120,7 +120,7 @@ mod tests {
     }
 
     #[test]
-    fn organizations_take_turns_though_one_has_been_waiting_with_many_feeds() {
+    fn organizations_alternate_despite_many_waiting_feeds() {
         let waiting = vec![
             due("a", 1),
             due("a", 2),
@@ -135,7 +135,7 @@ mod tests {
     }
 
     #[test]
-    fn one_organization_leaves_a_place_for_the_others_unless_there_are_none() {
+    fn organization_leaves_a_slot_for_the_others() {
         let waiting = || (1..=4).map(|since| due("a", since)).collect();
         assert_eq!(order(waiting(), &["a"], 3, true), ["a-1"]);
         assert_eq!(order(waiting(), &["a"], 3, false), ["a-1", "a-2"]);

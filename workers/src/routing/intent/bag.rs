@@ -115,7 +115,7 @@ mod tests {
     }
 
     #[test]
-    fn small_words_are_in_no_bag_and_nothing_overlaps_with_nothing() {
+    fn stop_words_are_ignored_and_empty_sets_do_not_overlap() {
         assert_eq!(Bag::of("what is it, and why?"), Bag::default());
         assert_eq!(Bag::of("a refund").overlap(&Bag::default()), 0.0);
     }

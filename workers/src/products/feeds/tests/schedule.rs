@@ -1,0 +1,149 @@
+//! Schedule of feeds: due feeds, requested fetches and changed addresses.
+
+use super::*;
+
+#[tokio::test]
+async fn due_and_requested_feeds_are_fetched_by_one_process() {
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    let shutdown = CancellationToken::new();
+    let mut processes = JoinSet::new();
+    for _ in 0..4 {
+        let (feeds, shutdown) = (world.feeds(), shutdown.clone());
+        processes.spawn(feeds.run(shutdown));
+    }
+    for round in 1..=3 {
+        let deadline = Instant::now() + PATIENCE;
+        let mut last = None;
+        while last.is_none() || world.script.asked() < round {
+            assert!(Instant::now() < deadline, "round {round} was not fetched");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+            last = world.status().await.refresh;
+        }
+        // Long enough for every process to look several times.
+        tokio::time::sleep(Duration::from_millis(100)).await;
+        assert_eq!(world.script.asked(), round);
+        let (org, agent) = (&world.agent.org_id, &world.agent.id);
+        world
+            .backends
+            .products
+            .ask_refresh(org, agent, Timestamp::now())
+            .await
+            .unwrap();
+    }
+    shutdown.cancel();
+    while let Some(ended) = processes.join_next().await {
+        ended.unwrap();
+    }
+}
+
+#[tokio::test]
+async fn removed_feed_replaces_no_products() {
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    let changed = agent("https://elsewhere.example/");
+    world.configure(&changed).await;
+    let status = world.refresh().await;
+    assert_eq!((status.kept, status.refresh), (None, None));
+    assert!(
+        status.asked_at.is_some(),
+        "the one that it has now is fetched next"
+    );
+    assert_eq!(world.script.asked(), 1);
+    let without = Agent {
+        settings: AgentSettings::default(),
+        ..changed
+    };
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    world.configure(&without).await;
+    assert_eq!(world.refresh().await, ProductsStatus::default());
+}
+
+/// Looks after the feeds until `is_done`.
+async fn look_after_until(world: &World, what: &str, is_done: impl AsyncFn() -> bool) {
+    let deadline = Instant::now() + PATIENCE;
+    let feeds = world.feeds();
+    let waiting = async {
+        while !is_done().await {
+            assert!(Instant::now() < deadline, "{what}");
+            tokio::time::sleep(Duration::from_millis(5)).await;
+        }
+    };
+    tokio::select! {
+        () = feeds.run(CancellationToken::new()) => {}
+        () = waiting => {}
+    }
+}
+
+#[tokio::test]
+async fn hanging_feeds_do_not_starve_another_feed() {
+    let mut world = World::new().await;
+    (world.config.feed_timeout_ms, world.config.feeds_at_once_max) = (100, 2);
+    world.script.then(|| CSV.into_response());
+    // It takes connections and says nothing.
+    let silent = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let hanging = format!("http://{}/", silent.local_addr().unwrap());
+    let mut agents: Vec<Agent> = ["shop", "a", "b", "c", "d"]
+        .iter()
+        .map(|slug| agent_named(slug, &hanging))
+        .collect();
+    agents.sort_by(|left, right| left.id.as_str().cmp(right.id.as_str()));
+    let last = agents.pop().unwrap();
+    world.agent = agent_named(&last.slug, &world.url());
+    for agent in agents.iter().chain([&world.agent]) {
+        world.configure(agent).await;
+    }
+    look_after_until(&world, "the good feed waits for ever", async || {
+        for agent in &agents {
+            world
+                .backends
+                .products
+                .ask_refresh(&agent.org_id, &agent.id, Timestamp::now())
+                .await
+                .unwrap();
+        }
+        world.status().await.kept.is_some()
+    })
+    .await;
+}
+
+#[tokio::test]
+async fn address_changed_back_is_fetched_each_time() {
+    let world = World::new().await;
+    world.script.then(|| CSV.into_response());
+    let other = world.url().replace("feed.csv", "other.csv");
+    for url in [world.url(), other.clone(), world.url(), other] {
+        world.configure(&agent(&url)).await;
+        look_after_until(&world, &format!("{url} is not fetched"), async || {
+            world
+                .status()
+                .await
+                .refresh
+                .is_some_and(|refresh| refresh.url == url)
+        })
+        .await;
+    }
+}
+
+#[tokio::test]
+async fn requested_fetch_starts_at_once() {
+    let mut world = World::new().await;
+    world.config.feed_scan_ms = 3_600_000;
+    world.script.then(|| CSV.into_response());
+    let asked_again = std::sync::atomic::AtomicBool::new(false);
+    look_after_until(&world, "the feed is not fetched", async || {
+        let fetched = world.status().await.refresh.is_some();
+        if fetched && !asked_again.swap(true, Ordering::SeqCst) {
+            let (org, agent) = (&world.agent.org_id, &world.agent.id);
+            world
+                .backends
+                .products
+                .ask_refresh(org, agent, Timestamp::now())
+                .await
+                .unwrap();
+        }
+        world.script.asked() == 2
+    })
+    .await;
+}

@@ -1,0 +1,139 @@
+//! Tests of queries in words of the index.
+
+use super::*;
+
+struct NoLabels;
+
+impl Labels for NoLabels {
+    fn has_name(&self, _: &str) -> bool {
+        false
+    }
+
+    fn has_word(&self, _: &str, _: &str) -> bool {
+        false
+    }
+}
+
+fn vocabulary() -> Vocabulary {
+    let mut vocabulary = Vocabulary::default();
+    for word in [
+        "red",
+        "shoe",
+        "shoes",
+        "running",
+        "headphones",
+        "500",
+        "ml",
+        "laufschuhe",
+        "for",
+    ] {
+        vocabulary.add(word);
+    }
+    vocabulary
+}
+
+fn questions(text: &str) -> Vec<Question> {
+    let query = ProductQuery {
+        text: text.into(),
+        ..ProductQuery::default()
+    };
+    Request::read(&query, &vocabulary(), &NoLabels)
+        .questions()
+        .collect()
+}
+
+fn expressions(text: &str) -> Vec<String> {
+    questions(text)
+        .into_iter()
+        .map(|question| question.ranking)
+        .collect()
+}
+
+#[test]
+fn later_queries_require_fewer_groups() {
+    assert_eq!(
+        expressions("show me a red sofa"),
+        [r#"((("red" OR "red")))"#]
+    );
+    let asked = expressions("red shoe running");
+    assert_eq!(asked.len(), 2);
+    assert_eq!(asked[0].matches("AND").count(), 2);
+    assert_eq!(asked[1].matches(" AND ").count(), 3);
+}
+
+#[test]
+fn long_query_has_a_bounded_number_of_terms() {
+    let words = [
+        "alpha", "bravo", "charlie", "delta", "echo", "foxtrot", "golf", "hotel", "india",
+        "juliett", "kilo",
+    ];
+    let mut vocabulary = Vocabulary::default();
+    words.iter().for_each(|word| vocabulary.add(word));
+    for count in 1..=words.len() {
+        let words = &words[..count];
+        let query = ProductQuery {
+            text: words.join(" "),
+            ..ProductQuery::default()
+        };
+        let request = Request::read(&query, &vocabulary, &NoLabels);
+        let questions: Vec<Question> = request.questions().collect();
+        assert!(
+            (1..=4).contains(&questions.len()),
+            "{count}: {}",
+            questions.len()
+        );
+        for question in &questions {
+            assert!(
+                question.ranking.len() < 2_000,
+                "{count}: {}",
+                question.ranking
+            );
+        }
+        // No more is left out than half of the groups.
+        let last = questions
+            .last()
+            .unwrap()
+            .matching
+            .rsplit(" OR (")
+            .next()
+            .unwrap()
+            .matches(" AND ")
+            .count();
+        assert_eq!(last + 1, count.min(GROUPS_MAX).div_ceil(2), "{count}");
+    }
+}
+
+#[test]
+fn purpose_of_a_product_may_be_missing_in_its_title() {
+    let asked = &questions("running shoes for headphones")[0];
+    assert_eq!(asked.matching.matches(" AND ").count(), 2);
+    assert!(!asked.named.contains("headphones"), "{}", asked.named);
+    assert_eq!(asked.named.matches(" AND ").count(), 1);
+    assert!(questions("for headphones")[0].named.contains("headphones"));
+}
+
+#[test]
+fn mixed_joined_and_misspelled_words_match_the_vocabulary() {
+    assert_eq!(
+        expressions("head phones"),
+        [r#"((("headphones" OR "headphones")))"#]
+    );
+    assert_eq!(expressions("hedphones"), [r#"((("headphones")))"#]);
+    assert!(expressions("500ml")[0].contains(r#""500""#));
+    assert!(expressions("schuhe").last().unwrap().contains("laufschuhe"));
+}
+
+#[test]
+fn unknown_words_match_nothing_and_no_words_match_all() {
+    let read = |text: &str| {
+        let query = ProductQuery {
+            text: text.into(),
+            ..ProductQuery::default()
+        };
+        let request = Request::read(&query, &vocabulary(), &NoLabels);
+        (request.is_hopeless, request.is_empty())
+    };
+    assert_eq!(read("quantum spaceship"), (true, true));
+    assert_eq!(read("  ?! "), (false, true));
+    assert_eq!(read("for"), (false, false));
+}
