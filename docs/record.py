@@ -20,32 +20,32 @@ COLUMNS = 78
 PAUSE_SECONDS = 3.0
 
 
-def terminal(url: str, agent: str, key: str) -> str:
-    """Runs curl, and draws each piece of its output at the time at which it arrived."""
+def record_terminal(url: str, agent: str, key: str) -> str:
+    """Runs curl, and draws each chunk of its output at the time at which it arrived."""
     body = json.dumps({"message": "Hello! What can you do?", "sessionId": "demo-1"})
-    shown = [
+    command_lines = [
         "$ curl -N $URL/api/public/agents/$AGENT/chat \\",
         '    -H "Authorization: Bearer $KEY" -H "Content-Type: application/json" \\',
         f"    -d '{body}'",
     ]
-    began = time.monotonic()
+    start = time.monotonic()
     curl = subprocess.Popen(
         ["curl", "-sN", f"{url}/api/public/agents/{agent}/chat", "-H", f"Authorization: Bearer {key}"]
         + ["-H", "Content-Type: application/json", "-d", body],
         stdout=subprocess.PIPE,
     )
-    pieces = []
-    while piece := curl.stdout.read1(4096):
-        pieces.append((time.monotonic() - began, piece.decode()))
-    assert curl.wait() == 0 and pieces, "the reply failed"
-    return drawn(shown, pieces)
+    chunks = []
+    while chunk := curl.stdout.read1(4096):
+        chunks.append((time.monotonic() - start, chunk.decode()))
+    assert curl.wait() == 0 and chunks, "the reply failed"
+    return render_svg(command_lines, chunks)
 
 
-def drawn(shown: list[str], pieces: list[tuple[float, str]]) -> str:
-    """Lays the pieces out on lines of COLUMNS characters, as an SVG that repeats."""
-    spans, line, column = [], len(shown) + 1, 0
-    for at, piece in pieces:
-        for word in re.findall(r"\n|\s+|\S+", piece):
+def render_svg(command_lines: list[str], chunks: list[tuple[float, str]]) -> str:
+    """Lays the chunks out on lines of COLUMNS characters, as an SVG that repeats."""
+    spans, line, column = [], len(command_lines) + 1, 0
+    for at, chunk in chunks:
+        for word in re.findall(r"\n|\s+|\S+", chunk):
             if word == "\n":
                 line, column = line + 1, 0
             elif column + len(word) > COLUMNS and not word.isspace():
@@ -53,7 +53,7 @@ def drawn(shown: list[str], pieces: list[tuple[float, str]]) -> str:
             if word.strip():
                 spans.append((at, line, column, word))
             column += 0 if word == "\n" else len(word)
-    duration = pieces[-1][0] + PAUSE_SECONDS
+    duration = chunks[-1][0] + PAUSE_SECONDS
     times = sorted({at for at, *_ in spans})
     frames = "".join(
         f"@keyframes t{i}{{0%{{opacity:0}}{100 * at / duration:.2f}%{{opacity:1}}}}.t{i}{{animation-name:t{i}}}"
@@ -63,7 +63,7 @@ def drawn(shown: list[str], pieces: list[tuple[float, str]]) -> str:
     height = top + step * (line + 1)
     texts = [
         f'<text x="{left}" y="{top + step * i}" class="command">{html.escape(text)}</text>'
-        for i, text in enumerate(shown)
+        for i, text in enumerate(command_lines)
     ]
     texts += [
         f'<text x="{left + advance * column:.1f}" y="{top + step * line}" class="reply t{times.index(at)}">{html.escape(word)}</text>'
@@ -112,7 +112,7 @@ class Browser:
     def run(self, script: str):
         return self.call("POST", "/execute/sync", {"script": script, "args": []})
 
-    def picture(self) -> Image.Image:
+    def screenshot(self) -> Image.Image:
         picture = Image.open(io.BytesIO(b64decode(self.call("GET", "/screenshot")))).convert("RGB")
         return picture.crop((picture.width - 440, picture.height - 760, picture.width, picture.height))
 
@@ -124,7 +124,7 @@ class Browser:
             self.driver.wait()
 
 
-def widget(url: str, file: Path) -> None:
+def record_widget(url: str, file: Path) -> None:
     """Asks the shop of the demo page for tea, and takes pictures until the reply is complete."""
     browser = Browser()
     try:
@@ -134,14 +134,14 @@ def widget(url: str, file: Path) -> None:
         browser.run("SwitchboardWidget.open()")
         time.sleep(2.5)
         browser.run("SwitchboardWidget.on('message', ({ role }) => { window.replied = role === 'assistant'; })")
-        frames, began, last = [(0.0, browser.picture())], time.monotonic(), 0
+        frames, start, last = [(0.0, browser.screenshot())], time.monotonic(), 0
         browser.run("SwitchboardWidget.send('Do you have tea?')")
-        while last < 5 and time.monotonic() - began < 20:
+        while last < 5 and time.monotonic() - start < 20:
             # A few pictures more: cards and the rating appear after the text.
             last += bool(browser.run("return window.replied"))
-            picture = browser.picture()
+            picture = browser.screenshot()
             if picture.tobytes() != frames[-1][1].tobytes():
-                frames.append((time.monotonic() - began, picture))
+                frames.append((time.monotonic() - start, picture))
     finally:
         browser.close()
     ends = [at for at, _ in frames[1:]] + [frames[-1][0] + PAUSE_SECONDS]
@@ -162,8 +162,8 @@ def main() -> None:
     screen, folder = Path(sys.argv[1]).read_text(), Path(sys.argv[2])
     url = re.search(r"Public API\s+(http\S+)/api/public", screen)[1]
     agent, key = re.search(r"agents/(agt_\w+)/chat", screen)[1], re.search(r"svc_live_\w+", screen)[0]
-    (folder / "terminal.svg").write_text(terminal(url, agent, key))
-    widget(url, folder / "widget.webp")
+    (folder / "terminal.svg").write_text(record_terminal(url, agent, key))
+    record_widget(url, folder / "widget.webp")
     for name in ("terminal.svg", "widget.webp"):
         print(f"{folder / name}: {(folder / name).stat().st_size / 1000:.0f} KB")
 

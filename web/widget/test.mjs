@@ -13,9 +13,9 @@ async function load(entry) {
 }
 
 const { parse } = await load("markdown/blocks.ts");
-const { followable, tellsItsHost } = await load("markdown/links.ts");
+const { parseLinkAddress, matchesAddress } = await load("markdown/links.ts");
 const { languages } = await load("languages.ts");
-const { english, fill, chooseLanguage, inLanguage } = await load("texts.ts");
+const { english, fill, chooseLanguage, translateDefaults } = await load("texts.ts");
 
 /** Formats a tree as a short text: names of blocks and marks around their texts. */
 function outline(nodes) {
@@ -85,8 +85,8 @@ test("only a text that is the address or its host tells where a link leads", () 
     ["https://paypal.com@evil.example/", "https://paypal.com@evil.example/", false],
     ["evil.example", "https://paypal.com@evil.example/", false],
     ["https://\u0430pple.example/", "https://\u0430pple.example/", false],
-  ]) assert.equal(tellsItsHost(said, address, followable(address)), tells, said);
-  for (const address of ["javascript:alert(1)", "data:text/html,x", "/tea", "tea"]) assert.equal(followable(address), null, address);
+  ]) assert.equal(matchesAddress(said, address, parseLinkAddress(address)), tells, said);
+  for (const address of ["javascript:alert(1)", "data:text/html,x", "/tea", "tea"]) assert.equal(parseLinkAddress(address), null, address);
 });
 
 test("the time that a text takes grows with its length and no faster", () => {
@@ -137,7 +137,7 @@ test("texts that nobody chose are in the page's language, and those that somebod
   const german = { code: "de", direction: "ltr", texts: languages(Object.keys(english)).de };
   const fresh = { welcomeMessage: english.welcome, placeholderText: english.placeholder, triggerText: english.trigger, offlineMessage: english.away };
   const { welcome, placeholder, trigger, away } = german.texts;
-  assert.deepEqual(inLanguage(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
+  assert.deepEqual(translateDefaults(fresh, german), { welcomeMessage: welcome, placeholderText: placeholder, triggerText: trigger, offlineMessage: away });
   const chosen = { welcomeMessage: "", placeholderText: "Ask!", triggerText: "", offlineMessage: "Back on Monday." };
-  assert.deepEqual(inLanguage(chosen, german), chosen);
+  assert.deepEqual(translateDefaults(chosen, german), chosen);
 });

@@ -2,10 +2,10 @@
 // of its presentation.
 
 import { type Memory, randomId } from "./memory.ts";
-import { Following, type Outcome } from "./reply.ts";
+import { FollowedReply, type Outcome } from "./reply.ts";
 import { Refusal, type Service } from "./service.ts";
 import { fields } from "./settings.ts";
-import type { News, Tabs, Turn } from "./tabs.ts";
+import type { TabMessage, Tabs, SentMessage } from "./tabs.ts";
 
 export type State = "sending" | "waiting" | "running" | "final" | "stopped" | "broken" | "unsent";
 
@@ -47,7 +47,7 @@ const MINUTE_MS = 60_000;
 
 export class Conversation {
   readonly entries: Entry[] = [];
-  private running: { stop: AbortController; following: Following | null; isStopWanted: boolean } | null = null;
+  private running: { stop: AbortController; following: FollowedReply | null; isStopWanted: boolean } | null = null;
   private readonly queue: string[] = [];
   private firstOffset = 0;
   private loading: Promise<void> | null = null;
@@ -55,7 +55,7 @@ export class Conversation {
   /** Session whose messages are shown; storage has the latest one that any tab started. */
   private shown: string | null = null;
   /** Messages of other tabs that are not shown yet. */
-  private readonly missed: Turn[] = [];
+  private readonly missed: SentMessage[] = [];
   /** Another tab made a change that must be reread from the service. */
   private isBehind = false;
 
@@ -134,7 +134,7 @@ export class Conversation {
     const offset = Math.max(0, this.firstOffset - PAGE);
     const answer = await this.page(offset, this.firstOffset - offset);
     this.firstOffset = offset;
-    for (const message of messagesOf(answer).reverse()) this.add(message, true);
+    for (const message of parseMessages(answer).reverse()) this.add(message, true);
     this.view.earlier(offset > 0);
   }
 
@@ -151,7 +151,7 @@ export class Conversation {
     }
   }
 
-  hear(news: News): void {
+  hear(news: TabMessage): void {
     // The first read will return it.
     if (!this.isLoaded && !this.loading) return;
     this.memory.set("session", news.session);
@@ -178,11 +178,11 @@ export class Conversation {
       void this.load();
       return;
     }
-    while (!this.running && this.missed[0]) this.join(this.missed.shift() as Turn);
+    while (!this.running && this.missed[0]) this.join(this.missed.shift() as SentMessage);
   }
 
   /** Shows a message of another tab and follows its reply. */
-  private join({ session, text, at, reply }: Turn): void {
+  private join({ session, text, at, reply }: SentMessage): void {
     if (session !== this.shown || this.entries.some(({ id }) => id === reply)) return;
     const last = this.entries[this.entries.length - 1];
     const isThere = last?.role === "user" && last.state === "final" && last.text === text;
@@ -211,7 +211,7 @@ export class Conversation {
       this.isBehind = true;
       return;
     }
-    this.replace(messagesOf(answer));
+    this.replace(parseMessages(answer));
     const metadata = fields(answer.metadata);
     const [rating, email] = [metadata.rating, metadata.visitorEmail];
     this.view.known({
@@ -221,7 +221,7 @@ export class Conversation {
     if (typeof answer.activeMessageId === "string") void this.follow({ id: answer.activeMessageId }, null);
   }
 
-  private replace(messages: ReturnType<typeof messagesOf>): void {
+  private replace(messages: ReturnType<typeof parseMessages>): void {
     // The service does not know messages that were not sent.
     const unsent = this.entries.filter(({ state }) => state === "unsent");
     for (const entry of [...this.entries]) this.remove(entry);
@@ -244,9 +244,9 @@ export class Conversation {
     void this.follow({ path, asking: { method: "POST", body, headers } }, question);
   }
 
-  private async follow(begin: ConstructorParameters<typeof Following>[3], question: Entry | null): Promise<void> {
+  private async follow(begin: ConstructorParameters<typeof FollowedReply>[3], question: Entry | null): Promise<void> {
     const stop = new AbortController();
-    const running = { stop, following: null as Following | null, isStopWanted: false };
+    const running = { stop, following: null as FollowedReply | null, isStopWanted: false };
     this.running = running;
     this.view.busy(true);
     const id = "id" in begin ? begin.id : null;
@@ -263,7 +263,7 @@ export class Conversation {
       tool: (isWorking: boolean) => reply.isWorking !== isWorking && change({ isWorking }),
       connection: (isLost: boolean) => reply.isLost !== isLost && change({ isLost }),
     };
-    running.following = new Following(this.service, sink, stop.signal, begin);
+    running.following = new FollowedReply(this.service, sink, stop.signal, begin);
     try {
       const outcome: Outcome = await running.following.run();
       if (stop.signal.aborted) return;
@@ -365,7 +365,7 @@ export class Conversation {
   }
 }
 
-function messagesOf(answer: Record<string, unknown>): (Pick<Entry, "role" | "text" | "state"> & Partial<Entry>)[] {
+function parseMessages(answer: Record<string, unknown>): (Pick<Entry, "role" | "text" | "state"> & Partial<Entry>)[] {
   const messages = Array.isArray(answer.messages) ? answer.messages.map(fields) : [];
   return messages.map((message) => {
     const state = message.status === "cancelled" ? "stopped" : message.status === "incomplete" ? "broken" : "final";

@@ -1,7 +1,7 @@
 // Follows one reply to its end over as many connections as needed. Texts of two generations are never
 // concatenated: when the service starts a new generation, the text starts again.
 
-import { type Asking, Refusal, type Service } from "./service.ts";
+import { type RequestOptions, Refusal, type Service } from "./service.ts";
 import { fields } from "./settings.ts";
 import { readEvents, type ServerEvent } from "./sse.ts";
 
@@ -25,7 +25,7 @@ const RETRY_MAX_MS = 10_000;
 const RESTARTED = "REPLY_RESTARTED";
 
 /** A reply that is followed from the request `asking`, or from its first byte if its id is known. */
-export class Following {
+export class FollowedReply {
   id: string;
   private position = "";
   private text = "";
@@ -35,7 +35,7 @@ export class Following {
     private readonly service: Service,
     private readonly sink: ReplySink,
     private readonly signal: AbortSignal,
-    private readonly begin: { id: string } | { path: string; asking: Asking },
+    private readonly begin: { id: string } | { path: string; asking: RequestOptions },
   ) {
     this.id = "id" in begin ? begin.id : "";
   }
@@ -56,7 +56,7 @@ export class Following {
       // Received text shows that retrying helps.
       if (this.offset !== before) failures = 0;
       this.sink.connection(true);
-      await pause(Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS), this.signal);
+      await sleep(Math.min(RETRY_FIRST_MS * 2 ** failures, RETRY_MAX_MS), this.signal);
     }
   }
 
@@ -121,7 +121,7 @@ export class Following {
 
   private append(text: string, offset: number): void {
     // Skips text that was read already: the service may resume one character earlier.
-    const known = offset < this.offset ? cut(this.text, offset) : this.text;
+    const known = offset < this.offset ? truncateBytes(this.text, offset) : this.text;
     this.text = known + text;
     this.offset = offset + new TextEncoder().encode(text).length;
     this.sink.tool(false);
@@ -136,12 +136,12 @@ export class Following {
   }
 }
 
-function cut(text: string, bytes: number): string {
+function truncateBytes(text: string, bytes: number): string {
   return new TextDecoder().decode(new TextEncoder().encode(text).slice(0, bytes));
 }
 
 /** Waits for this time, or until the network is back. */
-function pause(milliseconds: number, signal: AbortSignal): Promise<void> {
+function sleep(milliseconds: number, signal: AbortSignal): Promise<void> {
   return new Promise((resolve) => {
     const over = () => {
       clearTimeout(timer);

@@ -35,7 +35,7 @@ interface Token {
   endsAt: number;
 }
 
-export interface Asking {
+export interface RequestOptions {
   method?: "GET" | "POST" | "PATCH";
   body?: Record<string, unknown>;
   headers?: Record<string, string>;
@@ -69,7 +69,7 @@ export class Service {
   }
 
   /** Returns a successful response; throws a `Refusal` otherwise. */
-  async ask(path: string, asking: Asking = {}): Promise<Response> {
+  async ask(path: string, asking: RequestOptions = {}): Promise<Response> {
     if (!this.token || this.token.endsAt - Date.now() < RENEW_BEFORE_MS) await this.start();
     try {
       return await this.send(path, asking);
@@ -81,9 +81,9 @@ export class Service {
     }
   }
 
-  private send(path: string, { method = "GET", body, headers = {}, signal }: Asking): Promise<Response> {
+  private send(path: string, { method = "GET", body, headers = {}, signal }: RequestOptions): Promise<Response> {
     const all: Record<string, string> = { ...headers, Authorization: `Bearer ${this.token?.text}` };
-    return fetchAnswer(this.base + path, method, body, all, signal);
+    return fetchResponse(this.base + path, method, body, all, signal);
   }
 
   private async trade(): Promise<Settings> {
@@ -101,7 +101,7 @@ export class Service {
   private async tradeWith(secret: string | null): Promise<Settings> {
     const body = { agentId: this.agent, ...(secret ? { visitorSecret: secret } : {}) };
     const headers: Record<string, string> = this.key ? { Authorization: `Bearer ${this.key}` } : {};
-    const answer = fields(await (await fetchAnswer(`${this.base}/api/widget/token`, "POST", body, headers)).json());
+    const answer = fields(await (await fetchResponse(`${this.base}/api/widget/token`, "POST", body, headers)).json());
     this.token = { text: String(answer.token), endsAt: Date.parse(String(answer.expiresAt)) };
     this.memory.set("secret", String(answer.visitorSecret));
     const settings = readSettings(answer);
@@ -122,7 +122,7 @@ export class Service {
   }
 }
 
-async function fetchAnswer(
+async function fetchResponse(
   url: string,
   method: string,
   body: unknown,

@@ -53,7 +53,7 @@ const THEME: Theme = {
   sendButtonColor: "#2563eb",
 };
 
-export const USUAL: Settings = {
+export const DEFAULTS: Settings = {
   name: "",
   description: "",
   welcomeMessage: "",
@@ -80,13 +80,13 @@ export const USUAL: Settings = {
 export function readSettings(answer: Fields): Settings {
   const offline = fields(answer.offline);
   const configuration = fields(answer.configuration);
-  const named = { ...USUAL, ...alike(USUAL, { ...fields(configuration.widget), ...configuration, ...offline }) };
+  const named = { ...DEFAULTS, ...matchingFields(DEFAULTS, { ...fields(configuration.widget), ...configuration, ...offline }) };
   return {
     ...named,
-    position: /^(bottom|top)-(right|left)$/.test(named.position) ? named.position : USUAL.position,
-    size: /^(small|medium|large)$/.test(named.size) ? named.size : USUAL.size,
+    position: /^(bottom|top)-(right|left)$/.test(named.position) ? named.position : DEFAULTS.position,
+    size: /^(small|medium|large)$/.test(named.size) ? named.size : DEFAULTS.size,
     active: answer.offline === undefined,
-    theme: { ...THEME, ...alike(THEME, { ...fields(configuration.theme), ...fields(answer.theme) }) },
+    theme: { ...THEME, ...matchingFields(THEME, { ...fields(configuration.theme), ...fields(answer.theme) }) },
   };
 }
 
@@ -95,7 +95,7 @@ export function fields(value: unknown): Fields {
 }
 
 /** Returns the fields of `values` that `model` has with the same type. */
-function alike<T extends object>(model: T, values: Fields): Partial<T> {
+function matchingFields<T extends object>(model: T, values: Fields): Partial<T> {
   const fitting = Object.entries(model).filter(([name, usual]) => typeof values[name] === typeof usual && name !== "theme");
   return Object.fromEntries(fitting.map(([name]) => [name, values[name]])) as Partial<T>;
 }

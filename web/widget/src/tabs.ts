@@ -3,7 +3,7 @@
 import { fields } from "./settings.ts";
 
 /** A message was sent, and this is its reply. */
-export interface Turn {
+export interface SentMessage {
   kind: "turn";
   session: string;
   text: string;
@@ -11,8 +11,8 @@ export interface Turn {
   reply: string;
 }
 
-export type News =
-  | Turn
+export type TabMessage =
+  | SentMessage
   /** The visitor started a new conversation, or gave an address or a rating: reread. Storage may still have the
    * old value, because browsers propagate its changes later than messages. */
   | { kind: "changed"; session: string | null };
@@ -20,12 +20,12 @@ export type News =
 export class Tabs {
   private readonly channel: BroadcastChannel | null;
 
-  constructor(owner: string, heard: (news: News) => void) {
+  constructor(owner: string, heard: (news: TabMessage) => void) {
     this.channel = open(`switchboard:${owner}`);
-    if (this.channel) this.channel.onmessage = ({ data }) => "kind" in fields(data) && heard(data as News);
+    if (this.channel) this.channel.onmessage = ({ data }) => "kind" in fields(data) && heard(data as TabMessage);
   }
 
-  tell(news: News): void {
+  tell(news: TabMessage): void {
     this.channel?.postMessage(news);
   }
 

@@ -62,7 +62,7 @@ export function fill(text: string, values: Record<string, string | number>): str
 
 /** Returns the texts of a configuration in the visitor's language. Default texts of a new agent equal the English
  * ones here and are translated; custom texts are not. */
-export function inLanguage(settings: Settings, { texts }: Language): Settings {
+export function translateDefaults(settings: Settings, { texts }: Language): Settings {
   const own = (text: string, name: keyof Texts) => (text === english[name] ? texts[name] : text);
   return {
     ...settings,

@@ -8,10 +8,10 @@ import type { Draw } from "./log.ts";
 import { Memory } from "./memory.ts";
 import type { Panel } from "./panel.ts";
 import { Refusal, Service } from "./service.ts";
-import { type Settings, USUAL } from "./settings.ts";
+import { type Settings, DEFAULTS } from "./settings.ts";
 import style from "./style.css";
 import { Tabs } from "./tabs.ts";
-import { chooseLanguage, english, inLanguage, type Language } from "./texts.ts";
+import { chooseLanguage, english, translateDefaults, type Language } from "./texts.ts";
 import { applyTheme } from "./theme.ts";
 
 export interface Options {
@@ -52,7 +52,7 @@ export class Widget {
   private readonly tabs: Tabs;
   private readonly conversation: Conversation;
   private language: Language = { code: "en", direction: "ltr", texts: english };
-  private settings: Settings = USUAL;
+  private settings: Settings = DEFAULTS;
   private launcher: Launcher | null = null;
   private panel: Panel | null = null;
   private building: Promise<void> | null = null;
@@ -183,7 +183,7 @@ export class Widget {
 
   /** Returns the settings with texts in the visitor's language. */
   private get shown(): Settings {
-    return inLanguage(this.settings, this.language);
+    return translateDefaults(this.settings, this.language);
   }
 
   /** Returns whether the widget can be shown despite the error. */
@@ -202,15 +202,15 @@ export class Widget {
 
   private remembered(): Settings {
     try {
-      return { ...USUAL, ...(JSON.parse(this.memory.get("settings") ?? "{}") as Partial<Settings>) };
+      return { ...DEFAULTS, ...(JSON.parse(this.memory.get("settings") ?? "{}") as Partial<Settings>) };
     } catch {
-      return USUAL;
+      return DEFAULTS;
     }
   }
 
   private show(): void {
     const shadow = this.host.attachShadow({ mode: "open" });
-    shadow.adoptedStyleSheets = [sheetOf(style)];
+    shadow.adoptedStyleSheets = [createStyleSheet(style)];
     set(this.root, { lang: this.language.code, dir: this.language.direction });
     this.launcher = new Launcher(this.language, () => this.setOpen(!this.isOpen, "visitor", true));
     this.root.append(this.launcher.element, this.spoken, this.alert);
@@ -305,7 +305,7 @@ export class Widget {
 
   private install({ Panel, style }: typeof import("./panel.ts")): void {
     if (this.isDestroyed) return;
-    this.host.shadowRoot?.adoptedStyleSheets.push(sheetOf(style));
+    this.host.shadowRoot?.adoptedStyleSheets.push(createStyleSheet(style));
     const { conversation, memory } = this;
     this.panel = new Panel(this.language, this.shown, {
       close: () => this.setOpen(false, "visitor", true),
@@ -407,7 +407,7 @@ export class Widget {
   }
 }
 
-function sheetOf(text: string): CSSStyleSheet {
+function createStyleSheet(text: string): CSSStyleSheet {
   const sheet = new CSSStyleSheet();
   sheet.replaceSync(text);
   return sheet;

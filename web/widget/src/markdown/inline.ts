@@ -168,14 +168,14 @@ class InlineReader {
     if (open === undefined) return this.literal("]");
     const destination = this.match(DESTINATION);
     if (!destination) {
-      this.items[open] = asText(this.items[open] as Item);
+      this.items[open] = toText(this.items[open] as Item);
       return this.literal("]");
     }
     const inner = this.items.splice(open);
     const address = destination[1] ?? destination[2] ?? "";
     const content = settle(inner.slice(1));
     // Loading an image would reveal the reader to its host, so it becomes a link.
-    this.items.push({ kind: "link", address: address.slice(0, ADDRESS_CHARS_MAX), content: unlinked(content) });
+    this.items.push({ kind: "link", address: address.slice(0, ADDRESS_CHARS_MAX), content: withoutLinks(content) });
   }
 
   private angle(): void {
@@ -213,7 +213,7 @@ function settle(items: Item[]): Inline[] {
     while (closing.count > 0 && pair(stack, closing)) continue;
     if (closing.count > 0) stack.push(closing);
   }
-  return joined(stack.map(asText));
+  return mergeTexts(stack.map(toText));
 }
 
 /** Wraps the content between the last matching opening mark and this closing one. */
@@ -224,7 +224,7 @@ function pair(stack: Item[], closing: Mark): boolean {
     if (opening?.kind !== "mark" || !opening.opens || opening.character !== closing.character) continue;
     const used = closing.character === "~" || Math.min(opening.count, closing.count) >= 2 ? 2 : 1;
     if (opening.count < used || closing.count < used) return false;
-    const content = joined(stack.splice(at + 1).map(asText));
+    const content = mergeTexts(stack.splice(at + 1).map(toText));
     if (depth(content) >= DEPTH_MAX) {
       stack.push(...content);
       return false;
@@ -249,13 +249,13 @@ function depth(content: Inline[]): number {
   return deepest;
 }
 
-function asText(item: Item): Inline {
+function toText(item: Item): Inline {
   if (item.kind === "mark") return { kind: "text", text: item.character.repeat(item.count) };
   if (item.kind === "bracket") return { kind: "text", text: item.image ? "![" : "[" };
   return item;
 }
 
-function joined(nodes: Inline[]): Inline[] {
+function mergeTexts(nodes: Inline[]): Inline[] {
   const result: Inline[] = [];
   for (const node of nodes) {
     const last = result[result.length - 1];
@@ -266,11 +266,11 @@ function joined(nodes: Inline[]): Inline[] {
 }
 
 /** HTML does not allow links inside links. */
-function unlinked(nodes: Inline[]): Inline[] {
-  return joined(
+function withoutLinks(nodes: Inline[]): Inline[] {
+  return mergeTexts(
     nodes.flatMap((node): Inline[] => {
-      if (node.kind === "link") return unlinked(node.content);
-      return "content" in node ? [{ ...node, content: unlinked(node.content) }] : [node];
+      if (node.kind === "link") return withoutLinks(node.content);
+      return "content" in node ? [{ ...node, content: withoutLinks(node.content) }] : [node];
     }),
   );
 }

@@ -3,7 +3,7 @@
 const SCHEMES = new Set(["http:", "https:", "mailto:"]);
 
 /** Returns the address of a link if it may be followed. */
-export function followable(address: string): URL | null {
+export function parseLinkAddress(address: string): URL | null {
   // Parsed without a base, so that only addresses with a scheme are accepted.
   try {
     const url = new URL(address);
@@ -15,7 +15,7 @@ export function followable(address: string): URL | null {
 
 /** Returns whether the text of a link equals its address or host. A text that only contains the host may begin
  * with another one. */
-export function tellsItsHost(said: string, address: string, url: URL): boolean {
+export function matchesAddress(said: string, address: string, url: URL): boolean {
   // The part before an @ looks like a host, and some letters of other alphabets look like Latin ones.
   if (url.username || url.password || !said.toLowerCase().includes(url.host)) return false;
   return [url.host, address, url.href].some((whole) => bare(whole) === bare(said));

@@ -2,14 +2,14 @@
 
 import { type Block, parse } from "./blocks.ts";
 import type { Inline } from "./inline.ts";
-import { followable, tellsItsHost } from "./links.ts";
+import { parseLinkAddress, matchesAddress } from "./links.ts";
 
-interface Shown {
+interface RenderedBlock {
   source: string;
   element: Element;
 }
 
-const shown = new WeakMap<Element, Shown[]>();
+const shown = new WeakMap<Element, RenderedBlock[]>();
 
 /** Renders a text into `container`. While it grows, only changed blocks are built again. */
 export function render(container: Element, text: string): void {
@@ -106,7 +106,7 @@ function inlineNode(node: Inline): Node[] {
 }
 
 function linkNodes(address: string, content: Node[]): Node[] {
-  const url = followable(address);
+  const url = parseLinkAddress(address);
   if (!url) return content;
   const hasText = content.some((node) => node.textContent?.trim());
   const link = element("a", hasText ? content : [document.createTextNode(url.href)]) as HTMLAnchorElement;
@@ -114,7 +114,7 @@ function linkNodes(address: string, content: Node[]): Node[] {
   link.target = "_blank";
   link.rel = "noopener noreferrer nofollow";
   // Shows the target of a link, because its text comes from the model.
-  if (!url.host || tellsItsHost(link.textContent ?? "", address, url)) return [link];
+  if (!url.host || matchesAddress(link.textContent ?? "", address, url)) return [link];
   const host = element("span", [document.createTextNode(` (${url.host})`)], "host");
   // Isolated, so that a text with another writing direction does not affect it.
   host.dir = "ltr";
