@@ -28,7 +28,7 @@ export function Charts({ analytics: { days, totals } }: { analytics: Analytics }
     <div className="charts">
       <Chart
         title="Messages"
-        summary={`${count(totals.messages)} in all`}
+        summary={`${count(totals.messages)} total`}
         kind="bars"
         days={days}
         series={MESSAGES}
@@ -36,7 +36,7 @@ export function Charts({ analytics: { days, totals } }: { analytics: Analytics }
       />
       <Chart
         title="Conversations"
-        summary={`${count(totals.conversations)} began`}
+        summary={`${count(totals.conversations)} started`}
         kind="bars"
         days={days}
         series={CONVERSATIONS}

@@ -96,7 +96,7 @@ function Editor({ read }: { read: Team }) {
         <aside aria-label="Test the team">
           <Paper className="panel" p="md">
             <Title order={2} mb="sm">
-              Try a message
+              Test a message
             </Title>
             <Trial team={form.base} patch={form.patch} mayTry={!isReadOnly} />
           </Paper>
